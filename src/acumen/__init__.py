@@ -1,0 +1,87 @@
+"""acumen: how well calibrated a classifier's probabilities are, and how sharp.
+
+Start with `evaluate` (or `evaluate_pairs`) and print what it returns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "evaluation": ("evaluate", "evaluate_pairs"),
+    "bregman": ("Divergence", "register_divergence"),
+    "results": (
+        "Bins",
+        "Corp",
+        "Curve",
+        "Decomposition",
+        "Estimate",
+        "Evaluation",
+    ),
+    "metrics": (
+        "accuracy",
+        "ace",
+        "auroc",
+        "brier",
+        "calibration_error",
+        "classwise_ece",
+        "confidence_gap",
+        "corp",
+        "ece",
+        "full_vector_ece",
+        "ks_error",
+        "logit_smoothed_ece",
+        "mce",
+        "nll",
+        "smooth_ece",
+        "top_label_ece",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)  # noqa: PLE0605
+
+if TYPE_CHECKING:
+    from acumen.bregman import Divergence as Divergence
+    from acumen.bregman import register_divergence as register_divergence
+    from acumen.evaluation import evaluate as evaluate
+    from acumen.evaluation import evaluate_pairs as evaluate_pairs
+    from acumen.metrics import accuracy as accuracy
+    from acumen.metrics import ace as ace
+    from acumen.metrics import auroc as auroc
+    from acumen.metrics import brier as brier
+    from acumen.metrics import calibration_error as calibration_error
+    from acumen.metrics import classwise_ece as classwise_ece
+    from acumen.metrics import confidence_gap as confidence_gap
+    from acumen.metrics import corp as corp
+    from acumen.metrics import ece as ece
+    from acumen.metrics import full_vector_ece as full_vector_ece
+    from acumen.metrics import ks_error as ks_error
+    from acumen.metrics import logit_smoothed_ece as logit_smoothed_ece
+    from acumen.metrics import mce as mce
+    from acumen.metrics import nll as nll
+    from acumen.metrics import smooth_ece as smooth_ece
+    from acumen.metrics import top_label_ece as top_label_ece
+    from acumen.results import Bins as Bins
+    from acumen.results import Corp as Corp
+    from acumen.results import Curve as Curve
+    from acumen.results import Decomposition as Decomposition
+    from acumen.results import Estimate as Estimate
+    from acumen.results import Evaluation as Evaluation
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name, and what it needs, when it is first used."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'acumen' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"acumen.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

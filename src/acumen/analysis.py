@@ -1,0 +1,296 @@
+"""Decompositions and curves: the paper's kernel estimates, and the adaptive ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acumen import intervals, local_error, neighbours
+from acumen.adaptive import DebiasedError, brier_error
+from acumen.arrays import Column
+from acumen.bregman import LOG, Divergence
+from acumen.columns import Columns, sigmoid
+from acumen.grid import node_weights
+from acumen.kernels import GAUSSIAN, KERNELS, sums_at
+from acumen.neighbours import Cells
+from acumen.regression import (
+    LEAST_SUPPORT,
+    PLACES,
+    Regression,
+    calibration_error,
+    cells_for,
+    pointwise_gap,
+    regress,
+    regress_rows,
+)
+from acumen.results import Curve, Decomposition, Estimate
+from acumen.settings import PAPER_BANDWIDTH, Settings
+from acumen.sketch import Sketch
+
+EXACT_CELLS = 2000
+"""Up to this many distinct confidences the adaptive estimates see them all."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Analysis:
+    """Decompositions and curves by divergence."""
+
+    decompositions: Mapping[str, Decomposition]
+    curves: Mapping[str, Curve]
+
+
+def total_loss(sketch: Sketch, name: str, level: float) -> Estimate:
+    """Mean full loss; infinite if a single row's is."""
+    totals, n = sketch.totals[name], sketch.weight
+    row = list(sketch.divergences).index(name)
+    if sketch.infinite[row].any():
+        return Estimate(inf)
+    value = totals.loss / n
+    interval = intervals.mean(value, totals.loss2 / n, n, level) if n > 1 else None
+    return Estimate(value, interval, "normal")
+
+
+def analyse(
+    columns: Columns | None, sketch: Sketch, settings: Settings, factor: float
+) -> Analysis:
+    """Headline analysis at the bandwidth asked for.
+
+    `columns` are the rows, if had: few distinct confidences and the Epanechnikov
+    kernel are then treated exactly. `factor` scales the Brier calibration error.
+    """
+    factors = {name: factor if name == "brier" else 1.0 for name in sketch.divergences}
+    if settings.adaptive:
+        return _adaptive(columns, sketch, settings.level, factors)
+    kernel, bandwidth = KERNELS[settings.kernel], float(settings.bandwidth)
+    if kernel is not GAUSSIAN and columns is not None:
+        regression = regress_rows(columns, sketch, bandwidth, settings.boundary)
+    else:
+        regression = regress(sketch, kernel, bandwidth, settings.boundary)
+    return _as_published(
+        regression, sketch, settings.estimator, settings.level, factors
+    )
+
+
+def analyse_as_paper(sketch: Sketch, level: float) -> Analysis:
+    """The paper's own estimate: Gaussian kernel of bandwidth 0.05, direct."""
+    regression = regress(sketch, GAUSSIAN, PAPER_BANDWIDTH)
+    return _as_published(
+        regression, sketch, "direct", level, dict.fromkeys(sketch.divergences, 1.0)
+    )
+
+
+def _as_published(
+    regression: Regression,
+    sketch: Sketch,
+    estimator: str,
+    level: float,
+    factors: Mapping[str, float],
+) -> Analysis:
+    decompositions, curves = {}, {}
+    for name, divergence in sketch.divergences.items():
+        error = calibration_error(regression, sketch, name, estimator)
+        decompositions[name] = Decomposition(
+            name,
+            total_loss(sketch, name, level),
+            Estimate(factors[name] * error),
+            estimator,
+            regression.kernel.name,
+            regression.boundary,
+            regression.bandwidth,
+        )
+        curves[name] = _curve(
+            PLACES,
+            regression.accuracy,
+            regression.losses[name],
+            regression.density,
+            regression.support,
+            divergence,
+            factors[name],
+        )
+    return Analysis(decompositions, curves)
+
+
+def _curve(
+    at: Column,
+    accuracy: Column,
+    loss: Column,
+    density: Column,
+    support: Column,
+    divergence: Divergence,
+    factor: float,
+    band: tuple[Column, Column] | None = None,
+) -> Curve:
+    with np.errstate(invalid="ignore"):
+        gap = (1 - factor) * loss + factor * pointwise_gap(
+            loss, accuracy, at, divergence
+        )
+    nothing = np.full_like(at, np.nan)
+    low, high = (nothing, nothing) if band is None else band
+    return Curve(at, accuracy, gap, loss, density, support, low, high)
+
+
+def find_cells(columns: Columns | None, sketch: Sketch) -> Cells:
+    """Every distinct confidence if there are few, else the cells of the sketch."""
+    if columns is not None:
+        sample = np.unique(columns.confidence[: 2 * EXACT_CELLS])
+        if len(sample) <= EXACT_CELLS:
+            cells = neighbours.cells_of_rows(columns)
+            if len(cells.h) <= EXACT_CELLS:
+                return cells
+    return neighbours.cells_of_sketch(sketch)
+
+
+def adaptive_error(
+    cells: Cells, sketch: Sketch, name: str, level: float
+) -> DebiasedError:
+    """Debiased calibration error: pairs for Brier, local Platt scaling otherwise."""
+    if name == "brier":
+        return brier_error(cells, level)
+    totals = sketch.totals[name]
+    model_loss = (totals.unit_loss - totals.phi_hit) / sketch.weight
+    return local_error.local_error(cells, sketch.divergences[name], model_loss, level)
+
+
+def calibration_of_rows(columns: Columns, settings: Settings) -> Estimate:
+    """d_CAL alone, with every distinct confidence a cell of its own."""
+    if not settings.adaptive:
+        sketch = sketch_for(columns, settings)
+        found = analyse(columns, sketch, settings, 1.0)
+        return found.decompositions[settings.main.name].calibration
+    sketch = sketch_for(columns, settings)
+    cells = neighbours.cells_of_rows(columns)
+    name = settings.main.name
+    return _scaled(adaptive_error(cells, sketch, name, settings.level), 1.0)
+
+
+def sketch_for(columns: Columns, settings: Settings) -> Sketch:
+    """A sketch fine enough for the bandwidth asked for."""
+    finest = PAPER_BANDWIDTH
+    if not settings.adaptive:
+        finest = min(finest, float(settings.bandwidth))
+    return Sketch(settings.divergences, cells_for(finest)).update(columns)
+
+
+def _adaptive(
+    columns: Columns | None,
+    sketch: Sketch,
+    level: float,
+    factors: Mapping[str, float],
+) -> Analysis:
+    cells = find_cells(columns, sketch)
+    places = _places(cells, sketch, level)
+    decompositions, curves = {}, {}
+    for name, divergence in sketch.divergences.items():
+        error = adaptive_error(cells, sketch, name, level)
+        decompositions[name] = Decomposition(
+            name,
+            total_loss(sketch, name, level),
+            _scaled(error, factors[name]),
+            "pairs" if name == "brier" else "local Platt",
+            "gaussian",
+            "none",
+            None,
+        )
+        curves[name] = _curve(
+            places.at,
+            places.accuracy,
+            places.losses[name],
+            places.density,
+            places.support,
+            divergence,
+            factors[name],
+            (places.low, places.high),
+        )
+    return Analysis(decompositions, curves)
+
+
+def _scaled(error: DebiasedError, factor: float) -> Estimate:
+    interval = error.interval
+    if interval is not None:
+        interval = (factor * interval[0], factor * interval[1])
+    return Estimate(factor * error.value, interval, "score")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Places:
+    """The adaptive curve at its nodes."""
+
+    at: Column
+    accuracy: Column
+    losses: Mapping[str, Column]
+    density: Column
+    support: Column
+    low: Column
+    high: Column
+
+
+def _places(cells: Cells, sketch: Sketch, level: float) -> _Places:
+    """Local Platt scaling with its Wilson ribbon, loss and density.
+
+    The ribbon belongs to a narrow fit, of width 1 / sqrt(n) in (rank + h) / 2, so it is
+    wider and rougher than the curve but covers. A place with no row near has no curve.
+    """
+    n = cells.n
+    fitted = local_error.choose_curve(cells, LOG)
+    z = fitted.nodes
+    at = np.interp(z, cells.z, cells.h) if len(z) == len(cells.z) else sigmoid(z)
+    rank = np.interp(z, cells.z, cells.rank)
+    x = 0.5 * (rank + at)
+    K = GAUSSIAN.profile((x[:, None] - cells.coordinate) * sqrt(n))
+    support = K @ cells.weight
+    whole = np.maximum(support, 1e-300)
+    share = np.clip(K @ cells.hits / whole, 0, 1)
+    effective = support**2 / np.maximum((K * K) @ cells.weight, 1e-300)
+    low, high = intervals.wilson(share, np.maximum(effective, 1e-9), level)
+    # Move the interval from the mean confidence nearby to the place itself.
+    shift = at - (K @ (cells.hits - cells.r1)) / whole
+    empty = support < LEAST_SUPPORT
+    width = local_error.fixed_width(n)
+    local = GAUSSIAN.profile((rank[:, None] - cells.rank) / width)
+    mass = local @ cells.weight
+    losses = {
+        name: _hide(empty, _with_infinity(sketch, name, at, local @ sums / mass))
+        for name, sums in cells.losses.items()
+    }
+    return _Places(
+        at,
+        _hide(empty, sigmoid(z + fitted.shift)),
+        losses,
+        _density(at, sketch),
+        support,
+        _hide(empty, np.clip(low + shift, 0, 1)),
+        _hide(empty, np.clip(high + shift, 0, 1)),
+    )
+
+
+def _hide(empty: NDArray[np.bool_], values: Column) -> Column:
+    return np.where(empty, np.nan, values)
+
+
+def _with_infinity(sketch: Sketch, name: str, at: Column, loss: Column) -> Column:
+    """Infinite loss where a row of infinite loss lies within 3 bandwidths (0.05)."""
+    counts = sketch.infinite[list(sketch.divergences).index(name)]
+    if not counts.any():
+        return loss
+    centres = (np.flatnonzero(counts) + 0.5) / sketch.cells
+    near = np.abs(at[:, None] - centres).min(axis=1) <= 3 * PAPER_BANDWIDTH
+    return np.where(near, inf, loss)
+
+
+def _density(at: Column, sketch: Sketch) -> Column:
+    """Density of confidences, reflected at 0 and 1, with Silverman's width or less."""
+    weights = node_weights(sketch.moments[:1])
+    centres = (np.arange(sketch.cells) + 0.5) / sketch.cells
+    share = sketch.moments[0, 0] / sketch.weight
+    mean = float(share @ centres)
+    spread = sqrt(max(float(share @ centres**2) - mean * mean, 0.0))
+    width = 1.06 * spread * sketch.weight**-0.2
+    bandwidth = min(max(width, 4 / sketch.cells), PAPER_BANDWIDTH)
+    order = np.argsort(at)
+    sums = np.empty_like(at)
+    sums[order] = sums_at(at[order], weights, GAUSSIAN, bandwidth, "reflect")[0]
+    return np.maximum(sums, 0) / (GAUSSIAN.mass * bandwidth * sketch.weight)

@@ -1,0 +1,121 @@
+"""From n x k to n: every row becomes a confidence, a hit and its losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acumen.arrays import Column
+from acumen.bregman import Divergence
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """All that any estimator reads of n rows.
+
+    Attributes
+    ----------
+    confidence : (n,) array
+        h, the probability the forecast gives to the event.
+    log_odds : (n,) array
+        log h - log(1 - h), exact also where h rounds to 1; may be infinite.
+    hit : (n,) array
+        a, whether the event came true, or its share under soft labels.
+    losses : dict of (n,) arrays
+        The full loss of each row, for each divergence by name.
+    weight : (n,) array or None
+        Frequency weights; None counts every row once.
+    predicted : (n,) array of int, or None
+        The predicted class (top-label only).
+    """
+
+    confidence: Column
+    log_odds: Column
+    hit: Column
+    losses: Mapping[str, Column]
+    weight: Column | None = None
+    predicted: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.confidence)
+
+    @property
+    def total_weight(self) -> float:
+        """n, counting each row as often as its weight says."""
+        if self.weight is None:
+            return float(len(self))
+        return float(self.weight.sum())
+
+    @property
+    def hard(self) -> bool:
+        """Whether every hit is exactly 0 or 1."""
+        return bool(np.all((self.hit == 0) | (self.hit == 1)))
+
+    def mean(self, column: Column) -> float:
+        """Weighted mean of one number per row."""
+        if self.weight is None:
+            return float(column.mean())
+        return float(np.dot(self.weight, column) / self.weight.sum())
+
+    def take(self, rows: NDArray[Any]) -> Columns:
+        """Some of the rows, by mask or index."""
+        return Columns(
+            self.confidence[rows],
+            self.log_odds[rows],
+            self.hit[rows],
+            {name: loss[rows] for name, loss in self.losses.items()},
+            None if self.weight is None else self.weight[rows],
+            None if self.predicted is None else self.predicted[rows],
+        )
+
+    def without_zero_weights(self) -> Columns:
+        """Drop rows that count for nothing, so that they leave no trace at all."""
+        if self.weight is None or self.weight.all():
+            return self
+        return self.take(self.weight > 0)
+
+
+def with_unit_losses(
+    columns: Columns, divergences: Mapping[str, Divergence]
+) -> Columns:
+    """Add the one-dimensional loss d(a, h) of each row as its loss."""
+    losses = {name: unit_loss(columns, d) for name, d in divergences.items()}
+    return replace(columns, losses=losses)
+
+
+def unit_loss(columns: Columns, divergence: Divergence) -> Column:
+    """d(a, h), the loss of the confidence problem, exact near h = 1 for log."""
+    if divergence.name != "log":
+        return divergence.on_unit(columns.hit, columns.confidence)
+    a = columns.hit
+    with np.errstate(invalid="ignore"):
+        missed_yes = np.where(a > 0, a * softplus(-columns.log_odds), 0.0)
+        missed_no = np.where(a < 1, (1 - a) * softplus(columns.log_odds), 0.0)
+    return missed_yes + missed_no + divergence.phi_1d(a)
+
+
+def softplus(x: Column) -> Column:
+    """log(1 + e^x) without overflow.
+
+    Examples
+    --------
+    >>> softplus(np.array([-np.inf, 0.0, 1000.0]))
+    array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
+    """
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def sigmoid(x: Column) -> Column:
+    """1 / (1 + e^-x) without overflow.
+
+    Examples
+    --------
+    >>> sigmoid(np.array([-np.inf, 0.0, 2.0, np.inf]))
+    array([0.        , 0.5       , 0.88079708, 1.        ])
+    """
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, e) / (1 + e)

@@ -1,0 +1,28 @@
+"""What cumulative sums over ordered confidences tell: KS calibration error, AUROC."""
+
+from __future__ import annotations
+
+from math import nan
+
+import numpy as np
+
+from acumen.ordered import Ordered
+
+
+def ks_error(ordered: Ordered) -> float:
+    """Largest absolute cumulative sum of a - h, from the origin on, divided by n."""
+    walk = np.cumsum(ordered.residual)
+    return float(np.abs(walk).max() / ordered.weight.sum())
+
+
+def auroc(ordered: Ordered) -> float:
+    """Chance that a hit has the higher confidence than a miss, ties counting half.
+
+    NaN if there are only hits, or none.
+    """
+    misses = ordered.weight - ordered.hits
+    all_hits, all_misses = ordered.hits.sum(), misses.sum()
+    if not (all_hits > 0 and all_misses > 0):
+        return nan
+    below = np.cumsum(misses) - 0.5 * misses
+    return float(np.dot(ordered.hits, below) / (all_hits * all_misses))

@@ -1,0 +1,93 @@
+"""Records as plain data: strict JSON has no NaN and no infinity, so they are words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from acumen.results import Evaluation
+
+Frame: TypeAlias = Any
+"""A Polars or pandas data frame, or a dict of arrays where neither is installed."""
+
+WORDS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
+
+
+def plain(value: Any) -> Any:
+    """Turn records, arrays and numbers into what strict JSON can hold.
+
+    Examples
+    --------
+    >>> plain({"loss": np.array([0.5, np.inf])})
+    {'loss': [0.5, 'inf']}
+    """
+    if hasattr(value, "to_dict"):
+        return plain(value.to_dict())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return "nan" if np.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def number(value: Any) -> float:
+    """Read a number, or the word for one."""
+    return float(WORDS.get(value, value)) if isinstance(value, str) else float(value)
+
+
+def array(values: Any) -> NDArray[np.float64]:
+    """Read a list of numbers."""
+    return np.array([number(value) for value in values], dtype=np.float64)
+
+
+def evaluation(given: Mapping[str, Any]) -> Evaluation:
+    """Restore an Evaluation from plain data."""
+    from acumen.results import Bins, Curve, Evaluation
+
+    restored = dict(given)
+    for name in ("decompositions", "paper_decompositions"):
+        restored[name] = {k: _decomposition(v) for k, v in given[name].items()}
+    for name in ("curves", "paper_curves"):
+        restored[name] = {k: Curve.from_dict(v) for k, v in given[name].items()}
+    restored["metrics"] = {k: _estimate(v) for k, v in given["metrics"].items()}
+    restored["bins"] = Bins.from_dict(given["bins"])
+    restored["per_class"] = tuple(evaluation(one) for one in given["per_class"])
+    return Evaluation(**restored)
+
+
+def _decomposition(given: Mapping[str, Any]) -> Any:
+    from acumen.results import Decomposition
+
+    estimates = {name: _estimate(given[name]) for name in ("total", "calibration")}
+    return Decomposition(**{**given, **estimates})
+
+
+def _estimate(given: Mapping[str, Any]) -> Any:
+    from acumen.results import Estimate
+
+    bounds = given["interval"]
+    interval = None if bounds is None else (number(bounds[0]), number(bounds[1]))
+    return Estimate(number(given["value"]), interval, given["method"])
+
+
+def to_frame(columns: Mapping[str, NDArray[Any]]) -> Frame:
+    """Make a frame of the library at hand: the one loaded, else the one installed."""
+    known = ("polars", "pandas")
+    loaded = [name for name in known if name in sys.modules]
+    installed = [name for name in known if find_spec(name) is not None]
+    for name in (*loaded, *installed):
+        library = __import__(name)
+        return library.DataFrame(dict(columns))
+    return dict(columns)

@@ -1,0 +1,61 @@
+"""Distinct confidences in order, with the weight and the hits at each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from acumen.arrays import Column
+from acumen.columns import Columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordered:
+    """Rows gathered by equal confidence, in increasing order; ties are never split.
+
+    Attributes
+    ----------
+    confidence, weight, hits : arrays
+        The distinct confidences, the total weight and the weighted hits at each.
+    """
+
+    confidence: Column
+    weight: Column
+    hits: Column
+
+    @property
+    def residual(self) -> Column:
+        """Sum of a - h at each distinct confidence."""
+        return self.hits - self.weight * self.confidence
+
+
+def order(columns: Columns) -> Ordered:
+    """Sort the rows by confidence and gather ties."""
+    if columns.weight is None and columns.hard:
+        return _order_packed(columns)
+    index = np.argsort(columns.confidence, kind="stable")
+    h = columns.confidence[index]
+    w = np.ones(len(h)) if columns.weight is None else columns.weight[index]
+    start = np.flatnonzero(np.concatenate([[True], h[1:] != h[:-1]]))
+    hits = np.add.reduceat(w * columns.hit[index], start)
+    return Ordered(h[start], np.add.reduceat(w, start), hits)
+
+
+def _order_packed(columns: Columns) -> Ordered:
+    # Doubles in [0, 1] sort like their bits, which leave the top two free. With the
+    # hit as the lowest bit, one sort of integers (many times faster than an argsort)
+    # brings both into order.
+    h = np.abs(columns.confidence)  # -0.0 would sort last
+    key = (h.view(np.int64) << 1) | (columns.hit > 0)
+    key.sort()
+    bits = key >> 1
+    start = np.flatnonzero(np.concatenate([[True], bits[1:] != bits[:-1]]))
+    distinct = bits[start].view(np.float64)
+    ends = np.concatenate([start[1:], [len(key)]])
+    hits = np.cumsum(key & 1)[ends - 1]
+    return Ordered(
+        distinct,
+        (ends - start).astype(np.float64),
+        np.diff(hits, prepend=0).astype(np.float64),
+    )

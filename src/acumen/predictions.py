@@ -1,0 +1,263 @@
+"""The boundary: scores, labels and weights are read and checked once, here.
+
+What needs only shapes, labels and weights is checked here. What needs the numbers in
+the matrix (NaN, rows that do not sum to 1) is checked by the pass that reduces the
+rows, so that checking costs no pass of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acumen.arrays import Column, Matrix, as_scores, check_choice, to_numpy
+
+Kind = Literal["probs", "logits", "confidence"]
+Target = Literal["top-label", "positive", "class-wise"]
+TARGETS = ("top-label", "positive", "class-wise")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictions:
+    """Scores with their labels, of agreeing shapes; nothing converted or copied.
+
+    `labels` are column numbers, or a matrix of soft labels. Scores are one number
+    per row (the positive class, or a confidence) or one per row and class.
+    """
+
+    scores: Matrix
+    kind: Kind
+    labels: NDArray[Any]
+    weight: Column | None
+    target: Target | None
+    classes: tuple[Hashable, ...]
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def soft(self) -> bool:
+        """Whether labels are distributions over the classes, not classes."""
+        return self.labels.dtype.kind == "f"
+
+
+def read_predictions(
+    y: Any,
+    *,
+    probs: Any = None,
+    logits: Any = None,
+    confidence: Any = None,
+    classes: Sequence[Hashable] | None = None,
+    target: str | None = None,
+    sample_weight: Any = None,
+) -> Predictions:
+    """Read one set of predictions; every rule of shape is enforced here."""
+    kind, given = _one_of(probs=probs, logits=logits, confidence=confidence)
+    scores = as_scores(given, kind)
+    if scores.ndim not in (1, 2) or (kind == "confidence" and scores.ndim != 1):
+        raise ValueError(
+            f"{kind} must be {'1-D' if kind == 'confidence' else '1-D or 2-D'}, "
+            f"got shape {scores.shape}."
+        )
+    if len(scores) == 0:
+        raise ValueError(f"{kind} has no rows; at least one is needed.")
+    if kind == "confidence":
+        if target is not None or classes is not None:
+            raise ValueError("target and classes do not apply to confidence pairs.")
+        names: tuple[Hashable, ...] = (False, True)
+        labels = _read_hits(y, len(scores), "correct")
+        chosen = None
+    else:
+        chosen = _choose_target(scores, kind, target)
+        names = _class_names(scores, kind, classes)
+        labels = _read_labels(y, scores, kind, names, given_classes=classes is not None)
+    weight = _read_weight(sample_weight, len(scores))
+    return Predictions(scores, kind, labels, weight, chosen, names)
+
+
+def _one_of(**scores: Any) -> tuple[Kind, Any]:
+    given = [name for name, value in scores.items() if value is not None]
+    if len(given) != 1:
+        options = ", ".join(f"{name}=" for name in scores)
+        got = " and ".join(f"{name}=" for name in given) or "none of them"
+        raise TypeError(
+            f"pass exactly one of {options}; got {got}. Probabilities and logits are "
+            "never told apart by looking at the numbers."
+        )
+    return given[0], scores[given[0]]  # type: ignore[return-value]
+
+
+def _choose_target(scores: Matrix, kind: Kind, target: str | None) -> Target:
+    if target is not None:
+        check_choice(target, "target", TARGETS)
+    if scores.ndim == 1:
+        return target or "positive"  # type: ignore[return-value]
+    k = scores.shape[1]
+    if k == 1:
+        raise ValueError(
+            f"{kind} has one column, but needs one per class. For a binary problem "
+            "pass the scores of the positive class as a 1-D array."
+        )
+    if k == 2 and target is None:
+        raise ValueError(
+            f"{kind} has two columns, which can be read in two ways: say "
+            "target='positive' to ask about the second column (is the event as likely "
+            "as forecast?) or target='top-label' to ask about the larger one (is the "
+            "predicted class as likely as claimed?)."
+        )
+    if k > 2 and target == "positive":
+        raise ValueError(
+            f"target='positive' needs a binary problem, got {k} classes. Use "
+            "'top-label' or 'class-wise', or pass the column of one class as 1-D."
+        )
+    return target or "top-label"  # type: ignore[return-value]
+
+
+def _class_names(
+    scores: Matrix, kind: Kind, classes: Sequence[Hashable] | None
+) -> tuple[Hashable, ...]:
+    k = 2 if scores.ndim == 1 else scores.shape[1]
+    if classes is None:
+        return tuple(range(k))
+    if hasattr(classes, "tolist"):
+        classes = classes.tolist()
+    names = tuple(classes)
+    if len(names) != k or len(set(names)) != k:
+        raise ValueError(
+            f"classes must name each of the {k} classes of {kind} once, in column "
+            f"order; got {len(names)} names, {len(set(names))} of them distinct."
+        )
+    return names
+
+
+def _read_labels(
+    y: Any,
+    scores: Matrix,
+    kind: Kind,
+    names: tuple[Hashable, ...],
+    *,
+    given_classes: bool,
+) -> NDArray[Any]:
+    labels = _flat(to_numpy(y, "y"))
+    if len(labels) != len(scores):
+        raise ValueError(
+            f"y must have one entry per row of {kind}: {len(labels)} against "
+            f"{len(scores)} rows."
+        )
+    if labels.ndim == 2:
+        return _check_soft_shape(labels, scores, kind)
+    if given_classes:
+        return _codes_by_name(labels, names)
+    if scores.ndim == 1 and labels.dtype.kind == "f":
+        return _read_hits(labels, len(scores), "y")
+    return _codes_by_number(labels, len(names))
+
+
+def _flat(labels: NDArray[Any]) -> NDArray[Any]:
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        return labels[:, 0]
+    if labels.ndim not in (1, 2):
+        raise ValueError(
+            f"y must be 1-D, or n x k for soft labels; got {labels.ndim}-D."
+        )
+    return labels
+
+
+def _check_soft_shape(labels: NDArray[Any], scores: Matrix, kind: Kind) -> NDArray[Any]:
+    if labels.shape != scores.shape:
+        raise ValueError(
+            f"soft labels must have the shape of {kind}: {labels.shape} against "
+            f"{scores.shape}."
+        )
+    return as_scores(labels, "y").astype(np.float64, copy=False)
+
+
+def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
+    if labels.dtype.kind == "f":
+        whole = labels == np.floor(labels)
+        if not whole.all():
+            row = int(np.argmin(whole))
+            raise ValueError(
+                f"y must hold class numbers; row {row} is {labels[row]} "
+                f"({int((~whole).sum())} of {len(labels)} rows are not whole). "
+                "Soft labels are given as an n x k matrix."
+            )
+    elif labels.dtype.kind not in "iub":
+        raise TypeError(
+            f"y holds {labels.dtype} labels; pass classes=[...], the names of the "
+            "classes in column order."
+        )
+    codes = labels.astype(np.intp)
+    outside = (codes < 0) | (codes >= k)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise ValueError(
+            f"y must be in 0..{k - 1}, the column numbers; row {row} is "
+            f"{labels[row]} ({int(outside.sum())} of {len(labels)} rows are outside). "
+            "If labels have other names, pass classes=[...] in column order."
+        )
+    return codes
+
+
+def _codes_by_name(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray[Any]:
+    code_of = {name: code for code, name in enumerate(names)}
+    if labels.dtype == object:
+        found = [code_of.get(label, -1) for label in labels.tolist()]
+        codes = np.array(found, dtype=np.intp)
+    else:
+        distinct, inverse = np.unique(labels, return_inverse=True)
+        lookup = [code_of.get(label, -1) for label in distinct.tolist()]
+        codes = np.array(lookup, dtype=np.intp)[inverse]
+    if codes.min() < 0:
+        row = int(np.argmin(codes))
+        raise ValueError(
+            f"y must hold only names in classes; row {row} is {labels[row]!r} "
+            f"({int((codes < 0).sum())} of {len(labels)} rows are unknown)."
+        )
+    return codes
+
+
+def _read_hits(y: Any, n: int, name: str) -> NDArray[Any]:
+    """Read correctness: booleans, 0/1, or shares in [0, 1]."""
+    hits = _flat(to_numpy(y, name))
+    if hits.ndim != 1 or len(hits) != n:
+        raise ValueError(
+            f"{name} must have one entry per row: {hits.shape} for {n} rows."
+        )
+    if hits.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold 0/1, booleans or shares; got {hits.dtype}.")
+    hits = hits.astype(np.float64)
+    outside = ~((hits >= 0) & (hits <= 1))
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise ValueError(
+            f"{name} must be in [0, 1]; row {row} is {hits[row]} "
+            f"({int(outside.sum())} of {n} rows are outside)."
+        )
+    return hits
+
+
+def _read_weight(sample_weight: Any, n: int) -> Column | None:
+    if sample_weight is None:
+        return None
+    weight = _flat(as_scores(sample_weight, "sample_weight")).astype(np.float64)
+    if weight.shape != (n,):
+        raise ValueError(
+            f"sample_weight must have one entry per row: {weight.shape} for {n} rows."
+        )
+    bad = ~((weight >= 0) & np.isfinite(weight))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"sample_weight must be finite and not negative; row {row} is {weight[row]} "
+            f"({int(bad.sum())} of {n} rows are off)."
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row; nothing is left.")
+    return weight

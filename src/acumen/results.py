@@ -1,0 +1,262 @@
+"""Results: frozen records of plain numbers that every view reads.
+
+They know how to turn themselves into dictionaries, JSON and frames, not how to compute.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acumen import encoding
+from acumen.encoding import Frame, to_frame
+
+Interval = tuple[float, float]
+
+
+class Estimate(float):
+    """A float that knows its interval and where that came from.
+
+    Examples
+    --------
+    >>> accuracy = Estimate(0.9, interval=(0.88, 0.92), method="Wilson")
+    >>> accuracy + 0, accuracy.interval
+    (0.9, (0.88, 0.92))
+    """
+
+    __slots__ = ("interval", "method")
+
+    interval: Interval | None
+    method: str | None
+
+    def __new__(
+        cls, value: float, interval: Interval | None = None, method: str | None = None
+    ) -> Self:
+        """Make a float and tell it its interval."""
+        self = super().__new__(cls, value)
+        self.interval = (
+            None if interval is None else (float(interval[0]), float(interval[1]))
+        )
+        self.method = method
+        return self
+
+    def __reduce__(self) -> Any:
+        return Estimate, (float(self), self.interval, self.method)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Value, interval and method."""
+        interval = None if self.interval is None else list(self.interval)
+        return {"value": float(self), "interval": interval, "method": self.method}
+
+
+class Record:
+    """What all results share: dictionaries, strict JSON, and back."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, with arrays as lists and NaN and infinities as strings."""
+        return {f.name: encoding.plain(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Strict JSON; ``from_json`` gives the same record back."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition(Record):
+    """d_TOT = d_CAL + sharpness gap, for one divergence.
+
+    Attributes
+    ----------
+    total : Estimate
+        The mean loss (proper score).
+    calibration : Estimate
+        The calibration error that belongs to it.
+    divergence, estimator, kernel, boundary, bandwidth
+        How it was estimated; bandwidth is None where the width adapts.
+    """
+
+    divergence: str
+    total: Estimate
+    calibration: Estimate
+    estimator: str
+    kernel: str
+    boundary: str
+    bandwidth: float | None
+
+    @property
+    def sharpness_gap(self) -> Estimate:
+        """The loss that would remain if the model were calibrated."""
+        return Estimate(float(self.total) - float(self.calibration))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve(Record):
+    """Accuracy, loss and density as functions of confidence.
+
+    All fields are arrays of one length. Where no row is near, `support` (the weight of
+    rows nearby) is about 0 and everything estimated is NaN. `low` and `high` are a
+    pointwise band of the accuracy, NaN where none was computed.
+    """
+
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    sharpness_gap: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    density: NDArray[np.float64]
+    support: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def frame(self) -> Frame:
+        """One row per place, as a Polars or pandas frame or a dict of arrays."""
+        return to_frame({f.name: getattr(self, f.name) for f in fields(self)})
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Restore what ``to_dict`` gave."""
+        return cls(**{name: encoding.array(values) for name, values in given.items()})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins(Record):
+    """Mean confidence and accuracy in bins; NaN in a bin that holds no row."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    count: NDArray[np.float64]
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+
+    def frame(self) -> Frame:
+        """One row per bin, as a Polars or pandas frame or a dict of arrays."""
+        return to_frame({f.name: getattr(self, f.name) for f in fields(self)})
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Restore what ``to_dict`` gave."""
+        return cls(**{name: encoding.array(values) for name, values in given.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Corp(Record):
+    """Score = miscalibration - discrimination + uncertainty, by isotonic regression."""
+
+    divergence: str
+    score: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation(Record):
+    """Everything acumen says about one model on one set of rows.
+
+    Attributes
+    ----------
+    name : str
+        The model's name.
+    n, rows : float, int
+        Total weight, and rows of positive weight; equal without weights.
+    k : int
+        Number of classes; 2 for pairs.
+    target : str
+        ``"top-label"``, ``"positive"``, ``"class-wise"`` or ``"pairs"``.
+    divergence : str
+        The divergence behind `decomposition` and `curve`.
+    decompositions, curves : dict
+        By divergence, at the bandwidth asked for.
+    paper_decompositions, paper_curves : dict
+        The same as published: Gaussian kernel of bandwidth 0.05, no boundary rule.
+    metrics : dict
+        Estimates by name, such as ``metrics["ece"]``.
+    bins : Bins
+        Equal-width bins of the confidence.
+    infinite_rows : float
+        Weight of rows whose true class was given probability 0: log loss infinite.
+    distinct : int
+        Number of distinct confidences.
+    per_class : tuple of Evaluation
+        One for each class when the target is ``"class-wise"``, else empty.
+    """
+
+    name: str
+    n: float
+    rows: int
+    k: int
+    target: str
+    divergence: str
+    decompositions: Mapping[str, Decomposition]
+    curves: Mapping[str, Curve]
+    paper_decompositions: Mapping[str, Decomposition]
+    paper_curves: Mapping[str, Curve]
+    metrics: Mapping[str, Estimate]
+    bins: Bins
+    infinite_rows: float
+    distinct: int
+    settings: Mapping[str, Any]
+    per_class: tuple[Evaluation, ...] = field(default=())
+
+    @property
+    def decomposition(self) -> Decomposition:
+        """The headline: d_TOT = d_CAL + sharpness gap."""
+        return self.decompositions[self.divergence]
+
+    @property
+    def curve(self) -> Curve:
+        """The calibration curve with sharpness gap and density."""
+        return self.curves[self.divergence]
+
+    @property
+    def paper(self) -> Decomposition:
+        """The decomposition as published, at bandwidth 0.05."""
+        return self.paper_decompositions[self.divergence]
+
+    @property
+    def paper_curve(self) -> Curve:
+        """The curve as published, at bandwidth 0.05."""
+        return self.paper_curves[self.divergence]
+
+    def __str__(self) -> str:
+        from acumen.words import describe
+
+        return describe(self)
+
+    def _rows(self) -> Iterator[tuple[str, Estimate]]:
+        parts = self.decomposition
+        yield "total", parts.total
+        yield "calibration", parts.calibration
+        yield "sharpness_gap", parts.sharpness_gap
+        yield from self.metrics.items()
+
+    def frame(self) -> Frame:
+        """One row per number: model, metric, value, low, high, method."""
+        rows = list(self._rows())
+        bounds = [x.interval or (np.nan, np.nan) for _, x in rows]
+        return to_frame(
+            {
+                "model": np.array([self.name] * len(rows)),
+                "metric": np.array([name for name, _ in rows]),
+                "value": np.array([float(x) for _, x in rows]),
+                "low": np.array([low for low, _ in bounds]),
+                "high": np.array([high for _, high in bounds]),
+                "method": np.array([x.method or "" for _, x in rows]),
+            }
+        )
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Evaluation:
+        """Restore what ``to_dict`` gave."""
+        return encoding.evaluation(given)
+
+    @classmethod
+    def from_json(cls, text: str) -> Evaluation:
+        """Restore what ``to_json`` gave."""
+        return cls.from_dict(json.loads(text))

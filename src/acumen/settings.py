@@ -1,0 +1,85 @@
+"""How to estimate: the options of `evaluate`, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from math import isfinite
+from typing import Any
+
+from acumen.arrays import check_choice
+from acumen.bregman import BRIER, LOG, Divergence, find_divergence
+from acumen.kernels import KERNELS
+
+PAPER_BANDWIDTH = 0.05
+LEAST_BANDWIDTH = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Options of `evaluate`; the defaults are its defaults."""
+
+    divergence: str | Divergence = "brier"
+    bandwidth: float | str = "auto"
+    kernel: str = "gaussian"
+    boundary: str = "none"
+    estimator: str = "direct"
+    counterpart: str = "paper"
+    bins: int = 15
+    closed: str = "right"
+    level: float = 0.95
+    engine: str = "auto"
+    preset: str | None = None
+
+    def checked(self) -> Settings:
+        """The same settings with the preset filled in, or one clear error."""
+        check_choice(self.preset, "preset", (None, "paper"))
+        check_choice(self.kernel, "kernel", tuple(KERNELS))
+        check_choice(self.boundary, "boundary", ("none", "reflect"))
+        check_choice(self.estimator, "estimator", ("direct", "plugin"))
+        check_choice(self.counterpart, "counterpart", ("paper", "tight"))
+        check_choice(self.engine, "engine", ("auto", "numpy", "numba"))
+        find_divergence(self.divergence)
+        if not 0 < self.level < 1:
+            raise ValueError(f"level must be between 0 and 1, got {self.level}.")
+        settings = self
+        if self.preset == "paper":
+            settings = replace(self, bandwidth=PAPER_BANDWIDTH, closed="left")
+        check_bandwidth(settings.bandwidth)
+        return settings
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the width adapts to the data."""
+        return self.bandwidth == "auto"
+
+    @property
+    def main(self) -> Divergence:
+        """The divergence of the headline."""
+        return find_divergence(self.divergence)
+
+    @property
+    def divergences(self) -> dict[str, Divergence]:
+        """Brier, log and the user's own, if any."""
+        return {"brier": BRIER, "log": LOG, self.main.name: self.main}
+
+    @property
+    def extra(self) -> dict[str, Divergence]:
+        """Divergences besides the built-in ones."""
+        return {n: d for n, d in self.divergences.items() if n not in ("brier", "log")}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for the record."""
+        values = asdict(replace(self, divergence="brier"))
+        return {**values, "divergence": self.main.name}
+
+
+def check_bandwidth(bandwidth: Any) -> None:
+    """Allow ``"auto"`` and numbers a grid can resolve."""
+    if bandwidth == "auto":
+        return
+    number = isinstance(bandwidth, int | float) and not isinstance(bandwidth, bool)
+    if not (number and isfinite(bandwidth) and bandwidth >= LEAST_BANDWIDTH):
+        raise ValueError(
+            f"bandwidth must be 'auto' or a number of at least {LEAST_BANDWIDTH:g}, "
+            f"got {bandwidth!r}."
+        )
