@@ -51,9 +51,10 @@ def width_bins(columns: Columns, bins: BinCount = 15, closed: str = "right") -> 
 
 def mass_bins(ordered: Ordered, bins: int) -> Bins:
     """Bins of equal weight; each distinct confidence goes where its mid-rank falls."""
+    ordered = ordered.without_twins()
     before = np.cumsum(ordered.weight)
-    middle = (before - 0.5 * ordered.weight) / before[-1]
-    bin_of = np.minimum((middle * bins).astype(np.intp), bins - 1)
+    middle = (before - 0.5 * ordered.weight) * bins / before[-1]
+    bin_of = np.ceil(middle).astype(np.intp) - 1  # an edge belongs to the lower bin
     start = np.flatnonzero(np.diff(bin_of, prepend=-1))
     last = np.append(start[1:], len(bin_of)) - 1
     weight, h_sum, hits = (

@@ -17,8 +17,8 @@ from acumen.arrays import Column
 
 ORDER = 5
 PAD = ORDER // 2
-CELLS = 4800
-"""2^6 * 3 * 5^2, so that 5, 10, 15, 20, 25, 30, 50 and 100 bins are whole cells."""
+CELLS = 9600
+"""2^7 * 3 * 5^2, so that 5, 10, 15, 20, 25, 30, 50 and 100 bins are whole cells."""
 
 Moments = NDArray[np.float64]
 """Shape (columns, ORDER, cells)."""

@@ -67,7 +67,8 @@ def sums_at_nodes(
     sums = np.fft.irfft(spectrum, size, axis=1)[:, :nodes]
     if extra == 0:
         return sums
-    return np.pad(sums[:, extra : nodes - extra], ((0, 0), (PAD, PAD)), mode="edge")
+    inside = sums[:, extra : nodes - extra]
+    return np.pad(inside, ((0, 0), (PAD, PAD)), mode="symmetric")
 
 
 def _fast_length(n: int) -> int:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from acumen.arrays import Column
 from acumen.columns import Columns
 from acumen.kernels import GAUSSIAN
+from acumen.ordered import starts_of_values
 from acumen.sketch import CELL_SUMS, LOG_ODDS_REACH, Sketch
 
 BLOCK = 256
@@ -60,8 +61,10 @@ def cells_of_sketch(sketch: Sketch) -> Cells:
 
 
 def cells_of_rows(columns: Columns) -> Cells:
-    """One cell for each distinct confidence: nothing is rounded."""
-    distinct, cell = np.unique(columns.confidence, return_inverse=True)
+    """One cell for each distinct confidence; only round-off twins share one."""
+    distinct, cell = np.unique(np.abs(columns.confidence), return_inverse=True)
+    value = np.cumsum(starts_of_values(distinct)) - 1
+    cell, distinct = value[cell], distinct[: value[-1] + 1]
     w = np.ones(len(columns)) if columns.weight is None else columns.weight
     h, a = columns.confidence, columns.hit
     r = a - h

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acumen.arrays import Column
 from acumen.columns import Columns
+
+
+ROUND_OFF = 64
+"""Confidences this many units in the last place apart are one value, written twice."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +33,28 @@ class Ordered:
     def residual(self) -> Column:
         """Sum of a - h at each distinct confidence."""
         return self.hits - self.weight * self.confidence
+
+    def without_twins(self) -> Ordered:
+        """The same with values that differ only by round-off put together."""
+        start = np.flatnonzero(starts_of_values(self.confidence))
+        if len(start) == len(self.confidence):
+            return self
+        weight, h, hits = (
+            np.add.reduceat(x, start)
+            for x in (self.weight, self.weight * self.confidence, self.hits)
+        )
+        return Ordered(h / weight, weight, hits)
+
+
+def starts_of_values(h: Column) -> NDArray[np.bool_]:
+    """Which of the sorted confidences start a new value, round-off apart.
+
+    Examples
+    --------
+    >>> starts_of_values(np.array([0.1, 0.3, 0.1 + 0.2, 0.5]))
+    array([ True,  True, False,  True])
+    """
+    return np.diff(h.view(np.int64), prepend=-ROUND_OFF - 1) > ROUND_OFF
 
 
 def order(columns: Columns) -> Ordered:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from acumen import fast
 from acumen.arrays import Column
 from acumen.kernels import GAUSSIAN
 from acumen.neighbours import Cells
@@ -71,6 +72,7 @@ def fit(
     nodes: Column,
     start: LocalPlatt | None = None,
     tolerance: float = TOLERANCE,
+    engine: str = "auto",
 ) -> LocalPlatt:
     """Fit all nodes at once by damped Newton steps, from another fit if given.
 
@@ -79,13 +81,17 @@ def fit(
     """
     rank = cells.rank
     K = GAUSSIAN.profile((np.interp(nodes, cells.z, rank)[:, None] - rank) / width)
+    shift = np.zeros(len(nodes)) if start is None else start.shift.copy()
+    slope = np.zeros(len(nodes)) if start is None else start.slope.copy()
+    if fast.wanted_if_loaded(engine):
+        rules = 1 / PRIOR_SD**2, tolerance, MOST_STEPS, LONGEST_STEP
+        leverage, variance = fast.climb(K, cells, nodes, rules, shift, slope)
+        return LocalPlatt(width, nodes, shift, slope, leverage, variance)
     offset = cells.z - nodes[:, None]
     weight = K * cells.weight
     problem = _Problem(
         K, offset, cells.z, weight, K * cells.hits, _prior(weight, offset)
     )
-    shift = np.zeros(len(nodes)) if start is None else start.shift.copy()
-    slope = np.zeros(len(nodes)) if start is None else start.slope.copy()
     with np.errstate(over="ignore"):
         _climb(problem, shift, slope, tolerance)
         leverage, variance = problem.precision(shift, slope)
@@ -102,19 +108,30 @@ def _prior(
 
 
 def _climb(problem: _Problem, shift: Column, slope: Column, tolerance: float) -> None:
-    """Newton steps, cut to `LONGEST_STEP`, at the nodes that still move."""
+    """Newton steps, cut to `LONGEST_STEP`, at the nodes that still move.
+
+    A step that lands where the slope along it is half as steep downhill as it was
+    uphill went too far (Newton can cycle on such problems): half of it is taken back.
+    """
+    place = np.stack([shift, slope])
+    last, rise = np.zeros_like(place), np.zeros(len(shift))
     active = np.arange(len(shift))
     for _ in range(MOST_STEPS):
         part = problem.take(active) if len(active) < len(shift) else problem
-        step = part.newton_step(shift[active], slope[active])
+        gradient, step = part.newton_step(*place[:, active])
         scale = np.sqrt(part.prior[1] / part.prior[0])
         length = np.maximum(np.abs(step[0]), np.abs(step[1]) * scale)
         step *= LONGEST_STEP / np.maximum(length, LONGEST_STEP)
-        shift[active] += step[0]
-        slope[active] += step[1]
-        active = active[length >= tolerance]
+        too_far = (gradient * last[:, active]).sum(axis=0) < -0.5 * rise[active]
+        step = np.where(too_far, -0.5 * last[:, active], step)
+        place[:, active] += step
+        last[:, active] = np.where(too_far, 0.5 * last[:, active], step)
+        new_rise = (gradient * step).sum(axis=0)
+        rise[active] = np.where(too_far, 0.5 * rise[active], new_rise)
+        active = active[too_far | (length >= tolerance)]
         if not active.size:
-            return
+            break
+    shift[:], slope[:] = place
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +155,10 @@ class _Problem:
             self.prior[:, nodes],
         )
 
-    def newton_step(self, shift: Column, slope: Column) -> NDArray[np.float64]:
+    def newton_step(
+        self, shift: Column, slope: Column
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The gradient (uphill) and the full Newton step."""
         p = self._accuracy(shift, slope)
         expected = self.weight * p
         residual = self.hits - expected
@@ -147,7 +167,8 @@ class _Problem:
         g1 = np.vecdot(residual, self.offset) - slope * self.prior[1]
         j00, j01, j11 = self._information(expected)
         determinant = j00 * j11 - j01 * j01
-        return np.stack([j11 * g0 - j01 * g1, j00 * g1 - j01 * g0]) / determinant
+        step = np.stack([j11 * g0 - j01 * g1, j00 * g1 - j01 * g0]) / determinant
+        return np.stack([g0, g1]), step
 
     def precision(self, shift: Column, slope: Column) -> tuple[Column, Column]:
         """(J^-1)_00 and (J^-1 J2 J^-1)_00, J2 the information weighted by K twice."""

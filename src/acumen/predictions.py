@@ -217,7 +217,7 @@ def _codes_by_name(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray
     if codes.min() < 0:
         row = int(np.argmin(codes))
         raise ValueError(
-            f"y must hold only names in classes; row {row} is {labels[row]!r} "
+            f"y must hold only names in classes; row {row} is {labels.tolist()[row]!r} "
             f"({int((codes < 0).sum())} of {len(labels)} rows are unknown)."
         )
     return codes
@@ -246,7 +246,10 @@ def _read_hits(y: Any, n: int, name: str) -> NDArray[Any]:
 def _read_weight(sample_weight: Any, n: int) -> Column | None:
     if sample_weight is None:
         return None
-    weight = _flat(as_scores(sample_weight, "sample_weight")).astype(np.float64)
+    weight = _flat(to_numpy(sample_weight, "sample_weight"))
+    if weight.dtype != bool:  # a mask is a weight of 0 or 1
+        weight = as_scores(weight, "sample_weight")
+    weight = weight.astype(np.float64)
     if weight.shape != (n,):
         raise ValueError(
             f"sample_weight must have one entry per row: {weight.shape} for {n} rows."

@@ -32,8 +32,8 @@ PLACES = np.arange(481) / 480
 LEAST_SUPPORT = exp(-4.5)
 """Kernel weight of one row three bandwidths away; below it, nothing is estimated."""
 
-NODES_PER_BANDWIDTH = 48
-"""Keeps the error of the sketch below 1e-8 a point, 1e-10 in the calibration error."""
+NODES_PER_BANDWIDTH, NODES_FOR_CURVE = 96, 48
+"""Keep the error of a sketch below 1e-10 in the calibration error, 1e-8 in a curve."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,13 +74,13 @@ def regress(
     Exact to `NODES_PER_BANDWIDTH`'s promise for the Gaussian kernel. The corner of the
     Epanechnikov kernel limits it to about 1e-5: use `regress_rows` where rows are had.
     """
-    least = NODES_PER_BANDWIDTH / bandwidth if kernel is not EPANECHNIKOV else inf
-    weights = node_weights(coarsen(sketch.moments, least))
+    scale = inf if kernel is EPANECHNIKOV else 1 / bandwidth
+    moments = coarsen(sketch.moments, NODES_PER_BANDWIDTH * scale)
+    weights = node_weights(moments)
     at_nodes = sums_at_nodes(weights[:2], kernel, bandwidth, boundary)
     loss_rows = [sketch.column(name) for name in sketch.divergences]
-    at_places = sums_at(
-        PLACES, weights[[0, 1, *loss_rows]], kernel, bandwidth, boundary
-    )
+    few = node_weights(coarsen(moments[[0, 1, *loss_rows]], NODES_FOR_CURVE * scale))
+    at_places = sums_at(PLACES, few, kernel, bandwidth, boundary)
     _spread_infinity(at_places, sketch, kernel, bandwidth)
     used = weights[0] != 0
     return Regression(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acumen import fast
 from acumen.arrays import Column
 from acumen.bregman import Divergence
 from acumen.columns import Columns, unit_loss
@@ -81,7 +82,7 @@ class Sketch:
         self.infinite = np.zeros((kinds, self.cells))
         self.totals = {name: Totals() for name in self.divergences}
 
-    def update(self, columns: Columns) -> Sketch:
+    def update(self, columns: Columns, engine: str = "auto") -> Sketch:
         """Add rows; returns the sketch itself."""
         w = columns.weight
         self.rows += len(columns)
@@ -103,8 +104,12 @@ class Sketch:
             )
             losses.append(_times(w, loss))
             grid += [losses[-1], _times(w, slope)]
-        add_moments(self.moments, columns.confidence, grid)
-        _add_log_odds_sums(self.log_odds_sums, columns, losses)
+        if fast.wanted_for_rows(engine, len(columns)):
+            sums = self.moments, self.log_odds_sums
+            fast.add_sums(*sums, columns, grid, LOG_ODDS_REACH)
+        else:
+            add_moments(self.moments, columns.confidence, grid)
+            _add_log_odds_sums(self.log_odds_sums, columns, losses)
         return self
 
     def __add__(self, other: Sketch) -> Sketch:

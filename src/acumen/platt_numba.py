@@ -1,0 +1,85 @@
+"""The numba twin of the fit in `platt`: node by node, over the cells it can see."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from acumen.math_numba import exp, kernel, reordered, where
+
+UNSEEN = 1e-24
+"""Cells whose kernel weight is below this share of the largest do not count."""
+
+
+@kernel
+def climb(K, z, weight, hits, nodes, rules, shift, slope):
+    """Fit shift and slope of every node, in place; return leverage and variance.
+
+    `rules` are the precision of the shift's prior, the tolerance, the most steps and
+    the longest step.
+    """
+    precision = rules[0]
+    leverage, variance = np.empty(len(nodes)), np.empty(len(nodes))
+    for node in range(len(nodes)):
+        first, last = _seen(K[node])
+        k, at = K[node, first:last], z[first:last]
+        w, a, offset = k * weight[first:last], k * hits[first:last], at - nodes[node]
+        prior = precision, precision * (w * offset * offset).sum() / w.sum() + 1e-6
+        d0, d1 = _climb(at, offset, w, a, prior, rules, shift[node], slope[node])
+        _, _, j00, j01, j11 = _sums(at, offset, w, a, d0, d1)
+        _, _, q00, q01, q11 = _sums(at, offset, k * w, a, d0, d1)
+        j00, j11 = j00 + prior[0], j11 + prior[1]
+        determinant = j00 * j11 - j01 * j01
+        c0, c1 = j11 / determinant, -j01 / determinant
+        shift[node], slope[node], leverage[node] = d0, d1, c0
+        variance[node] = c0 * c0 * q00 + 2 * c0 * c1 * q01 + c1 * c1 * q11
+    return leverage, variance
+
+
+@njit
+def _seen(k):
+    """The range of cells that count."""
+    least = UNSEEN * k.max()
+    first, last = 0, len(k)
+    while first < last and k[first] <= least:
+        first += 1
+    while last > first and k[last - 1] <= least:
+        last -= 1
+    return first, last
+
+
+@njit(error_model="numpy")
+def _climb(z, offset, w, a, prior, rules, d0, d1):
+    _, tolerance, most_steps, longest_step = rules
+    for _ in range(most_steps):
+        g0, g1, j00, j01, j11 = _sums(z, offset, w, a, d0, d1)
+        g0, g1 = g0 - d0 * prior[0], g1 - d1 * prior[1]
+        j00, j11 = j00 + prior[0], j11 + prior[1]
+        determinant = j00 * j11 - j01 * j01
+        s0 = (j11 * g0 - j01 * g1) / determinant
+        s1 = (j00 * g1 - j01 * g0) / determinant
+        length = max(abs(s0), abs(s1) * np.sqrt(prior[1] / prior[0]))
+        cut = longest_step / max(length, longest_step)
+        d0, d1 = d0 + s0 * cut, d1 + s1 * cut
+        if not length >= tolerance:
+            break
+    return d0, d1
+
+
+@reordered
+def _sums(z, offset, w, a, d0, d1):
+    """Gradient and information of shift d0 and slope d1."""
+    g0, g1, j00, j01, j11 = 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(len(z)):
+        t = offset[j]
+        eta = z[j] + (d0 + d1 * t)
+        e = exp(-abs(eta))
+        p = where(eta >= 0.0, 1.0, e) / (1.0 + e)
+        expected = w[j] * p
+        residual, information = a[j] - expected, expected * (1.0 - p)
+        g0 += residual
+        g1 += residual * t
+        j00 += information
+        j01 += information * t
+        j11 += information * t * t
+    return g0, g1, j00, j01, j11

@@ -1,0 +1,74 @@
+"""Shared fixtures: optional packages, real data, and Hypothesis profiles."""
+
+import importlib
+import os
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("ACUMEN_DATA", ROOT.parent / "shared" / "data"))
+
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("explore", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def give_up(reason):
+    if os.environ.get("ACUMEN_STRICT") == "1":
+        pytest.fail(f"{reason}, and ACUMEN_STRICT=1")
+    pytest.skip(reason)
+
+
+def import_part(name):
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what others warn of at import is theirs
+            return importlib.import_module(name)
+    except ModuleNotFoundError:
+        give_up(f"{name} is not installed")
+
+
+@cache
+def load(name):
+    with np.load(DATA / f"{name}.npz", allow_pickle=False) as file:
+        arrays = {key: file[key] for key in file.files}
+    for array in arrays.values():  # all tests share them, and none may change them
+        array.flags.writeable = False
+    return arrays
+
+
+@pytest.fixture(scope="session")
+def absent():
+    """Skip, or fail where every part is promised to be there: `absent("no git")`."""
+    return give_up
+
+
+@pytest.fixture(scope="session")
+def part():
+    """Import an optional package: `torch = part("torch")`."""
+    return import_part
+
+
+@pytest.fixture(scope="session")
+def data():
+    """Load the arrays of a real file: `data("cifar10_akamaster_resnet32")["logits"]`."""
+    if not DATA.is_dir():
+        give_up(f"no data folder at {DATA}")
+    return load
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "data" in getattr(item, "fixturenames", ()):
+            item.add_marker("real_data")

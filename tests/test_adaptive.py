@@ -1,0 +1,195 @@
+"""The adaptive estimators, against their own O(n^2) definitions."""
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from strategies import pairs
+
+import acumen as ac
+from acumen import platt
+from acumen.adaptive import brier_error
+from acumen.analysis import EXACT_CELLS, find_cells
+from acumen.bregman import BRIER, LOG
+from acumen.local_error import local_error
+from acumen.neighbours import cells_of_rows, cells_of_sketch, thin
+from acumen.predictions import read_predictions
+from acumen.sketch import Sketch
+from acumen.targets import BUILT_IN, reduce_to_columns
+
+INSIDE = (0.5, 0.2, 0.6, 1 / 3, 1 - 1e-7, 1e-6)
+
+
+def columns_of(h, a, w=None):
+    return reduce_to_columns(read_predictions(a, confidence=h, sample_weight=w))
+
+
+def overconfident(n, seed=0, rounding=None):
+    rng = np.random.default_rng(seed)
+    h = 0.02 + 0.98 * rng.beta(3.0, 0.6, n)
+    h = np.clip(h if rounding is None else np.round(h, rounding), 1e-9, 1 - 1e-12)
+    z = np.log(h) - np.log1p(-h)
+    return h, (rng.random(n) < 1 / (1 + np.exp(-z / 1.5))).astype(float)
+
+
+@given(pairs(weighted=False))
+def test_pairs_error_equals_its_definition(rows):
+    h, a, _ = rows
+    found = brier_error(cells_of_rows(columns_of(h, a)))
+    value, se = oracles.pairs_error(h, a, np.ones(len(h), int))
+    assert found.value == pytest.approx(value, abs=1e-9)
+    assert found.se**2 == pytest.approx(se**2, abs=1e-12)
+
+
+def test_pairs_error_equals_its_definition_on_five_thousand_rows():
+    h, a = overconfident(5000)
+    value, se = oracles.pairs_error(h, a, np.ones(5000, int))
+    assert ac.calibration_error(a, confidence=h) == pytest.approx(value, abs=1e-9)
+    found = brier_error(cells_of_sketch(Sketch(BUILT_IN).update(columns_of(h, a))))
+    assert found.value == pytest.approx(value, abs=se / 50)
+    assert found.se == pytest.approx(se, rel=0.01)
+
+
+@given(pairs(least=50, most=90, soft=False, edges=INSIDE))
+def test_log_error_equals_its_definition(rows):
+    h, a, w = rows
+    w = w * max(1.0, 51 / w.sum())
+    columns = columns_of(h, a, w)
+    want = oracles.log_error(h, np.clip(columns.log_odds, -20, 20), a, w)
+    got = ac.calibration_error(a, confidence=h, sample_weight=w, divergence="log")
+    assert got == pytest.approx(want, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_log_error_from_a_sketch_is_within_a_fiftieth_of_its_standard_error(seed):
+    h, a = overconfident(3000, seed)
+    columns = columns_of(h, a)
+    exact = local_error(cells_of_rows(columns), LOG)
+    grid = local_error(cells_of_sketch(Sketch(BUILT_IN).update(columns)), LOG)
+    assert grid.value == pytest.approx(exact.value, abs=exact.se / 50)
+
+
+def test_every_node_of_a_fit_solves_its_own_problem():
+    h, a = overconfident(600)
+    cells = cells_of_rows(columns_of(h, a))
+    nodes = platt.choose_nodes(cells)
+    fitted = platt.fit(cells, 0.1, nodes)
+    rank_at = np.interp(nodes, cells.z, cells.rank)
+    for i in range(0, len(nodes), 7):
+        shift, leverage, variance = oracles.local_platt(
+            nodes[i],
+            rank_at[i],
+            cells.z,
+            cells.rank,
+            cells.hits / cells.weight,
+            cells.weight,
+            0.1,
+        )
+        assert fitted.shift[i] == pytest.approx(shift, abs=1e-9)
+        assert fitted.leverage[i] == pytest.approx(leverage, rel=1e-8)
+        assert fitted.variance[i] == pytest.approx(variance, rel=1e-8)
+
+
+def test_local_platt_recovers_a_temperature_at_every_width():
+    # Accuracy sigmoid(z / 2) is in the family, so smoothing has nothing to bias.
+    z = np.linspace(-4, 6, 4001)
+    h, a = 1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-z / 2))
+    cells = cells_of_rows(columns_of(h, a, np.full(len(z), 1000.0)))
+    for width in (1.5, 0.2, 0.03):
+        fitted = platt.fit(cells, width, np.array([-2.0, 0.0, 3.0]))
+        np.testing.assert_allclose(fitted.shift, [1.0, 0.0, -1.5], atol=2e-3)
+
+
+def test_brier_by_local_platt_agrees_with_brier_by_pairs():
+    # Two unrelated estimators of one number.
+    h, a = overconfident(20_000)
+    cells = cells_of_sketch(Sketch(BUILT_IN).update(columns_of(h, a)))
+    by_pairs, by_platt = brier_error(cells), local_error(cells, BRIER)
+    assert by_platt.value == pytest.approx(by_pairs.value, abs=by_pairs.se)
+
+
+def test_constant_confidence_is_a_u_statistic():
+    # 100 rows at 0.8, 60 hits: mean of r_i r_j over pairs is (S^2 - Q) / n^2 with the
+    # full denominator; S = 60 - 80, Q = 60 (0.2)^2 + 40 (0.8)^2. Twicing adds one n^-1.
+    a = np.r_[np.ones(60), np.zeros(40)]
+    found = brier_error(cells_of_rows(columns_of(np.full(100, 0.8), a)))
+    n, S, Q = 100, -20.0, 60 * 0.04 + 40 * 0.64
+    D = (S * S / n - Q / n) / n
+    P2 = (S * S / n - 2 * S * S / n**2 + Q / n**2) / n
+    V = (Q / n - Q / n**2) / n
+    assert found.value == pytest.approx(2 * D - P2 + V, abs=1e-14)
+    assert found.interval[0] < 0.04 < found.interval[1]
+
+
+def test_one_row_says_nothing():
+    ev = ac.evaluate_pairs([1], [0.7])
+    assert ev.decomposition.calibration == 0
+    assert ev.decomposition.calibration.interval is None
+    assert np.isnan(ev.decompositions["log"].calibration)
+
+
+def test_calibrated_models_average_to_zero_where_the_paper_does_not():
+    rng = np.random.default_rng(5)
+    ours, paper = [], []
+    for _ in range(60):
+        h = 0.02 + 0.98 * rng.beta(3.0, 0.6, 1000)
+        ev = ac.evaluate_pairs(rng.random(1000) < h, h)
+        ours.append(ev.decomposition.calibration)
+        paper.append(ev.paper.calibration)
+    assert abs(np.mean(ours)) < 3 * np.std(ours) / np.sqrt(60)
+    assert np.mean(paper) > 5e-4
+
+
+def test_few_distinct_values_are_all_used():
+    h, a = overconfident(30_000, rounding=2)
+    columns = columns_of(h, a)
+    cells = find_cells(columns, Sketch(BUILT_IN).update(columns))
+    assert len(cells.h) == len(np.unique(h)) <= EXACT_CELLS
+    ev = ac.evaluate_pairs(a, h)
+    assert ev.decomposition.calibration == pytest.approx(
+        ac.calibration_error(a, confidence=h), abs=1e-12
+    )
+
+
+def test_thinning_keeps_every_sum():
+    h, a = overconfident(5000)
+    cells = cells_of_rows(columns_of(h, a))
+    few = thin(cells, 200)
+    assert len(few.h) <= 201
+    for name in ("weight", "hits", "r1", "r2"):
+        assert getattr(few, name).sum() == pytest.approx(getattr(cells, name).sum())
+    assert (np.diff(few.z) > 0).all()
+
+
+def test_the_curve_hides_what_no_row_supports():
+    rng = np.random.default_rng(0)
+    h = np.r_[0.1 + 0.02 * rng.random(4000), 0.9 + 0.02 * rng.random(4000)]
+    ev = ac.evaluate_pairs(rng.random(8000) < h, h)
+    between = (ev.curve.confidence > 0.25) & (ev.curve.confidence < 0.75)
+    assert between.any()
+    assert np.isnan(ev.curve.accuracy[between]).all()
+    near = (ev.curve.confidence > 0.9) & (ev.curve.confidence < 0.92)
+    assert (ev.curve.low[near] <= ev.curve.high[near]).all()
+
+
+def test_ribbon_covers_the_true_accuracy():
+    covered = []
+    for seed in range(30):
+        h, a = overconfident(2000, seed)
+        curve = ac.evaluate_pairs(a, h).curve
+        z = np.log(curve.confidence) - np.log1p(-curve.confidence)
+        truth = 1 / (1 + np.exp(-z / 1.5))
+        inside = (curve.low <= truth) & (truth <= curve.high)
+        rank = np.searchsorted(np.sort(h), curve.confidence) / len(h)
+        covered.append(np.trapezoid(inside, rank))
+    assert 0.9 < np.mean(covered) < 0.99
+
+
+def test_soft_hits_of_one_half_are_half_as_noisy():
+    # Hits that equal the accuracy carry no noise, so nothing is subtracted for it.
+    h = np.linspace(0.55, 0.95, 2000)
+    exact = ac.evaluate_pairs(h - 0.1, h)
+    assert exact.decomposition.calibration == pytest.approx(0.01, rel=0.02)
+    log = exact.decompositions["log"].calibration
+    truth = oracles.unit("log", h - 0.1, h).mean()
+    assert log == pytest.approx(truth, rel=0.02)

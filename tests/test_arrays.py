@@ -1,0 +1,122 @@
+"""Arrays of every framework give the same answer, without being imported by us."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import acumen as ac
+from acumen.arrays import to_numpy
+
+rng = np.random.default_rng(0)
+P = rng.dirichlet(np.ones(3), 60)
+Y = rng.integers(0, 3, 60)
+WANT = ac.evaluate(Y, probs=P).to_dict()
+
+
+def check(y, p):
+    assert ac.evaluate(y, probs=p).to_dict() == WANT
+
+
+def test_lists():
+    check(Y.tolist(), P.tolist())
+
+
+def test_pandas(part):
+    pd = part("pandas")
+    check(pd.Series(Y, index=range(100, 160)), pd.DataFrame(P, columns=list("abc")))
+    names = pd.Series(pd.Categorical(np.array(["a", "b", "c"])[Y]))
+    assert (
+        ac.evaluate(names, probs=pd.DataFrame(P), classes=["a", "b", "c"]).to_dict()
+        == WANT
+    )
+
+
+def test_polars(part):
+    pl = part("polars")
+    check(pl.Series(Y), pl.DataFrame(P, schema=["a", "b", "c"]))
+    check(pl.Series(Y), pl.Series(P.tolist()))
+
+
+def test_pyarrow(part):
+    pa = part("pyarrow")
+    table = pa.table({name: P[:, j] for j, name in enumerate("abc")})
+    check(pa.array(Y), table)
+    check(pa.chunked_array([Y[:20], Y[20:]]), table.to_batches()[0])
+    check(pa.array(Y), pa.array(P.tolist()))
+
+
+def test_torch(part):
+    torch = part("torch")
+    check(torch.tensor(Y), torch.tensor(P, requires_grad=True))
+    z = torch.randn(50, 4)
+    y = torch.randint(0, 4, (50,))
+    want = ac.nll(y, logits=z)
+    got = float(torch.nn.functional.cross_entropy(z, y))
+    assert want == pytest.approx(got, rel=1e-5)
+    assert ac.nll(y, logits=z.bfloat16()) == pytest.approx(want, abs=0.02)
+
+
+def test_jax(part):
+    jax = part("jax")
+    z = jax.numpy.asarray(np.log(P), dtype="float32")
+    got = ac.nll(jax.numpy.asarray(Y), logits=z)
+    assert got == pytest.approx(ac.nll(Y, probs=P), rel=1e-5)
+
+
+class OnlyDlpack:
+    """An array that speaks DLPack and nothing else."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, **options):
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+class OnlyArray:
+    """An array that speaks __array__ and nothing else."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self._array
+
+
+@pytest.mark.parametrize("wrapper", [OnlyDlpack, OnlyArray])
+def test_protocols(wrapper):
+    check(wrapper(Y), wrapper(P.copy()))
+
+
+def test_other_byte_order_and_wider_floats():
+    check(Y, P.astype(">f8"))
+    check(Y, P.astype(np.longdouble))
+
+
+def test_masked_arrays():
+    check(np.ma.array(Y), np.ma.array(P))
+    with pytest.raises(ValueError, match=r"probs has masked entries \(1\)"):
+        ac.evaluate(
+            Y, probs=np.ma.array(P, mask=np.arange(P.size).reshape(P.shape) == 4)
+        )
+
+
+def test_what_is_no_array_is_named():
+    with pytest.raises(TypeError, match="probs must hold real numbers"):
+        ac.evaluate([0], probs=object())
+    with pytest.raises(TypeError, match="could not be read as an array"):
+        to_numpy([[1.0], [1.0, 2.0]], "probs")
+
+
+def test_evaluating_a_list_imports_no_framework():
+    code = (
+        "import sys, acumen as ac; ac.evaluate_pairs([1, 0], [.6, .4]);"
+        "sys.exit(any(m in sys.modules for m in ('torch', 'pandas', 'polars', 'numba',"
+        " 'sklearn', 'matplotlib', 'click')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

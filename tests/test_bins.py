@@ -1,0 +1,151 @@
+"""Binned errors: edges, ties, options, and a loop as the oracle."""
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import pairs
+
+import acumen as ac
+from acumen.bins import mass_bins
+from acumen.ordered import order
+from acumen.predictions import read_predictions
+from acumen.sketch import Sketch
+from acumen.targets import BUILT_IN, reduce_to_columns
+
+
+def columns_of(h, a, w=None):
+    return reduce_to_columns(read_predictions(a, confidence=h, sample_weight=w))
+
+
+@given(
+    pairs(), st.sampled_from([1, 2, 5, 13, 15, 100]), st.sampled_from(["left", "right"])
+)
+@pytest.mark.parametrize("norm", [1, 2, 3])
+def test_equal_width_error_equals_a_loop_over_bins(norm, rows, bins, closed):
+    h, a, w = rows
+    edges = np.array([i / bins for i in range(bins + 1)])
+    got = ac.ece(a, confidence=h, sample_weight=w, bins=bins, closed=closed, norm=norm)
+    want = oracles.ece(h, a, w, edges, norm, closed)
+    assert got == pytest.approx(want, abs=1e-12)
+
+
+@pytest.mark.parametrize("bins", [5, 10, 15, 20, 25, 30, 50, 100])
+def test_a_sketch_gives_the_same_bins_when_they_divide_its_cells(bins):
+    rng = np.random.default_rng(0)
+    h = np.r_[rng.random(500), np.arange(bins + 1) / bins]
+    a = (rng.random(len(h)) < h).astype(float)
+    sketch = Sketch(BUILT_IN).update(columns_of(h, a))
+    weight, hits = sketch.moments[:2, 0].reshape(2, bins, -1).sum(axis=2)
+    ev = ac.evaluate_pairs(a, h, bins=bins)
+    np.testing.assert_array_equal(ev.bins.count, weight)
+    np.testing.assert_allclose(ev.bins.accuracy * weight, hits)
+
+
+def test_every_edge_falls_in_the_bin_it_closes():
+    for bins in (3, 7, 10, 15, 49):
+        edges = np.arange(bins + 1) / bins
+        right = ac.evaluate_pairs(np.ones(bins + 1), edges, bins=bins).bins
+        assert right.count.tolist() == [2, *[1] * (bins - 1)]
+        left = ac.evaluate_pairs(
+            np.ones(bins + 1), edges, bins=bins, closed="left"
+        ).bins
+        assert left.count.tolist() == [*[1] * (bins - 1), 2]
+
+
+def test_certain_and_always_wrong_is_an_error_of_one():
+    assert ac.ece([0, 0, 0], confidence=[1.0, 1.0, 1.0]) == 1
+    assert ac.ece([1, 1], confidence=[0.0, 0.0]) == 1
+
+
+@given(pairs(weighted=False, soft=False), st.integers(1, 12))
+def test_equal_mass_bins_never_split_ties_and_hold_every_row(rows, bins):
+    h, a, _ = rows
+    found = mass_bins(order(columns_of(h, a)), bins)
+    assert found.count.sum() == len(h)
+    assert (found.lower[1:] > found.upper[:-1]).all()
+    assert len(found.count) <= bins
+
+
+def test_equal_mass_bins_are_equal_without_ties():
+    h = np.random.default_rng(0).permutation(np.arange(1, 91) / 100)
+    found = mass_bins(order(columns_of(h, h > 0.5)), 9)
+    assert found.count.tolist() == [10] * 9
+
+
+def test_constant_confidence_is_one_bin_under_every_strategy():
+    a, h = np.r_[np.ones(7), np.zeros(3)], np.full(10, 0.9)
+    for options in ({}, {"strategy": "mass"}, {"bins": "sweep"}, {"bins": "cube-root"}):
+        assert ac.ece(a, confidence=h, **options) == pytest.approx(0.2)
+    assert ac.ace(a, confidence=h) == ac.mce(a, confidence=h) == pytest.approx(0.2)
+
+
+def test_debiased_error_subtracts_the_variance_of_each_bin():
+    # One bin, 10 rows, accuracy 0.7: 0.2^2 - 0.7 * 0.3 / 9.
+    a, h = np.r_[np.ones(7), np.zeros(3)], np.full(10, 0.9)
+    want = np.sqrt(0.04 - 0.21 / 9)
+    assert ac.ece(a, confidence=h, norm=2, debias=True) == pytest.approx(want)
+    with pytest.raises(ValueError, match="norm=2"):
+        ac.ece(a, confidence=h, debias=True)
+
+
+def test_debiased_square_averages_to_zero_for_a_calibrated_model():
+    rng = np.random.default_rng(1)
+    values = []
+    for _ in range(300):
+        h = rng.random(300)
+        from acumen.bins import debiased_square, width_bins
+
+        values.append(debiased_square(width_bins(columns_of(h, rng.random(300) < h))))
+    # Within a bin confidences differ, so the variance taken off is a little too large.
+    assert abs(np.mean(values)) < 3 * np.std(values) / np.sqrt(300) + 1e-4
+
+
+def test_sweep_stops_where_accuracies_stop_increasing():
+    h = np.array([0.1, 0.2, 0.3, 0.4])
+    # Bins of two rows: 0, 1. Bins of one row would be 0, 0, 1, 1: still increasing.
+    assert ac.ece([0, 0, 1, 1], confidence=h, bins="sweep") == pytest.approx(0.4)
+    # Two bins: .5, .5 (increasing, not strictly); three or four break the order.
+    two = ac.ece([1, 0, 0, 1], confidence=h, bins=2, strategy="mass")
+    assert ac.ece([1, 0, 0, 1], confidence=h, bins="sweep") == pytest.approx(two)
+
+
+def test_empty_bins_are_nan_and_counted_as_empty():
+    ev = ac.evaluate_pairs([1, 0], [0.95, 0.97])
+    assert ev.bins.count.tolist() == [0] * 14 + [2]
+    assert np.isnan(ev.bins.accuracy[:14]).all()
+
+
+def test_ace_is_the_plain_mean_over_filled_bins():
+    h, a = np.array([0.05, 0.95, 0.95, 0.95]), np.array([1, 1, 1, 1])
+    assert ac.ace(a, confidence=h, bins=10) == pytest.approx((0.95 + 0.05) / 2)
+    assert ac.ece(a, confidence=h, bins=10) == pytest.approx((0.95 + 3 * 0.05) / 4)
+
+
+def test_bad_options_are_named():
+    for options, words in (
+        ({"bins": 2.5}, "bins must be"),
+        ({"bins": True}, "bins must be"),
+        ({"norm": 0.5}, "norm must be"),
+        ({"norm": "l1"}, "norm must be"),
+        ({"strategy": "equal"}, "strategy must be one of 'width', 'mass'"),
+        ({"closed": "both"}, "closed must be one of"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            ac.ece([1, 0], confidence=[0.5, 0.6], **options)
+
+
+def test_top_label_error_is_ece_within_predicted_classes():
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(400, 3)), rng.integers(0, 3, 400)
+    predicted = z.argmax(axis=1)
+    parts = [
+        ((predicted == c).mean(), ac.ece(y[predicted == c], logits=z[predicted == c]))
+        for c in range(3)
+    ]
+    got = ac.top_label_ece(y, logits=z)
+    assert got == pytest.approx(sum(share * error for share, error in parts))
+    mean = ac.top_label_ece(y, logits=z, reduce="mean")
+    assert mean == pytest.approx(np.mean([error for _, error in parts]))
+    assert ac.evaluate(y, logits=z).metrics["top_label_ece"] == pytest.approx(got)

@@ -1,0 +1,120 @@
+"""Edges of a whole evaluation: it works, and says what it should."""
+
+import numpy as np
+import pytest
+
+import acumen as ac
+from acumen.encoding import plain
+
+rng = np.random.default_rng(0)
+
+CASES = {
+    "one row": ([0], [[0.7, 0.2, 0.1]]),
+    "one class seen": ([1] * 5, [[0.2, 0.7, 0.1]] * 5),
+    "all certain and right": ([0] * 60, [[1.0, 0.0, 0.0]] * 60),
+    "all certain and wrong": ([1] * 60, [[1.0, 0.0, 0.0]] * 60),
+    "uniform": (rng.integers(0, 3, 200), [[1 / 3] * 3] * 200),
+    "two atoms": (
+        rng.integers(0, 3, 90),
+        [[0.9, 0.1, 0.0]] * 45 + [[0.5, 0.5, 0.0]] * 45,
+    ),
+}
+
+
+@pytest.mark.parametrize(("y", "p"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize("target", ["top-label", "class-wise"])
+@pytest.mark.parametrize(
+    "options", [{}, {"preset": "paper"}, {"bandwidth": 0.02, "kernel": "epanechnikov"}]
+)
+def test_edge_cases_evaluate_print_and_round_trip(y, p, target, options):
+    ev = ac.evaluate(y, probs=p, target=target, **options)
+    assert str(ev)
+    assert ac.Evaluation.from_json(ev.to_json()).to_dict() == ev.to_dict()
+    assert ev.metrics["brier"] == pytest.approx(ac.brier(y, probs=p))
+    assert 0 <= ev.metrics["ece"] <= 1
+
+
+def test_constant_confidence_errs_by_the_squared_gap_as_published():
+    # Always 80 % sure, right 60 % of the time: d_CAL = (0.6 - 0.8)^2 at any bandwidth.
+    a = np.r_[np.ones(60), np.zeros(40)]
+    for options in (
+        {},
+        {"kernel": "epanechnikov"},
+        {"boundary": "reflect"},
+        {"bandwidth": 0.3},
+    ):
+        ev = ac.evaluate_pairs(a, np.full(100, 0.8), **{"bandwidth": 0.05, **options})
+        assert ev.decomposition.calibration == pytest.approx(0.04, abs=1e-12)
+    adaptive = ac.evaluate_pairs(a, np.full(100, 0.8)).decomposition.calibration
+    assert adaptive.interval[0] < 0.04 < adaptive.interval[1]
+
+
+def test_the_paper_preset_is_the_paper_estimate():
+    z = rng.normal(size=(300, 5))
+    y = rng.integers(0, 5, 300)
+    ev = ac.evaluate(y, logits=z, preset="paper")
+    assert ev.decomposition.calibration == ev.paper.calibration
+    assert ev.decomposition.bandwidth == 0.05
+    assert ev.metrics["smooth_ece"] == ac.smooth_ece(y, logits=z, compat="relplot")
+    assert ev.metrics["ece"] == ac.ece(y, logits=z, closed="left")
+
+
+def test_metrics_of_an_evaluation_are_those_of_the_functions():
+    z = 2 * rng.normal(size=(500, 4))
+    y = rng.integers(0, 4, 500)
+    w = rng.random(500) + 0.5
+    ev = ac.evaluate(y, logits=z, sample_weight=w)
+    given = {"logits": z, "sample_weight": w}
+    functions = ["accuracy", "nll", "brier", "ece", "ace", "mce", "ks_error", "auroc", "confidence_gap", "top_label_ece", "smooth_ece"]  # fmt: skip
+    for name in functions:
+        assert ev.metrics[name] == pytest.approx(
+            getattr(ac, name)(y, **given), abs=1e-9
+        )
+    parts = ac.corp(y, **given)
+    assert ev.metrics["mcb"] == pytest.approx(parts.miscalibration)
+    assert ev.metrics["ece_mass"] == pytest.approx(ac.ece(y, strategy="mass", **given))
+    assert ev.metrics["ece_debiased"] == pytest.approx(
+        ac.ece(y, bins="cube-root", strategy="mass", norm=2, debias=True, **given)
+    )
+
+
+def test_accuracy_of_the_positive_class_is_that_of_the_decision_at_one_half():
+    assert ac.accuracy([1, 0, 0], probs=[0.9, 0.6, 0.1]) == pytest.approx(2 / 3)
+    assert ac.accuracy([1, 0, 0], confidence=[0.9, 0.6, 0.1]) == pytest.approx(1 / 3)
+
+
+def test_divergence_chooses_the_headline():
+    z = rng.normal(size=(200, 3))
+    y = rng.integers(0, 3, 200)
+    ev = ac.evaluate(y, logits=z, divergence="log")
+    assert ev.decomposition.divergence == ev.paper.divergence == "log"
+    assert ev.decomposition.total == ac.nll(y, logits=z)
+    assert ev.curve is ev.curves["log"]
+
+
+def test_intervals_follow_the_level():
+    z = rng.normal(size=(400, 3))
+    y = rng.integers(0, 3, 400)
+    narrow, wide = (ac.evaluate(y, logits=z, level=level) for level in (0.5, 0.99))
+    for get in (lambda ev: ev.decomposition.calibration, lambda ev: ev.metrics["accuracy"], lambda ev: ev.metrics["brier"]):  # fmt: skip
+        (a, b), (c, d) = get(narrow).interval, get(wide).interval
+        assert c <= a <= b <= d
+        assert d - c > b - a
+
+
+def test_class_wise_adds_the_classes_up():
+    z = rng.normal(size=(300, 4))
+    y = rng.integers(0, 4, 300)
+    ev = ac.evaluate(y, logits=z, target="class-wise")
+    added = sum(one.decomposition.calibration for one in ev.per_class)
+    assert ev.decomposition.calibration == pytest.approx(added)
+    assert [one.name for one in ev.per_class] == ["0", "1", "2", "3"]
+    errors = ac.classwise_ece(y, logits=z, reduce="none")
+    np.testing.assert_allclose([one.metrics["ece"] for one in ev.per_class], errors)
+    assert ev.bins.count.sum() == 300 * 4
+
+
+def test_settings_are_part_of_the_record():
+    ev = ac.evaluate_pairs([1, 0], [0.6, 0.4], bandwidth=0.1, kernel="epanechnikov")
+    assert plain(ev.settings)["kernel"] == "epanechnikov"
+    assert ev.decomposition.bandwidth == 0.1

@@ -1,0 +1,154 @@
+"""What must not change a number: weights for copies, order of rows, names of classes."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from strategies import pairs, problems
+
+import acumen as ac
+from acumen.encoding import plain
+
+OPTIONS = [
+    {},
+    {"bandwidth": 0.05},
+    {"bandwidth": 0.05, "estimator": "plugin", "boundary": "reflect"},
+    {"bandwidth": 0.1, "kernel": "epanechnikov"},
+    {"preset": "paper"},
+]
+FUNCTIONS = [
+    lambda y, **g: ac.ece(y, bins="cube-root", strategy="mass", **g),
+    lambda y, **g: ac.ece(y, bins="sweep", **g),
+    lambda y, **g: ac.ece(y, bins="cube-root", norm=2, **g),
+    lambda y, **g: ac.ece(y, strategy="mass", norm="max", **g),
+    lambda y, **g: ac.smooth_ece(y, **g),
+    lambda y, **g: ac.logit_smoothed_ece(y, **g),
+    lambda y, **g: ac.corp(y, divergence="log", **g).discrimination,
+    lambda y, **g: ac.calibration_error(y, **g),
+]
+
+
+def numbers(record):
+    """All numbers of an evaluation but the count of rows, flat."""
+    found = record.to_dict()
+    found.pop("rows")
+
+    def walk(value):
+        if isinstance(value, dict):
+            for item in value.values():
+                yield from walk(item)
+        elif isinstance(value, list):
+            for item in value:
+                yield from walk(item)
+        elif isinstance(value, int | float):
+            yield float(value)
+        elif value in ("nan", "inf", "-inf"):
+            yield float(value)
+
+    return np.array(list(walk(plain(found))))
+
+
+def same(a, b, tolerance=1e-9):
+    np.testing.assert_allclose(numbers(a), numbers(b), rtol=tolerance, atol=tolerance)
+
+
+@settings(max_examples=25)
+@given(pairs(most=30, weighted=False), st.data(), st.sampled_from(OPTIONS))
+def test_weights_count_copies_of_rows(rows, data, options):
+    h, a, _ = rows
+    times = np.array(
+        data.draw(st.lists(st.integers(0, 3), min_size=len(h), max_size=len(h)))
+    )
+    assume(times.any())
+    weighted = ac.evaluate_pairs(a, h, sample_weight=times, **options)
+    copied = ac.evaluate_pairs(np.repeat(a, times), np.repeat(h, times), **options)
+    same(weighted, copied)
+
+
+@settings(max_examples=15)
+@given(pairs(most=30, weighted=False), st.data())
+@pytest.mark.parametrize("metric", FUNCTIONS)
+def test_weights_count_copies_for_each_function(metric, rows, data):
+    h, a, _ = rows
+    times = np.array(
+        data.draw(st.lists(st.integers(0, 3), min_size=len(h), max_size=len(h)))
+    )
+    assume(times.any())
+    weighted = metric(a, confidence=h, sample_weight=times)
+    copied = metric(np.repeat(a, times), confidence=np.repeat(h, times))
+    assert weighted == pytest.approx(copied, abs=1e-9, nan_ok=True)
+
+
+@settings(max_examples=25)
+@given(pairs(), st.randoms(use_true_random=False), st.sampled_from(OPTIONS))
+def test_order_of_rows_does_not_matter(rows, random, options):
+    h, a, w = rows
+    index = np.array(random.sample(range(len(h)), len(h)))
+    one = ac.evaluate_pairs(a, h, sample_weight=w, **options)
+    other = ac.evaluate_pairs(a[index], h[index], sample_weight=w[index], **options)
+    same(one, other)
+
+
+@settings(max_examples=25)
+@given(problems(classes=(3, 5)), st.randoms(use_true_random=False))
+@pytest.mark.parametrize("target", ["top-label", "class-wise"])
+def test_names_of_classes_do_not_matter(target, problem, random):
+    z, y = problem
+    top = np.sort(z, axis=1)
+    assume((top[:, -1] > top[:, -2]).all())  # exact ties go to the lower class
+    index = np.array(random.sample(range(z.shape[1]), z.shape[1]))
+    one = ac.evaluate(y, logits=z, target=target)
+    other = ac.evaluate(np.argsort(index)[y], logits=z[:, index], target=target)
+    for name, value in one.metrics.items():
+        assert other.metrics[name] == pytest.approx(value, abs=1e-9, nan_ok=True)
+    assert other.decomposition.calibration == pytest.approx(
+        one.decomposition.calibration, abs=1e-9
+    )
+
+
+@settings(max_examples=40)
+@given(pairs(), st.sampled_from(OPTIONS))
+@pytest.mark.parametrize("divergence", ["brier", "log"])
+def test_the_parts_add_up(divergence, rows, options):
+    h, a, w = rows
+    ev = ac.evaluate_pairs(a, h, sample_weight=w, divergence=divergence, **options)
+    for parts in (*ev.decompositions.values(), *ev.paper_decompositions.values()):
+        total, calibration = float(parts.total), float(parts.calibration)
+        if np.isfinite(total) and np.isfinite(calibration):
+            added = calibration + parts.sharpness_gap
+            assert added == pytest.approx(total, abs=1e-12)
+
+
+@settings(max_examples=25)
+@given(problems(classes=(2, 4)))
+@pytest.mark.parametrize("target", ["top-label", "class-wise"])
+@pytest.mark.parametrize("counterpart", ["paper", "tight"])
+def test_the_parts_add_up_for_every_target(target, counterpart, problem):
+    z, y = problem
+    if target == "class-wise" and counterpart == "tight":
+        counterpart = "paper"
+    ev = ac.evaluate(y, logits=z, target=target, counterpart=counterpart)
+    parts = ev.decomposition
+    assert parts.calibration + parts.sharpness_gap == pytest.approx(
+        parts.total, abs=1e-12
+    )
+    assert parts.total == pytest.approx(
+        ac.brier(y, logits=z, target="top-label"), abs=1e-12
+    )
+
+
+def test_tight_counterpart_scales_the_calibration_error_by_k_over_k_minus_one():
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(500, 4)) * 3, rng.integers(0, 4, 500)
+    for options in ({}, {"bandwidth": 0.05}):
+        plain_, tight = (
+            ac.evaluate(y, logits=z, counterpart=c, **options)
+            for c in ("paper", "tight")
+        )
+        ratio = tight.decomposition.calibration / plain_.decomposition.calibration
+        assert ratio == pytest.approx(4 / 3)
+        assert tight.paper.calibration == plain_.paper.calibration
+        d = (plain_.curve.accuracy - plain_.curve.confidence) ** 2
+        np.testing.assert_allclose(
+            plain_.curve.sharpness_gap - tight.curve.sharpness_gap, d / 3, atol=1e-12
+        )

@@ -1,0 +1,109 @@
+"""Bad input gets one clear error: argument, rule, first offender, count, way out."""
+
+import numpy as np
+import pytest
+
+import acumen as ac
+
+P = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
+Y = [0, 1, 2]
+
+
+def changed(row, column, value, matrix=P):
+    copy = matrix.astype(float).copy()
+    copy[row, column] = value
+    return copy
+
+
+BAD = {
+    "neither scores": (TypeError, r"exactly one of probs=, logits=.*none", (Y,), {}),
+    "both scores": (TypeError, r"got probs= and logits=", (Y,), {"probs": P, "logits": P}),
+    "NaN logit": (ValueError, r"logits must be finite: row 1 holds NaN in column 2 \(1 of 3", (Y,), {"logits": changed(1, 2, np.nan)}),
+    "+inf logit": (ValueError, r"row 0 holds \+inf in column 1", (Y,), {"logits": changed(0, 1, np.inf)}),
+    "no class possible": (ValueError, r"row 2 is -inf in every column", (Y,), {"logits": np.r_[P[:2], [[-np.inf] * 3]]}),
+    "NaN probability": (ValueError, r"row 1 holds NaN", (Y,), {"probs": changed(1, 0, np.nan)}),
+    "negative probability": (ValueError, r"row 2 holds a negative number \(-0.1\)", (Y,), {"probs": changed(2, 0, -0.1)}),
+    "logits as probs": (ValueError, r"row 0 holds a number above 1 \(5\).*If these are logits, pass logits=", (Y,), {"probs": changed(0, 0, 5.0)}),
+    "rows that do not sum to 1": (ValueError, r"row 0 sums to 0.9, not 1 within 0.0001 \(float64\) \(1 of 3", (Y,), {"probs": changed(0, 0, 0.6)}),
+    "rows that do not sum to 1, float16": (ValueError, r"not 1 within 0.004 \(float16\)", (Y,), {"probs": changed(0, 0, 0.6).astype(np.float16)}),
+    "label out of range": (ValueError, r"y must be in 0\.\.2.*row 2 is 3 \(1 of 3", ([0, 1, 3],), {"probs": P}),
+    "negative label": (ValueError, r"row 0 is -1", ([-1, 1, 2],), {"probs": P}),
+    "fractional label": (ValueError, r"row 1 is 0.5.*n x k matrix", ([0, 0.5, 1],), {"probs": P}),
+    "too few labels": (ValueError, r"one entry per row of probs: 2 against 3", ([0, 1],), {"probs": P}),
+    "names without classes": (TypeError, r"pass classes=", (["a", "b", "c"],), {"probs": P}),
+    "unknown name": (ValueError, r"row 2 is 'z' \(1 of 3", (["a", "b", "z"],), {"probs": P, "classes": ["a", "b", "c"]}),
+    "too few classes": (ValueError, r"name each of the 3 classes", (Y,), {"probs": P, "classes": ["a", "b"]}),
+    "two columns, no target": (ValueError, r"target='positive'.*target='top-label'", ([0, 1],), {"probs": [[0.5, 0.5]] * 2}),
+    "positive of three": (ValueError, r"target='positive' needs a binary problem, got 3", (Y,), {"probs": P, "target": "positive"}),
+    "unknown target": (ValueError, r"target must be one of", (Y,), {"probs": P, "target": "top"}),
+    "one column": (ValueError, r"one column.*1-D array", (Y,), {"probs": P[:, :1]}),
+    "no rows": (ValueError, r"no rows", ([],), {"probs": np.empty((0, 3))}),
+    "three axes": (ValueError, r"1-D or 2-D", (Y,), {"probs": P[None]}),
+    "negative weight": (ValueError, r"sample_weight must be finite and not negative; row 1 is -1", (Y,), {"probs": P, "sample_weight": [1, -1, 1]}),
+    "NaN weight": (ValueError, r"row 0 is nan", (Y,), {"probs": P, "sample_weight": [np.nan, 1, 1]}),
+    "all weights zero": (ValueError, r"zero for every row", (Y,), {"probs": P, "sample_weight": [0, 0, 0]}),
+    "too many weights": (ValueError, r"one entry per row", (Y,), {"probs": P, "sample_weight": [1, 1]}),
+    "soft labels of another shape": (ValueError, r"shape of probs: \(3, 2\)", (P[:, :2],), {"probs": P}),
+    "soft labels that do not sum to 1": (ValueError, r"y as soft labels.*row 1 sums to 1.7", (changed(1, 0, 0.8),), {"probs": P}),
+    "text scores": (TypeError, r"probs must hold real numbers", (Y,), {"probs": P.astype(str)}),
+    "probability above 1, 1-D": (ValueError, r"probs must be in \[0, 1\]; row 1 is 1.5 .*logits=", ([0, 1],), {"probs": [0.5, 1.5]}),
+    "bandwidth 0": (ValueError, r"bandwidth must be 'auto' or a number", (Y,), {"probs": P, "bandwidth": 0}),
+    "unknown kernel": (ValueError, r"kernel must be one of 'gaussian', 'epanechnikov', got 'box'", (Y,), {"probs": P, "kernel": "box"}),
+    "unknown divergence": (ValueError, r"divergence must be one of 'brier', 'log'", (Y,), {"probs": P, "divergence": "mse"}),
+    "level of 95": (ValueError, r"level must be between 0 and 1, got 95", (Y,), {"probs": P, "level": 95}),
+    "no bins": (ValueError, r"bins must be a positive whole number", (Y,), {"probs": P, "bins": 0}),
+    "tight counterpart of a binary target": (ValueError, r"'tight' applies to", ([0, 1],), {"probs": [0.2, 0.3], "counterpart": "tight"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "words", "args", "given"), BAD.values(), ids=BAD)
+@pytest.mark.filterwarnings("error")
+def test_bad_input_is_named(error, words, args, given):
+    with pytest.raises(error, match=words):
+        ac.evaluate(*args, **given)
+
+
+@pytest.mark.parametrize("value", [1.2, -0.1, np.nan, np.inf])
+def test_bad_confidence_is_named(value):
+    with pytest.raises(ValueError, match=r"confidence must be in \[0, 1\]; row 1 is"):
+        ac.evaluate_pairs([1, 0], [0.5, value])
+
+
+@pytest.mark.parametrize("value", [2, -1, np.nan])
+def test_bad_correctness_is_named(value):
+    with pytest.raises(ValueError, match=r"correct must be in \[0, 1\]; row 0 is"):
+        ac.evaluate_pairs([value, 0], [0.5, 0.5])
+
+
+def test_offenders_of_weight_zero_are_as_good_as_removed():
+    p = changed(1, 0, np.nan)
+    ev = ac.evaluate(Y, probs=p, sample_weight=[1, 0, 1])
+    assert ev.rows == 2
+    assert ev.metrics["brier"] == ac.brier([0, 2], probs=P[[0, 2]])
+    assert ac.evaluate_pairs([1, 1], [0.5, np.nan], sample_weight=[1, 0]).rows == 1
+    each = ac.evaluate(Y, probs=p, sample_weight=[1, 0, 1], target="class-wise")
+    assert each.rows == 2
+
+
+def test_labels_may_have_any_name():
+    by_number = ac.evaluate(Y, probs=P).to_dict()
+    for names in (["cat", "dog", "emu"], [10, 20, 30], [True, None, ("a", 1)]):
+        y = np.empty(3, object)
+        y[:] = names
+        assert ac.evaluate(y, probs=P, classes=names).to_dict() == by_number
+    assert ac.evaluate(["cat", "dog", "emu"], probs=P, classes=["cat", "dog", "emu"])
+    assert ac.accuracy(np.array([[0], [1], [2]]), probs=P) == 1
+
+
+def test_a_mask_is_a_weight():
+    ev = ac.evaluate(Y, probs=P, sample_weight=[True, False, True])
+    assert ev.n == 2
+
+
+def test_rows_may_be_off_by_what_their_dtype_explains():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(100), 200)
+    y = rng.integers(0, 100, 200)
+    exact = ac.brier(y, probs=p)
+    assert ac.brier(y, probs=p.astype(np.float16)) == pytest.approx(exact, rel=1e-3)
+    assert ac.brier(y, probs=p.astype(np.float32)) == pytest.approx(exact, rel=1e-6)

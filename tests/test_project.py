@@ -1,0 +1,145 @@
+"""What must hold of the project as a whole: names, imports, files, README."""
+
+import contextlib
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import acumen
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+VERSION = PYPROJECT["project"]["version"]
+FUNCTIONS = [n for n in acumen.__all__ if inspect.isroutine(getattr(acumen, n))]
+HEAVY = {
+    "click",
+    "matplotlib",
+    "numba",
+    "pandas",
+    "polars",
+    "scipy",
+    "sklearn",
+    "torch",
+}
+
+# Machine paths and package indexes have no place in a repository.
+PRIVATE = re.compile(r"/(?:work|root|farm)/|(?:pypi|pythonhosted|pytorch)\.org")
+
+
+# -- names ------------------------------------------------------------------------
+
+
+def test_all_is_exactly_the_public_names():
+    ours = {
+        name
+        for name in dir(acumen)
+        if getattr(getattr(acumen, name), "__module__", "").startswith("acumen.")
+    }
+    assert ours == set(acumen.__all__)
+    assert len(acumen.__all__) == len(set(acumen.__all__))
+
+
+@pytest.mark.parametrize("name", acumen.__all__)
+def test_public_name_is_documented(name):
+    assert inspect.getdoc(getattr(acumen, name))
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert re.search(rf"^ *{name}$", reference, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_public_function_shows_an_example(name):
+    doc = inspect.getdoc(getattr(acumen, name))
+    assert "Examples\n--------\n>>> " in doc
+
+
+# -- imports ----------------------------------------------------------------------
+
+
+def heavy_after(code):
+    """Run code in a new interpreter; say which heavy packages it loaded."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return HEAVY & set(run.stdout.split())
+
+
+def test_import_loads_nothing_heavy():
+    assert heavy_after("import acumen") == set()
+
+
+def test_the_test_above_can_fail():
+    assert heavy_after("import acumen, scipy") == {"scipy"}
+
+
+# -- files ------------------------------------------------------------------------
+
+
+def test_versions_agree():
+    assert acumen.__version__ == VERSION
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {VERSION}\n" in citation
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n## [{VERSION}]" in changelog
+
+
+def test_source_files_are_short():
+    sources = (ROOT / "src").rglob("*.py")
+    lengths = {p.name: len(p.read_text("utf-8").splitlines()) for p in sources}
+    assert {name: n for name, n in lengths.items() if n > 300} == {}
+
+
+def repository_files():
+    """Tracked files and new ones that git would not ignore."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return sorted({ROOT / name for name in run.stdout.split("\0") if name})
+
+
+def test_no_file_names_a_machine_or_an_index(absent):
+    if not (ROOT / ".git").exists():
+        absent("not a git checkout")
+    found = []
+    for path in repository_files():
+        with contextlib.suppress(UnicodeDecodeError, FileNotFoundError):
+            text = path.read_text(encoding="utf-8")
+            found += [(path.name, match[0]) for match in PRIVATE.finditer(text)]
+    assert found == []
+
+
+def test_private_text_is_recognised():
+    for text in ["/ro" + "ot/x", "/wo" + "rk/main", "https://py" + "pi.org/simple"]:
+        assert PRIVATE.search(text)
+
+
+# -- README -----------------------------------------------------------------------
+
+
+def test_readme_begins_with_two_commands():
+    block = re.search(r"^```\w*\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    assert block[1].splitlines() == ["make demo", "make test"]
+
+
+def readme_tool(name):
+    tool = [sys.executable, ROOT / "tools" / name, "--check"]
+    return subprocess.run(tool, check=False, capture_output=True, text=True)
+
+
+def test_readme_example_prints_what_it_shows():
+    run = readme_tool("readme_example.py")
+    assert run.returncode == 0, run.stderr
+
+
+def test_readme_quotes_the_benchmarks(absent):
+    if not (ROOT / "benchmarks" / "results.md").exists():
+        absent("no benchmark results")
+    run = readme_tool("readme_benchmarks.py")
+    assert run.returncode == 0, run.stderr

@@ -1,0 +1,161 @@
+"""The paper's kernel regression, against its O(n^2) definition."""
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import pairs
+
+import acumen as ac
+from acumen.columns import Columns
+from acumen.kernels import EPANECHNIKOV, GAUSSIAN
+from acumen.predictions import read_predictions
+from acumen.regression import LEAST_SUPPORT, PLACES, calibration_error, regress
+from acumen.sketch import Sketch
+from acumen.targets import BUILT_IN, reduce_to_columns
+
+INSIDE = (0.5, 0.2, 0.6, 1 / 3, 1 - 1e-9, 1e-12)
+BANDWIDTHS = st.sampled_from([0.01, 0.03, 0.05, 0.25, 1.0])
+
+
+def columns_of(h, a, w) -> Columns:
+    read = read_predictions(a, confidence=h, sample_weight=w)
+    return reduce_to_columns(read)
+
+
+def sketch_in_shards(columns, shards=3):
+    """Add up sketches of parts of the rows."""
+    parts = np.array_split(np.arange(len(columns)), shards)
+    sketches = [
+        Sketch(BUILT_IN).update(columns.take(part)) for part in parts if len(part)
+    ]
+    return sum(sketches[1:], sketches[0])
+
+
+@given(pairs(), BANDWIDTHS, st.sampled_from(["none", "reflect"]))
+def test_curve_from_merged_sketches_equals_the_definition(rows, bandwidth, boundary):
+    h, a, w = rows
+    sketch = sketch_in_shards(columns_of(h, a, w))
+    curve = regress(sketch, GAUSSIAN, bandwidth, boundary)
+    m, support = oracles.nadaraya_watson(PLACES, h, a, w, bandwidth, boundary=boundary)
+    loss, _ = oracles.nadaraya_watson(
+        PLACES, h, oracles.unit("brier", a, h), w, bandwidth, boundary=boundary
+    )
+    seen = support >= LEAST_SUPPORT * (1 + 1e-6)
+    np.testing.assert_allclose(curve.accuracy[seen], m[seen], atol=1e-8)
+    np.testing.assert_allclose(curve.losses["brier"][seen], loss[seen], atol=1e-8)
+    np.testing.assert_allclose(curve.support, support, atol=1e-7 * w.sum())
+    assert np.isnan(curve.accuracy[support < LEAST_SUPPORT * (1 - 1e-6)]).all()
+
+
+@given(pairs(edges=INSIDE), BANDWIDTHS, st.sampled_from(["none", "reflect"]))
+@pytest.mark.parametrize("divergence", ["brier", "log"])
+@pytest.mark.parametrize("estimator", ["direct", "plugin"])
+def test_calibration_error_equals_the_definition(
+    divergence, estimator, rows, bandwidth, boundary
+):
+    h, a, w = rows
+    sketch = sketch_in_shards(columns_of(h, a, w))
+    regression = regress(sketch, GAUSSIAN, bandwidth, boundary)
+    got = calibration_error(regression, sketch, divergence, estimator)
+    want = oracles.paper_error(
+        h, a, w, divergence, bandwidth, estimator, boundary=boundary
+    )
+    assert got == pytest.approx(want, abs=1e-10, rel=1e-10)
+
+
+@given(
+    pairs(),
+    st.sampled_from([0.003, 0.05, 0.3, 1.7]),
+    st.sampled_from(["none", "reflect"]),
+)
+@pytest.mark.parametrize("divergence", ["brier", "log"])
+def test_epanechnikov_from_rows_equals_the_definition(
+    divergence, rows, bandwidth, boundary
+):
+    h, a, w = rows
+    options = {"kernel": "epanechnikov", "boundary": boundary}
+    ev = ac.evaluate_pairs(
+        a, h, sample_weight=w, bandwidth=bandwidth, divergence=divergence, **options
+    )
+    want = oracles.paper_error(h, a, w, divergence, bandwidth, **options)
+    assert ev.decomposition.calibration == pytest.approx(want, abs=1e-12, rel=1e-11)
+    m, support = oracles.nadaraya_watson(PLACES, h, a, w, bandwidth, **options)
+    seen = ~np.isnan(ev.curve.accuracy)
+    assert np.array_equal(
+        seen[support > 2 * LEAST_SUPPORT],
+        np.ones((support > 2 * LEAST_SUPPORT).sum(), bool),
+    )
+    np.testing.assert_allclose(ev.curve.accuracy[seen], m[seen], atol=1e-11)
+
+
+@pytest.mark.parametrize("bandwidth", [0.01, 0.05])
+def test_five_thousand_rows_keep_the_promise(bandwidth):
+    rng = np.random.default_rng(1)
+    h = np.round(rng.beta(4, 0.6, 5000), 5)
+    a = (rng.random(5000) < h**1.5).astype(float)
+    w = np.ones(5000)
+    h = np.clip(h, 1e-5, 1 - 1e-9)
+    sketch = sketch_in_shards(columns_of(h, a, w), 7)
+    regression = regress(sketch, GAUSSIAN, bandwidth)
+    for divergence in ("brier", "log"):
+        got = calibration_error(regression, sketch, divergence, "direct")
+        want = oracles.paper_error(h, a, w, divergence, bandwidth)
+        assert got == pytest.approx(want, abs=1e-10)
+    m, support = oracles.nadaraya_watson(PLACES, h, a, w, bandwidth)
+    seen = support > 2 * LEAST_SUPPORT
+    np.testing.assert_allclose(regression.accuracy[seen], m[seen], atol=1e-8)
+
+
+def test_epanechnikov_from_a_sketch_is_close():
+    rng = np.random.default_rng(2)
+    h = rng.random(4000)
+    a = (rng.random(4000) < h**2).astype(float)
+    sketch = Sketch(BUILT_IN).update(columns_of(h, a, None))
+    curve = regress(sketch, EPANECHNIKOV, 0.05)
+    m, _ = oracles.nadaraya_watson(
+        PLACES, h, a, np.ones(4000), 0.05, kernel="epanechnikov"
+    )
+    np.testing.assert_allclose(curve.accuracy, m, atol=2e-4)
+
+
+def test_square_curve_integrates_to_one_thirtieth():
+    # Accuracy h^2 at uniform confidence h: d_CAL = int (h^2 - h)^2 dh = 1/30.
+    h = (np.arange(20_000) + 0.5) / 20_000
+    error = ac.calibration_error(h**2, confidence=h, bandwidth=0.004)
+    assert error == pytest.approx(1 / 30, rel=2e-3)
+
+
+@pytest.mark.parametrize("h", [0.0, 1e-9, 0.3, 0.5, 1 - 1e-9, 1.0])
+def test_density_of_one_row_integrates_to_one_when_reflected(h):
+    ev = ac.evaluate_pairs([1.0], [h], bandwidth=0.05, boundary="reflect")
+    assert np.trapezoid(ev.curve.density, ev.curve.confidence) == pytest.approx(
+        1, abs=1e-4
+    )
+
+
+def test_nothing_is_estimated_where_no_row_is_near():
+    ev = ac.evaluate_pairs([1, 0, 1, 1], [0.1, 0.1, 0.9, 0.9], bandwidth=0.02)
+    middle = (ev.curve.confidence > 0.2) & (ev.curve.confidence < 0.8)
+    assert np.isnan(ev.curve.accuracy[middle]).all()
+    assert (ev.curve.support[middle] < 1e-3).all()
+    assert ev.curve.accuracy[48] == pytest.approx(0.5)
+
+
+def test_certain_and_wrong_costs_infinitely_much_under_log():
+    ev = ac.evaluate_pairs([1, 0, 1], [1.0, 1.0, 0.5], divergence="log", bandwidth=0.05)
+    assert ev.decomposition.calibration == np.inf
+    right = ac.evaluate_pairs(
+        [1, 1, 1], [1.0, 1.0, 1.0], divergence="log", bandwidth=0.05
+    )
+    assert right.decomposition.calibration == 0
+
+
+def test_bandwidth_below_the_grid_gets_a_finer_grid():
+    rng = np.random.default_rng(3)
+    h = rng.random(2000)
+    a = (rng.random(2000) < h).astype(float)
+    got = ac.calibration_error(a, confidence=h, bandwidth=0.002)
+    want = oracles.paper_error(h, a, np.ones(2000), "brier", 0.002)
+    assert got == pytest.approx(want, abs=1e-10)

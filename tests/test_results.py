@@ -1,0 +1,116 @@
+"""Records: the same numbers as dict, JSON, frame and text."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import acumen as ac
+from acumen.encoding import plain, to_frame
+
+
+@pytest.fixture(scope="module")
+def evaluation():
+    rng = np.random.default_rng(0)
+    z = 2 * rng.normal(size=(400, 3))
+    y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    return ac.evaluate(y, logits=z, name="a </script> & b")
+
+
+@pytest.fixture(scope="module")
+def infinite():
+    return ac.evaluate([2, 0, 0], probs=[[0.5, 0.5, 0.0]] * 3, target="class-wise")
+
+
+def strict(text):
+    """Parse JSON, refusing the words NaN and Infinity."""
+
+    def refuse(word):
+        raise ValueError(word)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.parametrize("which", ["evaluation", "infinite"])
+def test_json_is_strict_and_comes_back_the_same(which, request):
+    ev = request.getfixturevalue(which)
+    again = ac.Evaluation.from_json(ev.to_json())
+    assert strict(ev.to_json()) == ev.to_dict() == again.to_dict()
+    assert str(again) == str(ev)
+    np.testing.assert_array_equal(again.curve.accuracy, ev.curve.accuracy)
+    assert again.metrics["accuracy"].interval == ev.metrics["accuracy"].interval
+    assert again.decomposition.calibration.method == ev.decomposition.calibration.method
+
+
+def test_infinities_and_nan_are_words(infinite):
+    assert infinite.to_dict()["metrics"]["nll"]["value"] == "inf"
+    assert plain([np.nan, -np.inf, 1.0]) == ["nan", "-inf", 1.0]
+    assert np.isnan(
+        ac.Curve.from_dict({n: ["nan"] for n in ac.Curve.__slots__}).loss[0]
+    )
+
+
+def test_each_record_turns_into_plain_data(evaluation):
+    parts = evaluation.decomposition.to_dict()
+    assert parts["total"]["value"] == evaluation.metrics["brier"]
+    assert (
+        ac.Bins.from_dict(evaluation.bins.to_dict()).to_dict()
+        == evaluation.bins.to_dict()
+    )
+    assert strict(evaluation.curve.to_json())["support"]
+
+
+def test_records_cannot_be_changed(evaluation):
+    with pytest.raises(AttributeError):
+        evaluation.name = "other"
+    with pytest.raises(AttributeError):
+        evaluation.decomposition.total = 0.0
+
+
+def test_an_estimate_is_a_float_that_remembers():
+    estimate = ac.Estimate(0.25, (0.2, 0.3), "score")
+    assert estimate * 2 == 0.5
+    assert isinstance(estimate + 1, float)
+    again = pickle.loads(pickle.dumps(estimate))
+    assert (again, again.interval, again.method) == (0.25, (0.2, 0.3), "score")
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_frames_are_of_the_library_at_hand(library, part, evaluation, monkeypatch):
+    frames = part(library)
+    other = {"polars": "pandas", "pandas": "polars"}[library]
+    monkeypatch.delitem(__import__("sys").modules, other, raising=False)
+    frame = evaluation.frame()
+    assert isinstance(frame, frames.DataFrame)
+    values = dict(zip(frame["metric"], frame["value"], strict=True))
+    assert values["ece"] == evaluation.metrics["ece"]
+    assert values["total"] == evaluation.decomposition.total
+    assert len(evaluation.curve.frame()) == len(evaluation.curve.confidence)
+    assert len(evaluation.bins.frame()) == 15
+
+
+def test_without_a_frame_library_a_dict_of_arrays_does(monkeypatch):
+    monkeypatch.setattr("acumen.encoding.find_spec", lambda name: None)
+    for name in ("polars", "pandas"):
+        monkeypatch.delitem(__import__("sys").modules, name, raising=False)
+    assert to_frame({"x": np.arange(2)})["x"].tolist() == [0, 1]
+
+
+def test_print_shows_the_numbers_of_the_record(evaluation):
+    text = str(evaluation)
+    parts = evaluation.decomposition
+    low, high = parts.calibration.interval
+    assert (
+        f"{parts.total:.4f} = {parts.calibration:.4f} [{low:.4f}, {high:.4f}]" in text
+    )
+    for name in ("ece", "nll", "brier", "smooth_ece", "ace", "accuracy"):
+        assert f"{evaluation.metrics[name]:.4f}" in text
+    assert "top-label" in text
+    assert "over-confident" in text
+
+
+def test_print_warns_of_constant_confidence():
+    ev = ac.evaluate_pairs([1, 0, 1, 1], [0.75] * 4)
+    assert "same in every row" in str(ev)
+    assert "needs at least 50 rows" in str(ev)

@@ -1,0 +1,92 @@
+"""SmoothECE and logit-smoothed ECE, against direct sums."""
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import pairs
+
+import acumen as ac
+
+
+@settings(max_examples=25)
+@given(pairs(most=25), st.sampled_from([0.01, 0.05, 0.3]))
+def test_smooth_ece_equals_the_reflected_integral(rows, bandwidth):
+    h, a, w = rows
+    got = ac.smooth_ece(a, confidence=h, sample_weight=w, bandwidth=bandwidth)
+    want = oracles.smooth_ece_at(h, a, w, bandwidth)
+    assert got == pytest.approx(want, abs=2e-5)
+
+
+@settings(max_examples=25)
+@given(pairs(most=25))
+def test_smooth_ece_is_its_own_bandwidth(rows):
+    h, a, w = rows
+    value = ac.smooth_ece(a, confidence=h, sample_weight=w)
+    again = ac.smooth_ece(a, confidence=h, sample_weight=w, bandwidth=max(value, 1e-4))
+    assert again == pytest.approx(value, abs=1e-8)
+
+
+def test_rows_and_sketch_agree():
+    rng = np.random.default_rng(0)
+    h = rng.beta(3, 0.6, 5000)
+    a = (rng.random(5000) < h**1.3).astype(float)
+    ev = ac.evaluate_pairs(a, h)
+    assert ev.metrics["smooth_ece"] == pytest.approx(
+        ac.smooth_ece(a, confidence=h), abs=1e-10
+    )
+
+
+def test_half_right_at_one_half_and_all_right_at_one():
+    # Residual 0 at 1.0, -0.5 at 0.5 on half of the rows: the mass of |r| is 0.25.
+    value = ac.smooth_ece([1, 1, 0, 0], confidence=[1.0, 1.0, 0.5, 0.5])
+    assert value == pytest.approx(0.25, abs=1e-3)
+
+
+def test_a_constant_gap_is_found_exactly():
+    # All at 0.8 and right 60 % of the time: |smoothed residual| integrates to 0.2.
+    a = np.r_[np.ones(60), np.zeros(40)]
+    assert ac.smooth_ece(a, confidence=np.full(100, 0.8)) == pytest.approx(
+        0.2, abs=1e-8
+    )
+
+
+def test_perfectly_calibrated_rows_have_no_error():
+    h = np.linspace(0, 1, 101)
+    assert ac.smooth_ece(h, confidence=h) == pytest.approx(0, abs=1e-4)
+
+
+@settings(max_examples=25)
+@given(pairs(most=25, edges=(0.5, 0.2, 0.6, 1 / 3)), st.sampled_from([1 / 15, 0.5]))
+def test_logit_smoothed_ece_equals_its_integral(rows, bandwidth):
+    h, a, w = rows
+    got = ac.logit_smoothed_ece(a, confidence=h, sample_weight=w, bandwidth=bandwidth)
+    want = oracles.logit_smoothed_ece(h, a, w, bandwidth)
+    assert got == pytest.approx(want, abs=3e-4)
+
+
+def test_logit_noise_does_not_move_certainty():
+    assert ac.logit_smoothed_ece(
+        [0, 1, 1], confidence=[1.0, 1.0, 0.0]
+    ) == pytest.approx(2 / 3)
+
+
+def test_smooth_errors_are_continuous_where_ece_is_not():
+    # Two rows on either side of 0.5 pair up in one bin or do not.
+    for eps in (1e-9, 1e-6):
+        near = ac.smooth_ece([0, 1], confidence=[0.5 - eps, 0.5 + eps])
+        at = ac.smooth_ece([0, 1], confidence=[0.5, 0.5])
+        assert near == pytest.approx(at, abs=1e-3)  # about the root of eps
+        logit = ac.logit_smoothed_ece([0, 1], confidence=[0.5 - eps, 0.5 + eps])
+        assert logit == pytest.approx(
+            ac.logit_smoothed_ece([0, 1], confidence=[0.5, 0.5]), abs=1e-3
+        )
+    jump = ac.ece([0, 1], confidence=[0.5 - 1e-6, 0.5 + 1e-6], bins=2)
+    assert jump == pytest.approx(0.5, abs=1e-5)
+
+
+@pytest.mark.parametrize("metric", [ac.smooth_ece, ac.logit_smoothed_ece])
+def test_bad_bandwidth_is_named(metric):
+    with pytest.raises(ValueError, match="bandwidth must be positive"):
+        metric([1], confidence=[0.5], bandwidth=0.0)
