@@ -1,5 +1,7 @@
 """Slow, obvious twins: each follows the formula of the docstring, row by row."""
 
+import itertools
+
 import numpy as np
 from scipy.optimize import minimize
 
@@ -156,7 +158,7 @@ def log_error(h, z, a, weight):
 def ece(h, a, weight, edges, norm=1, closed="right"):
     """Loop over bins with explicit edges."""
     total = 0.0
-    for i, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for i, (low, high) in enumerate(itertools.pairwise(edges)):
         if closed == "right":
             inside = (h > low) & (h <= high) | ((i == 0) & (h == low))
         else:

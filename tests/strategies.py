@@ -7,7 +7,7 @@ EDGES = (0.0, 1.0, 0.5, 0.2, 0.6, 1 / 3, 1 - 1e-9, 1e-12)
 
 
 @st.composite
-def pairs(draw, least=1, most=40, soft=True, weighted=True, edges=EDGES):
+def pairs(draw, *, least=1, most=40, soft=True, weighted=True, edges=EDGES):
     """(h, a, w): confidences with ties and edges, hard or soft hits, weights."""
     n = draw(st.integers(least, most))
     # Rounded: values a few units in the last place apart count as one.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import pairs
 
 import acumen as ac
-from acumen.bins import mass_bins
+from acumen.bins import debiased_square, mass_bins, width_bins
 from acumen.ordered import order
 from acumen.predictions import read_predictions
 from acumen.sketch import Sketch
@@ -62,7 +62,7 @@ def test_certain_and_always_wrong_is_an_error_of_one():
 @given(pairs(weighted=False, soft=False), st.integers(1, 12))
 def test_equal_mass_bins_never_split_ties_and_hold_every_row(rows, bins):
     h, a, _ = rows
-    found = mass_bins(order(columns_of(h, a)), bins)
+    found = mass_bins(order(columns_of(h, a)).without_twins(), bins)
     assert found.count.sum() == len(h)
     assert (found.lower[1:] > found.upper[:-1]).all()
     assert len(found.count) <= bins
@@ -95,8 +95,6 @@ def test_debiased_square_averages_to_zero_for_a_calibrated_model():
     values = []
     for _ in range(300):
         h = rng.random(300)
-        from acumen.bins import debiased_square, width_bins
-
         values.append(debiased_square(width_bins(columns_of(h, rng.random(300) < h))))
     # Within a bin confidences differ, so the variance taken off is a little too large.
     assert abs(np.mean(values)) < 3 * np.std(values) / np.sqrt(300) + 1e-4

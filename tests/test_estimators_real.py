@@ -232,7 +232,10 @@ def test_evaluation_reports_an_infinite_log_error_and_its_rows(data, figures):
 
 
 def debiased_bins(ordered):
-    return [debiased_square(mass_bins(ordered, bins)) for bins in (15, 50, 100)]
+    return [
+        debiased_square(mass_bins(ordered.without_twins(), bins))
+        for bins in (15, 50, 100)
+    ]
 
 
 @every_file

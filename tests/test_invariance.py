@@ -21,10 +21,10 @@ FUNCTIONS = [
     lambda y, **g: ac.ece(y, bins="sweep", **g),
     lambda y, **g: ac.ece(y, bins="cube-root", norm=2, **g),
     lambda y, **g: ac.ece(y, strategy="mass", norm="max", **g),
-    lambda y, **g: ac.smooth_ece(y, **g),
-    lambda y, **g: ac.logit_smoothed_ece(y, **g),
+    ac.smooth_ece,
+    ac.logit_smoothed_ece,
     lambda y, **g: ac.corp(y, divergence="log", **g).discrimination,
-    lambda y, **g: ac.calibration_error(y, **g),
+    ac.calibration_error,
 ]
 
 
@@ -40,9 +40,7 @@ def numbers(record):
         elif isinstance(value, list):
             for item in value:
                 yield from walk(item)
-        elif isinstance(value, int | float):
-            yield float(value)
-        elif value in ("nan", "inf", "-inf"):
+        elif isinstance(value, int | float) or value in ("nan", "inf", "-inf"):
             yield float(value)
 
     return np.array(list(walk(plain(found))))

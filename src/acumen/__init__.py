@@ -20,23 +20,25 @@ _HOME = {
         "Estimate",
         "Evaluation",
     ),
+    "binned_metrics": (
+        "ace",
+        "classwise_ece",
+        "ece",
+        "full_vector_ece",
+        "mce",
+        "top_label_ece",
+    ),
     "metrics": (
         "accuracy",
-        "ace",
         "auroc",
         "brier",
         "calibration_error",
-        "classwise_ece",
         "confidence_gap",
         "corp",
-        "ece",
-        "full_vector_ece",
         "ks_error",
         "logit_smoothed_ece",
-        "mce",
         "nll",
         "smooth_ece",
-        "top_label_ece",
     ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
@@ -44,26 +46,26 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = sorted(_MODULE_OF)  # noqa: PLE0605
 
 if TYPE_CHECKING:
+    from acumen.binned_metrics import ace as ace
+    from acumen.binned_metrics import classwise_ece as classwise_ece
+    from acumen.binned_metrics import ece as ece
+    from acumen.binned_metrics import full_vector_ece as full_vector_ece
+    from acumen.binned_metrics import mce as mce
+    from acumen.binned_metrics import top_label_ece as top_label_ece
     from acumen.bregman import Divergence as Divergence
     from acumen.bregman import register_divergence as register_divergence
     from acumen.evaluation import evaluate as evaluate
     from acumen.evaluation import evaluate_pairs as evaluate_pairs
     from acumen.metrics import accuracy as accuracy
-    from acumen.metrics import ace as ace
     from acumen.metrics import auroc as auroc
     from acumen.metrics import brier as brier
     from acumen.metrics import calibration_error as calibration_error
-    from acumen.metrics import classwise_ece as classwise_ece
     from acumen.metrics import confidence_gap as confidence_gap
     from acumen.metrics import corp as corp
-    from acumen.metrics import ece as ece
-    from acumen.metrics import full_vector_ece as full_vector_ece
     from acumen.metrics import ks_error as ks_error
     from acumen.metrics import logit_smoothed_ece as logit_smoothed_ece
-    from acumen.metrics import mce as mce
     from acumen.metrics import nll as nll
     from acumen.metrics import smooth_ece as smooth_ece
-    from acumen.metrics import top_label_ece as top_label_ece
     from acumen.results import Bins as Bins
     from acumen.results import Corp as Corp
     from acumen.results import Curve as Curve

@@ -50,8 +50,11 @@ def width_bins(columns: Columns, bins: BinCount = 15, closed: str = "right") -> 
 
 
 def mass_bins(ordered: Ordered, bins: int) -> Bins:
-    """Bins of equal weight; each distinct confidence goes where its mid-rank falls."""
-    ordered = ordered.without_twins()
+    """Bins of equal weight; each distinct confidence goes where its mid-rank falls.
+
+    Values that differ by round-off should be put together first, with
+    `Ordered.without_twins`.
+    """
     before = np.cumsum(ordered.weight)
     middle = (before - 0.5 * ordered.weight) * bins / before[-1]
     bin_of = np.ceil(middle).astype(np.intp) - 1  # an edge belongs to the lower bin
@@ -90,18 +93,12 @@ def sweep_bins(ordered: Ordered) -> Bins:
     return best
 
 
-def find_bins(
-    columns: Columns,
-    bins: BinCount,
-    strategy: str,
-    closed: str,
-    ordered: Ordered | None = None,
-) -> Bins:
+def find_bins(columns: Columns, bins: BinCount, strategy: str, closed: str) -> Bins:
     """Bins as the options of `acumen.ece` describe them."""
     check_choice(strategy, "strategy", ("width", "mass"))
     if strategy == "width" and bins != "sweep":
         return width_bins(columns, bins, closed)
-    ordered = order(columns) if ordered is None else ordered
+    ordered = order(columns).without_twins()
     if bins == "sweep":
         return sweep_bins(ordered)
     return mass_bins(ordered, count_bins(bins, columns.total_weight))

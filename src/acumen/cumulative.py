@@ -25,4 +25,4 @@ def auroc(ordered: Ordered) -> float:
     if not (all_hits > 0 and all_misses > 0):
         return nan
     below = np.cumsum(misses) - 0.5 * misses
-    return float(np.dot(ordered.hits, below) / (all_hits * all_misses))
+    return float((ordered.hits * below).sum() / (all_hits * all_misses))

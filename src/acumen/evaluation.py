@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from acumen import bins as binning
-from acumen.analysis import Analysis, analyse, analyse_as_paper, sketch_for
-from acumen.columns import Columns
-from acumen.ordered import order
-from acumen.predictions import Predictions, read_predictions
-from acumen.reduction import reduce_rows
-from acumen.results import Bins, Decomposition, Estimate, Evaluation
-from acumen.scores import accuracy, all_metrics
+from acumen.assembly import evaluate_columns
+from acumen.classwise import evaluate_each_class
+from acumen.predictions import read_predictions
+from acumen.results import Evaluation
 from acumen.settings import Settings
-from acumen.sketch import Sketch
-from acumen.targets import each_class, reduce_to_columns, spell_out
+from acumen.targets import reduce_to_columns
 
 
 def evaluate(
@@ -121,7 +113,7 @@ def evaluate(
         sample_weight=sample_weight,
     )
     if predictions.target == "class-wise":
-        return _evaluate_each_class(predictions, settings, name)
+        return evaluate_each_class(predictions, settings, name)
     if counterpart == "tight" and predictions.target != "top-label":
         raise ValueError("counterpart='tight' applies to target='top-label' only.")
     columns = reduce_to_columns(predictions, settings.extra, engine)
@@ -186,153 +178,3 @@ name, preset, level
     )
     columns = reduce_to_columns(predictions, settings.extra)
     return evaluate_columns(columns, settings, name, "pairs", 2)
-
-
-def evaluate_columns(
-    columns: Columns, settings: Settings, name: str, target: str, k: int
-) -> Evaluation:
-    """Evaluate rows already reduced to columns."""
-    sketch = sketch_for(columns, settings)
-    ordered = order(columns)
-    bins = binning.width_bins(columns, settings.bins, settings.closed)
-    factor = k / (k - 1) if settings.counterpart == "tight" else 1.0
-    headline = analyse(columns, sketch, settings, factor)
-    metrics = all_metrics(columns, sketch, ordered, bins, settings, target, k)
-    return _record(
-        name,
-        columns,
-        sketch,
-        settings,
-        target,
-        k,
-        headline,
-        bins,
-        metrics,
-        distinct=len(ordered.confidence),
-    )
-
-
-def _record(
-    name: str,
-    columns: Columns,
-    sketch: Sketch,
-    settings: Settings,
-    target: str,
-    k: int,
-    headline: Analysis,
-    bins: Bins,
-    metrics: dict[str, Estimate],
-    distinct: int,
-) -> Evaluation:
-    paper = analyse_as_paper(sketch, settings.level)
-    infinite = columns.losses["log"] == np.inf
-    weight = infinite if columns.weight is None else columns.weight * infinite
-    return Evaluation(
-        name=name,
-        n=sketch.weight,
-        rows=sketch.rows,
-        k=k,
-        target=target,
-        divergence=settings.main.name,
-        decompositions=headline.decompositions,
-        curves=headline.curves,
-        paper_decompositions=paper.decompositions,
-        paper_curves=paper.curves,
-        metrics=metrics,
-        bins=bins,
-        infinite_rows=float(weight.sum()),
-        distinct=distinct,
-        settings=settings.to_dict(),
-    )
-
-
-def _evaluate_each_class(
-    predictions: Predictions, settings: Settings, name: str
-) -> Evaluation:
-    """Evaluate every class against the rest; the headline adds them up."""
-    if settings.counterpart == "tight":
-        raise ValueError("counterpart='tight' applies to target='top-label' only.")
-    if predictions.scores.ndim == 1:
-        predictions = spell_out(predictions)
-    top = reduce_rows(predictions, settings.extra, settings.engine)
-    pooled, per_class = Sketch(settings.divergences), []
-    one = replace(settings, engine="auto")
-    for label, columns in zip(
-        predictions.classes, each_class(predictions, settings.extra), strict=True
-    ):
-        pooled += sketch_for(columns, replace(settings, bandwidth="auto"))
-        per_class.append(
-            evaluate_columns(columns, one, str(label), "positive", predictions.k)
-        )
-    whole = replace(settings, bandwidth="auto")
-    headline = _added(analyse(None, pooled, whole, 1.0), per_class, paper=False)
-    paper = _added(analyse_as_paper(pooled, settings.level), per_class, paper=True)
-    return Evaluation(
-        name=name,
-        n=top.total_weight,
-        rows=len(top),
-        k=predictions.k,
-        target="class-wise",
-        divergence=settings.main.name,
-        decompositions=headline.decompositions,
-        curves=headline.curves,
-        paper_decompositions=paper.decompositions,
-        paper_curves=paper.curves,
-        metrics=_class_metrics(top, per_class, settings.level),
-        bins=_pooled_bins([ev.bins for ev in per_class]),
-        infinite_rows=sum(
-            top.weight[np.isinf(top.losses["log"])]
-            if top.weight is not None
-            else np.isinf(top.losses["log"])
-        ),
-        distinct=max(ev.distinct for ev in per_class),
-        settings=settings.to_dict(),
-        per_class=tuple(per_class),
-    )
-
-
-def _added(pooled: Analysis, per_class: list[Evaluation], *, paper: bool) -> Analysis:
-    """Sum the decompositions over classes; keep the curve of all classes together."""
-    decompositions = {}
-    for name in pooled.decompositions:
-        parts = [
-            (ev.paper_decompositions if paper else ev.decompositions)[name]
-            for ev in per_class
-        ]
-        decompositions[name] = Decomposition(
-            name,
-            Estimate(sum(float(part.total) for part in parts)),
-            Estimate(sum(float(part.calibration) for part in parts)),
-            parts[0].estimator,
-            parts[0].kernel,
-            parts[0].boundary,
-            parts[0].bandwidth,
-        )
-    return Analysis(decompositions, pooled.curves)
-
-
-def _class_metrics(
-    top: Columns, per_class: list[Evaluation], level: float
-) -> dict[str, Estimate]:
-    """Full losses and accuracy of the model; means over classes of everything else."""
-    means = {
-        name: Estimate(float(np.mean([ev.metrics[name] for ev in per_class])))
-        for name in ("ece", "ace", "smooth_ece", "ece_mass", "ks_error", "auroc")
-    }
-    return {
-        "accuracy": accuracy(top, "top-label", level),
-        "nll": Estimate(top.mean(top.losses["log"])),
-        "brier": Estimate(top.mean(top.losses["brier"])),
-        **means,
-        "mce": Estimate(max(ev.metrics["mce"] for ev in per_class)),
-    }
-
-
-def _pooled_bins(bins: list[Bins]) -> Bins:
-    count = np.stack([b.count for b in bins])
-    whole = count.sum(axis=0)
-    means = [
-        np.nansum(count * np.stack(values), axis=0) / np.where(whole > 0, whole, np.nan)
-        for values in ([b.confidence for b in bins], [b.accuracy for b in bins])
-    ]
-    return Bins(bins[0].lower, bins[0].upper, whole, *means)

@@ -62,7 +62,7 @@ def range_reducer(
 @kernel
 def reduce_logits(scores, labels, tolerance, outputs, offends):
     """Reduce rows of logits; the tolerance is for `reduce_probs`."""
-    block = new_block(scores.dtype)
+    block = new_block(scores.shape[1], scores.dtype)
     for first in range(0, len(scores), LANES):
         part = slice(first, min(first + LANES, len(scores)))
         add_up(LOGITS, scores[part], block)
@@ -75,7 +75,7 @@ def reduce_logits(scores, labels, tolerance, outputs, offends):
 @kernel
 def reduce_probs(scores, labels, tolerance, outputs, offends):
     """Reduce rows of probabilities, which must sum to 1 within the tolerance."""
-    block = new_block(scores.dtype)
+    block = new_block(scores.shape[1], scores.dtype)
     for first in range(0, len(scores), LANES):
         part = slice(first, min(first + LANES, len(scores)))
         add_up(PROBS, scores[part], block)
@@ -110,7 +110,7 @@ def _finish_logits(block):
     """As `blocks.hard_losses_of_logits`; further entries as large as the top add 1."""
     for i in range(LANES):
         hit = block.hit[i] == 1.0
-        ties = block.odd[i] - 1.0
+        ties = np.float64(block.odd[i]) - 1.0
         rest, squares = block.rest[i] + ties, block.squares[i] + ties
         e_y = np.float64(exp(block.own[i] - block.top[i]))
         scale = 1.0 / (1.0 + rest)
@@ -159,7 +159,7 @@ def _finish_probs(block):
     """As `blocks.hard_losses_of_probs`."""
     for i in range(LANES):
         top, p_y = np.float64(block.top[i]), np.float64(block.own[i])
-        ties = (block.odd[i] - 1.0) * top
+        ties = (np.float64(block.odd[i]) - 1.0) * top
         rest, squares = block.rest[i] + ties, block.squares[i] + ties * top
         wrong = top * top + max(squares - p_y * p_y, 0.0)
         others = where(block.hit[i] == 1.0, squares, wrong)

@@ -53,7 +53,7 @@ _as_float64 = _reinterpret(types.int64, types.float64, ir.DoubleType())
 
 @intrinsic
 def where(typing_context, condition, x, y):
-    """x or y, without a branch, which could keep a loop from using vectors."""
+    """X or y, without a branch, which could keep a loop from using vectors."""
 
     def generate(context, builder, signature, arguments):
         return builder.select(*arguments)

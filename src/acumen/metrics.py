@@ -7,49 +7,18 @@ which ``y`` is the correctness), and optionally ``target=``, ``classes=`` and
 
 from __future__ import annotations
 
-from typing import Any, TypedDict, Unpack
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Unpack
 
 from acumen import analysis, cumulative, scores, smoothing
-from acumen import bins as binning
 from acumen.arrays import check_choice
-from acumen.blocks import log_probabilities
 from acumen.bregman import find_divergence
-from acumen.columns import Columns
-from acumen.grid import cell_of
+from acumen.inputs import Scores, read, target_of
 from acumen.ordered import order
-from acumen.predictions import Predictions, read_predictions
+from acumen.predictions import read_predictions
 from acumen.results import Corp, Estimate
 from acumen.settings import Settings
 from acumen.sketch import Sketch
-from acumen.targets import each_class, reduce_to_columns, spell_out
-
-
-class Scores(TypedDict, total=False):
-    """Keywords shared by all metrics."""
-
-    probs: Any
-    logits: Any
-    confidence: Any
-    target: str | None
-    classes: Any
-    sample_weight: Any
-
-
-def _read(y: Any, given: Scores) -> tuple[Predictions, Columns]:
-    predictions = read_predictions(y, **given)
-    if predictions.target == "class-wise":
-        raise ValueError(
-            "target='class-wise' gives one number per class: use classwise_ece, or "
-            "evaluate(..., target='class-wise')."
-        )
-    return predictions, reduce_to_columns(predictions)
-
-
-def _target(predictions: Predictions) -> str:
-    return "pairs" if predictions.kind == "confidence" else str(predictions.target)
+from acumen.targets import reduce_to_columns
 
 
 def accuracy(y: Any, **given: Unpack[Scores]) -> float:
@@ -62,8 +31,8 @@ def accuracy(y: Any, **given: Unpack[Scores]) -> float:
     ...             target="top-label")
     0.6666666666666666
     """
-    predictions, columns = _read(y, given)
-    return float(scores.accuracy(columns, _target(predictions), 0.95))
+    predictions, columns = read(y, given)
+    return float(scores.accuracy(columns, target_of(predictions), 0.95))
 
 
 def brier(y: Any, **given: Unpack[Scores]) -> float:
@@ -96,189 +65,8 @@ def nll(y: Any, **given: Unpack[Scores]) -> float:
 
 
 def _mean_loss(y: Any, name: str, given: Scores) -> float:
-    columns = _read(y, given)[1]
+    columns = read(y, given)[1]
     return columns.mean(columns.losses[name])
-
-
-def ece(
-    y: Any,
-    *,
-    bins: int | str = 15,
-    strategy: str = "width",
-    norm: float | str = 1,
-    debias: bool = False,
-    closed: str = "right",
-    **given: Unpack[Scores],
-) -> float:
-    r"""Expected calibration error over bins.
-
-    Parameters
-    ----------
-    y : array_like
-        Labels, or correctness if ``confidence=`` is given.
-    bins : int, "cube-root" or "sweep"
-        Number of bins; the cube root of n; or the most equal-mass bins whose
-        accuracies increase (Roelofs et al. 2022).
-    strategy : {"width", "mass"}
-        Bins of equal width or of equal weight. Ties are never split.
-    norm : float or "max"
-        q of the :math:`L^q` mean, whose q-th root is returned.
-    debias : bool
-        Subtract the sampling variance of each bin (``norm=2`` only; Kumar et al. 2019).
-    closed : {"right", "left"}
-        Which end of an equal-width bin belongs to it; 0 and 1 are always inside.
-    **given
-        Scores and options shared by all metrics.
-
-    Examples
-    --------
-    >>> import acumen as ac
-    >>> round(ac.ece([0, 0, 1, 1], probs=[0.25, 0.25, 0.75, 0.75], bins=2), 4)
-    0.25
-    """
-    columns = _read(y, given)[1]
-    found = binning.find_bins(columns, bins, strategy, closed)
-    return binning.binned_error(found, norm, debias=debias)
-
-
-def ace(
-    y: Any, *, bins: int = 15, closed: str = "right", **given: Unpack[Scores]
-) -> float:
-    """Average calibration error: the plain mean over equal-width bins that hold rows.
-
-    This is netcal's and the paper's ACE. The "adaptive" error of other authors is
-    ``ece(strategy="mass")``.
-
-    Examples
-    --------
-    >>> import acumen as ac
-    >>> p = [[0.9, 0.05, 0.05]] * 3 + [[0.3, 0.4, 0.3]]
-    >>> round(ac.ace([0, 0, 1, 2], probs=p, bins=4), 5)
-    0.31667
-    """
-    columns = _read(y, given)[1]
-    return binning.average_error(binning.width_bins(columns, bins, closed))
-
-
-def mce(
-    y: Any,
-    *,
-    bins: int | str = 15,
-    strategy: str = "width",
-    closed: str = "right",
-    **given: Unpack[Scores],
-) -> float:
-    """Maximum calibration error: the largest over bins.
-
-    Examples
-    --------
-    >>> import acumen as ac
-    >>> p = [[0.9, 0.05, 0.05]] * 3 + [[0.3, 0.4, 0.3]]
-    >>> round(ac.mce([0, 0, 1, 2], probs=p, bins=4), 4)
-    0.4
-    """
-    return ece(y, bins=bins, strategy=strategy, norm="max", closed=closed, **given)
-
-
-def classwise_ece(
-    y: Any,
-    *,
-    bins: int = 15,
-    strategy: str = "width",
-    norm: float | str = 1,
-    closed: str = "right",
-    reduce: str = "mean",
-    **given: Unpack[Scores],
-) -> Any:
-    """ECE of each class's probability against that class, averaged over classes.
-
-    ``reduce="none"`` returns one number per class, as an array.
-
-    Examples
-    --------
-    >>> import acumen as ac
-    >>> p = [[0.8, 0.2], [0.8, 0.2], [0.3, 0.7]]
-    >>> ac.classwise_ece([0, 1, 1], probs=p, bins=2, reduce="none").round(3)
-    array([0.3, 0.3])
-    """
-    check_choice(reduce, "reduce", ("mean", "none"))
-    given["target"] = "class-wise"
-    predictions = read_predictions(y, **given)
-    errors = [
-        binning.binned_error(binning.find_bins(columns, bins, strategy, closed), norm)
-        for columns in each_class(predictions)
-    ]
-    return np.array(errors) if reduce == "none" else float(np.mean(errors))
-
-
-def top_label_ece(
-    y: Any,
-    *,
-    bins: int = 15,
-    norm: float | str = 1,
-    closed: str = "right",
-    reduce: str = "weighted",
-    **given: Unpack[Scores],
-) -> float:
-    """ECE within each predicted class (Gupta and Ramdas 2022).
-
-    ``reduce="weighted"`` weighs classes by how often they are predicted;
-    ``reduce="mean"`` takes the plain mean over predicted classes, as MAPIE does.
-
-    Examples
-    --------
-    >>> import acumen as ac
-    >>> p = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]
-    >>> round(ac.top_label_ece([0, 1, 1], probs=p), 4)
-    0.2667
-    """
-    check_choice(reduce, "reduce", ("weighted", "mean"))
-    given["target"] = "top-label"
-    predictions, columns = _read(y, given)
-    assert columns.predicted is not None
-    errors, weight = binning.errors_within(
-        columns, columns.predicted, predictions.k, bins, norm, closed
-    )
-    if reduce == "mean":
-        return float(errors[weight > 0].mean())
-    return float((errors * weight).sum() / weight.sum())
-
-
-def full_vector_ece(y: Any, *, bins: int = 10, **given: Unpack[Scores]) -> float:
-    """Binned calibration error of the whole probability vector (Widmann et al. 2019).
-
-    Rows are grouped by the bins of all their coordinates; the error is the weighted
-    mean over groups of half the L1 distance between mean probabilities and labels.
-    With many classes nearly every row is a group of its own.
-
-    Examples
-    --------
-    >>> import acumen as ac
-    >>> p = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1]]
-    >>> round(ac.full_vector_ece([0, 1], probs=p), 4)
-    0.4
-    """
-    given["target"] = "class-wise"
-    predictions = read_predictions(y, **given)
-    if predictions.scores.ndim == 1:
-        predictions = spell_out(predictions)
-    reduce_to_columns(predictions)  # checks every row
-    with np.errstate(divide="ignore"):
-        p = np.exp(log_probabilities(predictions.kind, predictions.scores))
-    labels = predictions.labels
-    if not predictions.soft:
-        labels = np.eye(predictions.k)[labels]
-    weight = np.ones(len(p)) if predictions.weight is None else predictions.weight
-    return _grouped_distance(cell_of(p, bins), labels - p, weight)
-
-
-def _grouped_distance(
-    place: NDArray[Any], residual: NDArray[np.float64], weight: NDArray[np.float64]
-) -> float:
-    _, group = np.unique(place, axis=0, return_inverse=True)
-    sums = np.zeros((group.max() + 1, residual.shape[1]))
-    np.add.at(sums, group.ravel(), weight[:, None] * residual)
-    return float(0.5 * np.abs(sums).sum() / weight.sum())
 
 
 def smooth_ece(
@@ -310,7 +98,7 @@ def smooth_ece(
     check_choice(compat, "compat", (None, "relplot"))
     if bandwidth is not None and not bandwidth > 0:
         raise ValueError(f"bandwidth must be positive, got {bandwidth!r}.")
-    columns = _read(y, given)[1]
+    columns = read(y, given)[1]
     if compat == "relplot":
         return smoothing.relplot_error(columns, bandwidth)[0]
     return smoothing.smooth_error(columns, bandwidth)
@@ -332,7 +120,7 @@ def logit_smoothed_ece(
     """
     if not bandwidth > 0:
         raise ValueError(f"bandwidth must be positive, got {bandwidth!r}.")
-    return smoothing.logit_smoothed_error(_read(y, given)[1], bandwidth)
+    return smoothing.logit_smoothed_error(read(y, given)[1], bandwidth)
 
 
 def ks_error(y: Any, **given: Unpack[Scores]) -> float:
@@ -346,7 +134,7 @@ def ks_error(y: Any, **given: Unpack[Scores]) -> float:
     >>> round(ac.ks_error([0, 1, 1], confidence=[0.2, 0.5, 0.9]), 4)
     0.1333
     """
-    return cumulative.ks_error(order(_read(y, given)[1]))
+    return cumulative.ks_error(order(read(y, given)[1]))
 
 
 def confidence_gap(y: Any, **given: Unpack[Scores]) -> float:
@@ -358,7 +146,7 @@ def confidence_gap(y: Any, **given: Unpack[Scores]) -> float:
     >>> round(ac.confidence_gap([1, 0], confidence=[0.9, 0.9]), 4)
     0.4
     """
-    columns = _read(y, given)[1]
+    columns = read(y, given)[1]
     return columns.mean(columns.confidence - columns.hit)
 
 
@@ -373,7 +161,7 @@ def auroc(y: Any, **given: Unpack[Scores]) -> float:
     >>> ac.auroc([0, 1, 1], confidence=[0.2, 0.5, 0.9])
     1.0
     """
-    return cumulative.auroc(order(_read(y, given)[1]))
+    return cumulative.auroc(order(read(y, given)[1]))
 
 
 def corp(y: Any, *, divergence: str = "brier", **given: Unpack[Scores]) -> Corp:
@@ -390,7 +178,7 @@ def corp(y: Any, *, divergence: str = "brier", **given: Unpack[Scores]) -> Corp:
     (0.1017, 0.125)
     """
     check_choice(divergence, "divergence", ("brier", "log"))
-    columns = _read(y, given)[1]
+    columns = read(y, given)[1]
     sketch = Sketch({divergence: find_divergence(divergence)}).update(columns)
     return scores.corp(sketch, order(columns), divergence)
 

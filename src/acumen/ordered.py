@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from acumen.arrays import Column
 from acumen.columns import Columns
 
-
 ROUND_OFF = 64
 """Confidences this many units in the last place apart are one value, written twice."""
 

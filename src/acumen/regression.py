@@ -194,12 +194,12 @@ def calibration_error(
     """
     divergence, totals = sketch.divergences[name], sketch.totals[name]
     m = regression.accuracy_at
-    phi = float(np.dot(regression.weight, divergence.phi_1d(m)))
+    phi = float((regression.weight * divergence.phi_1d(m)).sum())
     if estimator == "plugin":
         return (totals.unit_loss - totals.phi_hit + phi) / sketch.weight
     if _certain_but_wrong(regression, sketch, divergence):
         return inf
-    slope = float(np.dot(regression.slopes[name], m))
+    slope = float((regression.slopes[name] * m).sum())
     return (phi - totals.tangent - slope) / sketch.weight
 
 

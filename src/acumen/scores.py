@@ -32,10 +32,10 @@ def corp(sketch: Sketch, ordered: Ordered, name: str = "brier") -> Corp:
     return isotonic.decompose(ordered, totals.unit_loss / n, name, totals.phi_hit / n)
 
 
-def debiased_binned(columns: Columns, ordered: Ordered) -> float:
+def debiased_binned(values: Ordered) -> float:
     """Debiased L2 error over equal-mass bins by the cube-root rule."""
-    count = binning.count_bins("cube-root", columns.total_weight)
-    return binning.binned_error(binning.mass_bins(ordered, count), 2, debias=True)
+    count = binning.count_bins("cube-root", float(values.weight.sum()))
+    return binning.binned_error(binning.mass_bins(values, count), 2, debias=True)
 
 
 def top_label_error(columns: Columns, k: int, bins: int, closed: str) -> float:
@@ -58,6 +58,7 @@ def all_metrics(
 ) -> dict[str, Estimate]:
     """All metrics by name."""
     parts = corp(sketch, ordered)
+    values = ordered.without_twins()
     relplot = settings.preset == "paper"
     plain: dict[str, Callable[[], float]] = {
         "ece": lambda: binning.binned_error(bins),
@@ -69,9 +70,9 @@ def all_metrics(
         ),
         "mce": lambda: binning.binned_error(bins, "max"),
         "ece_mass": lambda: binning.binned_error(
-            binning.mass_bins(ordered, settings.bins)
+            binning.mass_bins(values, settings.bins)
         ),
-        "ece_debiased": lambda: debiased_binned(columns, ordered),
+        "ece_debiased": lambda: debiased_binned(values),
         "ks_error": lambda: cumulative.ks_error(ordered),
         "confidence_gap": lambda: float(-ordered.residual.sum() / sketch.weight),
         "auroc": lambda: cumulative.auroc(ordered),

@@ -135,6 +135,8 @@ def _relplot_at(h: Column, residual: Column, weight: Column, bandwidth: float) -
 def _relplot_smooth(
     h: Column, values: Column, mesh: Column, nodes: int, bandwidth: float
 ) -> Column:
+    from scipy.signal import fftconvolve
+
     place = h * (nodes - 1)
     left = np.minimum(place.astype(np.intp), nodes - 2)
     share = place - left
@@ -144,7 +146,7 @@ def _relplot_smooth(
     u = np.linspace(-0.5, 0.5, nodes)
     kernel = np.exp(-(u**2) / (2 * bandwidth**2)) / (sqrt(2 * pi) * bandwidth)
     start = nodes // 2
-    middle = np.convolve(mirrored, kernel, mode="valid")[start : start + nodes]
+    middle = fftconvolve(mirrored, kernel, mode="valid")[start : start + nodes]
     return np.interp(mesh, np.linspace(0, 1, nodes), middle)
 
 

@@ -19,21 +19,23 @@ CHUNK = 4096
 """Entries summed in the precision of the scores; sums of chunks are doubles."""
 
 Block = namedtuple(
-    "Block", "top best own hit odd rest squares confidence log_odds brier log"
+    "Block", "columns best top own rest squares odd hit confidence log_odds brier log"
 )
-"""One number per row: its largest entry and where it is; the entry of its label, and
-whether that is the largest; how many entries are as large as the largest (or NaN, or
-negative probabilities), the sum of the others, and of their squares; and the outputs.
+"""The transposed rows, and one number per row: the place of its largest entry, that
+entry, and the entry of its label; the sum of the others, and of their squares; how many
+are as large as the largest (or NaN, or negative probabilities); and the outputs.
 """
 
 
 @inlined
-def new_block(dtype):
-    """A block to be filled again and again."""
+def new_block(k, dtype):
+    """A block for k classes, to be filled again and again."""
+    columns = np.zeros((k if k <= FEW_CLASSES else 0, LANES), dtype)
     return Block(
-        np.zeros(LANES, dtype), np.zeros(LANES, np.int32), np.zeros(LANES, dtype),
-        np.zeros(LANES), np.zeros(LANES), np.zeros(LANES), np.zeros(LANES),
-        np.zeros(LANES), np.zeros(LANES), np.zeros(LANES), np.zeros(LANES),
+        columns, np.zeros(LANES, np.int32),
+        np.zeros(LANES, dtype), np.zeros(LANES, dtype), np.zeros(LANES, dtype),
+        np.zeros(LANES, dtype), np.zeros(LANES, dtype),
+        np.zeros(LANES), np.zeros(LANES), np.zeros(LANES), np.zeros(LANES), np.zeros(LANES),
     )  # fmt: skip
 
 
@@ -106,25 +108,22 @@ def _sums_of_part(logits, part, top):
 
 @inlined
 def _sums_across(logits, rows, block):
-    k, dtype = rows.shape[1], rows.dtype
-    zero, one = dtype.type(0), dtype.type(1)
-    columns = np.zeros((k, LANES), dtype)
-    for j in range(k):
+    zero, one = rows.dtype.type(0), rows.dtype.type(1)
+    columns, best, top = block.columns, block.best, block.top
+    for j in range(len(columns)):
         for i in range(len(rows)):
             columns[j, i] = rows[i, j]
-    top, best = columns[0].copy(), np.zeros(LANES, np.int32)
-    for j in range(1, k):
+    top[:], best[:] = columns[0], 0
+    for j in range(1, len(columns)):
         for i in range(LANES):
             above = columns[j, i] > top[i]
             top[i] = where(above, columns[j, i], top[i])
             best[i] = where(above, np.int32(j), best[i])
-    rest, squares, odd = np.zeros((3, LANES), dtype)
-    for j in range(k):
+    block.rest[:], block.squares[:], block.odd[:] = zero, zero, zero
+    for j in range(len(columns)):
         for i in range(LANES):
             e, plain = _term(logits, columns[j, i], top[i], zero)
             e = where(plain, e, zero)
-            rest[i] += e
-            squares[i] += e * e
-            odd[i] += where(plain, zero, one)
-    block.top[:], block.best[:] = top, best
-    block.rest[:], block.squares[:], block.odd[:] = rest, squares, odd
+            block.rest[i] += e
+            block.squares[i] += e * e
+            block.odd[i] += where(plain, zero, one)

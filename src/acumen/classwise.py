@@ -1,0 +1,110 @@
+"""Every class against the rest: one evaluation each, and what they add up to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from acumen.analysis import Analysis, analyse, analyse_as_paper, sketch_for
+from acumen.assembly import evaluate_columns
+from acumen.columns import Columns
+from acumen.predictions import Predictions
+from acumen.reduction import reduce_rows
+from acumen.results import Bins, Decomposition, Estimate, Evaluation
+from acumen.scores import accuracy
+from acumen.settings import Settings
+from acumen.sketch import Sketch
+from acumen.targets import each_class, spell_out
+
+
+def evaluate_each_class(
+    predictions: Predictions, settings: Settings, name: str
+) -> Evaluation:
+    """Evaluate every class against the rest; the headline adds them up."""
+    if settings.counterpart == "tight":
+        raise ValueError("counterpart='tight' applies to target='top-label' only.")
+    if predictions.scores.ndim == 1:
+        predictions = spell_out(predictions)
+    top = reduce_rows(predictions, settings.extra, settings.engine)
+    pooled, per_class = Sketch(settings.divergences), []
+    one = replace(settings, engine="auto")
+    for label, columns in zip(
+        predictions.classes, each_class(predictions, settings.extra), strict=True
+    ):
+        pooled += sketch_for(columns, replace(settings, bandwidth="auto"))
+        per_class.append(
+            evaluate_columns(columns, one, str(label), "positive", predictions.k)
+        )
+    whole = replace(settings, bandwidth="auto")
+    headline = _added(analyse(None, pooled, whole, 1.0), per_class, paper=False)
+    paper = _added(analyse_as_paper(pooled, settings.level), per_class, paper=True)
+    return Evaluation(
+        name=name,
+        n=top.total_weight,
+        rows=len(top),
+        k=predictions.k,
+        target="class-wise",
+        divergence=settings.main.name,
+        decompositions=headline.decompositions,
+        curves=headline.curves,
+        paper_decompositions=paper.decompositions,
+        paper_curves=paper.curves,
+        metrics=_class_metrics(top, per_class, settings.level),
+        bins=_pooled_bins([ev.bins for ev in per_class]),
+        infinite_rows=sum(
+            top.weight[np.isinf(top.losses["log"])]
+            if top.weight is not None
+            else np.isinf(top.losses["log"])
+        ),
+        distinct=max(ev.distinct for ev in per_class),
+        settings=settings.to_dict(),
+        per_class=tuple(per_class),
+    )
+
+
+def _added(pooled: Analysis, per_class: list[Evaluation], *, paper: bool) -> Analysis:
+    """Sum the decompositions over classes; keep the curve of all classes together."""
+    decompositions = {}
+    for name in pooled.decompositions:
+        parts = [
+            (ev.paper_decompositions if paper else ev.decompositions)[name]
+            for ev in per_class
+        ]
+        decompositions[name] = Decomposition(
+            name,
+            Estimate(sum(float(part.total) for part in parts)),
+            Estimate(sum(float(part.calibration) for part in parts)),
+            parts[0].estimator,
+            parts[0].kernel,
+            parts[0].boundary,
+            parts[0].bandwidth,
+        )
+    return Analysis(decompositions, pooled.curves)
+
+
+def _class_metrics(
+    top: Columns, per_class: list[Evaluation], level: float
+) -> dict[str, Estimate]:
+    """Full losses and accuracy of the model; means over classes of everything else."""
+    means = {
+        name: Estimate(float(np.mean([ev.metrics[name] for ev in per_class])))
+        for name in ("ece", "ace", "smooth_ece", "ece_mass", "ks_error", "auroc")
+    }
+    return {
+        "accuracy": accuracy(top, "top-label", level),
+        "nll": Estimate(top.mean(top.losses["log"])),
+        "brier": Estimate(top.mean(top.losses["brier"])),
+        **means,
+        "mce": Estimate(max(ev.metrics["mce"] for ev in per_class)),
+    }
+
+
+def _pooled_bins(bins: list[Bins]) -> Bins:
+    count = np.stack([b.count for b in bins])
+    whole = count.sum(axis=0)
+    means = [
+        np.nansum(count * np.stack(values), axis=0) / np.where(whole > 0, whole, np.nan)
+        for values in ([b.confidence for b in bins], [b.accuracy for b in bins])
+    ]
+    return Bins(bins[0].lower, bins[0].upper, whole, *means)
