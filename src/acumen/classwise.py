@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from math import isnan, nan
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from acumen.analysis import Analysis, analyse, analyse_as_paper, sketch_for
 from acumen.assembly import evaluate_columns
 from acumen.columns import Columns
 from acumen.predictions import Predictions
-from acumen.reduction import reduce_rows
+from acumen.reduction import fill
 from acumen.results import Bins, Decomposition, Estimate, Evaluation
 from acumen.scores import accuracy
 from acumen.settings import Settings
@@ -26,18 +27,21 @@ def evaluate_each_class(
         raise ValueError("counterpart='tight' applies to target='top-label' only.")
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
-    top = reduce_rows(predictions, settings.extra, settings.engine)
-    pooled, per_class = Sketch(settings.divergences), []
-    one = replace(settings, engine="auto")
-    for label, columns in zip(
-        predictions.classes, each_class(predictions, settings.extra), strict=True
-    ):
-        pooled += sketch_for(columns, replace(settings, bandwidth="auto"))
+    out = fill(predictions, settings.extra, settings.engine)
+    top = out.columns(predictions.weight)
+    per_class: list[Evaluation] = []
+    pooled: Sketch | None = None
+    classes = each_class(predictions, settings.extra, out.columns(None))
+    for label, columns in zip(predictions.classes, classes, strict=True):
+        sketch = sketch_for(columns, settings)
         per_class.append(
-            evaluate_columns(columns, one, str(label), "positive", predictions.k)
+            evaluate_columns(
+                columns, settings, str(label), "positive", predictions.k, sketch
+            )
         )
-    whole = replace(settings, bandwidth="auto")
-    headline = _added(analyse(None, pooled, whole, 1.0), per_class, paper=False)
+        pooled = sketch if pooled is None else pooled + sketch
+    assert pooled is not None
+    headline = _added(analyse(None, pooled, settings, 1.0), per_class, paper=False)
     paper = _added(analyse_as_paper(pooled, settings.level), per_class, paper=True)
     return Evaluation(
         name=name,
@@ -52,11 +56,7 @@ def evaluate_each_class(
         paper_curves=paper.curves,
         metrics=_class_metrics(top, per_class, settings.level),
         bins=_pooled_bins([ev.bins for ev in per_class]),
-        infinite_rows=sum(
-            top.weight[np.isinf(top.losses["log"])]
-            if top.weight is not None
-            else np.isinf(top.losses["log"])
-        ),
+        infinite_rows=top.infinite_rows,
         distinct=max(ev.distinct for ev in per_class),
         settings=settings.to_dict(),
         per_class=tuple(per_class),
@@ -88,7 +88,7 @@ def _class_metrics(
 ) -> dict[str, Estimate]:
     """Full losses and accuracy of the model; means over classes of everything else."""
     means = {
-        name: Estimate(float(np.mean([ev.metrics[name] for ev in per_class])))
+        name: Estimate(_mean([ev.metrics[name] for ev in per_class]))
         for name in ("ece", "ace", "smooth_ece", "ece_mass", "ks_error", "auroc")
     }
     return {
@@ -98,6 +98,12 @@ def _class_metrics(
         **means,
         "mce": Estimate(max(ev.metrics["mce"] for ev in per_class)),
     }
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Mean over classes where the number is defined (a class may never occur)."""
+    defined = [value for value in values if not isnan(value)]
+    return sum(defined) / len(defined) if defined else nan
 
 
 def _pooled_bins(bins: list[Bins]) -> Bins:

@@ -61,6 +61,13 @@ class Columns:
             return float(column.mean())
         return float(np.dot(self.weight, column) / self.weight.sum())
 
+    @property
+    def infinite_rows(self) -> float:
+        """Weight of rows whose log loss is infinite."""
+        infinite = np.isposinf(self.losses["log"])
+        weighted = infinite if self.weight is None else self.weight * infinite
+        return float(weighted.sum())
+
     def take(self, rows: NDArray[Any]) -> Columns:
         """Some of the rows, by mask or index."""
         return Columns(

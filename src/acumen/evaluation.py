@@ -92,17 +92,17 @@ def evaluate(
     True
     """
     settings = Settings(
-        divergence,
-        bandwidth,
-        kernel,
-        boundary,
-        estimator,
-        counterpart,
-        bins,
-        closed,
-        level,
-        engine,
-        preset,
+        divergence=divergence,
+        bandwidth=bandwidth,
+        kernel=kernel,
+        boundary=boundary,
+        estimator=estimator,
+        counterpart=counterpart,
+        bins=bins,
+        closed=closed,
+        level=level,
+        engine=engine,
+        preset=preset,
     ).checked()
     predictions = read_predictions(
         y,
@@ -161,17 +161,15 @@ name, preset, level
     (0.145, 0.75)
     """
     settings = Settings(
-        divergence,
-        bandwidth,
-        kernel,
-        boundary,
-        estimator,
-        "paper",
-        bins,
-        closed,
-        level,
-        "auto",
-        preset,
+        divergence=divergence,
+        bandwidth=bandwidth,
+        kernel=kernel,
+        boundary=boundary,
+        estimator=estimator,
+        bins=bins,
+        closed=closed,
+        level=level,
+        preset=preset,
     ).checked()
     predictions = read_predictions(
         correct, confidence=confidence, sample_weight=sample_weight

@@ -53,7 +53,7 @@ _as_float64 = _reinterpret(types.int64, types.float64, ir.DoubleType())
 
 @intrinsic
 def where(typing_context, condition, x, y):
-    """X or y, without a branch, which could keep a loop from using vectors."""
+    """Choose x or y without a branch, which could keep loops from using vectors."""
 
     def generate(context, builder, signature, arguments):
         return builder.select(*arguments)
@@ -84,7 +84,7 @@ _SMALLEST32, _SMALLEST64 = np.float32(-87.3), -708.0
 
 
 def exp(x: Any) -> Any:
-    """exp(x) for x <= 0, to 2 units in the last place; 0 where it would underflow."""
+    """e^x for x <= 0 to 2 units in the last place; 0 where it underflows, or is NaN."""
     raise NotImplementedError("called from compiled code only")
 
 
@@ -133,7 +133,7 @@ _HALF_ROOT = np.array(0.5**0.5).view(np.int64)[()]
 
 @inlined
 def log_sum(one, x):
-    """log(one + x) of normal numbers, one being 0 or 1; as exact as log1p."""
+    """The log of one + x, normal numbers, one being 0 or 1; as exact as log1p."""
     power = (_as_int64(one + x) - _HALF_ROOT) >> 52
     scale = _as_float64((1023 - power) << 52)
     f = x * scale + (one * scale - 1.0)  # (one + x) / 2^power - 1, in [-0.3, 0.42]

@@ -92,7 +92,9 @@ def thin(cells: Cells, most: int) -> Cells:
 def _gathered(sums: NDArray[np.float64], names: list[str]) -> Cells:
     weight, hits, hits2, r1, r2, r3, r4, h, z = sums[: len(CELL_SUMS)]
     losses = dict(zip(names, sums[len(CELL_SUMS) :], strict=True))
-    return Cells(weight, hits, hits2, r1, r2, r3, r4, h / weight, z / weight, losses)
+    # In rows that sum to 1 only nearly, order by h and by z may differ by round-off.
+    h, z = (np.maximum.accumulate(x / weight) for x in (h, z))
+    return Cells(weight, hits, hits2, r1, r2, r3, r4, h, z, losses)
 
 
 def kernel_sums(

@@ -50,17 +50,25 @@ def _seen(k):
 
 @njit(error_model="numpy")
 def _climb(z, offset, w, a, prior, rules, d0, d1):
+    """As `platt._climb`."""
     _, tolerance, most_steps, longest_step = rules
+    last0, last1, rise = 0.0, 0.0, 0.0
     for _ in range(most_steps):
         g0, g1, j00, j01, j11 = _sums(z, offset, w, a, d0, d1)
         g0, g1 = g0 - d0 * prior[0], g1 - d1 * prior[1]
+        if g0 * last0 + g1 * last1 < -0.5 * rise:  # too far: take half of it back
+            last0, last1, rise = 0.5 * last0, 0.5 * last1, 0.5 * rise
+            d0, d1 = d0 - last0, d1 - last1
+            continue
         j00, j11 = j00 + prior[0], j11 + prior[1]
         determinant = j00 * j11 - j01 * j01
         s0 = (j11 * g0 - j01 * g1) / determinant
         s1 = (j00 * g1 - j01 * g0) / determinant
         length = max(abs(s0), abs(s1) * np.sqrt(prior[1] / prior[0]))
         cut = longest_step / max(length, longest_step)
-        d0, d1 = d0 + s0 * cut, d1 + s1 * cut
+        last0, last1 = s0 * cut, s1 * cut
+        rise = g0 * last0 + g1 * last1
+        d0, d1 = d0 + last0, d1 + last1
         if not length >= tolerance:
             break
     return d0, d1

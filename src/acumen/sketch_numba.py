@@ -32,11 +32,9 @@ def add_sums(
 
     def work(start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
         # What belongs to one cell lies together, for the sake of the cache.
-        totals = (
-            np.zeros((moments.shape[2], len(values), ORDER)),
-            np.zeros(log_odds_sums.shape[::-1]),
-        )
-        sums = tuple(np.empty_like(total) for total in totals)
+        by_cell = np.zeros((moments.shape[2], len(values), ORDER))
+        by_log_odds = np.zeros(log_odds_sums.shape[::-1])
+        sums = np.empty_like(by_cell), np.empty_like(by_log_odds)
         for first in range(start, stop, CHUNK):
             part = slice(first, min(first + CHUNK, stop))
             rows = (columns.confidence[part], columns.log_odds[part], columns.hit[part])
@@ -44,12 +42,10 @@ def add_sums(
             for row, value in zip(table, values, strict=True):
                 if value is not None:
                     row[:] = value[part]
-            for total, chunk in zip(totals, sums, strict=True):
-                chunk[:] = 0
             _add_rows(*map(np.ascontiguousarray, rows), table, reach, *sums)
-            for total, chunk in zip(totals, sums, strict=True):
-                total += chunk  # short sums first: rounding does not add up
-        return totals
+            by_cell += sums[0]  # sums of sums, so that rounding does not build up
+            by_log_odds += sums[1]
+        return by_cell, by_log_odds
 
     for by_cell, by_log_odds in over_ranges(work, len(columns)):
         moments += by_cell.transpose(1, 2, 0)
@@ -58,6 +54,7 @@ def add_sums(
 
 @kernel
 def _add_rows(h, log_odds, hit, values, reach, moments, sums):
+    moments[:], sums[:] = 0.0, 0.0
     _add_moments(h, values, moments)
     _add_log_odds_sums(h, log_odds, hit, values, reach, sums)
 

@@ -30,12 +30,12 @@ are as large as the largest (or NaN, or negative probabilities); and the outputs
 @inlined
 def new_block(k, dtype):
     """A block for k classes, to be filled again and again."""
+    new, out = np.zeros((5, LANES), dtype), np.zeros((5, LANES))
     columns = np.zeros((k if k <= FEW_CLASSES else 0, LANES), dtype)
+    best = np.zeros(LANES, np.int32)
     return Block(
-        columns, np.zeros(LANES, np.int32),
-        np.zeros(LANES, dtype), np.zeros(LANES, dtype), np.zeros(LANES, dtype),
-        np.zeros(LANES, dtype), np.zeros(LANES, dtype),
-        np.zeros(LANES), np.zeros(LANES), np.zeros(LANES), np.zeros(LANES), np.zeros(LANES),
+        columns, best, new[0], new[1], new[2], new[3], new[4],
+        out[0], out[1], out[2], out[3], out[4],
     )  # fmt: skip
 
 

@@ -121,16 +121,19 @@ def _one_dimensional(
 
 
 def each_class(
-    predictions: Predictions, extra: Mapping[str, Divergence] | None = None
+    predictions: Predictions,
+    extra: Mapping[str, Divergence] | None = None,
+    top: Columns | None = None,
 ) -> Iterator[Columns]:
     """Columns of every class against the rest, one class at a time.
 
     The loss of a class is one-dimensional; for Brier the losses of all classes add up
-    to the full loss.
+    to the full loss. `top` are the top-label columns of all rows, weight 0 included.
     """
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
-    top = fill(predictions, {}, "numpy").columns(None)
+    if top is None:
+        top = fill(predictions, {}, "numpy").columns(None)
     for j in range(predictions.k):
         if predictions.kind == "logits":
             h, z = _class_of_logits(predictions, top, j)

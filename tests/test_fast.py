@@ -1,0 +1,411 @@
+"""The numba twins against the NumPy code, row by row and edge by edge."""
+
+import sys
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import pairs
+
+from acumen import fast, platt, reduction
+from acumen.bregman import BRIER, LOG
+from acumen.columns import Columns, sigmoid, with_unit_losses
+from acumen.grid import CELLS
+from acumen.neighbours import cells_of_rows
+from acumen.predictions import Predictions, read_predictions
+from acumen.sketch import Sketch
+from acumen.targets import reduce_to_columns
+
+DTYPES = [np.float16, np.float32, np.float64]
+BUILT_IN = {"brier": BRIER, "log": LOG}
+INF, NAN = np.inf, np.nan
+
+needs_numba = pytest.mark.usefixtures("numba")
+
+
+@pytest.fixture(scope="session")
+def numba(part):
+    return part("numba")
+
+
+# -- the gate ---------------------------------------------------------------------
+
+SMALL = np.zeros((2, 3))
+LARGE = np.broadcast_to(np.float32(0), (fast.WORTH_COMPILING, 2))
+
+
+@needs_numba
+def test_auto_waits_until_loading_pays():
+    assert not fast.wanted("auto", SMALL, plain=True)
+    assert fast.wanted("auto", LARGE, plain=True)
+    assert not fast.wanted_for_rows("auto", 1000)
+    assert fast.wanted_for_rows("auto", 10**6)
+
+
+@needs_numba
+def test_an_engine_asked_for_is_used():
+    assert fast.wanted("numba", SMALL, plain=True)
+    assert fast.wanted_for_rows("numba", 1)
+    assert fast.wanted_if_loaded("numba")
+    assert not fast.wanted("numpy", LARGE, plain=True)
+    assert not fast.wanted_for_rows("numpy", 10**6)
+
+
+@needs_numba
+def test_what_numba_does_not_cover_is_left_to_numpy():
+    assert not fast.wanted("numba", LARGE, plain=False)
+    soft = read_predictions(np.full((2, 3), 1 / 3), logits=SMALL)
+    assert reduce_to_columns(soft, engine="numba").hit == pytest.approx([1 / 3, 1 / 3])
+
+
+def test_an_unknown_engine_is_named():
+    with pytest.raises(ValueError, match="'numpy', 'numba', got 'cuda'"):
+        fast.wanted("cuda", SMALL, plain=True)
+
+
+def test_without_numba_auto_makes_do_and_numba_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert not fast.wanted("auto", LARGE, plain=True)
+    with pytest.raises(
+        ImportError, match=r"needs numba .*pip install 'acumen\[fast\]'"
+    ):
+        fast.wanted("numba", SMALL, plain=False)
+
+
+def test_fits_do_not_load_numba_on_their_own(monkeypatch):
+    monkeypatch.delitem(sys.modules, "acumen.math_numba", raising=False)
+    assert not fast.wanted_if_loaded("auto")
+
+
+# -- rows -------------------------------------------------------------------------
+
+
+def reduce(engine, kind, scores, y):
+    """The columns, and the numbers of rows that break a rule."""
+    classes = tuple(range(scores.shape[1]))
+    predictions = Predictions(scores, kind, np.asarray(y), None, "top-label", classes)
+    out = reduction.Output(len(scores), {})
+    if engine == "numba":
+        return out, fast.range_reducer(predictions, out)(0, len(scores))
+    return out, reduction._reduce_range(predictions, {}, out, 0, len(scores))
+
+
+def assert_twins(kind, scores, y):
+    """Same offenders, classes and hits; the rest to the precision of the scores."""
+    got, bad = reduce("numba", kind, scores, y)
+    want, bad_too = reduce("numpy", kind, scores, y)
+    np.testing.assert_array_equal(bad, bad_too)
+    good = np.delete(np.arange(len(scores)), bad)
+    np.testing.assert_array_equal(got.predicted[good], want.predicted[good])
+    np.testing.assert_array_equal(got.hit[good], want.hit[good])
+    precision = 1e-12 if scores.dtype == np.float64 else 2e-6
+    for name in ("confidence", "brier", "log", "log_odds"):
+        np.testing.assert_allclose(
+            getattr(got, name)[good],
+            getattr(want, name)[good],
+            rtol=precision,
+            # log(1 + tiny), or squares below what float32 holds; log-odds near 0
+            atol=precision if name == "log_odds" else 1e-30,
+            err_msg=name,
+        )
+    return got
+
+
+def cast(scores, dtype):
+    with np.errstate(over="ignore"):
+        return np.asarray(scores, dtype=np.float64).astype(dtype)
+
+
+ODD = (0.0, -0.0, 1.0, 90.0, -90.0, 750.0, 1e4, -1e4, 3e38, -3e38, INF, -INF, NAN)
+
+
+@st.composite
+def matrices(draw, entries):
+    n, k = draw(st.integers(1, 5)), draw(st.sampled_from([2, 3, 10, 32, 33, 70, 150]))
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, k)) * draw(st.sampled_from([0.1, 3.0, 30.0]))
+    for _ in range(draw(st.integers(0, 4))):
+        z[draw(st.integers(0, n - 1)), draw(st.integers(0, k - 1))] = draw(entries)
+    return z, rng.integers(0, k, n)
+
+
+@needs_numba
+@given(matrices(st.sampled_from(ODD)), st.sampled_from(DTYPES))
+def test_rows_of_logits_agree(problem, dtype):
+    z, y = problem
+    assert_twins("logits", cast(z, dtype), y)
+
+
+@needs_numba
+@given(matrices(st.just(0.0)), st.sampled_from(DTYPES), st.data())
+def test_rows_of_probabilities_agree(problem, dtype, data):
+    z, y = problem
+    p = oracles.softmax(z)
+    at = st.integers(0, p.shape[0] - 1), st.integers(0, p.shape[1] - 1)
+    for _ in range(data.draw(st.integers(0, 2))):
+        wrong = st.sampled_from([NAN, INF, -INF, -0.1, -1e-7, 1.5, -0.0])
+        p[data.draw(at[0]), data.draw(at[1])] = data.draw(wrong)
+    assert_twins("probs", cast(p, dtype), y)
+
+
+def widen(row, k, fill):
+    """The row, followed by classes that add nothing to any sum."""
+    return np.r_[row, np.full(k - len(row), fill)]
+
+
+@needs_numba
+@pytest.mark.parametrize("k", [3, 33, 200, 5000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("row", "log_odds"),
+    [
+        ([0.0, 0.0, -INF], 0.0),
+        ([0.0, 0.0, 0.0], -np.log(2)),
+        ([200.0, 0.0, 0.0], 200 - np.log(2)),
+        ([0.0, 1e4, -1e4], 1e4),
+        ([-INF, -INF, 5.0], INF),
+        ([3e38, 0.0, 0.0], np.float64(np.float32(3e38))),
+        ([-3e38, 3e38, -INF], 2 * np.float64(np.float32(3e38))),
+        ([5.0, -INF, -95.0], 100.0),
+        ([0.0, -84.0, -85.0], 84 - np.log1p(np.exp(-1))),
+    ],
+)
+def test_log_odds_are_exact_however_large(row, log_odds, dtype, k):
+    z = widen(np.array(row, np.float32), k, -INF)[None].astype(dtype)
+    for y in range(3):
+        out = assert_twins("logits", z, [y])
+    precision = 3e-7 if dtype == np.float32 else 1e-14
+    assert out.log_odds[0] == pytest.approx(log_odds, rel=precision, abs=precision)
+
+
+@needs_numba
+@pytest.mark.parametrize("k", [3, 33, 200, 5000])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "row",
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.5, 0.5, 0.0], [0.5, 0.25, 0.25]],
+)
+def test_probabilities_of_exactly_0_and_1(row, dtype, k):
+    p = widen(row, k, 0.0)[None].astype(dtype)
+    for y in range(3):
+        out = assert_twins("probs", p, [y])
+        with np.errstate(divide="ignore"):
+            assert out.log[0] == pytest.approx(-np.log(row[y]))
+
+
+@needs_numba
+@pytest.mark.parametrize("tiny", [1e-45, 1e-300, 5e-324])
+def test_probabilities_close_to_0(tiny):
+    p = np.array([[1.0, tiny, 0.0]])
+    for y in range(3):
+        assert_twins("probs", p, [y])
+
+
+@needs_numba
+@pytest.mark.parametrize("k", [2, 32, 33, 65, 150])
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+def test_ties_go_to_the_first_class(kind, k):
+    z = np.full((k, k), -5.0, np.float32)
+    z[np.triu_indices(k)] = 0.0  # row i has its largest entries from column i on
+    scores = z if kind == "logits" else oracles.softmax(z).astype(np.float32)
+    for y in (np.arange(k), np.full(k, k - 1)):
+        out = assert_twins(kind, scores, y)
+        np.testing.assert_array_equal(out.predicted, np.arange(k))
+
+
+@needs_numba
+@pytest.mark.parametrize("k", [2, 10, 33, 150])
+@pytest.mark.parametrize("value", [NAN, -NAN, INF, -0.25])
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+def test_offenders_are_found_wherever_they_are(kind, value, k):
+    rng = np.random.default_rng(k)
+    z = rng.normal(size=(3 * k, k))
+    scores = (z if kind == "logits" else oracles.softmax(z)).astype(np.float32)
+    scores[np.arange(0, 3 * k, 3), np.arange(k)] = value
+    assert_twins(kind, scores, rng.integers(0, k, 3 * k))
+    _, bad = reduce("numba", kind, scores, np.zeros(3 * k, int))
+    expected = [] if kind == "logits" and value < 0 else np.arange(0, 3 * k, 3)
+    np.testing.assert_array_equal(bad, expected)
+
+
+@needs_numba
+@pytest.mark.parametrize("k", [2, 40])
+def test_a_row_without_any_possible_class_offends(k):
+    z = np.zeros((3, k), np.float32)
+    z[1] = -INF
+    assert_twins("logits", z, [0, 0, 0])
+    np.testing.assert_array_equal(reduce("numba", "logits", z, [0, 0, 0])[1], [1])
+
+
+@needs_numba
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("off", [0.5, 2.0])
+def test_how_far_a_row_may_be_from_1_depends_on_its_dtype(dtype, off):
+    tolerance = reduction.ROW_SUM_TOLERANCE[np.dtype(dtype).name]
+    p = np.array([[0.5, 0.25, 0.25], [0.5, 0.25, 0.25 + off * tolerance]], dtype)
+    assert_twins("probs", p, [0, 1])
+    np.testing.assert_array_equal(
+        reduce("numba", "probs", p, [0, 1])[1], [1] if off > 1 else []
+    )
+
+
+@needs_numba
+def test_offenders_are_reported_in_the_same_words():
+    z = np.zeros((300, 3))
+    z[200, 1] = NAN
+    errors = []
+    for engine in ("numpy", "numba"):
+        predictions = read_predictions(np.zeros(300, int), logits=z)
+        with pytest.raises(ValueError, match="row 200 holds NaN in column 1") as error:
+            reduce_to_columns(predictions, engine=engine)
+        errors.append(str(error.value))
+    assert errors[0] == errors[1]
+
+
+def unaligned(scores):
+    raw = np.empty(scores.nbytes + 1, np.uint8)
+    copy = raw[1:].view(scores.dtype).reshape(scores.shape)
+    copy[...] = scores
+    return copy
+
+
+def read_only(scores):
+    copy = scores.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+@needs_numba
+@pytest.mark.parametrize("k", [10, 100])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "lay_out",
+    [
+        np.asfortranarray,
+        lambda z: np.repeat(z, 2, axis=1)[:, ::2],
+        lambda z: z[::-1].copy()[::-1],
+        unaligned,
+        read_only,
+    ],
+)
+def test_results_do_not_depend_on_the_layout_in_memory(lay_out, dtype, k):
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(2000, k)).astype(dtype), rng.integers(0, k, 2000)
+    other = lay_out(z)
+    np.testing.assert_array_equal(other, z)
+    got, want = (reduce("numba", "logits", x, y)[0] for x in (other, z))
+    for name in ("confidence", "log_odds", "hit", "brier", "log", "predicted"):
+        np.testing.assert_array_equal(getattr(got, name), getattr(want, name))
+
+
+@needs_numba
+@pytest.mark.parametrize("n", [1, 127, 128, 129, 1000])
+@pytest.mark.parametrize("k", [2, 3, 32, 33, 64, 65, 1000, 5000])
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+def test_rows_of_any_number_and_length(kind, n, k):
+    rng = np.random.default_rng(n + k)
+    z, y = rng.normal(size=(n, k)) * 4, rng.integers(0, k, n)
+    scores = (z if kind == "logits" else oracles.softmax(z)).astype(np.float32)
+    out = assert_twins(kind, scores, y)
+    exact = oracles.softmax(z).max(axis=1)
+    np.testing.assert_allclose(out.confidence, exact, rtol=2e-6)
+
+
+@needs_numba
+def test_ranges_of_rows_make_the_whole():
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(1000, 7)), rng.integers(0, 7, 1000)
+    z[[5, 700], 3] = NAN
+    whole, bad = reduce("numba", "logits", z, y)
+    predictions = Predictions(z, "logits", y, None, "top-label", tuple(range(7)))
+    out = reduction.Output(1000, {})
+    work = fast.range_reducer(predictions, out)
+    found = np.concatenate([work(start, start + 250) for start in range(0, 1000, 250)])
+    np.testing.assert_array_equal(found, bad)
+    np.testing.assert_array_equal(out.brier, whole.brier)
+
+
+# -- sums of a sketch -------------------------------------------------------------
+
+
+def columns_of(h, a, weight=None):
+    with np.errstate(divide="ignore"):
+        z = np.log(h) - np.log1p(-h)
+    return with_unit_losses(Columns(h, z, a, {}, weight), BUILT_IN)
+
+
+def assert_same_sketch(columns):
+    got = Sketch(BUILT_IN).update(columns, engine="numba")
+    want = Sketch(BUILT_IN).update(columns, engine="numpy")
+    for name in ("moments", "log_odds_sums", "infinite"):
+        ours, theirs = getattr(got, name), getattr(want, name)
+        scale = np.abs(theirs).max(axis=-1, keepdims=True)
+        assert np.all(np.abs(ours - theirs) <= 1e-12 * (np.abs(theirs) + 1e-3 * scale))
+        np.testing.assert_array_equal(ours == 0, theirs == 0)
+    np.testing.assert_allclose(
+        got.totals["log"].as_array(), want.totals["log"].as_array(), rtol=1e-13
+    )
+
+
+@needs_numba
+@given(pairs(), st.booleans())
+def test_sketches_agree(rows, weighted):
+    h, a, w = rows
+    assert_same_sketch(columns_of(h, a, w if weighted else None))
+
+
+@needs_numba
+def test_sketches_agree_on_the_edges_of_cells():
+    h = np.arange(CELLS + 1) / CELLS
+    h = np.unique(np.r_[h, np.nextafter(h, 0), np.nextafter(h, 1)])
+    assert_same_sketch(columns_of(h, np.ones_like(h)))
+
+
+@needs_numba
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sketches_of_many_rows_agree(weighted):
+    rng = np.random.default_rng(0)
+    z = rng.normal(1, 3, 300_000)
+    z[:100_000] = 1.7  # the same number over and over: rounding all in one direction
+    h = sigmoid(z)
+    a = (rng.random(len(h)) < h).astype(float)
+    assert_same_sketch(columns_of(h, a, rng.random(len(h)) if weighted else None))
+
+
+# -- local Platt scaling ----------------------------------------------------------
+
+
+def assert_same_fit(cells, width, nodes, start=None):
+    got, want = (
+        platt.fit(cells, width, nodes, start, engine=e) for e in ("numba", "numpy")
+    )
+    for name in ("shift", "slope", "leverage", "variance"):
+        np.testing.assert_allclose(
+            getattr(got, name), getattr(want, name), rtol=1e-9, atol=1e-9, err_msg=name
+        )
+    return want
+
+
+@needs_numba
+@pytest.mark.parametrize("n", [20, 400, 3000])
+@pytest.mark.parametrize("T", [0.5, 1.0, 3.0])
+def test_fits_agree(n, T):
+    rng = np.random.default_rng(n)
+    z = rng.normal(1, 3, n)
+    a = (rng.random(n) < sigmoid(z / T)).astype(float)
+    cells = cells_of_rows(columns_of(sigmoid(z), a, rng.random(n) + 0.1))
+    nodes, fitted = platt.choose_nodes(cells), None
+    for width in platt.WIDTHS:
+        fitted = assert_same_fit(cells, float(width), nodes, fitted)
+
+
+@needs_numba
+@given(pairs(least=2))
+def test_fits_of_a_few_rows_agree(rows):
+    cells = cells_of_rows(columns_of(*rows))
+    nodes = platt.choose_nodes(cells)
+    for width in (1.5, 0.1):
+        assert_same_fit(cells, width, nodes)
