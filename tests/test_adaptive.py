@@ -10,12 +10,12 @@ import acumen as ac
 from acumen import platt
 from acumen.adaptive import brier_error
 from acumen.analysis import EXACT_CELLS, find_cells
-from acumen.bregman import BRIER, LOG
+from acumen.bregman import BRIER, BUILT_IN, LOG
 from acumen.local_error import local_error
 from acumen.neighbours import cells_of_rows, cells_of_sketch, thin
 from acumen.predictions import read_predictions
 from acumen.sketch import Sketch
-from acumen.targets import BUILT_IN, reduce_to_columns
+from acumen.targets import reduce_to_columns
 
 INSIDE = (0.5, 0.2, 0.6, 1 / 3, 1 - 1e-7, 1e-6)
 
@@ -181,7 +181,7 @@ def test_ribbon_covers_the_true_accuracy():
         truth = 1 / (1 + np.exp(-z / 1.5))
         inside = (curve.low <= truth) & (truth <= curve.high)
         rank = np.searchsorted(np.sort(h), curve.confidence) / len(h)
-        covered.append(np.trapezoid(inside, rank))
+        covered.append(np.trapezoid(inside.astype(float), rank) / np.ptp(rank))
     assert 0.9 < np.mean(covered) < 0.99
 
 

@@ -14,14 +14,14 @@ import pytest
 import acumen as ac
 from acumen.adaptive import brier_error
 from acumen.bins import debiased_square, mass_bins
-from acumen.bregman import LOG
+from acumen.bregman import BUILT_IN, LOG
 from acumen.columns import Columns, sigmoid
 from acumen.local_error import local_error
 from acumen.neighbours import cells_of_rows, cells_of_sketch
 from acumen.ordered import Ordered, order
 from acumen.predictions import read_predictions
 from acumen.sketch import Sketch
-from acumen.targets import BUILT_IN, reduce_to_columns
+from acumen.targets import reduce_to_columns
 
 
 def printed(text):

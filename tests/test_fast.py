@@ -11,7 +11,7 @@ from strategies import pairs
 
 from acumen import fast, platt, reduction
 from acumen.bregman import BRIER, LOG
-from acumen.columns import Columns, sigmoid, with_unit_losses
+from acumen.columns import Columns, sigmoid
 from acumen.grid import CELLS
 from acumen.neighbours import cells_of_rows
 from acumen.predictions import Predictions, read_predictions
@@ -334,7 +334,7 @@ def test_ranges_of_rows_make_the_whole():
 def columns_of(h, a, weight=None):
     with np.errstate(divide="ignore"):
         z = np.log(h) - np.log1p(-h)
-    return with_unit_losses(Columns(h, z, a, {}, weight), BUILT_IN)
+    return Columns(h, z, a, weight=weight)
 
 
 def assert_same_sketch(columns):

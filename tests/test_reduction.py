@@ -7,6 +7,7 @@ from hypothesis import given
 from strategies import problems
 
 import acumen as ac
+from acumen.bregman import BRIER
 from acumen.predictions import read_predictions
 from acumen.targets import each_class, reduce_to_columns
 
@@ -131,7 +132,7 @@ def test_class_losses_add_up_to_the_full_brier_loss(problem):
     predictions = read_predictions(y, logits=z, target="class-wise")
     parts = list(each_class(predictions))
     full = reduce(y, logits=z, target="top-label")
-    added = sum(columns.losses["brier"] for columns in parts)
+    added = sum(columns.loss(BRIER) for columns in parts)
     np.testing.assert_allclose(added, full.losses["brier"], atol=1e-12)
     probability = sum(columns.confidence for columns in parts)
     np.testing.assert_allclose(probability, 1, atol=1e-12)

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from strategies import pairs
 
 import acumen as ac
+from acumen.bregman import BUILT_IN
 from acumen.columns import Columns
 from acumen.kernels import EPANECHNIKOV, GAUSSIAN
 from acumen.predictions import read_predictions
 from acumen.regression import LEAST_SUPPORT, PLACES, calibration_error, regress
 from acumen.sketch import Sketch
-from acumen.targets import BUILT_IN, reduce_to_columns
+from acumen.targets import reduce_to_columns
 
 INSIDE = (0.5, 0.2, 0.6, 1 / 3, 1 - 1e-9, 1e-12)
 BANDWIDTHS = st.sampled_from([0.01, 0.03, 0.05, 0.25, 1.0])

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import pairs
 
-from acumen.bregman import BRIER, LOG
+from acumen.bregman import BRIER, BUILT_IN, LOG
 from acumen.grid import CELLS, add_moments, cell_of, coarsen, node_places, node_weights
 from acumen.predictions import read_predictions
 from acumen.sketch import Sketch
-from acumen.targets import BUILT_IN, reduce_to_columns
+from acumen.targets import reduce_to_columns
 
 
 def sketch_of(h, a, w=None):
@@ -70,7 +70,7 @@ def test_nodes_stand_for_the_rows_under_any_smooth_function(rows, function):
 
 @given(pairs())
 def test_coarsening_keeps_moments_exactly(rows):
-    h, a, w = rows
+    h, _, w = rows
     fine = np.zeros((1, 5, 600))
     add_moments(fine, h, [w])
     direct = np.zeros((1, 5, 150))

@@ -20,6 +20,9 @@ from acumen.regression import LEAST_SUPPORT, NODES_FOR_CURVE
 from acumen.settings import PAPER_BANDWIDTH
 from acumen.sketch import Sketch
 
+WIDE_GAP = 0.05
+"""Between nodes further apart than this in confidence, the middle is looked at too."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
@@ -35,42 +38,67 @@ class Places:
 
 
 def adaptive_places(cells: Cells, sketch: Sketch, level: float) -> Places:
-    """Local Platt scaling with its Wilson ribbon, loss and density.
+    """Local Platt scaling with its ribbon, loss and density.
 
-    The ribbon belongs to a narrow fit, of width 1 / sqrt(n) in (rank + h) / 2, so it is
-    wider and rougher than the curve but covers. A place with no row near has no curve.
+    A place with no row near has no curve; places between distant nodes are added so
+    that it shows.
     """
-    n = cells.n
     fitted = local_error.choose_curve(cells, LOG)
-    z = fitted.nodes
-    at = np.interp(z, cells.z, cells.h) if len(z) == len(cells.z) else sigmoid(z)
+    at, z = _spread_out(cells, fitted.nodes)
     rank = np.interp(z, cells.z, cells.rank)
-    x = 0.5 * (rank + at)
-    K = GAUSSIAN.profile((x[:, None] - cells.coordinate) * sqrt(n))
-    support = K @ cells.weight
-    whole = np.maximum(support, 1e-300)
-    share = np.clip(K @ cells.hits / whole, 0, 1)
-    effective = support**2 / np.maximum((K * K) @ cells.weight, 1e-300)
-    low, high = intervals.wilson(share, np.maximum(effective, 1e-9), level)
-    # Move the interval from the mean confidence nearby to the place itself.
-    shift = at - (K @ (cells.hits - cells.r1)) / whole
+    support, low, high = _ribbon(cells, at, rank, level)
     empty = support < LEAST_SUPPORT
-    width = local_error.fixed_width(n)
-    local = GAUSSIAN.profile((rank[:, None] - cells.rank) / width)
-    mass = local @ cells.weight
+    width = local_error.fixed_width(cells.n)
+    K = GAUSSIAN.profile((rank[:, None] - cells.rank) / width)
+    mass = K @ cells.weight
     losses = {
-        name: _hide(empty, _with_infinity(sketch, name, at, local @ sums / mass))
+        name: _hide(empty, _with_infinity(sketch, name, at, K @ sums / mass))
         for name, sums in cells.losses.items()
     }
     return Places(
         at,
-        _hide(empty, sigmoid(z + fitted.shift)),
+        _hide(empty, sigmoid(fitted.log_odds(z))),
         losses,
         _density(at, sketch),
         support,
-        _hide(empty, np.clip(low + shift, 0, 1)),
-        _hide(empty, np.clip(high + shift, 0, 1)),
+        _hide(empty, low),
+        _hide(empty, high),
     )
+
+
+def _spread_out(cells: Cells, nodes: Column) -> tuple[Column, Column]:
+    """Confidence and log-odds of the nodes, and of midpoints of wide gaps."""
+    at = (
+        np.interp(nodes, cells.z, cells.h)
+        if len(nodes) == len(cells.z)
+        else sigmoid(nodes)
+    )
+    wide = np.flatnonzero(np.diff(at) > WIDE_GAP)
+    middle = 0.5 * (at[wide] + at[wide + 1])
+    z = np.insert(nodes, wide + 1, np.log(middle) - np.log1p(-middle))
+    return np.insert(at, wide + 1, middle), z
+
+
+def _ribbon(
+    cells: Cells, at: Column, rank: Column, level: float
+) -> tuple[Column, Column, Column]:
+    """Weight of rows nearby, and a Wilson interval for the accuracy there.
+
+    It belongs to a narrow fit, of width 1 / sqrt(n) in (rank + h) / 2, so it is wider
+    and rougher than the curve, but covers.
+    """
+    x = 0.5 * (rank + at)
+    K = GAUSSIAN.profile((x[:, None] - cells.coordinate) * sqrt(cells.n))
+    support = K @ cells.weight
+    whole = np.maximum(support, 1e-300)
+    share = np.clip(K @ cells.hits / whole, 0, 1)
+    effective = np.maximum(
+        support**2 / np.maximum((K * K) @ cells.weight, 1e-300), 1e-9
+    )
+    # Move the interval from the mean confidence nearby to the place itself.
+    shift = at - (K @ (cells.hits - cells.r1)) / whole
+    low, high = intervals.wilson(share, effective, level)
+    return support, np.clip(low + shift, 0, 1), np.clip(high + shift, 0, 1)
 
 
 def _hide(empty: NDArray[np.bool_], values: Column) -> Column:

@@ -32,6 +32,9 @@ from acumen.sketch import Sketch
 EXACT_CELLS = 2000
 """Up to this many distinct confidences the adaptive estimates see them all."""
 
+LOCAL_CELLS = 600
+"""Cells of a grid that local fits see; more would change them by far less than noise."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Analysis:
@@ -44,8 +47,7 @@ class Analysis:
 def total_loss(sketch: Sketch, name: str, level: float) -> Estimate:
     """Mean full loss; infinite if a single row's is."""
     totals, n = sketch.totals[name], sketch.weight
-    row = list(sketch.divergences).index(name)
-    if sketch.infinite[row].any():
+    if sketch.infinite_weight(name):
         return Estimate(inf)
     value = totals.loss / n
     interval = intervals.mean(value, totals.loss2 / n, n, level) if n > 1 else None
@@ -133,13 +135,18 @@ def _curve(
 
 def find_cells(columns: Columns | None, sketch: Sketch) -> Cells:
     """Every distinct confidence if there are few, else the cells of the sketch."""
-    if columns is not None:
-        sample = np.unique(columns.confidence[: 2 * EXACT_CELLS])
-        if len(sample) <= EXACT_CELLS:
-            cells = neighbours.cells_of_rows(columns)
-            if len(cells.h) <= EXACT_CELLS:
-                return cells
+    if columns is not None and _has_few_values(columns):
+        return neighbours.cells_of_rows(columns, sketch.divergences)
     return neighbours.cells_of_sketch(sketch)
+
+
+def _has_few_values(columns: Columns | None) -> bool:
+    if columns is None:
+        return False
+    sample = columns.confidence[: 2 * EXACT_CELLS]
+    if len(np.unique(sample)) > EXACT_CELLS:
+        return False
+    return len(np.unique(columns.confidence)) <= EXACT_CELLS
 
 
 def adaptive_error(
@@ -160,7 +167,7 @@ def calibration_of_rows(columns: Columns, settings: Settings) -> Estimate:
         found = analyse(columns, sketch, settings, 1.0)
         return found.decompositions[settings.main.name].calibration
     sketch = sketch_for(columns, settings)
-    cells = neighbours.cells_of_rows(columns)
+    cells = neighbours.cells_of_rows(columns, settings.divergences)
     name = settings.main.name
     return _scaled(adaptive_error(cells, sketch, name, settings.level), 1.0)
 
@@ -180,10 +187,12 @@ def _adaptive(
     factors: Mapping[str, float],
 ) -> Analysis:
     cells = find_cells(columns, sketch)
-    places = adaptive_places(cells, sketch, level)
+    local = cells if _has_few_values(columns) else neighbours.thin(cells, LOCAL_CELLS)
+    places = adaptive_places(local, sketch, level)
     decompositions, curves = {}, {}
     for name, divergence in sketch.divergences.items():
-        error = adaptive_error(cells, sketch, name, level)
+        seen = cells if name == "brier" else local
+        error = adaptive_error(seen, sketch, name, level)
         decompositions[name] = Decomposition(
             name,
             total_loss(sketch, name, level),

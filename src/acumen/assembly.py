@@ -23,7 +23,7 @@ def evaluate_columns(
     """Evaluate rows already reduced to columns, and sketched if a sketch is given."""
     sketch = sketch_for(columns, settings) if sketch is None else sketch
     ordered = order(columns)
-    bins = binning.width_bins(columns, settings.bins, settings.closed)
+    bins = binning.width_bins(ordered, settings.bins, settings.closed)
     factor = k / (k - 1) if settings.counterpart == "tight" else 1.0
     headline = analyse(columns, sketch, settings, factor)
     paper = analyse_as_paper(sketch, settings.level)
@@ -40,7 +40,7 @@ def evaluate_columns(
         paper_curves=paper.curves,
         metrics=all_metrics(columns, sketch, ordered, bins, settings, target, k),
         bins=bins,
-        infinite_rows=columns.infinite_rows,
+        infinite_rows=sketch.infinite_weight("log"),
         distinct=len(ordered.confidence),
         settings=settings.to_dict(),
     )

@@ -77,7 +77,7 @@ def ace(
     0.31667
     """
     columns = read(y, given)[1]
-    return binning.average_error(binning.width_bins(columns, bins, closed))
+    return binning.average_error(binning.find_bins(columns, bins, "width", closed))
 
 
 def mce(

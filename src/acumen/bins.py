@@ -34,52 +34,47 @@ def count_bins(bins: BinCount, n: float) -> int:
     return int(bins)
 
 
-def width_bins(columns: Columns, bins: BinCount = 15, closed: str = "right") -> Bins:
-    """Equal-width bins of [0, 1]; both 0 and 1 always fall inside."""
+def width_bins(ordered: Ordered, bins: BinCount = 15, closed: str = "right") -> Bins:
+    """Equal-width bins of [0, 1]; both 0 and 1 always fall inside.
+
+    Edges are the doubles nearest to i / bins, so a confidence written 0.6 lies on the
+    edge 9 / 15 and not beside it.
+    """
     check_choice(closed, "closed", ("right", "left"))
-    count = count_bins(bins, columns.total_weight)
-    h, w = columns.confidence, columns.weight
-    bin_of = _bin_of(h, count, closed)
-    weighted = [h, columns.hit] if w is None else [w * h, w * columns.hit]
-    weight, h_sum, hits = (
-        np.bincount(bin_of, x, count).astype(np.float64, copy=False)
-        for x in (w, *weighted)
-    )
+    count = count_bins(bins, ordered.total)
     edges = np.arange(count + 1) / count
-    return _bins(edges[:-1], edges[1:], weight, h_sum, hits)
+    inner = np.searchsorted(ordered.confidence, edges[1:-1], side=closed)  # type: ignore[call-overload]
+    bounds = np.concatenate([[0], inner, [len(ordered.confidence)]])
+    return _cut(ordered, bounds, edges[:-1], edges[1:])
 
 
 def mass_bins(ordered: Ordered, bins: int) -> Bins:
     """Bins of equal weight; each distinct confidence goes where its mid-rank falls.
 
-    Values that differ by round-off should be put together first, with
-    `Ordered.without_twins`.
+    A mid-rank on an edge belongs to the lower bin. Values that differ by round-off
+    should be put together first, with `Ordered.without_twins`.
     """
-    before = np.cumsum(ordered.weight)
-    middle = (before - 0.5 * ordered.weight) * bins / before[-1]
-    bin_of = np.ceil(middle).astype(np.intp) - 1  # an edge belongs to the lower bin
-    start = np.flatnonzero(np.diff(bin_of, prepend=-1))
-    last = np.append(start[1:], len(bin_of)) - 1
-    weight, h_sum, hits = (
-        np.add.reduceat(x, start)
-        for x in (ordered.weight, ordered.weight * ordered.confidence, ordered.hits)
-    )
+    middle = np.cumsum(ordered.weight)
+    total = middle[-1]
+    middle -= 0.5 * ordered.weight
+    inner = np.searchsorted(middle, np.arange(1, bins) * total / bins, side="right")
+    bounds = np.unique(np.concatenate([[0], inner, [len(middle)]]))
     h = ordered.confidence
-    return _bins(h[start], h[last], weight, h_sum, hits)
+    return _cut(ordered, bounds, h[bounds[:-1]], h[bounds[1:] - 1])
 
 
-def _bins(
-    lower: Column, upper: Column, weight: Column, h_sum: Column, hits: Column
+def _cut(
+    ordered: Ordered, bounds: NDArray[np.intp], lower: Column, upper: Column
 ) -> Bins:
-    some = weight > 0
-    whole = np.where(some, weight, 1.0)
-    return Bins(
-        lower=lower,
-        upper=upper,
-        count=weight,
-        confidence=np.where(some, h_sum / whole, np.nan),
-        accuracy=np.where(some, hits / whole, np.nan),
-    )
+    """Bins of consecutive distinct confidences; an empty one has NaN for means."""
+    filled = np.diff(bounds) > 0
+    start = bounds[:-1][filled]
+    weight, h_sum, hits = np.zeros((3, len(filled)))
+    weight[filled] = np.add.reduceat(ordered.weight, start)
+    h_sum[filled] = np.add.reduceat(ordered.weight * ordered.confidence, start)
+    hits[filled] = np.add.reduceat(ordered.hits, start)
+    whole = np.where(filled, weight, np.nan)
+    return Bins(lower, upper, weight, h_sum / whole, hits / whole)
 
 
 def sweep_bins(ordered: Ordered) -> Bins:
@@ -96,12 +91,13 @@ def sweep_bins(ordered: Ordered) -> Bins:
 def find_bins(columns: Columns, bins: BinCount, strategy: str, closed: str) -> Bins:
     """Bins as the options of `acumen.ece` describe them."""
     check_choice(strategy, "strategy", ("width", "mass"))
+    ordered = order(columns)
     if strategy == "width" and bins != "sweep":
-        return width_bins(columns, bins, closed)
-    ordered = order(columns).without_twins()
+        return width_bins(ordered, bins, closed)
+    values = ordered.without_twins()
     if bins == "sweep":
-        return sweep_bins(ordered)
-    return mass_bins(ordered, count_bins(bins, columns.total_weight))
+        return sweep_bins(values)
+    return mass_bins(values, count_bins(bins, values.total))
 
 
 def binned_error(bins: Bins, norm: Any = 1, *, debias: bool = False) -> float:

@@ -194,7 +194,8 @@ LOG = Divergence(
     derivative_1d=_slope_of_entropy,
 )
 
-_REGISTERED: dict[str, Divergence] = {"brier": BRIER, "log": LOG}
+BUILT_IN = {"brier": BRIER, "log": LOG}
+_REGISTERED: dict[str, Divergence] = dict(BUILT_IN)
 
 
 def register_divergence(divergence: Divergence) -> Divergence:
@@ -218,7 +219,7 @@ def register_divergence(divergence: Divergence) -> Divergence:
     """
     if not isinstance(divergence, Divergence):
         raise TypeError(f"expected a Divergence, got {type(divergence).__name__}.")
-    if divergence.name in ("brier", "log"):
+    if divergence.name in BUILT_IN:
         raise ValueError(f"{divergence.name!r} is built in; choose another name.")
     if not divergence.dominates:
         import warnings

@@ -31,7 +31,7 @@ def evaluate_each_class(
     top = out.columns(predictions.weight)
     per_class: list[Evaluation] = []
     pooled: Sketch | None = None
-    classes = each_class(predictions, settings.extra, out.columns(None))
+    classes = each_class(predictions, out.columns(None))
     for label, columns in zip(predictions.classes, classes, strict=True):
         sketch = sketch_for(columns, settings)
         per_class.append(
@@ -56,11 +56,18 @@ def evaluate_each_class(
         paper_curves=paper.curves,
         metrics=_class_metrics(top, per_class, settings.level),
         bins=_pooled_bins([ev.bins for ev in per_class]),
-        infinite_rows=top.infinite_rows,
+        infinite_rows=infinite_weight(top),
         distinct=max(ev.distinct for ev in per_class),
         settings=settings.to_dict(),
         per_class=tuple(per_class),
     )
+
+
+def infinite_weight(top: Columns) -> float:
+    """Weight of rows whose log loss is infinite."""
+    infinite = np.isposinf(top.losses["log"])
+    weighted = infinite if top.weight is None else top.weight * infinite
+    return float(weighted.sum())
 
 
 def _added(pooled: Analysis, per_class: list[Evaluation], *, paper: bool) -> Analysis:

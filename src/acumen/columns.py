@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,13 @@ class Columns:
     ----------
     confidence : (n,) array
         h, the probability the forecast gives to the event.
-    log_odds : (n,) array
-        log h - log(1 - h), exact also where h rounds to 1; may be infinite.
+    exact_log_odds : (n,) array or None
+        log h - log(1 - h), exact also where h rounds to 1; None if the confidence was
+        given as it is and `log_odds` can be computed from it.
     hit : (n,) array
         a, whether the event came true, or its share under soft labels.
     losses : dict of (n,) arrays
-        The full loss of each row, for each divergence by name.
+        The full loss of each row, by divergence; empty if it is d(a, h) itself.
     weight : (n,) array or None
         Frequency weights; None counts every row once.
     predicted : (n,) array of int, or None
@@ -34,14 +35,26 @@ class Columns:
     """
 
     confidence: Column
-    log_odds: Column
+    exact_log_odds: Column | None
     hit: Column
-    losses: Mapping[str, Column]
+    losses: Mapping[str, Column] = field(default_factory=dict)
     weight: Column | None = None
     predicted: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.confidence)
+
+    @property
+    def log_odds(self) -> Column:
+        """The logarithm of h / (1 - h); may be infinite."""
+        if self.exact_log_odds is not None:
+            return self.exact_log_odds
+        with np.errstate(divide="ignore"):
+            return np.log(self.confidence) - np.log1p(-self.confidence)
+
+    def with_log_odds(self) -> Columns:
+        """The same with log-odds computed once and kept."""
+        return replace(self, exact_log_odds=self.log_odds)
 
     @property
     def total_weight(self) -> float:
@@ -61,18 +74,29 @@ class Columns:
             return float(column.mean())
         return float(np.dot(self.weight, column) / self.weight.sum())
 
-    @property
-    def infinite_rows(self) -> float:
-        """Weight of rows whose log loss is infinite."""
-        infinite = np.isposinf(self.losses["log"])
-        weighted = infinite if self.weight is None else self.weight * infinite
-        return float(weighted.sum())
+    def loss(self, divergence: Divergence) -> Column:
+        """The full loss of each row."""
+        if divergence.name in self.losses:
+            return self.losses[divergence.name]
+        return self.unit_loss(divergence)
 
-    def take(self, rows: NDArray[Any]) -> Columns:
-        """Some of the rows, by mask or index."""
+    def unit_loss(self, divergence: Divergence) -> Column:
+        """d(a, h), the loss of the confidence problem, exact near h = 1 for log."""
+        if divergence.name != "log":
+            return divergence.on_unit(self.hit, self.confidence)
+        a, z = self.hit, self.log_odds
+        if self.hard:
+            return softplus(np.where(a > 0, -z, z))
+        with np.errstate(invalid="ignore"):
+            yes = np.where(a > 0, a * softplus(-z), 0.0)
+            no = np.where(a < 1, (1 - a) * softplus(z), 0.0)
+        return yes + no + divergence.phi_1d(a)
+
+    def take(self, rows: NDArray[Any] | slice) -> Columns:
+        """Some of the rows, by mask, index or slice."""
         return Columns(
             self.confidence[rows],
-            self.log_odds[rows],
+            None if self.exact_log_odds is None else self.exact_log_odds[rows],
             self.hit[rows],
             {name: loss[rows] for name, loss in self.losses.items()},
             None if self.weight is None else self.weight[rows],
@@ -84,25 +108,6 @@ class Columns:
         if self.weight is None or self.weight.all():
             return self
         return self.take(self.weight > 0)
-
-
-def with_unit_losses(
-    columns: Columns, divergences: Mapping[str, Divergence]
-) -> Columns:
-    """Add the one-dimensional loss d(a, h) of each row as its loss."""
-    losses = {name: unit_loss(columns, d) for name, d in divergences.items()}
-    return replace(columns, losses=losses)
-
-
-def unit_loss(columns: Columns, divergence: Divergence) -> Column:
-    """d(a, h), the loss of the confidence problem, exact near h = 1 for log."""
-    if divergence.name != "log":
-        return divergence.on_unit(columns.hit, columns.confidence)
-    a = columns.hit
-    with np.errstate(invalid="ignore"):
-        missed_yes = np.where(a > 0, a * softplus(-columns.log_odds), 0.0)
-        missed_no = np.where(a < 1, (1 - a) * softplus(columns.log_odds), 0.0)
-    return missed_yes + missed_no + divergence.phi_1d(a)
 
 
 def softplus(x: Column) -> Column:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import sqrt
-from statistics import NormalDist
 
 import numpy as np
 
@@ -24,6 +23,8 @@ def quantile(level: float) -> float:
     >>> round(quantile(0.95), 4)
     1.96
     """
+    from statistics import NormalDist  # slow to load, so only when needed
+
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from acumen.blocks import ROW_SUM_TOLERANCE
 from acumen.math_numba import exp, inlined, kernel, log_sum, where
-from acumen.sums_numba import LANES, add_up, new_block
+from acumen.sums_numba import LANES, add_up, new_block, new_columns
 
 if TYPE_CHECKING:
     from acumen.predictions import Predictions
@@ -42,17 +42,18 @@ def range_reducer(
     dtype = np.dtype(np.float64 if scores.dtype == np.float64 else np.float32)
     ready = scores.dtype == dtype and scores.flags.c_contiguous and scores.flags.aligned
     rows = n if ready else max(1, COPIED_BYTES // (k * dtype.itemsize))
-    columns = out.confidence, out.log_odds, out.hit, out.brier, out.log, out.predicted
+    filled = out.confidence, out.log_odds, out.hit, out.brier, out.log, out.predicted
 
     def work(start: int, stop: int) -> NDArray[Any]:
+        columns = new_columns(k, dtype)
         bad = [np.empty(0, np.intp)]
         for first in range(start, stop, rows):
             part = slice(first, min(first + rows, stop))
             block = np.require(scores[part], dtype, ["C", "A"]).view(np.ndarray)
             block.flags.writeable = False  # as some inputs are: one type to compile
             offends = np.zeros(len(block), np.bool_)
-            outputs = tuple(column[part] for column in columns)
-            reduce(block, labels[part], tolerance, outputs, offends)
+            outputs = tuple(column[part] for column in filled)
+            reduce(block, labels[part], columns, tolerance, outputs, offends)
             bad.append(first + np.flatnonzero(offends))
         return np.concatenate(bad)
 
@@ -60,49 +61,50 @@ def range_reducer(
 
 
 @kernel
-def reduce_logits(scores, labels, tolerance, outputs, offends):
+def reduce_logits(scores, labels, columns, tolerance, outputs, offends):
     """Reduce rows of logits; the tolerance is for `reduce_probs`."""
-    block = new_block(scores.shape[1], scores.dtype)
+    block = new_block(scores.dtype)
     for first in range(0, len(scores), LANES):
-        part = slice(first, min(first + LANES, len(scores)))
-        add_up(LOGITS, scores[part], block)
-        _look_up(scores[part], labels[part], block)
+        rows = scores[first : first + LANES]
+        add_up(LOGITS, rows, columns, block)
+        _look_up(rows, labels, first, block)
         _finish_logits(block)
-        _mend_logits(scores[part], block, offends[part])
-        _put(block, outputs, part)
+        _mend_logits(rows, block, offends, first)
+        _put(block, outputs, first, len(rows))
 
 
 @kernel
-def reduce_probs(scores, labels, tolerance, outputs, offends):
+def reduce_probs(scores, labels, columns, tolerance, outputs, offends):
     """Reduce rows of probabilities, which must sum to 1 within the tolerance."""
-    block = new_block(scores.shape[1], scores.dtype)
+    block = new_block(scores.dtype)
     for first in range(0, len(scores), LANES):
-        part = slice(first, min(first + LANES, len(scores)))
-        add_up(PROBS, scores[part], block)
-        _look_up(scores[part], labels[part], block)
+        rows = scores[first : first + LANES]
+        add_up(PROBS, rows, columns, block)
+        _look_up(rows, labels, first, block)
         _finish_probs(block)
-        _mend_probs(scores[part], block, tolerance, offends[part])
-        _put(block, outputs, part)
+        _mend_probs(rows, block, tolerance, offends, first)
+        _put(block, outputs, first, len(rows))
 
 
 @inlined
-def _look_up(rows, labels, block):
+def _look_up(rows, labels, first, block):
     """Fill in the entry of the label, and whether it is the largest."""
     for i in range(len(rows)):
-        block.own[i] = rows[i, labels[i]]
-        block.hit[i] = block.best[i] == labels[i]
+        label = labels[first + i]
+        block.own[i] = rows[i, label]
+        block.hit[i] = block.best[i] == label
 
 
 @inlined
-def _put(block, outputs, part):
+def _put(block, outputs, first, rows):
     confidence, log_odds, hit, brier, log, predicted = outputs
-    rows = part.stop - part.start
-    confidence[part] = block.confidence[:rows]
-    log_odds[part] = block.log_odds[:rows]
-    hit[part] = block.hit[:rows]
-    brier[part] = block.brier[:rows]
-    log[part] = block.log[:rows]
-    predicted[part] = block.best[:rows]
+    for i in range(rows):
+        confidence[first + i] = block.confidence[i]
+        log_odds[first + i] = block.log_odds[i]
+        hit[first + i] = block.hit[i]
+        brier[first + i] = block.brier[i]
+        log[first + i] = block.log[i]
+        predicted[first + i] = block.best[i]
 
 
 @inlined
@@ -125,18 +127,29 @@ def _finish_logits(block):
 
 
 @inlined
-def _mend_logits(rows, block, offends):
+def _mend_logits(rows, block, offends, first):
     """Find rows that break a rule; take sums that underflowed again, in double."""
     tiny = TINY32 if rows.itemsize == 4 else TINY
     for i in range(len(rows)):
         top, own = np.float64(block.top[i]), np.float64(block.own[i])
-        if not np.isfinite(top) or (block.odd[i] > 1 and np.isnan(rows[i]).any()):
-            offends[i] = True
+        if not np.isfinite(top) or (
+            block.odd[i] > 1 and not _all_above(rows[i], -np.inf)
+        ):
+            offends[first + i] = True
         elif block.rest[i] < tiny:
             log_rest = _log_rest(rows[i], top, block.best[i])
             rest = np.exp(log_rest)
             block.confidence[i], block.log_odds[i] = 1.0 / (1.0 + rest), -log_rest
             block.log[i] = np.log1p(rest) + (top - own)
+
+
+@inlined
+def _all_above(row, least):
+    """Whether no entry is below this, or NaN."""
+    for j in range(len(row)):
+        if not row[j] >= least:
+            return False
+    return True
 
 
 @inlined
@@ -171,14 +184,14 @@ def _finish_probs(block):
 
 
 @inlined
-def _mend_probs(rows, block, tolerance, offends):
+def _mend_probs(rows, block, tolerance, offends, first):
     """Find rows that break a rule; take logs of 0 and its like again."""
     for i in range(len(rows)):
         top, p_y = np.float64(block.top[i]), np.float64(block.own[i])
         rest = block.rest[i]
         one = abs(top + rest - 1.0) <= tolerance
-        if not one or (block.odd[i] > 1 and not (rows[i] >= 0).all()):
-            offends[i] = True
+        if not one or (block.odd[i] > 1 and not _all_above(rows[i], 0.0)):
+            offends[first + i] = True
         elif rest < TINY or p_y < TINY:
             block.log_odds[i] = np.log(top) - np.log(rest)
             block.log[i] = -np.log(p_y)

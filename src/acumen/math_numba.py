@@ -17,10 +17,20 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-inlined = njit(fastmath={"contract"}, error_model="numpy")
+inlined = njit(
+    fastmath={"contract"},
+    error_model="numpy",
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+)
 """For what kernels call; may fuse a product and a sum."""
 
-reordered = njit(fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
+reordered = njit(
+    fastmath={"contract", "reassoc", "nsz"},
+    error_model="numpy",
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+)
 """For sums along a row; may also add up in any order."""
 
 

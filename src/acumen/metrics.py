@@ -66,7 +66,7 @@ def nll(y: Any, **given: Unpack[Scores]) -> float:
 
 def _mean_loss(y: Any, name: str, given: Scores) -> float:
     columns = read(y, given)[1]
-    return columns.mean(columns.losses[name])
+    return columns.mean(columns.loss(find_divergence(name)))
 
 
 def smooth_ece(

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acumen.arrays import Column
+from acumen.bregman import BUILT_IN, Divergence
 from acumen.columns import Columns
 from acumen.kernels import GAUSSIAN
 from acumen.ordered import starts_of_values
 from acumen.sketch import CELL_SUMS, LOG_ODDS_REACH, Sketch
 
-BLOCK = 256
+BLOCK = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +61,9 @@ def cells_of_sketch(sketch: Sketch) -> Cells:
     return _gathered(sums, list(sketch.divergences))
 
 
-def cells_of_rows(columns: Columns) -> Cells:
+def cells_of_rows(
+    columns: Columns, divergences: Mapping[str, Divergence] = BUILT_IN
+) -> Cells:
     """One cell for each distinct confidence; only round-off twins share one."""
     distinct, cell = np.unique(np.abs(columns.confidence), return_inverse=True)
     value = np.cumsum(starts_of_values(distinct)) - 1
@@ -70,9 +73,10 @@ def cells_of_rows(columns: Columns) -> Cells:
     r = a - h
     z = np.clip(columns.log_odds, -LOG_ODDS_REACH, LOG_ODDS_REACH)
     values = [np.ones_like(a), a, a * a, r, r**2, r**3, r**4, h, z]
-    losses = [np.where(np.isfinite(x), x, 0.0) for x in columns.losses.values()]
+    full = [columns.loss(divergence) for divergence in divergences.values()]
+    losses = [np.where(np.isfinite(x), x, 0.0) for x in full]
     sums = [np.bincount(cell, w * x, len(distinct)) for x in (*values, *losses)]
-    return _gathered(np.stack(sums), list(columns.losses))
+    return _gathered(np.stack(sums), list(divergences))
 
 
 def thin(cells: Cells, most: int) -> Cells:

@@ -29,6 +29,11 @@ class Ordered:
     hits: Column
 
     @property
+    def total(self) -> float:
+        """Total weight."""
+        return float(self.weight.sum())
+
+    @property
     def residual(self) -> Column:
         """Sum of a - h at each distinct confidence."""
         return self.hits - self.weight * self.confidence

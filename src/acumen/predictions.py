@@ -232,9 +232,9 @@ def _read_hits(y: Any, n: int, name: str) -> NDArray[Any]:
         )
     if hits.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold 0/1, booleans or shares; got {hits.dtype}.")
-    hits = hits.astype(np.float64)
-    outside = ~((hits >= 0) & (hits <= 1))
-    if outside.any():
+    hits = hits.astype(np.float64, copy=False)
+    if not (hits.min() >= 0 and hits.max() <= 1):  # NaN fails too
+        outside = ~((hits >= 0) & (hits <= 1))
         row = int(np.argmax(outside))
         raise ValueError(
             f"{name} must be in [0, 1]; row {row} is {hits[row]} "

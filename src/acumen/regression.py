@@ -105,7 +105,7 @@ def regress_rows(
     index = np.argsort(columns.confidence, kind="stable")
     h = columns.confidence[index]
     w = np.ones(len(h)) if columns.weight is None else columns.weight[index]
-    losses = [columns.losses[name][index] for name in sketch.divergences]
+    losses = [columns.loss(d)[index] for d in sketch.divergences.values()]
     values = [
         w,
         w * columns.hit[index],

@@ -34,7 +34,7 @@ def corp(sketch: Sketch, ordered: Ordered, name: str = "brier") -> Corp:
 
 def debiased_binned(values: Ordered) -> float:
     """Debiased L2 error over equal-mass bins by the cube-root rule."""
-    count = binning.count_bins("cube-root", float(values.weight.sum()))
+    count = binning.count_bins("cube-root", values.total)
     return binning.binned_error(binning.mass_bins(values, count), 2, debias=True)
 
 

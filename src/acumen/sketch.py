@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 from acumen import fast
 from acumen.arrays import Column
 from acumen.bregman import Divergence
-from acumen.columns import Columns, unit_loss
+from acumen.columns import Columns
 from acumen.grid import CELLS, CHUNK, ORDER, Moments, add_moments, cell_of
 
 LOG_ODDS_CELLS = 2000
 LOG_ODDS_REACH = 20.0
 """The log-odds grid covers [-20, 20]; only the coordinate is cut there, no sum is."""
+
+PART = 1 << 17
+"""Rows added at a time."""
 
 CELL_SUMS = ("weight", "hit", "hit2", "r1", "r2", "r3", "r4", "h", "z")
 """Sums per log-odds cell: of 1, a, a^2, powers of the residual a - h, h, log-odds."""
@@ -83,7 +86,13 @@ class Sketch:
         self.totals = {name: Totals() for name in self.divergences}
 
     def update(self, columns: Columns, engine: str = "auto") -> Sketch:
-        """Add rows; returns the sketch itself."""
+        """Add rows, in parts that stay in cache; returns the sketch itself."""
+        for start in range(0, len(columns), PART):
+            part = columns.take(slice(start, start + PART))
+            self._add_part(part.with_log_odds(), engine)
+        return self
+
+    def _add_part(self, columns: Columns, engine: str) -> None:
         w = columns.weight
         self.rows += len(columns)
         self.weight += columns.total_weight
@@ -93,13 +102,13 @@ class Sketch:
         grid: list[Column | None] = [w, _times(w, columns.hit)]
         losses = []
         for row, (name, divergence) in enumerate(self.divergences.items()):
-            loss = _finite_part(columns, columns.losses[name], self.infinite[row])
+            loss = _finite_part(columns, columns.loss(divergence), self.infinite[row])
             slope, tangent = _tangent(columns, divergence)
             self.totals[name] += Totals(
                 loss=_sum(w, loss),
                 loss2=_sum(w, loss * loss),
-                unit_loss=_sum(w, unit_loss(columns, divergence)),
-                phi_hit=_sum(w, divergence.phi_1d(columns.hit)),
+                unit_loss=_sum(w, columns.unit_loss(divergence)),
+                phi_hit=_sum_of_phi(columns, divergence),
                 tangent=_sum(w, tangent),
             )
             losses.append(_times(w, loss))
@@ -110,7 +119,6 @@ class Sketch:
         else:
             add_moments(self.moments, columns.confidence, grid)
             _add_log_odds_sums(self.log_odds_sums, columns, losses)
-        return self
 
     def __add__(self, other: Sketch) -> Sketch:
         if not isinstance(other, Sketch):
@@ -126,6 +134,10 @@ class Sketch:
             setattr(both, name, getattr(self, name) + getattr(other, name))
         both.totals = {n: t + other.totals[n] for n, t in self.totals.items()}
         return both
+
+    def infinite_weight(self, name: str) -> float:
+        """Weight of the rows whose loss is infinite."""
+        return float(self.infinite[list(self.divergences).index(name)].sum())
 
     def column(self, name: str, part: str = "loss") -> int:
         """Row of `moments` that holds the loss or slope of a divergence."""
@@ -149,6 +161,14 @@ def _times(weight: Column | None, column: Column) -> Column:
 
 def _sum(weight: Column | None, column: NDArray[Any]) -> float:
     return float(column.sum() if weight is None else np.dot(weight, column))
+
+
+def _sum_of_phi(columns: Columns, divergence: Divergence) -> float:
+    if not columns.hard:
+        return _sum(columns.weight, divergence.phi_1d(columns.hit))
+    hits = _sum(columns.weight, columns.hit)
+    no, yes = divergence.phi_1d(np.array([0.0, 1.0]))
+    return float((columns.total_weight - hits) * no + hits * yes)
 
 
 def _finite_part(columns: Columns, loss: Column, infinite: Column) -> Column:

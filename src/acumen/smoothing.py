@@ -59,6 +59,8 @@ class SmoothedResidual:
 
         if excess(LEAST_BANDWIDTH) <= 0:
             return LEAST_BANDWIDTH
+        if excess(1.0) >= 0:
+            return 1.0
         return float(brentq(excess, LEAST_BANDWIDTH, 1.0, xtol=1e-12, rtol=1e-12))
 
 

@@ -7,6 +7,7 @@ across the rows of the transposed block, so that vectors are full either way.
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any
 
 import numpy as np
 
@@ -19,36 +20,43 @@ CHUNK = 4096
 """Entries summed in the precision of the scores; sums of chunks are doubles."""
 
 Block = namedtuple(
-    "Block", "columns best top own rest squares odd hit confidence log_odds brier log"
+    "Block", "best top own rest squares odd hit confidence log_odds brier log"
 )
-"""The transposed rows, and one number per row: the place of its largest entry, that
-entry, and the entry of its label; the sum of the others, and of their squares; how many
-are as large as the largest (or NaN, or negative probabilities); and the outputs.
+"""One number per row: the place of its largest entry, that entry, and the entry of its
+label; the sum of the others, and of their squares; how many are as large as the largest
+(or NaN, or negative probabilities); and the outputs.
 """
 
 
 @inlined
-def new_block(k, dtype):
-    """A block for k classes, to be filled again and again."""
-    new, out = np.zeros((5, LANES), dtype), np.zeros((5, LANES))
-    columns = np.zeros((k if k <= FEW_CLASSES else 0, LANES), dtype)
-    best = np.zeros(LANES, np.int32)
+def new_block(dtype):
+    """A block to be filled again and again."""
     return Block(
-        columns, best, new[0], new[1], new[2], new[3], new[4],
-        out[0], out[1], out[2], out[3], out[4],
+        np.empty(LANES, np.int32), np.empty(LANES, dtype), np.empty(LANES, dtype),
+        np.empty(LANES, dtype), np.empty(LANES, dtype), np.empty(LANES, dtype),
+        np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES),
+        np.empty(LANES),
     )  # fmt: skip
 
 
+def new_columns(k: int, dtype: Any) -> Any:
+    """Where to transpose a block, or None if classes are many.
+
+    numba compiles `add_up` for either, so only what is needed.
+    """
+    return np.empty((k, LANES), dtype) if k <= FEW_CLASSES else None
+
+
 @inlined
-def add_up(logits, rows, block):
-    """Fill in top, best, odd, rest and squares."""
-    if rows.shape[1] <= FEW_CLASSES:
-        _sums_across(logits, rows, block)
-    else:
+def add_up(logits, rows, columns, block):
+    """Fill in best, top, rest, squares and odd."""
+    if columns is None:
         for i in range(len(rows)):
             block.top[i], block.best[i] = _largest(rows[i])
             sums = _sums_along(logits, rows[i], block.top[i])
             block.rest[i], block.squares[i], block.odd[i] = sums
+    else:
+        _sums_across(logits, rows, columns, block)
 
 
 @inlined
@@ -107,23 +115,25 @@ def _sums_of_part(logits, part, top):
 
 
 @inlined
-def _sums_across(logits, rows, block):
+def _sums_across(logits, rows, columns, block):
     zero, one = rows.dtype.type(0), rows.dtype.type(1)
-    columns, best, top = block.columns, block.best, block.top
+    best, top = block.best, block.top
     for j in range(len(columns)):
         for i in range(len(rows)):
             columns[j, i] = rows[i, j]
-    top[:], best[:] = columns[0], 0
+    rest, squares, odd = block.rest, block.squares, block.odd
+    for i in range(LANES):
+        top[i], best[i] = columns[0, i], 0
+        rest[i], squares[i], odd[i] = zero, zero, zero
     for j in range(1, len(columns)):
         for i in range(LANES):
             above = columns[j, i] > top[i]
             top[i] = where(above, columns[j, i], top[i])
             best[i] = where(above, np.int32(j), best[i])
-    block.rest[:], block.squares[:], block.odd[:] = zero, zero, zero
     for j in range(len(columns)):
         for i in range(LANES):
             e, plain = _term(logits, columns[j, i], top[i], zero)
             e = where(plain, e, zero)
-            block.rest[i] += e
-            block.squares[i] += e * e
-            block.odd[i] += where(plain, zero, one)
+            rest[i] += e
+            squares[i] += e * e
+            odd[i] += where(plain, zero, one)

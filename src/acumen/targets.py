@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from acumen.arrays import Column
 from acumen.blocks import ROW_SUM_TOLERANCE
-from acumen.bregman import BRIER, LOG, Divergence
-from acumen.columns import Columns, sigmoid, with_unit_losses
+from acumen.bregman import Divergence
+from acumen.columns import Columns, sigmoid
 from acumen.predictions import Predictions
 from acumen.reduction import fill, raise_for_offenders, reduce_rows
-
-BUILT_IN = {"brier": BRIER, "log": LOG}
 
 
 def reduce_to_columns(
@@ -26,9 +24,9 @@ def reduce_to_columns(
     """Reduce predictions to columns for any target but ``"class-wise"``."""
     extra = extra or {}
     if predictions.kind == "confidence":
-        return _pairs(predictions, extra)
+        return _pairs(predictions)
     if predictions.target == "positive":
-        return _positive(predictions, extra)
+        return _positive(predictions)
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
     return reduce_rows(predictions, extra, engine)
@@ -43,25 +41,26 @@ def spell_out(predictions: Predictions) -> Predictions:
     return replace(predictions, scores=np.stack([other, z], axis=1), labels=labels)
 
 
-def _pairs(predictions: Predictions, extra: Mapping[str, Divergence]) -> Columns:
+def _pairs(predictions: Predictions) -> Columns:
     h = _unit_interval(predictions, "confidence")
-    return _one_dimensional(h, _log_odds(h), predictions.labels, predictions, extra)
+    return _one_dimensional(h, None, predictions.labels, predictions)
 
 
-def _positive(predictions: Predictions, extra: Mapping[str, Divergence]) -> Columns:
+def _positive(predictions: Predictions) -> Columns:
     scores = predictions.scores
+    z: Column | None
     if scores.ndim == 1 and predictions.kind == "logits":
         z = scores.astype(np.float64)
         _refuse(predictions, np.isnan(z), "logits must be numbers", z)
         h = sigmoid(z)
     elif scores.ndim == 1:
         h = _unit_interval(predictions, "probs")
-        z = _log_odds(h)
+        z = None
     else:
         h, z = _second_column(predictions)
     labels = predictions.labels
     hit = labels[:, 1] if labels.ndim == 2 else labels.astype(np.float64)
-    return _one_dimensional(h, z, hit, predictions, extra)
+    return _one_dimensional(h, z, hit, predictions)
 
 
 def _second_column(predictions: Predictions) -> tuple[Column, Column]:
@@ -84,9 +83,10 @@ def _second_column(predictions: Predictions) -> tuple[Column, Column]:
 
 
 def _unit_interval(predictions: Predictions, name: str) -> Column:
-    h = predictions.scores.astype(np.float64)
-    outside = ~((h >= 0) & (h <= 1))
-    _refuse(predictions, outside, f"{name} must be in [0, 1]", h)
+    h = predictions.scores.astype(np.float64, copy=False)
+    if not (h.min() >= 0 and h.max() <= 1):  # NaN fails too
+        outside = ~((h >= 0) & (h <= 1))
+        _refuse(predictions, outside, f"{name} must be in [0, 1]", h)
     return h
 
 
@@ -104,26 +104,17 @@ def _refuse(
         )
 
 
-def _log_odds(h: Column) -> Column:
-    with np.errstate(divide="ignore"):
-        return np.log(h) - np.log1p(-h)
-
-
 def _one_dimensional(
     h: Column,
-    z: Column,
+    z: Column | None,
     hit: Column,
     predictions: Predictions,
-    extra: Mapping[str, Divergence],
 ) -> Columns:
-    columns = Columns(h, z, hit, {}, predictions.weight).without_zero_weights()
-    return with_unit_losses(columns, {**BUILT_IN, **extra})
+    return Columns(h, z, hit, weight=predictions.weight).without_zero_weights()
 
 
 def each_class(
-    predictions: Predictions,
-    extra: Mapping[str, Divergence] | None = None,
-    top: Columns | None = None,
+    predictions: Predictions, top: Columns | None = None
 ) -> Iterator[Columns]:
     """Columns of every class against the rest, one class at a time.
 
@@ -141,7 +132,7 @@ def each_class(
             h, z = _class_of_probs(predictions, top, j)
         labels = predictions.labels
         hit = labels[:, j] if predictions.soft else (labels == j).astype(np.float64)
-        yield _one_dimensional(h, z, hit, predictions, extra or {})
+        yield _one_dimensional(h, z, hit, predictions)
 
 
 def _class_of_logits(
@@ -168,4 +159,6 @@ def _class_of_probs(
     h = predictions.scores[:, j].astype(np.float64)
     is_top = top.predicted == j
     h = np.where(is_top, top.confidence, h)
-    return h, np.where(is_top, top.log_odds, _log_odds(np.minimum(h, 0.5)))
+    with np.errstate(divide="ignore"):
+        z = np.log(h) - np.log1p(-np.minimum(h, 0.5))
+    return h, np.where(is_top, top.log_odds, z)
