@@ -1,0 +1,77 @@
+# Every target sets up its own environment. Needed: python3 (3.11 or later) with
+# venv and pip, and make. A stamp file in each environment says what is installed;
+# it is redone when pyproject.toml changes.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# Pinned: other versions bring gigabytes of GPU libraries.
+TORCH := torch==2.13.0
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint docs bench parts test-floors clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/.demo ## Measure a classifier trained on the spot
+	$(BIN)/acumen demo
+
+test: lint ## Lint, then run all tests and doctests
+	$(BIN)/pytest -n auto
+
+lint: .venv/.dev ## Lint, check format, types and the import contract
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+docs: .venv/.docs ## Build the documentation into docs/_build; a warning is an error
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build
+
+bench: .venv-bench/.bench ## Time acumen against its peers, in one run
+	.venv-bench/bin/python benchmarks/run.py
+
+parts: .venv/.parts ## Install every optional part, as CI does
+
+# Old releases meet new ones here, so a warning is only a warning.
+test-floors: .venv-floors/.floors ## Run the tests at the lowest versions pyproject.toml allows
+	.venv-floors/bin/pytest -n auto -W default
+
+clean: ## Remove environments, caches and built files
+	rm -rf .venv .venv-bench .venv-floors .*_cache .hypothesis
+	rm -rf build dist docs/_build docs/reference/generated
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# pip 25.1 is the first to read dependency groups.
+%/.pip:
+	$(PYTHON) -m venv $*
+	$*/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	touch $@
+
+.venv/.demo: pyproject.toml | .venv/.pip
+	$(BIN)/pip install --quiet -e ".[demo]"
+	touch $@
+
+.venv/.dev: pyproject.toml | .venv/.pip
+	$(BIN)/pip install --quiet -e ".[fast,demo]" --group test --group lint
+	touch $@
+
+.venv/.docs: pyproject.toml | .venv/.pip
+	$(BIN)/pip install --quiet -e . --group docs
+	touch $@
+
+.venv/.parts: .ci/parts.txt .venv/.dev
+	$(BIN)/pip install --quiet $(TORCH) -r .ci/parts.txt
+	touch $@
+
+.venv-floors/.floors: pyproject.toml .ci/parts.txt tools/floors.py | .venv-floors/.pip
+	.venv-floors/bin/python tools/floors.py > .venv-floors/floors.txt
+	.venv-floors/bin/pip install --quiet -c .venv-floors/floors.txt \
+		-e ".[fast,demo]" --group test $(TORCH) -r .ci/parts.txt
+	touch $@
+
+# torch first: the peers then find it there and do not bring another.
+.venv-bench/.bench: pyproject.toml benchmarks/peers.txt | .venv-bench/.pip
+	.venv-bench/bin/pip install --quiet $(TORCH)
+	.venv-bench/bin/pip install --quiet -e ".[fast]" -r benchmarks/peers.txt
+	touch $@

@@ -1,0 +1,13 @@
+"""Print `name==floor` for each `name>=floor` in pyproject.toml: pip's constraints."""
+
+import re
+import tomllib
+from pathlib import Path
+
+project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+extras = project.get("optional-dependencies", {})
+for requirement in sum(extras.values(), project["dependencies"]):
+    floor = re.fullmatch(r"([\w.-]+)>=([\w.]+)", requirement)
+    if floor is None:
+        raise SystemExit(f"pyproject.toml: {requirement!r} is not name>=version")
+    print(f"{floor[1]}=={floor[2]}")
