@@ -12,7 +12,7 @@ from strategies import pairs
 from acumen import fast, platt, reduction
 from acumen.bregman import BRIER, LOG
 from acumen.columns import Columns, sigmoid
-from acumen.grid import CELLS
+from acumen.grid import CELLS, add_moments, cell_near
 from acumen.neighbours import cells_of_rows
 from acumen.predictions import Predictions, read_predictions
 from acumen.sketch import Sketch
@@ -33,15 +33,29 @@ def numba(part):
 # -- the gate ---------------------------------------------------------------------
 
 SMALL = np.zeros((2, 3))
-LARGE = np.broadcast_to(np.float32(0), (fast.WORTH_COMPILING, 2))
+LARGE = np.broadcast_to(np.float32(0), (fast.LOADING * fast.WORTH_CALLING, 2))
+
+
+@pytest.fixture
+def nothing_loaded(monkeypatch):
+    monkeypatch.delitem(sys.modules, "acumen.math_numba", raising=False)
 
 
 @needs_numba
-def test_auto_waits_until_loading_pays():
-    assert not fast.wanted("auto", SMALL, plain=True)
+def test_auto_waits_until_loading_pays(nothing_loaded, monkeypatch):
+    medium = LARGE[: len(LARGE) // fast.LOADING]
+    assert not fast.wanted("auto", medium, plain=True)
     assert fast.wanted("auto", LARGE, plain=True)
+    assert not fast.wanted_for_rows("auto", 10**6)
+    assert fast.wanted_for_rows("auto", 10**7)
+    assert not fast.wanted_if_loaded("auto")
+
+    monkeypatch.setitem(sys.modules, "acumen.math_numba", sys)
+    assert not fast.wanted("auto", SMALL, plain=True)
+    assert fast.wanted("auto", medium, plain=True)
     assert not fast.wanted_for_rows("auto", 1000)
     assert fast.wanted_for_rows("auto", 10**6)
+    assert fast.wanted_if_loaded("auto")
 
 
 @needs_numba
@@ -72,11 +86,6 @@ def test_without_numba_auto_makes_do_and_numba_says_what_to_install(monkeypatch)
         ImportError, match=r"needs numba .*pip install 'acumen\[fast\]'"
     ):
         fast.wanted("numba", SMALL, plain=False)
-
-
-def test_fits_do_not_load_numba_on_their_own(monkeypatch):
-    monkeypatch.delitem(sys.modules, "acumen.math_numba", raising=False)
-    assert not fast.wanted_if_loaded("auto")
 
 
 # -- rows -------------------------------------------------------------------------
@@ -373,6 +382,22 @@ def test_sketches_of_many_rows_agree(weighted):
     h = sigmoid(z)
     a = (rng.random(len(h)) < h).astype(float)
     assert_same_sketch(columns_of(h, a, rng.random(len(h)) if weighted else None))
+
+
+@needs_numba
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("order", [3, 5])
+def test_moments_of_the_residual_agree(order, weighted):
+    rng = np.random.default_rng(0)
+    h = np.r_[np.round(rng.random(300_000), 4), 0.0, 1.0]
+    columns = columns_of(
+        h, rng.random(len(h)), rng.random(len(h)) if weighted else None
+    )
+    got, want = np.zeros((2, order, CELLS))
+    fast.add_residual(got, columns)
+    r = columns.hit - h
+    add_moments(want[None], h, [r * columns.weight if weighted else r], cell_near)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
 # -- local Platt scaling ----------------------------------------------------------

@@ -37,13 +37,15 @@ class Places:
     high: Column
 
 
-def adaptive_places(cells: Cells, sketch: Sketch, level: float) -> Places:
+def adaptive_places(
+    cells: Cells, sketch: Sketch, level: float, engine: str = "auto"
+) -> Places:
     """Local Platt scaling with its ribbon, loss and density.
 
     A place with no row near has no curve; places between distant nodes are added so
     that it shows.
     """
-    fitted = local_error.choose_curve(cells, LOG)
+    fitted = local_error.choose_curve(cells, LOG, engine)
     at, z = _spread_out(cells, fitted.nodes)
     rank = np.interp(z, cells.z, cells.rank)
     support, low, high = _ribbon(cells, at, rank, level)

@@ -64,7 +64,7 @@ def analyse(
     """
     factors = {name: factor if name == "brier" else 1.0 for name in sketch.divergences}
     if settings.adaptive:
-        return _adaptive(columns, sketch, settings.level, factors)
+        return _adaptive(columns, sketch, settings, factors)
     kernel, bandwidth = KERNELS[settings.kernel], float(settings.bandwidth)
     if kernel is not GAUSSIAN and columns is not None:
         regression = regress_rows(columns, sketch, bandwidth, settings.boundary)
@@ -150,14 +150,16 @@ def _has_few_values(columns: Columns | None) -> bool:
 
 
 def adaptive_error(
-    cells: Cells, sketch: Sketch, name: str, level: float
+    cells: Cells, sketch: Sketch, name: str, level: float, engine: str = "auto"
 ) -> DebiasedError:
     """Debiased calibration error: pairs for Brier, local Platt scaling otherwise."""
     if name == "brier":
         return brier_error(cells, level)
     totals = sketch.totals[name]
     model_loss = (totals.unit_loss - totals.phi_hit) / sketch.weight
-    return local_error.local_error(cells, sketch.divergences[name], model_loss, level)
+    return local_error.local_error(
+        cells, sketch.divergences[name], model_loss, level, engine=engine
+    )
 
 
 def calibration_of_rows(columns: Columns, settings: Settings) -> Estimate:
@@ -177,22 +179,24 @@ def sketch_for(columns: Columns, settings: Settings) -> Sketch:
     finest = PAPER_BANDWIDTH
     if not settings.adaptive:
         finest = min(finest, float(settings.bandwidth))
-    return Sketch(settings.divergences, cells_for(finest)).update(columns)
+    sketch = Sketch(settings.divergences, cells_for(finest))
+    return sketch.update(columns, settings.engine)
 
 
 def _adaptive(
     columns: Columns | None,
     sketch: Sketch,
-    level: float,
+    settings: Settings,
     factors: Mapping[str, float],
 ) -> Analysis:
+    level, engine = settings.level, settings.engine
     cells = find_cells(columns, sketch)
     local = cells if _has_few_values(columns) else neighbours.thin(cells, LOCAL_CELLS)
-    places = adaptive_places(local, sketch, level)
+    places = adaptive_places(local, sketch, level, engine)
     decompositions, curves = {}, {}
     for name, divergence in sketch.divergences.items():
         seen = cells if name == "brier" else local
-        error = adaptive_error(seen, sketch, name, level)
+        error = adaptive_error(seen, sketch, name, level, engine)
         decompositions[name] = Decomposition(
             name,
             total_loss(sketch, name, level),

@@ -25,6 +25,9 @@ def evaluate_columns(
     ordered = order(columns)
     bins = binning.width_bins(ordered, settings.bins, settings.closed)
     factor = k / (k - 1) if settings.counterpart == "tight" else 1.0
+    metrics = all_metrics(columns, sketch, ordered, bins, settings, target, k)
+    distinct = len(ordered.confidence)
+    del ordered  # as large as the columns, and no longer needed
     headline = analyse(columns, sketch, settings, factor)
     paper = analyse_as_paper(sketch, settings.level)
     return Evaluation(
@@ -38,9 +41,9 @@ def evaluate_columns(
         curves=headline.curves,
         paper_decompositions=paper.decompositions,
         paper_curves=paper.curves,
-        metrics=all_metrics(columns, sketch, ordered, bins, settings, target, k),
+        metrics=metrics,
         bins=bins,
         infinite_rows=sketch.infinite_weight("log"),
-        distinct=len(ordered.confidence),
+        distinct=distinct,
         settings=settings.to_dict(),
     )

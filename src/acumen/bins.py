@@ -71,7 +71,7 @@ def _cut(
     start = bounds[:-1][filled]
     weight, h_sum, hits = np.zeros((3, len(filled)))
     weight[filled] = np.add.reduceat(ordered.weight, start)
-    h_sum[filled] = np.add.reduceat(ordered.weight * ordered.confidence, start)
+    h_sum[filled] = np.add.reduceat(ordered.claimed, start)
     hits[filled] = np.add.reduceat(ordered.hits, start)
     whole = np.where(filled, weight, np.nan)
     return Bins(lower, upper, weight, h_sum / whole, hits / whole)
@@ -133,6 +133,12 @@ def debiased_square(bins: Bins) -> float:
 def average_error(bins: Bins) -> float:
     """Unweighted mean of |accuracy - confidence| over the bins that hold rows."""
     return float(np.nanmean(np.abs(bins.accuracy - bins.confidence)))
+
+
+def mean_gap(bins: Bins) -> float:
+    """Mean confidence minus accuracy over all rows; the same for any bins."""
+    gap = bins.count * (bins.confidence - bins.accuracy)
+    return float(np.nansum(gap) / bins.count.sum())
 
 
 def errors_within(

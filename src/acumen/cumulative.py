@@ -12,7 +12,7 @@ from acumen.ordered import Ordered
 def ks_error(ordered: Ordered) -> float:
     """Largest absolute cumulative sum of a - h, from the origin on, divided by n."""
     walk = np.cumsum(ordered.residual)
-    return float(np.abs(walk).max() / ordered.weight.sum())
+    return float(max(walk.max(), -walk.min(), 0.0) / ordered.total)
 
 
 def auroc(ordered: Ordered) -> float:
@@ -24,5 +24,8 @@ def auroc(ordered: Ordered) -> float:
     all_hits, all_misses = ordered.hits.sum(), misses.sum()
     if not (all_hits > 0 and all_misses > 0):
         return nan
-    below = np.cumsum(misses) - 0.5 * misses
-    return float((ordered.hits * below).sum() / (all_hits * all_misses))
+    below = np.cumsum(misses)
+    misses *= 0.5
+    below -= misses
+    below *= ordered.hits
+    return float(below.sum() / (all_hits * all_misses))

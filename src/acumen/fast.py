@@ -22,30 +22,33 @@ if TYPE_CHECKING:
     from acumen.neighbours import Cells
     from acumen.predictions import Predictions
     from acumen.reduction import Output
+    from acumen.sketch_numba import CellSums
 
 ENGINES = ("auto", "numpy", "numba")
 
-WORTH_COMPILING = 1 << 22
-"""Numbers in a matrix from which loading the compiled kernels pays."""
+WORTH_CALLING = 1 << 22
+"""Numbers in a matrix from which the compiled reduction pays, once it is loaded."""
 
-WORTH_COMPILING_ROWS = 200_000
-"""Rows added to a sketch from which it pays."""
+WORTH_CALLING_ROWS = 200_000
+"""Rows added to a sketch from which the compiled sums pay."""
+
+LOADING = 8
+"""Before that, a matrix or a sketch must be this many times larger."""
 
 
 def wanted(engine: str, scores: Matrix, *, plain: bool) -> bool:
-    """Whether to reduce rows by numba: asked for, or worth it; `plain` if it can."""
-    large = plain and scores.size >= WORTH_COMPILING
-    return _chosen(engine, worthwhile=large) and plain
+    """Whether to reduce rows by numba; `plain` says whether it can."""
+    return _chosen(engine, scores.size if plain else 0, WORTH_CALLING) and plain
 
 
 def wanted_for_rows(engine: str, rows: int) -> bool:
     """Whether to add up this many rows by numba."""
-    return _chosen(engine, worthwhile=rows >= WORTH_COMPILING_ROWS)
+    return _chosen(engine, rows, WORTH_CALLING_ROWS)
 
 
 def wanted_if_loaded(engine: str) -> bool:
     """Whether to use numba for what does not make up for loading it."""
-    return _chosen(engine, worthwhile=loaded())
+    return _chosen(engine, 1, 1)
 
 
 def loaded() -> bool:
@@ -53,8 +56,10 @@ def loaded() -> bool:
     return "acumen.math_numba" in sys.modules
 
 
-def _chosen(engine: str, *, worthwhile: bool) -> bool:
+def _chosen(engine: str, size: int, enough: int) -> bool:
+    """Whether numba is asked for, or installed and worth it for this size."""
     check_choice(engine, "engine", ENGINES)
+    worthwhile = size >= (enough if loaded() else LOADING * enough)
     if engine == "numpy" or (engine == "auto" and not worthwhile):
         return False
     try:
@@ -77,17 +82,20 @@ def range_reducer(
     return kernels_numba.range_reducer(predictions, out)
 
 
-def add_sums(
-    moments: Moments,
-    log_odds_sums: NDArray[Any],
-    columns: Columns,
-    values: list[Column | None],
-    reach: float,
-) -> None:
-    """Add rows to both grids of a sketch in one pass with numba."""
+def cell_sums(
+    moments: Moments, log_odds_sums: NDArray[np.float64], reach: float
+) -> CellSums:
+    """Return what adds up rows on both grids of a sketch with numba."""
     from acumen import sketch_numba
 
-    sketch_numba.add_sums(moments, log_odds_sums, columns, values, reach)
+    return sketch_numba.CellSums(moments, log_odds_sums, reach)
+
+
+def add_residual(moments: NDArray[np.float64], columns: Columns) -> None:
+    """Add the residual a - h of all rows to its (order, cells) moments with numba."""
+    from acumen import sketch_numba
+
+    sketch_numba.add_residual(moments, columns)
 
 
 def climb(

@@ -27,7 +27,13 @@ class Kernel:
     reach: float
 
 
-GAUSSIAN = Kernel("gaussian", lambda u: np.exp(-0.5 * u * u), sqrt(2 * pi), 8.6)
+def _bell(u: Column) -> Column:
+    square = u * u
+    square *= -0.5
+    return np.exp(square, out=square)
+
+
+GAUSSIAN = Kernel("gaussian", _bell, sqrt(2 * pi), 8.6)
 EPANECHNIKOV = Kernel("epanechnikov", lambda u: np.maximum(1 - u * u, 0.0), 4 / 3, 1.0)
 KERNELS = {kernel.name: kernel for kernel in (GAUSSIAN, EPANECHNIKOV)}
 
@@ -98,8 +104,8 @@ def sums_at(
     used = np.flatnonzero(values.any(axis=0))
     nodes, values = nodes[used], values[:, used]
     sums = np.empty((len(values), len(places)))
-    for start in range(0, len(places), 64):
-        part = slice(start, start + 64)
+    for start in range(0, len(places), 32):
+        part = slice(start, start + 32)
         lo, hi = np.searchsorted(
             nodes,
             [

@@ -66,8 +66,7 @@ def reduce_logits(scores, labels, columns, tolerance, outputs, offends):
     block = new_block(scores.dtype)
     for first in range(0, len(scores), LANES):
         rows = scores[first : first + LANES]
-        add_up(LOGITS, rows, columns, block)
-        _look_up(rows, labels, first, block)
+        add_up(LOGITS, rows, labels[first : first + LANES], columns, block)
         _finish_logits(block)
         _mend_logits(rows, block, offends, first)
         _put(block, outputs, first, len(rows))
@@ -79,20 +78,10 @@ def reduce_probs(scores, labels, columns, tolerance, outputs, offends):
     block = new_block(scores.dtype)
     for first in range(0, len(scores), LANES):
         rows = scores[first : first + LANES]
-        add_up(PROBS, rows, columns, block)
-        _look_up(rows, labels, first, block)
+        add_up(PROBS, rows, labels[first : first + LANES], columns, block)
         _finish_probs(block)
         _mend_probs(rows, block, tolerance, offends, first)
         _put(block, outputs, first, len(rows))
-
-
-@inlined
-def _look_up(rows, labels, first, block):
-    """Fill in the entry of the label, and whether it is the largest."""
-    for i in range(len(rows)):
-        label = labels[first + i]
-        block.own[i] = rows[i, label]
-        block.hit[i] = block.best[i] == label
 
 
 @inlined
@@ -146,10 +135,10 @@ def _mend_logits(rows, block, offends, first):
 @inlined
 def _all_above(row, least):
     """Whether no entry is below this, or NaN."""
+    below = 0
     for j in range(len(row)):
-        if not row[j] >= least:
-            return False
-    return True
+        below += not row[j] >= least
+    return below == 0
 
 
 @inlined

@@ -36,6 +36,7 @@ def local_error(
     model_loss: float | None = None,
     level: float = 0.95,
     fitted: LocalPlatt | None = None,
+    engine: str = "auto",
 ) -> DebiasedError:
     r"""Debiased estimate of the mean of :math:`d_\varphi(m(h), h)`.
 
@@ -55,7 +56,8 @@ def local_error(
     if n < LEAST_ROWS:
         return DebiasedError(nan, nan, nan, nan, None, nan)
     if fitted is None:
-        fitted = platt.fit(cells, fixed_width(n), platt.choose_nodes(cells))
+        nodes = platt.choose_nodes(cells)
+        fitted = platt.fit(cells, fixed_width(n), nodes, engine=engine)
     gains = _gains(cells, divergence, fitted)
     if model_loss is None:
         model_loss = gains.model_loss
@@ -69,19 +71,22 @@ def local_error(
     )
 
 
-def choose_curve(cells: Cells, divergence: Divergence) -> LocalPlatt:
+def choose_curve(
+    cells: Cells, divergence: Divergence, engine: str = "auto"
+) -> LocalPlatt:
     """The fit that saves most held-out loss, among widths from wide to narrow."""
     nodes = platt.choose_nodes(cells)
     few = thin(cells, CHOOSING_CELLS)
     fitted = best = None
     least = inf
     for width in platt.WIDTHS:
-        fitted = platt.fit(few, float(width), nodes, fitted, CHOOSING_TOLERANCE)
+        rough = fitted, CHOOSING_TOLERANCE, engine
+        fitted = platt.fit(few, float(width), nodes, *rough)
         loss = _gains(few, divergence, fitted).held_out_loss
         if best is None or loss < least:
             best, least = fitted, loss
     assert best is not None
-    return platt.fit(cells, best.width, nodes, best)
+    return platt.fit(cells, best.width, nodes, best, engine=engine)
 
 
 @dataclass(frozen=True, slots=True)

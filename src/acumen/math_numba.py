@@ -17,21 +17,19 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-inlined = njit(
-    fastmath={"contract"},
-    error_model="numpy",
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-)
-"""For what kernels call; may fuse a product and a sum."""
+_INNER: dict[str, Any] = {
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,  # never called from Python: half the time to compile
+    "no_cfunc_wrapper": True,
+}
+exact = njit(**_INNER)
+"""For what kernels call, computed as written."""
 
-reordered = njit(
-    fastmath={"contract", "reassoc", "nsz"},
-    error_model="numpy",
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-)
-"""For sums along a row; may also add up in any order."""
+inlined = njit(fastmath={"contract"}, **_INNER)
+"""The same, but a product and a sum may become one instruction."""
+
+reordered = njit(fastmath={"contract", "reassoc", "nsz"}, **_INNER)
+"""The same, and sums may be taken in any order, as vectors do."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:

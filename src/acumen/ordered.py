@@ -34,20 +34,24 @@ class Ordered:
         return float(self.weight.sum())
 
     @property
+    def claimed(self) -> Column:
+        """Weight times confidence: the hits that were claimed."""
+        return self.weight * self.confidence
+
+    @property
     def residual(self) -> Column:
         """Sum of a - h at each distinct confidence."""
-        return self.hits - self.weight * self.confidence
+        return self.hits - self.claimed
 
     def without_twins(self) -> Ordered:
         """The same with values that differ only by round-off put together."""
         start = np.flatnonzero(starts_of_values(self.confidence))
         if len(start) == len(self.confidence):
             return self
-        weight, h, hits = (
-            np.add.reduceat(x, start)
-            for x in (self.weight, self.weight * self.confidence, self.hits)
+        weight, hits, claimed = (
+            np.add.reduceat(x, start) for x in (self.weight, self.hits, self.claimed)
         )
-        return Ordered(h / weight, weight, hits)
+        return Ordered(claimed / weight, weight, hits)
 
 
 def starts_of_values(h: Column) -> NDArray[np.bool_]:
@@ -77,16 +81,15 @@ def _order_packed(columns: Columns) -> Ordered:
     # Doubles in [0, 1] sort like their bits, which leave the top two free. With the
     # hit as the lowest bit, one sort of integers (many times faster than an argsort)
     # brings both into order.
-    h = np.abs(columns.confidence)  # -0.0 would sort last
-    key = (h.view(np.int64) << 1) | (columns.hit > 0)
+    key = np.abs(columns.confidence).view(np.int64)  # -0.0 would sort last
+    key <<= 1
+    key |= columns.hit > 0
     key.sort()
-    bits = key >> 1
-    start = np.flatnonzero(np.concatenate([[True], bits[1:] != bits[:-1]]))
-    distinct = bits[start].view(np.float64)
-    ends = np.concatenate([start[1:], [len(key)]])
-    hits = np.cumsum(key & 1)[ends - 1]
-    return Ordered(
-        distinct,
-        (ends - start).astype(np.float64),
-        np.diff(hits, prepend=0).astype(np.float64),
-    )
+    hit = (key & 1).astype(np.float64)
+    key >>= 1
+    start = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    distinct = key[start].view(np.float64)
+    if len(start) == len(key):
+        return Ordered(distinct, np.ones(len(key)), hit)
+    weight = np.diff(start, append=len(key)).astype(np.float64)
+    return Ordered(distinct, weight, np.add.reduceat(hit, start))

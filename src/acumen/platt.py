@@ -23,7 +23,7 @@ PRIOR_SD = 4.0
 WIDTHS = np.geomspace(1.5, 0.006, 9)
 """Widths in rank, wide to narrow, among which the curve chooses."""
 
-FEW_CELLS = 128
+FEW_CELLS, NODE_BLOCK = 128, 32
 RANK_NODES, LOG_ODDS_NODES, ATOM = 64, 24, 0.005
 TOLERANCE, MOST_STEPS, LONGEST_STEP = 1e-6, 50, 1.5
 
@@ -74,19 +74,48 @@ def fit(
     tolerance: float = TOLERANCE,
     engine: str = "auto",
 ) -> LocalPlatt:
-    """Fit all nodes at once by damped Newton steps, from another fit if given.
+    """Fit all nodes by damped Newton steps, from another fit if given.
 
     Steps stop once they are shorter than `tolerance`; as Newton converges
-    quadratically, what is left is about its square.
+    quadratically, what is left is about its square. Nodes go in blocks, which keeps
+    the matrices of nodes and cells small.
     """
     rank = cells.rank
-    K = GAUSSIAN.profile((np.interp(nodes, cells.z, rank)[:, None] - rank) / width)
-    shift = np.zeros(len(nodes)) if start is None else start.shift.copy()
-    slope = np.zeros(len(nodes)) if start is None else start.slope.copy()
-    if fast.wanted_if_loaded(engine):
-        rules = 1 / PRIOR_SD**2, tolerance, MOST_STEPS, LONGEST_STEP
-        leverage, variance = fast.climb(K, cells, nodes, rules, shift, slope)
-        return LocalPlatt(width, nodes, shift, slope, leverage, variance)
+    at = np.interp(nodes, cells.z, rank)
+    shift, slope, leverage, variance = np.zeros((4, len(nodes)))
+    if start is not None:
+        shift[:], slope[:] = start.shift, start.slope
+    compiled = fast.wanted_if_loaded(engine)
+    for first in range(0, len(nodes), NODE_BLOCK):
+        part = slice(first, first + NODE_BLOCK)
+        K = GAUSSIAN.profile((at[part, None] - rank) / width)
+        begin = nodes[part], shift[part], slope[part]
+        fitted = _fit_compiled if compiled else _fit_block
+        leverage[part], variance[part] = fitted(K, cells, *begin, tolerance)
+    return LocalPlatt(width, nodes, shift, slope, leverage, variance)
+
+
+def _fit_compiled(
+    K: NDArray[np.float64],
+    cells: Cells,
+    nodes: Column,
+    shift: Column,
+    slope: Column,
+    tolerance: float,
+) -> tuple[Column, Column]:
+    rules = 1 / PRIOR_SD**2, tolerance, MOST_STEPS, LONGEST_STEP
+    return fast.climb(K, cells, nodes, rules, shift, slope)
+
+
+def _fit_block(
+    K: NDArray[np.float64],
+    cells: Cells,
+    nodes: Column,
+    shift: Column,
+    slope: Column,
+    tolerance: float,
+) -> tuple[Column, Column]:
+    """Fit some nodes, changing shift and slope in place; leverage and variance."""
     offset = cells.z - nodes[:, None]
     weight = K * cells.weight
     problem = _Problem(
@@ -94,8 +123,7 @@ def fit(
     )
     with np.errstate(over="ignore"):
         _climb(problem, shift, slope, tolerance)
-        leverage, variance = problem.precision(shift, slope)
-    return LocalPlatt(width, nodes, shift, slope, leverage, variance)
+        return problem.precision(shift, slope)
 
 
 def _prior(
@@ -162,7 +190,7 @@ class _Problem:
         p = self._accuracy(shift, slope)
         expected = self.weight * p
         residual = self.hits - expected
-        expected *= 1 - p
+        expected *= np.subtract(1, p, out=p)
         g0 = residual.sum(axis=1) - shift * self.prior[0]
         g1 = np.vecdot(residual, self.offset) - slope * self.prior[1]
         j00, j01, j11 = self._information(expected)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from acumen.math_numba import exp, kernel, reordered, where
+from acumen.math_numba import exact, exp, kernel, reordered, where
 
 UNSEEN = 1e-24
 """Cells whose kernel weight is below this share of the largest do not count."""
@@ -18,16 +17,19 @@ def climb(K, z, weight, hits, nodes, rules, shift, slope):
     `rules` are the precision of the shift's prior, the tolerance, the most steps and
     the longest step.
     """
-    precision = rules[0]
     leverage, variance = np.empty(len(nodes)), np.empty(len(nodes))
+    offset, w, a = np.empty(len(z)), np.empty(len(z)), np.empty(len(z))
     for node in range(len(nodes)):
-        first, last = _seen(K[node])
-        k, at = K[node, first:last], z[first:last]
-        w, a, offset = k * weight[first:last], k * hits[first:last], at - nodes[node]
-        prior = precision, precision * (w * offset * offset).sum() / w.sum() + 1e-6
-        d0, d1 = _climb(at, offset, w, a, prior, rules, shift[node], slope[node])
-        _, _, j00, j01, j11 = _sums(at, offset, w, a, d0, d1)
-        _, _, q00, q01, q11 = _sums(at, offset, k * w, a, d0, d1)
+        k = K[node]
+        spread = _look_from(nodes[node], k, z, weight, hits, offset, w, a)
+        prior = rules[0], rules[0] * spread + 1e-6
+        first, last = _seen(k)
+        seen = z[first:last], offset[first:last], w[first:last], a[first:last]
+        d0, d1 = _climb(seen, prior, rules, shift[node], slope[node])
+        _, _, j00, j01, j11 = _sums(seen, d0, d1)
+        for j in range(len(z)):
+            w[j] *= k[j]
+        _, _, q00, q01, q11 = _sums(seen, d0, d1)
         j00, j11 = j00 + prior[0], j11 + prior[1]
         determinant = j00 * j11 - j01 * j01
         c0, c1 = j11 / determinant, -j01 / determinant
@@ -36,10 +38,23 @@ def climb(K, z, weight, hits, nodes, rules, shift, slope):
     return leverage, variance
 
 
-@njit
+@reordered
+def _look_from(node, k, z, weight, hits, offset, w, a):
+    """Fill in offsets, weights and hits as seen from a node; return their spread."""
+    total, square = 0.0, 0.0
+    for j in range(len(z)):
+        offset[j], w[j], a[j] = z[j] - node, k[j] * weight[j], k[j] * hits[j]
+        total += w[j]
+        square += w[j] * offset[j] * offset[j]
+    return square / total
+
+
+@exact
 def _seen(k):
     """The range of cells that count."""
-    least = UNSEEN * k.max()
+    least = 0.0
+    for j in range(len(k)):
+        least = max(least, UNSEEN * k[j])
     first, last = 0, len(k)
     while first < last and k[first] <= least:
         first += 1
@@ -48,13 +63,13 @@ def _seen(k):
     return first, last
 
 
-@njit(error_model="numpy")
-def _climb(z, offset, w, a, prior, rules, d0, d1):
+@exact
+def _climb(seen, prior, rules, d0, d1):
     """As `platt._climb`."""
     _, tolerance, most_steps, longest_step = rules
     last0, last1, rise = 0.0, 0.0, 0.0
     for _ in range(most_steps):
-        g0, g1, j00, j01, j11 = _sums(z, offset, w, a, d0, d1)
+        g0, g1, j00, j01, j11 = _sums(seen, d0, d1)
         g0, g1 = g0 - d0 * prior[0], g1 - d1 * prior[1]
         if g0 * last0 + g1 * last1 < -0.5 * rise:  # too far: take half of it back
             last0, last1, rise = 0.5 * last0, 0.5 * last1, 0.5 * rise
@@ -75,8 +90,9 @@ def _climb(z, offset, w, a, prior, rules, d0, d1):
 
 
 @reordered
-def _sums(z, offset, w, a, d0, d1):
+def _sums(seen, d0, d1):
     """Gradient and information of shift d0 and slope d1."""
+    z, offset, w, a = seen
     g0, g1, j00, j01, j11 = 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(len(z)):
         t = offset[j]

@@ -74,7 +74,7 @@ def all_metrics(
         ),
         "ece_debiased": lambda: debiased_binned(values),
         "ks_error": lambda: cumulative.ks_error(ordered),
-        "confidence_gap": lambda: float(-ordered.residual.sum() / sketch.weight),
+        "confidence_gap": lambda: binning.mean_gap(bins),
         "auroc": lambda: cumulative.auroc(ordered),
         "mcb": lambda: parts.miscalibration,
         "dsc": lambda: parts.discrimination,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from acumen.arrays import Column
 from acumen.bregman import Divergence
 from acumen.columns import Columns
 from acumen.grid import CELLS, CHUNK, ORDER, Moments, add_moments, cell_of
+
+if TYPE_CHECKING:
+    from acumen.sketch_numba import CellSums
 
 LOG_ODDS_CELLS = 2000
 LOG_ODDS_REACH = 20.0
@@ -87,12 +90,17 @@ class Sketch:
 
     def update(self, columns: Columns, engine: str = "auto") -> Sketch:
         """Add rows, in parts that stay in cache; returns the sketch itself."""
+        sums = None
+        if fast.wanted_for_rows(engine, len(columns)):
+            sums = fast.cell_sums(self.moments, self.log_odds_sums, LOG_ODDS_REACH)
         for start in range(0, len(columns), PART):
             part = columns.take(slice(start, start + PART))
-            self._add_part(part.with_log_odds(), engine)
+            self._add_part(part.with_log_odds(), sums)
+        if sums is not None:
+            sums.finish()
         return self
 
-    def _add_part(self, columns: Columns, engine: str) -> None:
+    def _add_part(self, columns: Columns, sums: CellSums | None) -> None:
         w = columns.weight
         self.rows += len(columns)
         self.weight += columns.total_weight
@@ -113,9 +121,8 @@ class Sketch:
             )
             losses.append(_times(w, loss))
             grid += [losses[-1], _times(w, slope)]
-        if fast.wanted_for_rows(engine, len(columns)):
-            sums = self.moments, self.log_odds_sums
-            fast.add_sums(*sums, columns, grid, LOG_ODDS_REACH)
+        if sums is not None:
+            sums.add(columns, grid)
         else:
             add_moments(self.moments, columns.confidence, grid)
             _add_log_odds_sums(self.log_odds_sums, columns, losses)

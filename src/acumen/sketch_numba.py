@@ -2,58 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from acumen.arrays import Column
 from acumen.columns import Columns
 from acumen.grid import CHUNK, ORDER, Moments
-from acumen.math_numba import kernel
+from acumen.math_numba import exact, kernel
 from acumen.threads import over_ranges
 
-exact = njit(error_model="numpy")
 
+class CellSums:
+    """Sums of rows on both grids of a sketch, to be added to it in the end.
 
-def add_sums(
-    moments: Moments,
-    log_odds_sums: NDArray[np.float64],
-    columns: Columns,
-    values: list[Column | None],
-    reach: float,
-) -> None:
-    """Add rows to the moments and to the sums on the log-odds grid.
-
-    `values` are the columns of `moments`, weights included: weight (None for ones),
-    hit, then loss and slope of each divergence.
+    What belongs to one cell lies together, for the sake of the cache.
     """
 
-    def work(start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        # What belongs to one cell lies together, for the sake of the cache.
-        by_cell = np.zeros((moments.shape[2], len(values), ORDER))
-        by_log_odds = np.zeros(log_odds_sums.shape[::-1])
-        sums = np.empty_like(by_cell), np.empty_like(by_log_odds)
-        for first in range(start, stop, CHUNK):
-            part = slice(first, min(first + CHUNK, stop))
-            rows = (columns.confidence[part], columns.log_odds[part], columns.hit[part])
-            table = np.ones((len(values), part.stop - first))
+    def __init__(
+        self, moments: Moments, log_odds_sums: NDArray[np.float64], reach: float
+    ) -> None:
+        self.moments, self.log_odds_sums, self.reach = moments, log_odds_sums, reach
+        columns, _, cells = moments.shape
+        self.totals = np.zeros((cells, columns, ORDER)), np.zeros(log_odds_sums.T.shape)
+        self.chunk = np.empty_like(self.totals[0]), np.empty_like(self.totals[1])
+
+    def add(self, columns: Columns, values: list[Column | None]) -> None:
+        """Add rows.
+
+        `values` are the columns of the moments, weights included: weight (None for
+        ones), hit, then loss and slope of each divergence.
+        """
+        for start in range(0, len(columns), CHUNK):
+            part = slice(start, start + CHUNK)
+            h = np.ascontiguousarray(columns.confidence[part])
+            z = np.ascontiguousarray(columns.log_odds[part])
+            a = np.ascontiguousarray(columns.hit[part])
+            table = np.ones((len(values), len(h)))
             for row, value in zip(table, values, strict=True):
                 if value is not None:
                     row[:] = value[part]
-            _add_rows(*map(np.ascontiguousarray, rows), table, reach, *sums)
-            by_cell += sums[0]  # sums of sums, so that rounding does not build up
-            by_log_odds += sums[1]
-        return by_cell, by_log_odds
+            _sum_rows(h, z, a, table, self.reach, *self.chunk)
+            for total, chunk in zip(self.totals, self.chunk, strict=True):
+                np.add(total, chunk, out=total)  # sums of sums: less round-off
 
-    for by_cell, by_log_odds in over_ranges(work, len(columns)):
-        moments += by_cell.transpose(1, 2, 0)
-        log_odds_sums += by_log_odds.T
+    def finish(self) -> None:
+        """Add all to the sketch."""
+        self.moments += self.totals[0].transpose(1, 2, 0)
+        self.log_odds_sums += self.totals[1].T
 
 
 @kernel
-def _add_rows(h, log_odds, hit, values, reach, moments, sums):
+def _sum_rows(h, log_odds, hit, values, reach, moments, sums):
     moments[:], sums[:] = 0.0, 0.0
     _add_moments(h, values, moments)
     _add_log_odds_sums(h, log_odds, hit, values, reach, sums)
@@ -105,3 +104,35 @@ def _add_log_odds_sums(h, log_odds, hit, values, reach, sums):
         sums[cell, 8] += w * z
         for c in range(2, len(values), 2):
             sums[cell, 8 + c // 2] += values[c, i]
+
+
+def add_residual(moments: NDArray[np.float64], columns: Columns) -> None:
+    """Add the residual a - h of all rows to its (order, cells) moments."""
+    h, a, w = columns.confidence, columns.hit, columns.weight
+
+    def work(start: int, stop: int) -> NDArray[np.float64]:
+        total, chunk = np.zeros((2, *moments.T.shape))
+        for first in range(start, stop, CHUNK):
+            part = slice(first, min(first + CHUNK, stop))
+            rows = np.ascontiguousarray(h[part]), np.ascontiguousarray(a[part])
+            _sum_residual(*rows, None if w is None else w[part], chunk)
+            total += chunk
+        return total
+
+    for total in over_ranges(work, len(columns)):
+        moments += total.T
+
+
+@kernel
+def _sum_residual(h, hit, weight, moments):
+    moments[:] = 0.0
+    cells, order = moments.shape
+    for i in range(len(h)):
+        cell = min(int(h[i] * cells), cells - 1)  # as `grid.cell_near`
+        t = h[i] * cells - cell - 0.5
+        value = hit[i] - h[i]
+        if weight is not None:
+            value *= weight[i]
+        for j in range(order):
+            moments[cell, j] += value
+            value *= t

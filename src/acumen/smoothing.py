@@ -11,12 +11,14 @@ from math import ceil, pi, sqrt
 
 import numpy as np
 
+from acumen import fast
 from acumen.arrays import Column
 from acumen.columns import Columns, sigmoid
 from acumen.grid import (
     CELLS,
     ORDER,
     add_moments,
+    cell_near,
     fold,
     node_places,
     node_weights,
@@ -91,11 +93,14 @@ def smooth_error(columns: Columns, bandwidth: float | None = None) -> float:
 
 
 def _residual_of_rows(columns: Columns, moments: int) -> SmoothedResidual:
-    r = columns.hit - columns.confidence
-    if columns.weight is not None:
-        r *= columns.weight
     sums = np.zeros((1, ORDER, CELLS))
-    add_moments(sums[:, :moments], columns.confidence, [r])
+    if fast.wanted_for_rows("auto", len(columns)):
+        fast.add_residual(sums[0, :moments], columns)
+    else:
+        r = columns.hit - columns.confidence
+        if columns.weight is not None:
+            r *= columns.weight
+        add_moments(sums[:, :moments], columns.confidence, [r], cell_near)
     return SmoothedResidual(fold(node_weights(sums))[0], columns.total_weight)
 
 

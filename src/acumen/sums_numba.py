@@ -15,7 +15,6 @@ from acumen.math_numba import exp, inlined, larger, reordered, where
 
 LANES = 128
 FEW_CLASSES = 32
-STRIDE = 64
 CHUNK = 4096
 """Entries summed in the precision of the scores; sums of chunks are doubles."""
 
@@ -48,15 +47,21 @@ def new_columns(k: int, dtype: Any) -> Any:
 
 
 @inlined
-def add_up(logits, rows, columns, block):
-    """Fill in best, top, rest, squares and odd."""
-    if columns is None:
-        for i in range(len(rows)):
-            block.top[i], block.best[i] = _largest(rows[i])
-            sums = _sums_along(logits, rows[i], block.top[i])
-            block.rest[i], block.squares[i], block.odd[i] = sums
-    else:
+def add_up(logits, rows, labels, columns, block):
+    """Fill in all but the outputs."""
+    if columns is not None:
         _sums_across(logits, rows, columns, block)
+    for i in range(len(rows)):
+        own = rows[i, labels[i]]
+        if columns is None:
+            top = _largest(rows[i])
+            rest, squares, odd = _sums_along(logits, rows[i], top)
+            sure = own == top and odd == 1
+            block.best[i] = labels[i] if sure else _first(rows[i], top)
+            block.top[i], block.odd[i] = top, odd
+            block.rest[i], block.squares[i] = rest, squares
+        block.own[i] = own
+        block.hit[i] = block.best[i] == labels[i]
 
 
 @inlined
@@ -69,25 +74,20 @@ def _term(logits, v, top, zero):
 
 @inlined
 def _largest(row):
-    """The first of the largest entries, and its place; any entry if one is NaN."""
+    """The largest entry; any entry if one is NaN."""
     top = row[0]
     for j in range(len(row)):
         top = larger(top, row[j])
-    at, last = 0, len(row) - 1
-    while at + STRIDE <= last and not _holds(row[at : at + STRIDE], top):
-        at += STRIDE
-    while at < last and row[at] != top:
+    return top
+
+
+@inlined
+def _first(row, value):
+    """Where the value is first found."""
+    at = 0
+    while at < len(row) - 1 and row[at] != value:
         at += 1
-    return top, at
-
-
-@reordered
-def _holds(part, value):
-    zero, one = part.dtype.type(0), part.dtype.type(1)
-    found = zero
-    for j in range(STRIDE):
-        found += where(part[j] == value, one, zero)
-    return found > zero
+    return at
 
 
 @inlined
