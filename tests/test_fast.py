@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import pairs
 
+import acumen as ac
 from acumen import fast, platt, reduction
 from acumen.bregman import BRIER, LOG
 from acumen.columns import Columns, sigmoid
@@ -86,6 +87,20 @@ def test_without_numba_auto_makes_do_and_numba_says_what_to_install(monkeypatch)
         ImportError, match=r"needs numba .*pip install 'acumen\[fast\]'"
     ):
         fast.wanted("numba", SMALL, plain=False)
+
+
+@needs_numba
+def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
+    from acumen import math_numba
+
+    def compile_uncached(**options):
+        if options.pop("cache", False):
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba_compile(**options)
+
+    numba_compile = math_numba.njit
+    monkeypatch.setattr(math_numba, "njit", compile_uncached)
+    assert math_numba.kernel(lambda x: x + 1)(2) == 3
 
 
 # -- rows -------------------------------------------------------------------------
@@ -434,3 +449,29 @@ def test_fits_of_a_few_rows_agree(rows):
     nodes = platt.choose_nodes(cells)
     for width in (1.5, 0.1):
         assert_same_fit(cells, width, nodes)
+
+
+# -- all of it --------------------------------------------------------------------
+
+
+def numbers_of(tree):
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, list | tuple):
+        return [x for branch in tree for x in numbers_of(branch)]
+    return [tree] if isinstance(tree, float) else []
+
+
+@needs_numba
+@pytest.mark.parametrize("weighted", [False, True])
+def test_evaluations_agree(weighted):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(2000, 5)) * 3
+    y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    weight = rng.random(len(y)) if weighted else None
+    got, want = (
+        numbers_of(ac.evaluate(y, logits=z, sample_weight=weight, engine=e).to_dict())
+        for e in ("numba", "numpy")
+    )
+    assert len(want) > 1000
+    np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)

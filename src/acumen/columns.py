@@ -72,7 +72,7 @@ class Columns:
         """Weighted mean of one number per row."""
         if self.weight is None:
             return float(column.mean())
-        return float(np.dot(self.weight, column) / self.weight.sum())
+        return float((self.weight * column).sum() / self.weight.sum())
 
     def loss(self, divergence: Divergence) -> Column:
         """The full loss of each row."""
