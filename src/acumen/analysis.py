@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from acumen import intervals, local_error, neighbours
+from acumen import fast, intervals, local_error, neighbours
 from acumen.adaptive import DebiasedError, brier_error
 from acumen.adaptive_curve import adaptive_places
 from acumen.arrays import Column
@@ -180,7 +180,9 @@ def sketch_for(columns: Columns, settings: Settings) -> Sketch:
     if not settings.adaptive:
         finest = min(finest, float(settings.bandwidth))
     sketch = Sketch(settings.divergences, cells_for(finest))
-    return sketch.update(columns, settings.engine)
+    # For fewer rows the compiled sums save nothing and need grids of their own.
+    few = len(columns) < fast.WORTH_CALLING_ROWS
+    return sketch.update(columns, "numpy" if few else settings.engine)
 
 
 def _adaptive(

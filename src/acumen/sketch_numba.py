@@ -24,18 +24,14 @@ class CellSums:
         self.moments, self.log_odds_sums, self.reach = moments, log_odds_sums, reach
         columns, _, cells = moments.shape
         self.totals = np.zeros((cells, columns, ORDER)), np.zeros(log_odds_sums.T.shape)
-        self.parts = 0
+        self.chunk = np.empty_like(self.totals[0]), np.empty_like(self.totals[1])
 
     def add(self, columns: Columns, values: list[Column | None]) -> None:
-        """Add one part of the rows.
+        """Add rows.
 
-        Parts are summed on their own first, which keeps round-off from building up.
         `values` are the columns of the moments, weights included: weight (None for
         ones), hit, then loss and slope of each divergence.
         """
-        self.parts += 1
-        first = self.parts == 1
-        sums = self.totals if first else tuple(np.zeros_like(x) for x in self.totals)
         for start in range(0, len(columns), CHUNK):
             part = slice(start, start + CHUNK)
             h = np.ascontiguousarray(columns.confidence[part])
@@ -45,10 +41,9 @@ class CellSums:
             for row, value in zip(table, values, strict=True):
                 if value is not None:
                     row[:] = value[part]
-            _add_rows(h, z, a, table, self.reach, *sums)
-        if not first:
-            for total, more in zip(self.totals, sums, strict=True):
-                np.add(total, more, out=total)
+            _sum_rows(h, z, a, table, self.reach, *self.chunk)
+            for total, chunk in zip(self.totals, self.chunk, strict=True):
+                np.add(total, chunk, out=total)  # sums of sums: less round-off
 
     def finish(self) -> None:
         """Add all to the sketch."""
@@ -57,7 +52,8 @@ class CellSums:
 
 
 @kernel
-def _add_rows(h, log_odds, hit, values, reach, moments, sums):
+def _sum_rows(h, log_odds, hit, values, reach, moments, sums):
+    moments[:], sums[:] = 0.0, 0.0
     _add_moments(h, values, moments)
     _add_log_odds_sums(h, log_odds, hit, values, reach, sums)
 
