@@ -150,3 +150,23 @@ def test_top_label_error_is_ece_within_predicted_classes():
     mean = ac.top_label_ece(y, logits=z, reduce="mean")
     assert mean == pytest.approx(np.mean([error for _, error in parts]))
     assert ac.evaluate(y, logits=z).metrics["top_label_ece"] == pytest.approx(got)
+
+
+def test_soft_hits_have_their_own_variance():
+    # Hits of exactly one half carry no noise: nothing is subtracted from 0.1^2.
+    error = ac.ece(np.full(20, 0.5), confidence=np.full(20, 0.6), norm=2, debias=True)
+    assert error == pytest.approx(0.1)
+
+
+def test_sweep_over_rows_that_are_all_right_does_not_try_every_count():
+    h = np.linspace(0.5, 1, 200_000)
+    assert ac.ece(np.ones(len(h)), confidence=h, bins="sweep") == pytest.approx(0.25)
+
+
+def test_negative_zero_is_zero_with_weights_too():
+    h, a = np.array([-0.0, -0.0, 0.3, 0.7, 0.7]), np.array([1, 0, 1, 1, 0])
+    plain = ac.ece(a, confidence=h, strategy="mass", bins=2)
+    weighted = ac.ece(
+        a, confidence=h, strategy="mass", bins=2, sample_weight=np.ones(5)
+    )
+    assert plain == pytest.approx(weighted)

@@ -118,3 +118,38 @@ def test_settings_are_part_of_the_record():
     ev = ac.evaluate_pairs([1, 0], [0.6, 0.4], bandwidth=0.1, kernel="epanechnikov")
     assert plain(ev.settings)["kernel"] == "epanechnikov"
     assert ev.decomposition.bandwidth == 0.1
+
+
+def test_a_divergence_may_not_take_a_built_in_name():
+    other = ac.Divergence(
+        "log",
+        phi=lambda x: (x**2).sum(axis=1),
+        gradient=lambda x: 2 * x,
+        phi_1d=lambda p: p**2,
+        derivative_1d=lambda p: 2 * p,
+    )
+    with pytest.raises(ValueError, match="'log' is built in"):
+        ac.evaluate_pairs([1, 0], [0.6, 0.4], divergence=other)
+
+
+def test_a_divergence_must_be_finite_for_certain_forecasts():
+    with pytest.raises(ValueError, match="0 log 0 is 0"):
+        ac.Divergence(
+            "naive",
+            phi=lambda x: (x * np.log(x)).sum(axis=1),
+            gradient=lambda x: np.log(x) + 1,
+            phi_1d=lambda p: p * np.log(p),
+            derivative_1d=lambda p: np.log(p) + 1,
+        )
+
+
+def test_classes_share_rows_so_their_curve_has_no_band():
+    z = rng.normal(size=(300, 3))
+    ev = ac.evaluate(rng.integers(0, 3, 300), logits=z, target="class-wise")
+    assert np.isnan(ev.curve.low).all()
+    assert not np.isnan(ev.per_class[0].curve.low).all()
+
+
+def test_all_right_is_inside_its_interval():
+    accuracy = ac.evaluate_pairs(np.ones(60), np.full(60, 0.9)).metrics["accuracy"]
+    assert accuracy.interval[1] == accuracy == 1

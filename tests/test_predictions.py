@@ -52,6 +52,15 @@ BAD = {
     "unknown divergence": (ValueError, r"divergence must be one of 'brier', 'log'", (Y,), {"probs": P, "divergence": "mse"}),
     "level of 95": (ValueError, r"level must be between 0 and 1, got 95", (Y,), {"probs": P, "level": 95}),
     "no bins": (ValueError, r"bins must be a positive whole number", (Y,), {"probs": P, "bins": 0}),
+    "shares as weights": (ValueError, r"sums to 0.03 over 3 rows. Multiply it by 3", (Y,), {"probs": P, "sample_weight": [1e-2, 1e-2, 1e-2]}),
+    "infinite sum of weights": (ValueError, r"sums to inf over 3 rows", (Y,), {"probs": P, "sample_weight": [1e308] * 3}),
+    "+inf logit of the positive class": (ValueError, r"logits must be finite; row 1 is inf", ([0, 1],), {"logits": [-np.inf, np.inf]}),
+    "bandwidth too large": (ValueError, r"number from 0.001 to 10, got 1000000", (Y,), {"probs": P, "bandwidth": 1_000_000}),
+    "too many bins": (ValueError, r"at most 1,000,000", (Y,), {"probs": P, "bins": 10**9}),
+    "bins in words": (ValueError, r"bins must be a positive whole number", (Y,), {"probs": P, "bins": "many"}),
+    "paper preset and another bandwidth": (ValueError, r"preset='paper' means bandwidth=0.05, got bandwidth=0.2", (Y,), {"probs": P, "preset": "paper", "bandwidth": 0.2}),
+    "tight counterpart of log": (ValueError, r"defined for Brier only", (Y,), {"probs": P, "counterpart": "tight", "divergence": "log"}),
+    "level in words": (ValueError, r"level must be between 0 and 1, got 'x'", (Y,), {"probs": P, "level": "x"}),
     "tight counterpart of a binary target": (ValueError, r"'tight' applies to", ([0, 1],), {"probs": [0.2, 0.3], "counterpart": "tight"}),
 }  # fmt: skip
 
@@ -107,3 +116,60 @@ def test_rows_may_be_off_by_what_their_dtype_explains():
     exact = ac.brier(y, probs=p)
     assert ac.brier(y, probs=p.astype(np.float16)) == pytest.approx(exact, rel=1e-3)
     assert ac.brier(y, probs=p.astype(np.float32)) == pytest.approx(exact, rel=1e-6)
+
+
+def test_names_of_any_kind_may_come_in_a_list():
+    names = [("a", 1), ("b", 2), None]
+    ev = ac.evaluate([names[0], names[2], names[1]], probs=P[[0, 2, 1]], classes=names)
+    assert ev.metrics["accuracy"] == 1
+    mixed = ac.accuracy([1, "b", 1.5], probs=P, classes=[1, "b", 1.5])
+    assert mixed == 1
+
+
+def test_soft_labels_have_the_tolerance_of_their_dtype():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(30), 100)
+    half = ac.brier(p.astype(np.float16), probs=p)
+    assert half == pytest.approx(0, abs=1e-5)
+    one_hot = np.eye(3, dtype=bool)
+    assert ac.brier(one_hot, probs=P) == pytest.approx(ac.brier(Y, probs=P))
+
+
+def test_a_row_at_the_edge_of_the_tolerance_is_judged_in_double_precision():
+    # Sums in single precision may land on the other side; the message must not.
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        row = rng.dirichlet(np.ones(1000)) * (1 + 1e-4)
+        row = row.astype(np.float32)[None]
+        try:
+            ac.brier([0], probs=row)
+        except ValueError as error:
+            assert "probs must be rows" in str(error)  # noqa: PT017
+            assert abs(row.sum(dtype=np.float64) - 1) > 1e-4
+
+
+def test_options_of_every_metric_are_checked():
+    for call, words in (
+        (lambda: ac.top_label_ece(Y, probs=P, closed="foo"), "closed must be one of"),
+        (lambda: ac.top_label_ece(Y, probs=P, bins=0), "bins must be"),
+        (lambda: ac.top_label_ece(Y, probs=P, norm=0), "norm must be"),
+        (lambda: ac.full_vector_ece(Y, probs=P, bins=-3), "bins must be"),
+        (lambda: ac.ece(Y, probs=P, norm=None), "norm must be"),
+        (lambda: ac.top_label_ece(Y, probs=P, target="positive"), "leave target out"),
+        (lambda: ac.classwise_ece(Y, probs=P, target="top-label"), "leave target out"),
+        (lambda: ac.ece(Y, probs=P, target="class-wise"), "one number per class"),
+        (
+            lambda: ac.calibration_error(Y, probs=P, target="class-wise"),
+            "one number per class",
+        ),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def test_weight_zero_removes_a_bad_row_from_the_full_vector_error_too():
+    p = changed(1, 0, np.nan)
+    got = ac.full_vector_ece(Y, probs=p, sample_weight=[1, 0, 1])
+    assert got == ac.full_vector_ece([0, 2], probs=P[[0, 2]])
+    z = changed(1, 0, np.inf)
+    ac.evaluate(Y, logits=z, sample_weight=[1, 0, 1], target="class-wise")

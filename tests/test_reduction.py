@@ -202,3 +202,16 @@ def test_many_blocks_and_threads_give_the_rows_in_order(monkeypatch):
     monkeypatch.setenv("ACUMEN_THREADS", "3")
     threaded = reduce(y, logits=np.asfortranarray(z))
     np.testing.assert_array_equal(whole.losses["log"], threaded.losses["log"])
+
+
+def test_losses_near_certainty_do_not_cancel():
+    for eps in (1e-7, 1e-8, 1e-9):
+        h = 1 - eps
+        assert ac.brier([1], probs=[h]) == (1 - h) ** 2
+        assert ac.brier([1], confidence=[h]) == (1 - h) ** 2
+
+
+def test_rounding_above_one_costs_nothing():
+    assert ac.nll([0], probs=[[1.00005, 0.0, 0.0]]) == 0
+    p = np.array([[0.54776, 0.4522, 0.00009]])
+    assert ac.nll(np.eye(3)[[0]], probs=p) == pytest.approx(ac.nll([0], probs=p))

@@ -43,7 +43,34 @@ _HOME = {
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = sorted(_MODULE_OF)  # noqa: PLE0605
+__all__ = [
+    "Bins",
+    "Corp",
+    "Curve",
+    "Decomposition",
+    "Divergence",
+    "Estimate",
+    "Evaluation",
+    "accuracy",
+    "ace",
+    "auroc",
+    "brier",
+    "calibration_error",
+    "classwise_ece",
+    "confidence_gap",
+    "corp",
+    "ece",
+    "evaluate",
+    "evaluate_pairs",
+    "full_vector_ece",
+    "ks_error",
+    "logit_smoothed_ece",
+    "mce",
+    "nll",
+    "register_divergence",
+    "smooth_ece",
+    "top_label_ece",
+]
 
 if TYPE_CHECKING:
     from acumen.binned_metrics import ace as ace

@@ -15,7 +15,7 @@ from acumen import bins as binning
 from acumen.arrays import check_choice
 from acumen.blocks import log_probabilities
 from acumen.grid import cell_of
-from acumen.inputs import Scores, read
+from acumen.inputs import Scores, read, with_target
 from acumen.predictions import read_predictions
 from acumen.targets import each_class, reduce_to_columns, spell_out
 
@@ -122,7 +122,7 @@ def classwise_ece(
     array([0.3, 0.3])
     """
     check_choice(reduce, "reduce", ("mean", "none"))
-    given["target"] = "class-wise"
+    given = with_target(given, "class-wise", "classwise_ece")
     predictions = read_predictions(y, **given)
     errors = [
         binning.binned_error(binning.find_bins(columns, bins, strategy, closed), norm)
@@ -153,7 +153,7 @@ def top_label_ece(
     0.2667
     """
     check_choice(reduce, "reduce", ("weighted", "mean"))
-    given["target"] = "top-label"
+    given = with_target(given, "top-label", "top_label_ece")
     predictions, columns = read(y, given)
     assert columns.predicted is not None
     errors, weight = binning.errors_within(
@@ -178,18 +178,22 @@ def full_vector_ece(y: Any, *, bins: int = 10, **given: Unpack[Scores]) -> float
     >>> round(ac.full_vector_ece([0, 1], probs=p), 4)
     0.4
     """
-    given["target"] = "class-wise"
+    given = with_target(given, "top-label", "full_vector_ece")
+    bins = binning.count_bins(bins, 1)
     predictions = read_predictions(y, **given)
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
-    reduce_to_columns(predictions)  # checks every row
+    reduce_to_columns(predictions)  # checks every row that counts
+    weight = np.ones(len(predictions.scores))
+    if predictions.weight is not None:
+        weight = predictions.weight
+    counts = weight > 0
+    scores, labels = predictions.scores[counts], predictions.labels[counts]
     with np.errstate(divide="ignore"):
-        p = np.exp(log_probabilities(predictions.kind, predictions.scores))
-    labels = predictions.labels
+        p = np.exp(log_probabilities(predictions.kind, scores))
     if not predictions.soft:
         labels = np.eye(predictions.k)[labels]
-    weight = np.ones(len(p)) if predictions.weight is None else predictions.weight
-    return _grouped_distance(cell_of(p, bins), labels - p, weight)
+    return _grouped_distance(cell_of(p, bins), labels - p, weight[counts])
 
 
 def _grouped_distance(

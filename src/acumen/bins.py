@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acumen.arrays import Column, check_choice
+from acumen.arrays import Column, as_number, check_choice
 from acumen.columns import Columns
 from acumen.grid import cell_of
 from acumen.ordered import Ordered, order
 from acumen.results import Bins
 
 BinCount = int | str
+MOST_BINS = 1_000_000
 
 
 def count_bins(bins: BinCount, n: float) -> int:
@@ -27,11 +28,13 @@ def count_bins(bins: BinCount, n: float) -> int:
     """
     if bins == "cube-root":
         return max(1, ceil(n ** (1 / 3) - 1e-9))
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
+    count = as_number(bins)
+    if not 1 <= count <= MOST_BINS or count != int(count):
         raise ValueError(
-            f"bins must be a positive whole number, 'cube-root' or 'sweep'; got {bins!r}."
+            f"bins must be a positive whole number (at most {MOST_BINS:,}) or "
+            f"'cube-root'; got {bins!r}."
         )
-    return int(bins)
+    return int(count)
 
 
 def width_bins(ordered: Ordered, bins: BinCount = 15, closed: str = "right") -> Bins:
@@ -54,11 +57,13 @@ def mass_bins(ordered: Ordered, bins: int) -> Bins:
     A mid-rank on an edge belongs to the lower bin. Values that differ by round-off
     should be put together first, with `Ordered.without_twins`.
     """
-    middle = np.cumsum(ordered.weight)
-    total = middle[-1]
-    middle -= 0.5 * ordered.weight
-    inner = np.searchsorted(middle, np.arange(1, bins) * total / bins, side="right")
-    bounds = np.unique(np.concatenate([[0], inner, [len(middle)]]))
+    before = np.cumsum(ordered.weight)
+    edges = np.arange(1, bins) * before[-1] / bins
+    # The first value whose mid-rank exceeds an edge is the one that reaches it, or the
+    # next, since mid-ranks lag behind by half a weight.
+    inner = np.searchsorted(before, edges, side="left")
+    inner += before[inner] - 0.5 * ordered.weight[inner] <= edges
+    bounds = np.unique(np.concatenate([[0], inner, [len(before)]]))
     h = ordered.confidence
     return _cut(ordered, bounds, h[bounds[:-1]], h[bounds[1:] - 1])
 
@@ -69,18 +74,24 @@ def _cut(
     """Bins of consecutive distinct confidences; an empty one has NaN for means."""
     filled = np.diff(bounds) > 0
     start = bounds[:-1][filled]
-    weight, h_sum, hits = np.zeros((3, len(filled)))
+    weight, h_sum, hits, hits2 = np.zeros((4, len(filled)))
     weight[filled] = np.add.reduceat(ordered.weight, start)
     h_sum[filled] = np.add.reduceat(ordered.claimed, start)
     hits[filled] = np.add.reduceat(ordered.hits, start)
+    hits2[filled] = np.add.reduceat(ordered.hits2, start)
     whole = np.where(filled, weight, np.nan)
-    return Bins(lower, upper, weight, h_sum / whole, hits / whole)
+    accuracy = hits / whole
+    spread = np.maximum(hits2 / whole - accuracy**2, 0.0)
+    return Bins(lower, upper, weight, h_sum / whole, accuracy, spread)
 
 
 def sweep_bins(ordered: Ordered) -> Bins:
     """Most equal-mass bins whose accuracies still increase (Roelofs et al. 2022)."""
+    values = len(ordered.confidence)
+    if np.all(np.diff(ordered.hits / ordered.weight) >= 0):
+        return _cut(ordered, np.arange(values + 1), *[ordered.confidence] * 2)
     best = mass_bins(ordered, 1)
-    for bins in range(2, len(ordered.confidence) + 1):
+    for bins in range(2, values + 1):
         finer = mass_bins(ordered, bins)
         if np.any(np.diff(finer.accuracy) < 0):
             break
@@ -114,19 +125,26 @@ def binned_error(bins: Bins, norm: Any = 1, *, debias: bool = False) -> float:
         if norm != 2:
             raise ValueError("debias=True is defined for norm=2 only.")
         return float(np.sqrt(max(debiased_square(bins), 0.0)))
-    if norm in ("max", inf):
+    if check_norm(norm) == inf:
         return float(gap.max())
-    if isinstance(norm, str) or not norm >= 1:
-        raise ValueError(f"norm must be a number >= 1 or 'max', got {norm!r}.")
     return float((share * gap**norm).sum() ** (1 / norm))
+
+
+def check_norm(norm: Any) -> float:
+    """The q of an L^q norm; "max" is infinite."""
+    if norm == "max":
+        return inf
+    if not as_number(norm) >= 1:
+        raise ValueError(f"norm must be a number >= 1 or 'max', got {norm!r}.")
+    return as_number(norm)
 
 
 def debiased_square(bins: Bins) -> float:
     """Debiased mean squared error over bins; may be slightly negative."""
-    n, a = bins.count, bins.accuracy
+    n = bins.count
     several = n > 1
-    variance = a[several] * (1 - a[several]) / (n[several] - 1)
-    square = (a - bins.confidence)[several] ** 2 - variance
+    variance = bins.variance[several] / (n[several] - 1)
+    square = (bins.accuracy - bins.confidence)[several] ** 2 - variance
     return float((n[several] * square).sum() / n.sum())
 
 
@@ -145,6 +163,8 @@ def errors_within(
     columns: Columns, groups: NDArray[Any], k: int, bins: int, norm: Any, closed: str
 ) -> tuple[Column, Column]:
     """Equal-width L^q error within each of k groups of rows, and the groups' weights."""
+    check_choice(closed, "closed", ("right", "left"))
+    bins, norm = count_bins(bins, columns.total_weight), check_norm(norm)
     h, a = columns.confidence, columns.hit
     w = np.ones(len(h)) if columns.weight is None else columns.weight
     place = groups * bins + _bin_of(h, bins, closed)
@@ -153,7 +173,7 @@ def errors_within(
     )
     whole = weight.sum(axis=1)
     gap = np.abs(residual) / np.where(weight > 0, weight, 1.0)
-    if norm in ("max", inf):
+    if norm == inf:
         return gap.max(axis=1), whole
     power = (weight * gap**norm).sum(axis=1) / np.where(whole > 0, whole, 1.0)
     return power ** (1 / norm), whole

@@ -107,7 +107,8 @@ def hard_losses_of_probs(scores: Matrix, sums: Sums, labels: NDArray[Any]) -> Lo
     squares = np.vecdot(sums.others, sums.others).astype(np.float64)
     wrong = sums.top * sums.top + np.maximum(squares - p_y * p_y, 0)
     others = np.where(hit, squares, wrong)
-    return Losses(hit.astype(np.float64), (1 - p_y) ** 2 + others, -np.log(p_y))
+    log = -np.log(np.minimum(p_y, 1.0))
+    return Losses(hit.astype(np.float64), (1 - p_y) ** 2 + others, log)
 
 
 def log_probabilities(kind: str, scores: Matrix) -> NDArray[np.float64]:
@@ -127,13 +128,15 @@ def soft_losses(
     p = np.exp(log_p) if kind == "logits" else scores.astype(np.float64)
     some = labels > 0
     ratio = np.where(some, np.log(np.where(some, labels, 1.0)) - log_p, 0.0)
-    # Rows sum to 1 only within the tolerance; adding sum(g) - sum(pi), which ought to
-    # be 0, keeps the divergence from turning negative.
-    mass = p.sum(axis=1) - labels.sum(axis=1)
     losses = Losses(
         np.minimum(labels[np.arange(len(labels)), sums.best], 1.0),
         ((labels - p) ** 2).sum(axis=1),
-        np.maximum((labels * ratio).sum(axis=1) + mass, 0.0),
+        np.maximum((labels * ratio).sum(axis=1), 0.0),  # rows sum to 1 only nearly
     )
-    fine = np.abs(labels.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE["float64"]
-    return losses, ~(fine & (labels >= 0).all(axis=1))
+    return losses, ~are_distributions(labels)
+
+
+def are_distributions(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows of soft labels are non-negative and sum to 1, within the tolerance."""
+    off = np.abs(labels.sum(axis=1, dtype=np.float64) - 1)
+    return (off <= ROW_SUM_TOLERANCE[labels.dtype.name]) & (labels >= 0).all(axis=1)

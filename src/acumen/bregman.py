@@ -116,6 +116,7 @@ def _log_gradient(x: Rows) -> Rows:
 
 def _check(divergence: Divergence) -> bool:
     """Check convexity and gradients on random points; return whether phi dominates."""
+    _require_corners(divergence)
     rng = np.random.default_rng(0)
     p, q = rng.random((2, _CHECK_POINTS))
     d = divergence.on_unit(p, q)
@@ -135,6 +136,17 @@ def _check(divergence: Divergence) -> bool:
         unit = divergence.on_unit(x.ravel(), y.ravel()).reshape(x.shape)
         dominates &= bool(np.all(full[:, None] >= unit - 1e-9))
     return dominates
+
+
+def _require_corners(divergence: Divergence) -> None:
+    """Labels sit in the corners, so both functions must be finite there."""
+    with np.errstate(all="ignore"):
+        corners = divergence.phi(np.eye(3)), divergence.phi_1d(np.array([0.0, 1.0]))
+    if not all(np.isfinite(values).all() for values in corners):
+        raise ValueError(
+            f"divergence {divergence.name!r}: phi and phi_1d must be finite for certain "
+            "forecasts too (0 log 0 is 0, not NaN)."
+        )
 
 
 def _require_divergence(
@@ -234,9 +246,11 @@ def register_divergence(divergence: Divergence) -> Divergence:
     return divergence
 
 
-def find_divergence(name: str | Divergence) -> Divergence:
+def find_divergence(name: Any) -> Divergence:
     """Look up a divergence by name; a Divergence is returned as it is."""
     if isinstance(name, Divergence):
+        if name is not BUILT_IN.get(name.name, name):
+            raise ValueError(f"{name.name!r} is built in; choose another name.")
         return name
     if name not in _REGISTERED:
         known = ", ".join(repr(known) for known in _REGISTERED)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isnan, nan
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from acumen.assembly import evaluate_columns
 from acumen.columns import Columns
 from acumen.predictions import Predictions
 from acumen.reduction import fill
-from acumen.results import Bins, Decomposition, Estimate, Evaluation
+from acumen.results import Bins, Curve, Decomposition, Estimate, Evaluation
 from acumen.scores import accuracy
 from acumen.settings import Settings
 from acumen.sketch import Sketch
@@ -87,7 +89,14 @@ def _added(pooled: Analysis, per_class: list[Evaluation], *, paper: bool) -> Ana
             parts[0].boundary,
             parts[0].bandwidth,
         )
-    return Analysis(decompositions, pooled.curves)
+    # The classes share their rows, so a band of all of them together would be too narrow.
+    curves = {name: replace(c, **_no_band(c)) for name, c in pooled.curves.items()}
+    return Analysis(decompositions, curves)
+
+
+def _no_band(curve: Curve) -> dict[str, Any]:
+    nothing = np.full_like(curve.confidence, np.nan)
+    return {"low": nothing, "high": nothing}
 
 
 def _class_metrics(
@@ -115,9 +124,13 @@ def _mean(values: Sequence[float]) -> float:
 
 def _pooled_bins(bins: list[Bins]) -> Bins:
     count = np.stack([b.count for b in bins])
-    whole = count.sum(axis=0)
-    means = [
-        np.nansum(count * np.stack(values), axis=0) / np.where(whole > 0, whole, np.nan)
-        for values in ([b.confidence for b in bins], [b.accuracy for b in bins])
-    ]
-    return Bins(bins[0].lower, bins[0].upper, whole, *means)
+    total = count.sum(axis=0)
+    whole = np.where(total > 0, total, np.nan)
+    accuracy = np.stack([b.accuracy for b in bins])
+    squares = np.stack([b.variance for b in bins]) + accuracy**2
+    h, a, a2 = (
+        np.nansum(count * x, axis=0) / whole
+        for x in (np.stack([b.confidence for b in bins]), accuracy, squares)
+    )
+    spread = np.maximum(a2 - a**2, 0.0)
+    return Bins(bins[0].lower, bins[0].upper, total, h, a, spread)

@@ -82,6 +82,8 @@ class Columns:
 
     def unit_loss(self, divergence: Divergence) -> Column:
         """d(a, h), the loss of the confidence problem, exact near h = 1 for log."""
+        if divergence.name == "brier":
+            return (self.hit - self.confidence) ** 2
         if divergence.name != "log":
             return divergence.on_unit(self.hit, self.confidence)
         a, z = self.hit, self.log_odds

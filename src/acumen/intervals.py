@@ -62,4 +62,4 @@ def wilson(p: Column, n: Column, level: float) -> tuple[Column, Column]:
     q = quantile(level) ** 2 / n
     middle = (p + q / 2) / (1 + q)
     half = np.sqrt(np.maximum(q * p * (1 - p) + q * q / 4, 0)) / (1 + q)
-    return middle - half, middle + half
+    return np.minimum(middle - half, p), np.maximum(middle + half, p)

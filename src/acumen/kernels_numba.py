@@ -169,7 +169,7 @@ def _finish_probs(block):
         block.confidence[i] = min(top, 1.0)
         block.log_odds[i] = log_sum(0.0, top) - log_sum(0.0, rest)
         block.brier[i] = (1.0 - p_y) * (1.0 - p_y) + others
-        block.log[i] = -log_sum(0.0, p_y)
+        block.log[i] = max(-log_sum(0.0, p_y), 0.0)
 
 
 @inlined

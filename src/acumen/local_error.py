@@ -63,7 +63,7 @@ def local_error(
         model_loss = gains.model_loss
     held_out = model_loss - gains.held_out_loss
     value = held_out + gains.noise
-    interval = (inf, inf)
+    interval = (inf, inf) if value == inf else None
     if np.isfinite(value):
         interval = intervals.score(value, gains.se, gains.plugin, gains.noise, level)
     return DebiasedError(

@@ -10,19 +10,20 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from acumen import analysis, cumulative, scores, smoothing
-from acumen.arrays import check_choice
+from acumen.arrays import as_number, check_choice
 from acumen.bregman import find_divergence
 from acumen.inputs import Scores, read, target_of
 from acumen.ordered import order
-from acumen.predictions import read_predictions
 from acumen.results import Corp, Estimate
 from acumen.settings import Settings
 from acumen.sketch import Sketch
-from acumen.targets import reduce_to_columns
 
 
 def accuracy(y: Any, **given: Unpack[Scores]) -> float:
-    """Share of rows whose predicted class came true; ties go to the lower class.
+    """Share of rows whose predicted class came true.
+
+    Ties go to the lower class for the top label; for ``target="positive"`` a probability
+    of one half predicts the positive class.
 
     Examples
     --------
@@ -96,8 +97,8 @@ def smooth_ece(
     0.25
     """
     check_choice(compat, "compat", (None, "relplot"))
-    if bandwidth is not None and not bandwidth > 0:
-        raise ValueError(f"bandwidth must be positive, got {bandwidth!r}.")
+    if bandwidth is not None:
+        _check_width(bandwidth, 1e-4, 10.0)
     columns = read(y, given)[1]
     if compat == "relplot":
         return smoothing.relplot_error(columns, bandwidth)[0]
@@ -118,9 +119,15 @@ def logit_smoothed_ece(
     >>> round(ac.logit_smoothed_ece([1, 1, 1, 0], confidence=[0.9] * 4), 3)
     0.15
     """
-    if not bandwidth > 0:
-        raise ValueError(f"bandwidth must be positive, got {bandwidth!r}.")
+    _check_width(bandwidth, 1e-3, 100.0)
     return smoothing.logit_smoothed_error(read(y, given)[1], bandwidth)
+
+
+def _check_width(bandwidth: Any, least: float, most: float) -> None:
+    if not least <= as_number(bandwidth) <= most:
+        raise ValueError(
+            f"bandwidth must be a number from {least:g} to {most:g}, got {bandwidth!r}."
+        )
 
 
 def ks_error(y: Any, **given: Unpack[Scores]) -> float:
@@ -209,8 +216,12 @@ def calibration_error(
     0.16
     """
     settings = Settings(
-        divergence, bandwidth, kernel, boundary, estimator, level=level
+        divergence=divergence,
+        bandwidth=bandwidth,
+        kernel=kernel,
+        boundary=boundary,
+        estimator=estimator,
+        level=level,
     ).checked()
-    predictions = read_predictions(y, **given)
-    columns = reduce_to_columns(predictions, settings.extra)
+    columns = read(y, given, settings.extra)[1]
     return analysis.calibration_of_rows(columns, settings)

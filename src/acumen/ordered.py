@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +20,25 @@ class Ordered:
 
     Attributes
     ----------
-    confidence, weight, hits : arrays
-        The distinct confidences, the total weight and the weighted hits at each.
+    confidence, weight, hits, hits2 : arrays
+        The distinct confidences; the total weight, the hits and their squares at each.
+    claimed : array
+        Weight times confidence: the hits that were claimed.
     """
 
     confidence: Column
     weight: Column
     hits: Column
+    hits2: Column
+    claimed: Column = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "claimed", self.weight * self.confidence)
 
     @property
     def total(self) -> float:
         """Total weight."""
         return float(self.weight.sum())
-
-    @property
-    def claimed(self) -> Column:
-        """Weight times confidence: the hits that were claimed."""
-        return self.weight * self.confidence
 
     @property
     def residual(self) -> Column:
@@ -45,13 +47,23 @@ class Ordered:
 
     def without_twins(self) -> Ordered:
         """The same with values that differ only by round-off put together."""
-        start = np.flatnonzero(starts_of_values(self.confidence))
-        if len(start) == len(self.confidence):
+        starts = starts_of_values(self.confidence)
+        twins = np.flatnonzero(~starts)
+        if not twins.size:
             return self
-        weight, hits, claimed = (
-            np.add.reduceat(x, start) for x in (self.weight, self.hits, self.claimed)
-        )
-        return Ordered(claimed / weight, weight, hits)
+        value = twins - np.arange(1, len(twins) + 1)  # the value each twin belongs to
+
+        def put_together(x: Column) -> Column:
+            kept = x[starts]
+            np.add.at(kept, value, x[twins])
+            return kept
+
+        weight, claimed = put_together(self.weight), put_together(self.claimed)
+        h = self.confidence[starts]
+        h[value] = claimed[value] / weight[value]
+        hits = put_together(self.hits)
+        hits2 = hits if self.hits2 is self.hits else put_together(self.hits2)
+        return Ordered(h, weight, hits, hits2)
 
 
 def starts_of_values(h: Column) -> NDArray[np.bool_]:
@@ -70,11 +82,12 @@ def order(columns: Columns) -> Ordered:
     if columns.weight is None and columns.hard:
         return _order_packed(columns)
     index = np.argsort(columns.confidence, kind="stable")
-    h = columns.confidence[index]
+    h = np.abs(columns.confidence[index])  # -0.0 is 0
     w = np.ones(len(h)) if columns.weight is None else columns.weight[index]
     start = np.flatnonzero(np.concatenate([[True], h[1:] != h[:-1]]))
-    hits = np.add.reduceat(w * columns.hit[index], start)
-    return Ordered(h[start], np.add.reduceat(w, start), hits)
+    a = columns.hit[index]
+    weight, hits, hits2 = (np.add.reduceat(x, start) for x in (w, w * a, w * a * a))
+    return Ordered(h[start], weight, hits, hits2)
 
 
 def _order_packed(columns: Columns) -> Ordered:
@@ -90,6 +103,7 @@ def _order_packed(columns: Columns) -> Ordered:
     start = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
     distinct = key[start].view(np.float64)
     if len(start) == len(key):
-        return Ordered(distinct, np.ones(len(key)), hit)
+        return Ordered(distinct, np.ones(len(key)), hit, hit)
     weight = np.diff(start, append=len(key)).astype(np.float64)
-    return Ordered(distinct, weight, np.add.reduceat(hit, start))
+    hits = np.add.reduceat(hit, start)
+    return Ordered(distinct, weight, hits, hits)

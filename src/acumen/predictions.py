@@ -19,6 +19,7 @@ from acumen.arrays import Column, Matrix, as_scores, check_choice, to_numpy
 Kind = Literal["probs", "logits", "confidence"]
 Target = Literal["top-label", "positive", "class-wise"]
 TARGETS = ("top-label", "positive", "class-wise")
+LEAST_MEAN_WEIGHT, MOST_MEAN_WEIGHT = 0.05, 1e6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +145,11 @@ def _read_labels(
     *,
     given_classes: bool,
 ) -> NDArray[Any]:
-    labels = _flat(to_numpy(y, "y"))
+    if given_classes and isinstance(y, list | tuple):
+        labels = np.empty(len(y), object)
+        labels[:] = list(y)  # names of any kind, one by one
+    else:
+        labels = _flat(to_numpy(y, "y"))
     if len(labels) != len(scores):
         raise ValueError(
             f"y must have one entry per row of {kind}: {len(labels)} against "
@@ -175,7 +180,9 @@ def _check_soft_shape(labels: NDArray[Any], scores: Matrix, kind: Kind) -> NDArr
             f"soft labels must have the shape of {kind}: {labels.shape} against "
             f"{scores.shape}."
         )
-    return as_scores(labels, "y").astype(np.float64, copy=False)
+    if labels.dtype == bool:
+        labels = labels.astype(np.float64)
+    return as_scores(labels, "y")
 
 
 def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
@@ -263,4 +270,16 @@ def _read_weight(sample_weight: Any, n: int) -> Column | None:
         )
     if not weight.any():
         raise ValueError("sample_weight is zero for every row; nothing is left.")
+    _check_weight_scale(weight)
     return weight
+
+
+def _check_weight_scale(weight: Column) -> None:
+    """Weights are counts: refuse shares, which would pass for a handful of rows."""
+    with np.errstate(over="ignore"):
+        total, rows = float(weight.sum()), int(np.count_nonzero(weight))
+    if not LEAST_MEAN_WEIGHT <= total / rows <= MOST_MEAN_WEIGHT:
+        raise ValueError(
+            f"sample_weight counts rows (weight 2 is a row twice), but sums to "
+            f"{total:.6g} over {rows} rows. Multiply it by {rows} / its sum."
+        )

@@ -134,6 +134,7 @@ def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
     """Raise one error for all rows that break a rule, if any of them counts."""
     if predictions.weight is not None:
         bad = bad[predictions.weight[bad] > 0]
+    bad = bad[_really_offend(predictions, bad)]
     if not bad.size:
         return
     row = predictions.scores[bad[0]].astype(np.float64)
@@ -146,11 +147,24 @@ def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
             f"probs must be rows of probabilities: row {bad[0]} {reason} {many}. If "
             "these are logits, pass logits=; otherwise divide each row by its sum."
         )
-    total = float(predictions.labels[bad[0]].sum())
+    labels = predictions.labels[bad[0]]
     raise ValueError(
         f"y as soft labels must be non-negative rows that sum to 1 (within "
-        f"{ROW_SUM_TOLERANCE['float64']:g}): row {bad[0]} sums to {total:.6g} {many}."
+        f"{ROW_SUM_TOLERANCE[labels.dtype.name]:g}): row {bad[0]} sums to "
+        f"{labels.sum():.6g} {many}."
     )
+
+
+def _really_offend(predictions: Predictions, bad: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which offenders still are when their sums are taken in double precision."""
+    if not bad.size or predictions.kind == "logits":
+        return np.ones(len(bad), bool)
+    rows = predictions.scores[bad].astype(np.float64)
+    tolerance = ROW_SUM_TOLERANCE[predictions.scores.dtype.name]
+    offends = ~(np.abs(rows.sum(axis=1) - 1) <= tolerance) | ~(rows >= 0).all(axis=1)
+    if predictions.soft:
+        offends |= ~blocks.are_distributions(predictions.labels[bad])
+    return offends
 
 
 def _logits_reason(row: Column) -> str | None:

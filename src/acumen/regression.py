@@ -72,7 +72,7 @@ def regress(
     """Regress hits and losses on confidence, from a sketch.
 
     Exact to `NODES_PER_BANDWIDTH`'s promise for the Gaussian kernel. The corner of the
-    Epanechnikov kernel limits it to about 1e-5: use `regress_rows` where rows are had.
+    Epanechnikov kernel limits it to about 1e-4: use `regress_rows` where rows are had.
     """
     scale = inf if kernel is EPANECHNIKOV else 1 / bandwidth
     moments = coarsen(sketch.moments, NODES_PER_BANDWIDTH * scale)

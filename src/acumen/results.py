@@ -126,13 +126,14 @@ class Curve(Record):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins(Record):
-    """Mean confidence and accuracy in bins; NaN in a bin that holds no row."""
+    """Mean confidence, accuracy and variance of the hits in bins; NaN in empty ones."""
 
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     count: NDArray[np.float64]
     confidence: NDArray[np.float64]
     accuracy: NDArray[np.float64]
+    variance: NDArray[np.float64]
 
     def frame(self) -> Frame:
         """One row per bin, as a Polars or pandas frame or a dict of arrays."""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from math import isfinite
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from acumen.arrays import check_choice
+from acumen.arrays import as_number, check_choice
 from acumen.bregman import BRIER, LOG, Divergence, find_divergence
 from acumen.kernels import KERNELS
 
 PAPER_BANDWIDTH = 0.05
-LEAST_BANDWIDTH = 0.001
+LEAST_BANDWIDTH, MOST_BANDWIDTH = 0.001, 10.0
+MOST_LEVEL = 1 - 1e-12
+PAPER: dict[str, Any] = {
+    "bandwidth": PAPER_BANDWIDTH,
+    "kernel": "gaussian",
+    "boundary": "none",
+    "estimator": "direct",
+    "closed": "left",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +45,25 @@ class Settings:
         check_choice(self.estimator, "estimator", ("direct", "plugin"))
         check_choice(self.counterpart, "counterpart", ("paper", "tight"))
         check_choice(self.engine, "engine", ("auto", "numpy", "numba"))
-        find_divergence(self.divergence)
-        if not 0 < self.level < 1:
-            raise ValueError(f"level must be between 0 and 1, got {self.level}.")
-        settings = self
-        if self.preset == "paper":
-            settings = replace(self, bandwidth=PAPER_BANDWIDTH, closed="left")
-        check_bandwidth(settings.bandwidth)
-        return settings
+        check_choice(self.closed, "closed", ("right", "left"))
+        if not 0 < as_number(self.level) <= MOST_LEVEL:
+            raise ValueError(f"level must be between 0 and 1, got {self.level!r}.")
+        if self.counterpart == "tight" and self.main is not BRIER:
+            raise ValueError("counterpart='tight' is defined for Brier only.")
+        check_bandwidth(self.bandwidth)
+        return self._as_published() if self.preset == "paper" else self
+
+    def _as_published(self) -> Settings:
+        """The paper's choices, unless one that was given contradicts them."""
+        defaults = {field.name: field.default for field in fields(self)}
+        for name, value in PAPER.items():
+            given = getattr(self, name)
+            if given not in (value, defaults[name]):
+                raise ValueError(
+                    f"preset='paper' means {name}={value!r}, got {name}={given!r}. "
+                    "Leave one of them out."
+                )
+        return replace(self, **PAPER)
 
     @property
     def adaptive(self) -> bool:
@@ -77,9 +95,8 @@ def check_bandwidth(bandwidth: Any) -> None:
     """Allow ``"auto"`` and numbers a grid can resolve."""
     if bandwidth == "auto":
         return
-    number = isinstance(bandwidth, int | float) and not isinstance(bandwidth, bool)
-    if not (number and isfinite(bandwidth) and bandwidth >= LEAST_BANDWIDTH):
+    if not LEAST_BANDWIDTH <= as_number(bandwidth) <= MOST_BANDWIDTH:
         raise ValueError(
-            f"bandwidth must be 'auto' or a number of at least {LEAST_BANDWIDTH:g}, "
-            f"got {bandwidth!r}."
+            f"bandwidth must be 'auto' or a number from {LEAST_BANDWIDTH:g} to "
+            f"{MOST_BANDWIDTH:g}, got {bandwidth!r}."
         )

@@ -163,7 +163,7 @@ def logit_smoothed_error(columns: Columns, bandwidth: float) -> float:
     .. math:: \int \Big| \frac1n \sum_i K_\sigma(t - z_i)\,(a_i - \mathrm{sigmoid}(t))
               \Big|\, dt,
 
-    as a sum over a grid of spacing sigma / 16 on which rows are split linearly.
+    as a sum over a fine grid on which rows are split linearly.
     Confidences of exactly 0 or 1 cannot be moved and count as they are.
     """
     w = np.ones(len(columns)) if columns.weight is None else columns.weight
@@ -180,10 +180,10 @@ def logit_smoothed_error(columns: Columns, bandwidth: float) -> float:
 
 
 def _noisy_residual(z: Column, a: Column, w: Column, bandwidth: float) -> float:
-    step = bandwidth / 16
+    step = min(bandwidth, 1.0) / 16  # fine enough for the noise and for the sigmoid
     # Far out the sigmoid is flat: rows beyond +-50 behave like rows at +-50.
     z = np.clip(z, -50.0, 50.0)
-    reach = ceil(8.6 * 16)
+    reach = ceil(8.6 * bandwidth / step)
     first = np.floor(z.min() / step) - reach
     place = z / step - first
     nodes = int(place.max()) + reach + 2
@@ -194,7 +194,7 @@ def _noisy_residual(z: Column, a: Column, w: Column, bandwidth: float) -> float:
         + np.bincount(left + 1, x * share, nodes)
         for x in (w, w * a)
     ]
-    taps = np.exp(-0.5 * (np.arange(-reach, reach + 1) / 16) ** 2)
+    taps = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / bandwidth) ** 2)
     taps /= taps.sum()
     weight, hits = (np.convolve(x, taps, mode="same") for x in sums)
     t = (first + np.arange(nodes)) * step

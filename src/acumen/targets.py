@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acumen.arrays import Column
-from acumen.blocks import ROW_SUM_TOLERANCE
+from acumen.blocks import ROW_SUM_TOLERANCE, are_distributions
 from acumen.bregman import Divergence
 from acumen.columns import Columns, sigmoid
 from acumen.predictions import Predictions
@@ -23,6 +24,11 @@ def reduce_to_columns(
 ) -> Columns:
     """Reduce predictions to columns for any target but ``"class-wise"``."""
     extra = extra or {}
+    if predictions.target == "class-wise":
+        raise ValueError(
+            "target='class-wise' gives one number per class: use classwise_ece, or "
+            "evaluate(..., target='class-wise')."
+        )
     if predictions.kind == "confidence":
         return _pairs(predictions)
     if predictions.target == "positive":
@@ -51,7 +57,7 @@ def _positive(predictions: Predictions) -> Columns:
     z: Column | None
     if scores.ndim == 1 and predictions.kind == "logits":
         z = scores.astype(np.float64)
-        _refuse(predictions, np.isnan(z), "logits must be numbers", z)
+        _refuse(predictions, ~(z < np.inf), "logits must be finite", z)
         h = sigmoid(z)
     elif scores.ndim == 1:
         h = _unit_interval(predictions, "probs")
@@ -59,7 +65,7 @@ def _positive(predictions: Predictions) -> Columns:
     else:
         h, z = _second_column(predictions)
     labels = predictions.labels
-    hit = labels[:, 1] if labels.ndim == 2 else labels.astype(np.float64)
+    hit = _share(labels, 1) if labels.ndim == 2 else labels.astype(np.float64)
     return _one_dimensional(h, z, hit, predictions)
 
 
@@ -75,9 +81,7 @@ def _second_column(predictions: Predictions) -> tuple[Column, Column]:
             offends = ~(np.abs(p.sum(axis=1) - 1) <= tolerance) | (p < 0).any(axis=1)
             h, z = np.minimum(p[:, 1], 1.0), np.log(p[:, 1]) - np.log(p[:, 0])
     if predictions.soft:
-        soft = predictions.labels
-        fine = np.abs(soft.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE["float64"]
-        offends |= ~(fine & (soft >= 0).all(axis=1))
+        offends |= ~are_distributions(predictions.labels)
     raise_for_offenders(predictions, np.flatnonzero(offends))
     return h, z
 
@@ -99,9 +103,14 @@ def _refuse(
         row = int(np.argmax(bad))
         hint = " If these are logits, pass logits=." if "probs" in rule else ""
         raise ValueError(
-            f"{rule}; row {row} is {values[row]:.6g} ({int(bad.sum())} of "
+            f"{rule}; row {row} is {float(values[row])!r} ({int(bad.sum())} of "
             f"{len(bad)} rows are off).{hint}"
         )
+
+
+def _share(soft: NDArray[Any], j: int) -> Column:
+    """Soft label of one class; rows sum to 1 only nearly, so it may exceed it."""
+    return np.minimum(soft[:, j].astype(np.float64), 1.0)
 
 
 def _one_dimensional(
@@ -131,7 +140,7 @@ def each_class(
         else:
             h, z = _class_of_probs(predictions, top, j)
         labels = predictions.labels
-        hit = labels[:, j] if predictions.soft else (labels == j).astype(np.float64)
+        hit = _share(labels, j) if predictions.soft else (labels == j).astype(float)
         yield _one_dimensional(h, z, hit, predictions)
 
 
@@ -143,7 +152,8 @@ def _class_of_logits(
     scores = predictions.scores
     assert top.predicted is not None
     best = scores[np.arange(len(scores)), top.predicted].astype(np.float64)
-    gap = scores[:, j].astype(np.float64) - best
+    with np.errstate(invalid="ignore"):  # rows of weight 0 may hold anything
+        gap = scores[:, j].astype(np.float64) - best
     rest = np.exp(-top.log_odds)
     e = np.exp(gap)
     is_top = top.predicted == j

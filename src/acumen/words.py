@@ -63,7 +63,7 @@ def with_interval(value: Estimate, digits: int = 4) -> str:
 
 
 def _decomposition_lines(ev: Evaluation) -> list[str]:
-    level = round(100 * float(ev.settings["level"]))
+    level = f"{100 * float(ev.settings['level']):g}"
     lines = [f"proper score = calibration error + sharpness gap  [{level}% interval]"]
     ordered = [
         ev.divergence,
