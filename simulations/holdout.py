@@ -93,7 +93,7 @@ def paper_errors(law: Law, count: Column, hits: Column) -> tuple[Column, Column]
 def binned_error(law: Law, count: Column, hits: Column) -> float:
     """Debiased equal-mass bins, as many as the cube root of n."""
     some = count > 0
-    ordered = Ordered(law.h[some], count[some], hits[some], hits[some])
+    ordered = Ordered.of(law.h[some], count[some], hits[some], hits[some])
     return debiased_square(mass_bins(ordered, count_bins("cube-root", count.sum())))
 
 

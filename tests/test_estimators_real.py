@@ -243,7 +243,7 @@ def test_debiased_bins_of_cells_are_the_known_ones(data, figures):
     # A cell may lie across an edge and go either way: a twentieth of the standard
     # error, or the last digit.
     cells = gather(read_columns(data, figures))
-    found = debiased_bins(Ordered(cells.h, cells.weight, cells.hits, cells.hits2))
+    found = debiased_bins(Ordered.of(cells.h, cells.weight, cells.hits, cells.hits2))
     se = float(figures.brier[1]) / 100
     known = [float(text) / 100 for text in figures.bins]
     np.testing.assert_allclose(found, known, rtol=0, atol=0.05 * se + 5e-6)
@@ -263,7 +263,7 @@ def test_fine_bins_and_pairs_of_rows_agree(data, figures):
     # Two unrelated estimates, less than half a standard error apart on every file.
     value, se = (float(text) / 100 for text in figures.brier)
     cells = gather(read_columns(data, figures))
-    fine = debiased_bins(Ordered(cells.h, cells.weight, cells.hits, cells.hits2))[2]
+    fine = debiased_bins(Ordered.of(cells.h, cells.weight, cells.hits, cells.hits2))[2]
     assert fine == pytest.approx(value, rel=0, abs=0.5 * se)
 
 

@@ -114,3 +114,11 @@ def test_print_warns_of_constant_confidence():
     ev = ac.evaluate_pairs([1, 0, 1, 1], [0.75] * 4)
     assert "same in every row" in str(ev)
     assert "needs at least 50 rows" in str(ev)
+
+
+def test_every_record_comes_back_from_json(evaluation, infinite):
+    parts = ac.corp([1, 0, 1], confidence=[0.0, 0.3, 0.9], divergence="log")
+    assert parts.score == np.inf
+    for record in (parts, evaluation.decomposition, infinite.decomposition, evaluation.curve, evaluation.bins):  # fmt: skip
+        again = type(record).from_json(record.to_json())
+        assert again.to_dict() == record.to_dict()

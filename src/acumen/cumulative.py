@@ -11,7 +11,8 @@ from acumen.ordered import Ordered
 
 def ks_error(ordered: Ordered) -> float:
     """Largest absolute cumulative sum of a - h, from the origin on, divided by n."""
-    walk = np.cumsum(ordered.residual)
+    walk = ordered.residual
+    np.cumsum(walk, out=walk)
     return float(max(walk.max(), -walk.min(), 0.0) / ordered.total)
 
 
@@ -24,8 +25,7 @@ def auroc(ordered: Ordered) -> float:
     all_hits, all_misses = ordered.hits.sum(), misses.sum()
     if not (all_hits > 0 and all_misses > 0):
         return nan
-    below = np.cumsum(misses)
-    misses *= 0.5
-    below -= misses
-    below *= ordered.hits
-    return float(below.sum() / (all_hits * all_misses))
+    tied = float(np.einsum("i,i->", ordered.hits, misses))
+    np.cumsum(misses, out=misses)
+    below = float(np.einsum("i,i->", ordered.hits, misses))
+    return float((below - 0.5 * tied) / (all_hits * all_misses))

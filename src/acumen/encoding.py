@@ -5,13 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from acumen.results import Evaluation
 
 Frame: TypeAlias = Any
 """A Polars or pandas data frame, or a dict of arrays where neither is installed."""
@@ -52,26 +49,36 @@ def array(values: Any) -> NDArray[np.float64]:
     return np.array([number(value) for value in values], dtype=np.float64)
 
 
-def evaluation(given: Mapping[str, Any]) -> Evaluation:
-    """Restore an Evaluation from plain data."""
-    from acumen.results import Bins, Curve, Evaluation
+def restore(record: type[Any], given: Mapping[str, Any]) -> Any:
+    """Make a record again from its plain data."""
+    from acumen import results
+
+    if record in (results.Curve, results.Bins):
+        return record(**{name: array(values) for name, values in given.items()})
+    if record is results.Corp:
+        words = {"divergence": given["divergence"]}
+        return record(
+            **{n: number(x) for n, x in given.items() if n not in words}, **words
+        )
+    if record is results.Decomposition:
+        estimates = {name: _estimate(given[name]) for name in ("total", "calibration")}
+        return record(**{**given, **estimates})
+    return _evaluation(given)
+
+
+def _evaluation(given: Mapping[str, Any]) -> Any:
+    from acumen.results import Bins, Curve, Decomposition, Evaluation
 
     restored = dict(given)
     for name in ("decompositions", "paper_decompositions"):
-        restored[name] = {k: _decomposition(v) for k, v in given[name].items()}
+        parts = given[name].items()
+        restored[name] = {k: Decomposition.from_dict(v) for k, v in parts}
     for name in ("curves", "paper_curves"):
         restored[name] = {k: Curve.from_dict(v) for k, v in given[name].items()}
     restored["metrics"] = {k: _estimate(v) for k, v in given["metrics"].items()}
     restored["bins"] = Bins.from_dict(given["bins"])
-    restored["per_class"] = tuple(evaluation(one) for one in given["per_class"])
+    restored["per_class"] = tuple(_evaluation(one) for one in given["per_class"])
     return Evaluation(**restored)
-
-
-def _decomposition(given: Mapping[str, Any]) -> Any:
-    from acumen.results import Decomposition
-
-    estimates = {name: _estimate(given[name]) for name in ("total", "calibration")}
-    return Decomposition(**{**given, **estimates})
 
 
 def _estimate(given: Mapping[str, Any]) -> Any:

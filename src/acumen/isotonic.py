@@ -7,19 +7,25 @@ recalibration, and of the constant base rate.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from acumen.arrays import Column
+from acumen.bregman import find_divergence
 from acumen.ordered import Ordered
 from acumen.results import Corp
 
 
 def isotonic(ordered: Ordered) -> Column:
     """Increasing accuracy closest to the hits, at each distinct confidence."""
+    return _regression(ordered).x
+
+
+def _regression(ordered: Ordered) -> Any:
     from scipy.optimize import isotonic_regression
 
-    accuracy = ordered.hits / ordered.weight
-    return isotonic_regression(accuracy, weights=ordered.weight).x
+    return isotonic_regression(ordered.hits / ordered.weight, weights=ordered.weight)
 
 
 def decompose(ordered: Ordered, score: float, divergence: str, hit_phi: float) -> Corp:
@@ -36,15 +42,14 @@ def decompose(ordered: Ordered, score: float, divergence: str, hit_phi: float) -
     hit_phi : float
         Mean of phi(a): 1-D Brier needs the mean of a^2, log that of a log a + ....
     """
-    total = ordered.weight.sum()
-    base = np.full(1, ordered.hits.sum() / total)
-    entropy = _square if divergence == "brier" else _negative_entropy
+    phi, total = find_divergence(divergence).phi_1d, ordered.total
+    fit = _regression(ordered)
+    levels = np.clip(fit.x[fit.blocks[:-1]], 0.0, 1.0)
     # A recalibrated forecast m has mean score mean phi(a) - mean phi(m), since hits
-    # average to m wherever m is constant.
-    recalibrated = hit_phi - float(
-        (ordered.weight * entropy(isotonic(ordered))).sum() / total
-    )
-    uncertainty = hit_phi - float(entropy(base)[0])
+    # average to m on every level of m.
+    recalibrated = hit_phi - float((fit.weights * phi(levels)).sum() / total)
+    base = np.full(1, ordered.hits.sum() / total)
+    uncertainty = hit_phi - float(phi(base)[0])
     return Corp(
         divergence=divergence,
         score=score,
@@ -52,12 +57,3 @@ def decompose(ordered: Ordered, score: float, divergence: str, hit_phi: float) -
         discrimination=uncertainty - recalibrated,
         uncertainty=uncertainty,
     )
-
-
-def _square(p: Column) -> Column:
-    return p * p
-
-
-def _negative_entropy(p: Column) -> Column:
-    q = 1 - p
-    return p * np.log(np.where(p > 0, p, 1)) + q * np.log(np.where(q > 0, q, 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,14 @@ class Ordered:
     weight: Column
     hits: Column
     hits2: Column
-    claimed: Column = field(init=False)
+    claimed: Column
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "claimed", self.weight * self.confidence)
+    @classmethod
+    def of(
+        cls, confidence: Column, weight: Column, hits: Column, hits2: Column
+    ) -> Ordered:
+        """Gathered rows; what was claimed follows from weight and confidence."""
+        return cls(confidence, weight, hits, hits2, weight * confidence)
 
     @property
     def total(self) -> float:
@@ -48,22 +52,34 @@ class Ordered:
     def without_twins(self) -> Ordered:
         """The same with values that differ only by round-off put together."""
         starts = starts_of_values(self.confidence)
-        twins = np.flatnonzero(~starts)
-        if not twins.size:
+        if starts.all():
             return self
-        value = twins - np.arange(1, len(twins) + 1)  # the value each twin belongs to
+        weight, hits, claimed = gather(starts, self.weight, self.hits, self.claimed)
+        hits2 = hits
+        if self.hits2 is not self.hits:
+            (hits2,) = gather(starts, self.hits2)
+        return Ordered(self.confidence[starts], weight, hits, hits2, claimed)
 
-        def put_together(x: Column) -> Column:
-            kept = x[starts]
-            np.add.at(kept, value, x[twins])
-            return kept
 
-        weight, claimed = put_together(self.weight), put_together(self.claimed)
-        h = self.confidence[starts]
-        h[value] = claimed[value] / weight[value]
-        hits = put_together(self.hits)
-        hits2 = hits if self.hits2 is self.hits else put_together(self.hits2)
-        return Ordered(h, weight, hits, hits2)
+def gather(starts: NDArray[np.bool_], *columns: Column) -> list[Column]:
+    """Sum each column over the runs that begin where `starts` says.
+
+    If nearly every entry is a run of its own, only the others are moved.
+
+    Examples
+    --------
+    >>> gather(np.array([True, False, True]), np.array([1.0, 2.0, 4.0]))
+    [array([3., 4.])]
+    """
+    others = np.flatnonzero(~starts)
+    if 8 * len(others) > len(starts):
+        first = np.flatnonzero(starts)
+        return [np.add.reduceat(x, first) for x in columns]
+    run = others - np.arange(1, len(others) + 1)
+    sums = [x[starts] for x in columns]
+    for x, kept in zip(columns, sums, strict=True):
+        np.add.at(kept, run, x[others])
+    return sums
 
 
 def starts_of_values(h: Column) -> NDArray[np.bool_]:
@@ -84,10 +100,9 @@ def order(columns: Columns) -> Ordered:
     index = np.argsort(columns.confidence, kind="stable")
     h = np.abs(columns.confidence[index])  # -0.0 is 0
     w = np.ones(len(h)) if columns.weight is None else columns.weight[index]
-    start = np.flatnonzero(np.concatenate([[True], h[1:] != h[:-1]]))
+    starts = np.concatenate([[True], h[1:] != h[:-1]])
     a = columns.hit[index]
-    weight, hits, hits2 = (np.add.reduceat(x, start) for x in (w, w * a, w * a * a))
-    return Ordered(h[start], weight, hits, hits2)
+    return Ordered.of(h[starts], *gather(starts, w, w * a, w * a * a))
 
 
 def _order_packed(columns: Columns) -> Ordered:
@@ -98,12 +113,14 @@ def _order_packed(columns: Columns) -> Ordered:
     key <<= 1
     key |= columns.hit > 0
     key.sort()
-    hit = (key & 1).astype(np.float64)
+    hit = np.empty(len(key))
+    np.bitwise_and(key, 1, out=hit, casting="unsafe")
     key >>= 1
-    start = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-    distinct = key[start].view(np.float64)
-    if len(start) == len(key):
-        return Ordered(distinct, np.ones(len(key)), hit, hit)
-    weight = np.diff(start, append=len(key)).astype(np.float64)
-    hits = np.add.reduceat(hit, start)
-    return Ordered(distinct, weight, hits, hits)
+    starts = np.empty(len(key), bool)
+    starts[0] = True
+    np.not_equal(key[1:], key[:-1], out=starts[1:])
+    weight = np.ones(len(key))
+    if not starts.all():
+        weight, hit = gather(starts, weight, hit)
+        key = key[starts]
+    return Ordered.of(key.view(np.float64), weight, hit, hit)

@@ -67,6 +67,16 @@ class Record:
         """Strict JSON; ``from_json`` gives the same record back."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Restore what ``to_dict`` gave."""
+        return encoding.restore(cls, given)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Restore what ``to_json`` gave."""
+        return cls.from_dict(json.loads(text))
+
 
 @dataclass(frozen=True, slots=True)
 class Decomposition(Record):
@@ -118,11 +128,6 @@ class Curve(Record):
         """One row per place, as a Polars or pandas frame or a dict of arrays."""
         return to_frame({f.name: getattr(self, f.name) for f in fields(self)})
 
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Restore what ``to_dict`` gave."""
-        return cls(**{name: encoding.array(values) for name, values in given.items()})
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins(Record):
@@ -138,11 +143,6 @@ class Bins(Record):
     def frame(self) -> Frame:
         """One row per bin, as a Polars or pandas frame or a dict of arrays."""
         return to_frame({f.name: getattr(self, f.name) for f in fields(self)})
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Restore what ``to_dict`` gave."""
-        return cls(**{name: encoding.array(values) for name, values in given.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,13 +251,3 @@ class Evaluation(Record):
                 "method": np.array([x.method or "" for _, x in rows]),
             }
         )
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Evaluation:
-        """Restore what ``to_dict`` gave."""
-        return encoding.evaluation(given)
-
-    @classmethod
-    def from_json(cls, text: str) -> Evaluation:
-        """Restore what ``to_json`` gave."""
-        return cls.from_dict(json.loads(text))
