@@ -149,3 +149,26 @@ def test_tight_counterpart_scales_the_calibration_error_by_k_over_k_minus_one():
         np.testing.assert_allclose(
             plain_.curve.sharpness_gap - tight.curve.sharpness_gap, d / 3, atol=1e-12
         )
+
+
+MATRIX_METRICS = [
+    ac.top_label_ece,
+    ac.classwise_ece,
+    lambda y, **g: ac.classwise_ece(y, strategy="mass", norm=2, **g),
+    ac.full_vector_ece,
+    lambda y, **g: ac.evaluate(y, target="class-wise", **g).decomposition.calibration,
+    lambda y, **g: ac.evaluate(y, **g).decompositions["log"].total,
+]
+
+
+@settings(max_examples=15)
+@given(problems(classes=(3, 4)), st.data())
+@pytest.mark.parametrize("metric", MATRIX_METRICS)
+def test_weights_count_copies_of_whole_rows(metric, problem, data):
+    z, y = problem
+    times = data.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y)))
+    times = np.array(times)
+    assume(times.any())
+    weighted = metric(y, logits=z, sample_weight=times)
+    copied = metric(np.repeat(y, times), logits=np.repeat(z, times, axis=0))
+    assert weighted == pytest.approx(copied, abs=1e-9)

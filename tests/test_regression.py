@@ -3,9 +3,9 @@
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import pairs
+from strategies import pairs, problems
 
 import acumen as ac
 from acumen.bregman import BUILT_IN
@@ -160,3 +160,58 @@ def test_bandwidth_below_the_grid_gets_a_finer_grid():
     got = ac.calibration_error(a, confidence=h, bandwidth=0.002)
     want = oracles.paper_error(h, a, np.ones(2000), "brier", 0.002)
     assert got == pytest.approx(want, abs=1e-10)
+
+
+@settings(max_examples=12)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 5000),
+    st.sampled_from([0.01, 0.05, 0.25]),
+    st.booleans(),
+)
+def test_any_number_of_rows_up_to_five_thousand_keeps_the_promise(
+    seed, n, bandwidth, soft
+):
+    rng = np.random.default_rng(seed)
+    atoms = rng.random(5)
+    h = np.where(rng.random(n) < 0.3, rng.choice(atoms, n), rng.beta(3, 0.5, n))
+    h = np.clip(h, 1e-9, 1 - 1e-9)
+    a = rng.random(n) if soft else (rng.random(n) < h**1.4).astype(float)
+    w = rng.integers(1, 4, n).astype(float)
+    sketch = sketch_in_shards(columns_of(h, a, w), 4)
+    regression = regress(sketch, GAUSSIAN, bandwidth)
+    for divergence in ("brier", "log"):
+        for estimator in ("direct", "plugin"):
+            got = calibration_error(regression, sketch, divergence, estimator)
+            want = oracles.paper_error(h, a, w, divergence, bandwidth, estimator)
+            assert got == pytest.approx(want, abs=1e-10)
+    m, support = oracles.nadaraya_watson(PLACES, h, a, w, bandwidth)
+    seen = support > 2 * LEAST_SUPPORT
+    np.testing.assert_allclose(regression.accuracy[seen], m[seen], atol=1e-8)
+
+
+@settings(max_examples=20)
+@given(problems(classes=(2, 4)), st.sampled_from(["gaussian", "epanechnikov"]))
+@pytest.mark.parametrize("target", ["top-label", "positive", "class-wise"])
+def test_every_target_is_the_definition_on_its_own_pairs(target, problem, kernel):
+    z, y = problem
+    z = np.clip(z, -4, 4)  # where 1 - h is exact in the oracle too
+    if target == "positive":
+        z, y = z[:, :2], y % 2
+    p, at = oracles.softmax(z), np.arange(len(y))
+    best = z.argmax(axis=1)
+    asked = {
+        "top-label": [(p[at, best], best == y)],
+        "positive": [(p[:, 1], y == 1)],
+        "class-wise": [(p[:, j], y == j) for j in range(z.shape[1])],
+    }[target]
+    options = {"bandwidth": 0.05, "kernel": kernel}
+    ev = ac.evaluate(y, logits=z, target=target, **options)
+    w = np.ones(len(y))
+    for divergence in ("brier", "log"):
+        want = sum(
+            oracles.paper_error(h, a.astype(float), w, divergence, 0.05, kernel=kernel)
+            for h, a in asked
+        )
+        got = ev.decompositions[divergence].calibration
+        assert got == pytest.approx(want, abs=1e-9)
