@@ -143,7 +143,7 @@ def test_calibrated_models_average_to_zero_where_the_paper_does_not():
 def test_few_distinct_values_are_all_used():
     h, a = overconfident(30_000, rounding=2)
     columns = columns_of(h, a)
-    cells = find_cells(columns, Sketch(BUILT_IN).update(columns))
+    cells, _ = find_cells(columns, Sketch(BUILT_IN).update(columns))
     assert len(cells.h) == len(np.unique(h)) <= EXACT_CELLS
     ev = ac.evaluate_pairs(a, h)
     assert ev.decomposition.calibration == pytest.approx(

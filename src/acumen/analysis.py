@@ -21,7 +21,6 @@ from acumen.regression import (
     Regression,
     calibration_error,
     cells_for,
-    pointwise_gap,
     regress,
     regress_rows,
 )
@@ -125,28 +124,29 @@ def _curve(
     band: tuple[Column, Column] | None = None,
 ) -> Curve:
     with np.errstate(invalid="ignore"):
-        gap = (1 - factor) * loss + factor * pointwise_gap(
-            loss, accuracy, at, divergence
-        )
+        gap = loss - factor * divergence.on_unit(accuracy, at)  # rho(p)
     nothing = np.full_like(at, np.nan)
     low, high = (nothing, nothing) if band is None else band
     return Curve(at, accuracy, gap, loss, density, support, low, high)
 
 
-def find_cells(columns: Columns | None, sketch: Sketch) -> Cells:
-    """Every distinct confidence if there are few, else the cells of the sketch."""
-    if columns is not None and _has_few_values(columns):
-        return neighbours.cells_of_rows(columns, sketch.divergences)
-    return neighbours.cells_of_sketch(sketch)
+def find_cells(columns: Columns | None, sketch: Sketch) -> tuple[Cells, Cells]:
+    """Cells for pairs of rows and for local fits.
+
+    Every distinct confidence if there are few, else the cells of the sketch, of which
+    local fits get by with fewer.
+    """
+    if columns is not None and _has_few_values(columns.confidence):
+        cells = neighbours.cells_of_rows(columns, sketch.divergences)
+        return cells, cells
+    cells = neighbours.cells_of_sketch(sketch)
+    return cells, neighbours.thin(cells, LOCAL_CELLS)
 
 
-def _has_few_values(columns: Columns | None) -> bool:
-    if columns is None:
+def _has_few_values(confidence: Column) -> bool:
+    if len(np.unique(confidence[: 2 * EXACT_CELLS])) > EXACT_CELLS:
         return False
-    sample = columns.confidence[: 2 * EXACT_CELLS]
-    if len(np.unique(sample)) > EXACT_CELLS:
-        return False
-    return len(np.unique(columns.confidence)) <= EXACT_CELLS
+    return len(np.unique(confidence)) <= EXACT_CELLS
 
 
 def adaptive_error(
@@ -192,8 +192,7 @@ def _adaptive(
     factors: Mapping[str, float],
 ) -> Analysis:
     level, engine = settings.level, settings.engine
-    cells = find_cells(columns, sketch)
-    local = cells if _has_few_values(columns) else neighbours.thin(cells, LOCAL_CELLS)
+    cells, local = find_cells(columns, sketch)
     places = adaptive_places(local, sketch, level, engine)
     decompositions, curves = {}, {}
     for name, divergence in sketch.divergences.items():

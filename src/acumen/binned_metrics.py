@@ -48,7 +48,8 @@ def ece(
     closed : {"right", "left"}
         Which end of an equal-width bin belongs to it; 0 and 1 are always inside.
     **given
-        Scores and options shared by all metrics.
+        One of ``probs=``, ``logits=`` and ``confidence=``, and optionally ``target=``,
+        ``classes=`` and ``sample_weight=``, as in `acumen.evaluate`.
 
     Examples
     --------

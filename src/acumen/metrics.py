@@ -88,7 +88,8 @@ def smooth_ece(
     compat : {"relplot"}, optional
         Reproduce relplot 1.0, which counts confidences of exactly 0 and 1 half.
     **given
-        Scores and options shared by all metrics.
+        One of ``probs=``, ``logits=`` and ``confidence=``, and optionally ``target=``,
+        ``classes=`` and ``sample_weight=``, as in `acumen.evaluate`.
 
     Examples
     --------

@@ -213,8 +213,3 @@ def _certain_but_wrong(
     wrong_no = bool(steep[0]) and sketch.certain_no > 0 and at_no > 1e-9
     wrong_yes = bool(steep[1]) and sketch.certain_yes > 0 and at_yes < 1 - 1e-9
     return bool(wrong_no or wrong_yes)
-
-
-def pointwise_gap(loss: Column, accuracy: Column, at: Column, d: Divergence) -> Column:
-    """rho(p) = loss(p) - d(m(p), p), the sharpness gap at confidence p."""
-    return loss - d.on_unit(accuracy, at)
