@@ -153,3 +153,12 @@ def test_classes_share_rows_so_their_curve_has_no_band():
 def test_all_right_is_inside_its_interval():
     accuracy = ac.evaluate_pairs(np.ones(60), np.full(60, 0.9)).metrics["accuracy"]
     assert accuracy.interval[1] == accuracy == 1
+
+
+def test_weights_as_large_as_populations_are_fine():
+    # Two far atoms of a million rows each: kernels underflow between them.
+    ev = ac.evaluate_pairs(
+        [1, 0, 1, 0], [0.9, 0.9, 0.1, 0.1], sample_weight=np.array([8, 2, 1, 9]) * 1e5
+    )
+    low, high = ev.decomposition.calibration.interval
+    assert low < 0.01 * 0.5 < high

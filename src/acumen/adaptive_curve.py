@@ -52,7 +52,7 @@ def adaptive_places(
     empty = support < LEAST_SUPPORT
     width = local_error.fixed_width(cells.n)
     K = GAUSSIAN.profile((rank[:, None] - cells.rank) / width)
-    mass = K @ cells.weight
+    mass = np.maximum(K @ cells.weight, 1e-300)
     losses = {
         name: _hide(empty, _with_infinity(sketch, name, at, K @ sums / mass))
         for name, sums in cells.losses.items()

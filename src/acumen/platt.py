@@ -130,7 +130,8 @@ def _prior(
     weight: NDArray[np.float64], offset: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Prior precision of shift and slope; the slope's follows the local spread."""
-    spread = np.vecdot(weight * offset, offset) / weight.sum(axis=1)
+    whole = np.maximum(weight.sum(axis=1), 1e-300)
+    spread = np.vecdot(weight * offset, offset) / whole
     precision = 1 / PRIOR_SD**2
     return np.stack([np.full(len(weight), precision), precision * spread + 1e-6])
 
