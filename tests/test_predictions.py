@@ -1,5 +1,7 @@
 """Bad input gets one clear error: argument, rule, first offender, count, way out."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -173,3 +175,15 @@ def test_weight_zero_removes_a_bad_row_from_the_full_vector_error_too():
     assert got == ac.full_vector_ece([0, 2], probs=P[[0, 2]])
     z = changed(1, 0, np.inf)
     ac.evaluate(Y, logits=z, sample_weight=[1, 0, 1], target="class-wise")
+
+
+@pytest.mark.parametrize("name", ["ece", "brier", "classwise_ece", "smooth_ece"])
+def test_metrics_show_their_keywords_and_refuse_others(name):
+    metric = getattr(ac, name)
+    shown = inspect.signature(metric).parameters
+    assert list(shown)[:4] == ["y", "probs", "logits", "confidence"]
+    assert "given" not in shown
+    with pytest.raises(
+        TypeError, match=r"unexpected keyword argument 'prob'; .*probs="
+    ):
+        metric(Y, prob=P)

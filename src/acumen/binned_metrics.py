@@ -15,11 +15,11 @@ from acumen import bins as binning
 from acumen.arrays import check_choice
 from acumen.blocks import log_probabilities
 from acumen.grid import cell_of
-from acumen.inputs import Scores, read, with_target
-from acumen.predictions import read_predictions
+from acumen.inputs import Scores, read, read_given, takes_scores, with_target
 from acumen.targets import each_class, reduce_to_columns, spell_out
 
 
+@takes_scores
 def ece(
     y: Any,
     *,
@@ -62,6 +62,7 @@ def ece(
     return binning.binned_error(found, norm, debias=debias)
 
 
+@takes_scores
 def ace(
     y: Any, *, bins: int = 15, closed: str = "right", **given: Unpack[Scores]
 ) -> float:
@@ -81,6 +82,7 @@ def ace(
     return binning.average_error(binning.find_bins(columns, bins, "width", closed))
 
 
+@takes_scores
 def mce(
     y: Any,
     *,
@@ -101,6 +103,7 @@ def mce(
     return ece(y, bins=bins, strategy=strategy, norm="max", closed=closed, **given)
 
 
+@takes_scores
 def classwise_ece(
     y: Any,
     *,
@@ -124,7 +127,7 @@ def classwise_ece(
     """
     check_choice(reduce, "reduce", ("mean", "none"))
     given = with_target(given, "class-wise", "classwise_ece")
-    predictions = read_predictions(y, **given)
+    predictions = read_given(y, given)
     errors = [
         binning.binned_error(binning.find_bins(columns, bins, strategy, closed), norm)
         for columns in each_class(predictions)
@@ -132,6 +135,7 @@ def classwise_ece(
     return np.array(errors) if reduce == "none" else float(np.mean(errors))
 
 
+@takes_scores
 def top_label_ece(
     y: Any,
     *,
@@ -165,6 +169,7 @@ def top_label_ece(
     return float((errors * weight).sum() / weight.sum())
 
 
+@takes_scores
 def full_vector_ece(y: Any, *, bins: int = 10, **given: Unpack[Scores]) -> float:
     """Binned calibration error of the whole probability vector (Widmann et al. 2019).
 
@@ -181,7 +186,7 @@ def full_vector_ece(y: Any, *, bins: int = 10, **given: Unpack[Scores]) -> float
     """
     given = with_target(given, "top-label", "full_vector_ece")
     bins = binning.count_bins(bins, 1)
-    predictions = read_predictions(y, **given)
+    predictions = read_given(y, given)
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
     reduce_to_columns(predictions)  # checks every row that counts

@@ -12,13 +12,14 @@ from typing import Any, Unpack
 from acumen import analysis, cumulative, scores, smoothing
 from acumen.arrays import as_number, check_choice
 from acumen.bregman import find_divergence
-from acumen.inputs import Scores, read, target_of
+from acumen.inputs import Scores, read, takes_scores, target_of
 from acumen.ordered import order
 from acumen.results import Corp, Estimate
 from acumen.settings import Settings
 from acumen.sketch import Sketch
 
 
+@takes_scores
 def accuracy(y: Any, **given: Unpack[Scores]) -> float:
     """Share of rows whose predicted class came true.
 
@@ -36,6 +37,7 @@ def accuracy(y: Any, **given: Unpack[Scores]) -> float:
     return float(scores.accuracy(columns, target_of(predictions), 0.95))
 
 
+@takes_scores
 def brier(y: Any, **given: Unpack[Scores]) -> float:
     """Mean squared distance to the label, summed over classes (0..2).
 
@@ -51,6 +53,7 @@ def brier(y: Any, **given: Unpack[Scores]) -> float:
     return _mean_loss(y, "brier", given)
 
 
+@takes_scores
 def nll(y: Any, **given: Unpack[Scores]) -> float:
     """Mean negative log-likelihood, natural log; infinite if a label had probability 0.
 
@@ -70,6 +73,7 @@ def _mean_loss(y: Any, name: str, given: Scores) -> float:
     return columns.mean(columns.loss(find_divergence(name)))
 
 
+@takes_scores
 def smooth_ece(
     y: Any,
     *,
@@ -106,6 +110,7 @@ def smooth_ece(
     return smoothing.smooth_error(columns, bandwidth)
 
 
+@takes_scores
 def logit_smoothed_ece(
     y: Any, *, bandwidth: float = 1 / 15, **given: Unpack[Scores]
 ) -> float:
@@ -131,6 +136,7 @@ def _check_width(bandwidth: Any, least: float, most: float) -> None:
         )
 
 
+@takes_scores
 def ks_error(y: Any, **given: Unpack[Scores]) -> float:
     """KS calibration error: the largest cumulative difference of hits and confidence.
 
@@ -145,6 +151,7 @@ def ks_error(y: Any, **given: Unpack[Scores]) -> float:
     return cumulative.ks_error(order(read(y, given)[1]))
 
 
+@takes_scores
 def confidence_gap(y: Any, **given: Unpack[Scores]) -> float:
     """Mean confidence minus share of hits: positive if over-confident.
 
@@ -158,6 +165,7 @@ def confidence_gap(y: Any, **given: Unpack[Scores]) -> float:
     return columns.mean(columns.confidence - columns.hit)
 
 
+@takes_scores
 def auroc(y: Any, **given: Unpack[Scores]) -> float:
     """Area under the ROC curve of confidence against hits; NaN if all or none hit.
 
@@ -172,6 +180,7 @@ def auroc(y: Any, **given: Unpack[Scores]) -> float:
     return cumulative.auroc(order(read(y, given)[1]))
 
 
+@takes_scores
 def corp(y: Any, *, divergence: str = "brier", **given: Unpack[Scores]) -> Corp:
     """CORP decomposition: score = miscalibration - discrimination + uncertainty.
 
@@ -191,6 +200,7 @@ def corp(y: Any, *, divergence: str = "brier", **given: Unpack[Scores]) -> Corp:
     return scores.corp(sketch, order(columns), divergence)
 
 
+@takes_scores
 def calibration_error(
     y: Any,
     *,
