@@ -164,13 +164,11 @@ def adaptive_error(
 
 def calibration_of_rows(columns: Columns, settings: Settings) -> Estimate:
     """d_CAL alone, with every distinct confidence a cell of its own."""
+    sketch, name = sketch_for(columns, settings), settings.main.name
     if not settings.adaptive:
-        sketch = sketch_for(columns, settings)
         found = analyse(columns, sketch, settings, 1.0)
-        return found.decompositions[settings.main.name].calibration
-    sketch = sketch_for(columns, settings)
+        return found.decompositions[name].calibration
     cells = neighbours.cells_of_rows(columns, settings.divergences)
-    name = settings.main.name
     return _scaled(adaptive_error(cells, sketch, name, settings.level), 1.0)
 
 

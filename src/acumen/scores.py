@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from acumen import bins as binning
@@ -38,15 +36,6 @@ def debiased_binned(values: Ordered) -> float:
     return binning.binned_error(binning.mass_bins(values, count), 2, debias=True)
 
 
-def top_label_error(columns: Columns, k: int, bins: int, closed: str) -> float:
-    """ECE within each predicted class, weighted by the class's share of rows."""
-    assert columns.predicted is not None
-    errors, weight = binning.errors_within(
-        columns, columns.predicted, k, bins, 1, closed
-    )
-    return float((errors * weight).sum() / weight.sum())
-
-
 def all_metrics(
     columns: Columns,
     sketch: Sketch,
@@ -59,34 +48,35 @@ def all_metrics(
     """All metrics by name."""
     parts = corp(sketch, ordered)
     values = ordered.without_twins()
-    relplot = settings.preset == "paper"
-    plain: dict[str, Callable[[], float]] = {
-        "ece": lambda: binning.binned_error(bins),
-        "ace": lambda: binning.average_error(bins),
-        "smooth_ece": lambda: (
-            smoothing.relplot_error(columns)[0]
-            if relplot
-            else smoothing.smooth_error_of_sketch(sketch)
-        ),
-        "mce": lambda: binning.binned_error(bins, "max"),
-        "ece_mass": lambda: binning.binned_error(
-            binning.mass_bins(values, settings.bins)
-        ),
-        "ece_debiased": lambda: debiased_binned(values),
-        "ks_error": lambda: cumulative.ks_error(ordered),
-        "confidence_gap": lambda: binning.mean_gap(bins),
-        "auroc": lambda: cumulative.auroc(ordered),
-        "mcb": lambda: parts.miscalibration,
-        "dsc": lambda: parts.discrimination,
-        "unc": lambda: parts.uncertainty,
+    equal_mass = binning.mass_bins(values, settings.bins)
+    plain = {
+        "ece": binning.binned_error(bins),
+        "ace": binning.average_error(bins),
+        "smooth_ece": smooth_error(columns, sketch, settings),
+        "mce": binning.binned_error(bins, "max"),
+        "ece_mass": binning.binned_error(equal_mass),
+        "ece_debiased": debiased_binned(values),
+        "ks_error": cumulative.ks_error(ordered),
+        "confidence_gap": binning.mean_gap(bins),
+        "auroc": cumulative.auroc(ordered),
+        "mcb": parts.miscalibration,
+        "dsc": parts.discrimination,
+        "unc": parts.uncertainty,
     }
     if columns.predicted is not None:
-        plain["top_label_ece"] = lambda: top_label_error(
-            columns, k, settings.bins, settings.closed
-        )
+        within = columns, columns.predicted, k, settings.bins, 1, settings.closed
+        errors, weight = binning.errors_within(*within)
+        plain["top_label_ece"] = float((errors * weight).sum() / weight.sum())
     return {
         "accuracy": accuracy(columns, target, settings.level),
         "nll": total_loss(sketch, "log", settings.level),
         "brier": total_loss(sketch, "brier", settings.level),
-        **{name: Estimate(compute()) for name, compute in plain.items()},
+        **{name: Estimate(value) for name, value in plain.items()},
     }
+
+
+def smooth_error(columns: Columns, sketch: Sketch, settings: Settings) -> float:
+    """SmoothECE, or relplot's under the paper's preset."""
+    if settings.preset == "paper":
+        return smoothing.relplot_error(columns)[0]
+    return smoothing.smooth_error_of_sketch(sketch)
