@@ -42,7 +42,7 @@ def ece(
     strategy : {"width", "mass"}
         Bins of equal width or of equal weight. Ties are never split.
     norm : float or "max"
-        q of the :math:`L^q` mean, whose q-th root is returned.
+        q of the L^q mean, whose q-th root is returned.
     debias : bool
         Subtract the sampling variance of each bin (``norm=2`` only; Kumar et al. 2019).
     closed : {"right", "left"}

@@ -41,11 +41,10 @@ class Divergence:
 
     Notes
     -----
-    Construction checks numerically that both functions are convex and that the
-    gradients belong to them, and finds out whether :math:`d_\phi(x, y) \ge
-    d_\varphi(x_i, y_i)` for every class i. Only then is the confidence
-    calibration error a lower bound of the full one (the paper's Lemma on
-    confidence calibration); ``dominates`` says so.
+    Construction checks numerically that both functions are convex and finite, that the
+    gradients belong to them, and whether d_phi(x, y) >= d_phi1(x_i, y_i) for every class
+    i. Only then is the confidence calibration error a lower bound of the full one (the
+    paper's Lemma on confidence calibration); ``dominates`` says so.
 
     Examples
     --------
