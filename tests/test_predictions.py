@@ -18,7 +18,7 @@ def changed(row, column, value, matrix=P):
 
 
 BAD = {
-    "neither scores": (TypeError, r"exactly one of probs=, logits=.*none", (Y,), {}),
+    "neither scores": (TypeError, r"exactly one of probs= and logits= .*none", (Y,), {}),
     "both scores": (TypeError, r"got probs= and logits=", (Y,), {"probs": P, "logits": P}),
     "NaN logit": (ValueError, r"logits must be finite: row 1 holds NaN in column 2 \(1 of 3", (Y,), {"logits": changed(1, 2, np.nan)}),
     "+inf logit": (ValueError, r"row 0 holds \+inf in column 1", (Y,), {"logits": changed(0, 1, np.inf)}),
@@ -187,3 +187,22 @@ def test_metrics_show_their_keywords_and_refuse_others(name):
         TypeError, match=r"unexpected keyword argument 'prob'; .*probs="
     ):
         metric(Y, prob=P)
+
+
+def test_swapped_arguments_are_noticed():
+    p, y = [0.2, 0.7, 0.4], [0, 1, 1]
+    for call in (
+        lambda: ac.evaluate_pairs(p, y),
+        lambda: ac.evaluate(p, probs=y),
+        lambda: ac.ece(p, confidence=y),
+    ):
+        with pytest.raises(ValueError, match="are the two swapped"):
+            call()
+
+
+def test_round_off_above_one_is_allowed_in_one_column_as_in_two():
+    p = np.array([1.000001, 0.25], np.float32)
+    two = np.stack([1 - p, p], axis=1).clip(0)
+    assert ac.brier([1, 0], probs=p) == ac.brier([1, 0], probs=two, target="positive")
+    with pytest.raises(ValueError, match=r"row 0 is 1\.5"):
+        ac.brier([1, 0], probs=[1.5, 0.2])

@@ -122,3 +122,37 @@ def test_every_record_comes_back_from_json(evaluation, infinite):
     for record in (parts, evaluation.decomposition, infinite.decomposition, evaluation.curve, evaluation.bins):  # fmt: skip
         again = type(record).from_json(record.to_json())
         assert again.to_dict() == record.to_dict()
+
+
+def test_repr_is_one_line(evaluation):
+    parts = evaluation.decomposition
+    assert f"{parts.total:.4f} = {parts.calibration:.4f} + " in repr(evaluation)
+    for record in (evaluation, evaluation.curve, evaluation.bins):
+        assert len(repr(record)) < 130
+        assert "\n" not in repr(record)
+
+
+def test_print_speaks_of_events_for_a_positive_class():
+    rng = np.random.default_rng(0)
+    p = 0.3 + 0.6 * rng.random(400)
+    text = str(ac.evaluate(rng.random(400) < p - 0.2, probs=p))
+    assert "forecasts are too high: their mean is 0." in text
+    assert "over-confident" not in text
+
+
+def test_print_explains_an_error_below_zero():
+    rng = np.random.default_rng(3)
+    texts = []
+    for _ in range(20):
+        h = rng.random(200)
+        ev = ac.evaluate_pairs(rng.random(200) < h, h)
+        below = min(parts.calibration for parts in ev.decompositions.values()) < 0
+        texts.append(below)
+        assert ("below 0 means that none was found" in str(ev)) == below
+    assert 0 < sum(texts) < 20
+
+
+def test_print_of_the_paper_preset_promises_no_interval():
+    text = str(ac.evaluate_pairs([1, 0] * 40, [0.7, 0.4] * 40, preset="paper"))
+    assert "interval" not in text
+    assert "as published" not in text

@@ -22,7 +22,7 @@ def main() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("acumen-demo"),
     show_default=True,
-    help="Folder for the predictions and the evaluations.",
+    help="Folder for the predictions.",
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of the training.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")

@@ -15,7 +15,7 @@ from acumen.results import Evaluation
 from acumen.words import number
 
 TRAIN_ROWS, NOISE = 250, 0.3
-HEADINGS = ("accuracy", "ece", "ace", "smooth_ece", "nll", "brier")
+HEADINGS = ("accuracy", "ece", "smooth_ece", "nll", "brier")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,19 @@ class DemoReport:
     def text(self) -> str:
         """What was found, in words and one table."""
         network, mean, temperature = self.evaluations
+        ece = [number(ev.metrics["ece"]) for ev in self.evaluations]
+        gap = [number(ev.decomposition.sharpness_gap) for ev in self.evaluations]
         return f"""{network}
 
 {_table(self.evaluations)}
 
-Look at "{mean.name}": every confidence was replaced by the accuracy on other rows. No
-prediction got better, yet ECE fell from {number(network.metrics["ece"])} to \
-{number(mean.metrics["ece"])}. The sharpness gap tells: it grew from
-{number(network.decomposition.sharpness_gap)} to \
-{number(mean.decomposition.sharpness_gap)}. "{temperature.name}" lowered the \
-calibration error and kept the gap at {number(temperature.decomposition.sharpness_gap)}.
+Look at "{mean.name}": every confidence was replaced by the accuracy on
+other rows. No prediction got better, yet ECE fell from {ece[0]} to {ece[1]}.
+The sharpness gap tells: it grew from {gap[0]} to {gap[1]}.
+"{temperature.name}" lowered the calibration error and left the gap at {gap[2]}.
 
-The predictions are in {self.predictions}. Try next, in Python:
+The predictions are in {self.predictions}.
+Try next, in Python:
   import numpy as np, acumen as ac
   d = np.load({str(self.predictions)!r})
   print(ac.evaluate(d["labels"], logits=d["logits"], divergence="log"))"""
@@ -129,7 +130,7 @@ def _mean_replacement(logits: NDArray[np.float64], q: float) -> NDArray[np.float
 
 
 def _table(evaluations: tuple[Evaluation, ...]) -> str:
-    head = ["", *HEADINGS, "d_cal", "gap"]
+    head = ["", *HEADINGS, "= d_cal", "+ gap"]
     rows = [head]
     for ev in evaluations:
         parts = ev.decomposition

@@ -169,7 +169,8 @@ def confidence_gap(y: Any, **given: Unpack[Scores]) -> float:
 def auroc(y: Any, **given: Unpack[Scores]) -> float:
     """Area under the ROC curve of confidence against hits; NaN if all or none hit.
 
-    For the top label it says how well confidence tells right from wrong predictions.
+    For the top label it says how well confidence tells right from wrong predictions; it
+    is not the one-against-rest AUC of the classes.
 
     Examples
     --------
@@ -216,7 +217,7 @@ def calibration_error(
 
     Options are those of `acumen.evaluate`. With ``bandwidth="auto"`` every distinct
     confidence is a neighbour of its own, where `evaluate` rounds to a grid from 2000 of
-    them on; the cost grows like n^1.5.
+    them on (a change far smaller than the interval); the cost grows like n^1.5.
 
     Examples
     --------

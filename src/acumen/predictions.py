@@ -78,14 +78,26 @@ def read_predictions(
         chosen = _choose_target(scores, kind, target)
         names = _class_names(scores, kind, classes)
         labels = _read_labels(y, scores, kind, names, given_classes=classes is not None)
+    if scores.ndim == 1 and labels.ndim == 1 and _look_swapped(scores, labels):
+        raise ValueError(
+            f"{kind} are all 0 or 1, and the labels are not: are the two swapped? "
+            "Labels, or correctness, come first."
+        )
     weight = _read_weight(sample_weight, len(scores))
     return Predictions(scores, kind, labels, weight, chosen, names)
+
+
+def _look_swapped(scores: Matrix, labels: NDArray[Any]) -> bool:
+    if labels.dtype.kind != "f" or len(labels) < 2:
+        return False
+    fractions = np.any((labels > 0) & (labels < 1))
+    return bool(fractions and np.all((scores == 0) | (scores == 1)))
 
 
 def _one_of(**scores: Any) -> tuple[Kind, Any]:
     given = [name for name, value in scores.items() if value is not None]
     if len(given) != 1:
-        options = ", ".join(f"{name}=" for name in scores)
+        options = "probs= and logits= (metrics also take confidence=)"
         got = " and ".join(f"{name}=" for name in given) or "none of them"
         raise TypeError(
             f"pass exactly one of {options}; got {got}. Probabilities and logits are "

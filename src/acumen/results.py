@@ -106,7 +106,7 @@ class Decomposition(Record):
         return Estimate(float(self.total) - float(self.calibration))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Curve(Record):
     """Accuracy, loss and density as functions of confidence.
 
@@ -124,12 +124,16 @@ class Curve(Record):
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
+    def __repr__(self) -> str:
+        ends = f"{self.confidence[0]:.3g} to {self.confidence[-1]:.3g}"
+        return f"Curve({len(self.confidence)} places, confidence {ends})"
+
     def frame(self) -> Frame:
-        """One row per place, as a Polars or pandas frame or a dict of arrays."""
+        """One row per place: a Polars or pandas frame, or a dict of arrays without."""
         return to_frame({f.name: getattr(self, f.name) for f in fields(self)})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Bins(Record):
     """Mean confidence, accuracy and variance of the hits in bins; NaN in empty ones."""
 
@@ -140,8 +144,11 @@ class Bins(Record):
     accuracy: NDArray[np.float64]
     variance: NDArray[np.float64]
 
+    def __repr__(self) -> str:
+        return f"Bins({len(self.count)} bins, {self.count.sum():,.10g} rows)"
+
     def frame(self) -> Frame:
-        """One row per bin, as a Polars or pandas frame or a dict of arrays."""
+        """One row per bin: a Polars or pandas frame, or a dict of arrays without."""
         return to_frame({f.name: getattr(self, f.name) for f in fields(self)})
 
 
@@ -156,7 +163,7 @@ class Corp(Record):
     uncertainty: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Evaluation(Record):
     """Everything acumen says about one model on one set of rows.
 
@@ -177,13 +184,18 @@ class Evaluation(Record):
     paper_decompositions, paper_curves : dict
         The same as published: Gaussian kernel of bandwidth 0.05, no boundary rule.
     metrics : dict
-        Estimates by name, such as ``metrics["ece"]``.
+        Estimates by name: those of the functions of the same name, and ``ece_mass``
+        (``ece(strategy="mass")``), ``ece_debiased`` (``ece(bins="cube-root",
+        strategy="mass", norm=2, debias=True)``), and ``mcb``, ``dsc``, ``unc`` (the terms
+        of ``corp``). Accuracy, Brier and NLL have intervals.
     bins : Bins
         Equal-width bins of the confidence.
     infinite_rows : float
         Weight of rows whose true class was given probability 0: log loss infinite.
     distinct : int
         Number of distinct confidences.
+    settings : dict
+        The options it was made with.
     per_class : tuple of Evaluation
         One for each class when the target is ``"class-wise"``, else empty.
     """
@@ -225,6 +237,11 @@ class Evaluation(Record):
         """The curve as published, at bandwidth 0.05."""
         return self.paper_curves[self.divergence]
 
+    def __repr__(self) -> str:
+        from acumen.words import in_one_line
+
+        return in_one_line(self)
+
     def __str__(self) -> str:
         from acumen.words import describe
 
@@ -238,7 +255,10 @@ class Evaluation(Record):
         yield from self.metrics.items()
 
     def frame(self) -> Frame:
-        """One row per number: model, metric, value, low, high, method."""
+        """One row per number: model, metric, value, low, high, method.
+
+        A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays.
+        """
         rows = list(self._rows())
         bounds = [x.interval or (np.nan, np.nan) for _, x in rows]
         return to_frame(

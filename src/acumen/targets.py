@@ -88,6 +88,11 @@ def _second_column(predictions: Predictions) -> tuple[Column, Column]:
 
 def _unit_interval(predictions: Predictions, name: str) -> Column:
     h = predictions.scores.astype(np.float64, copy=False)
+    most = 1 + (
+        ROW_SUM_TOLERANCE[predictions.scores.dtype.name] if name == "probs" else 0
+    )
+    if h.max() > 1 and h.max() <= most:  # round-off, as a row of a matrix may have
+        h = np.minimum(h, 1.0)
     if not (h.min() >= 0 and h.max() <= 1):  # NaN fails too
         outside = ~((h >= 0) & (h <= 1))
         _refuse(predictions, outside, f"{name} must be in [0, 1]", h)

@@ -24,8 +24,9 @@ TARGETS = {
 
 def describe(ev: Evaluation) -> str:
     """The whole evaluation as a few lines of text."""
+    classes = "" if ev.target == "pairs" else f", {ev.k} classes"
     lines = [
-        f"{ev.name}: {ev.n:,.10g} rows, {ev.k} classes",
+        f"{ev.name}: {ev.n:,.10g} rows{classes}",
         f"target: {ev.target} ({TARGETS[ev.target]})",
         "",
         *_decomposition_lines(ev),
@@ -36,6 +37,16 @@ def describe(ev: Evaluation) -> str:
     if notes:
         lines += ["", *notes]
     return "\n".join(lines)
+
+
+def in_one_line(ev: Evaluation) -> str:
+    """Name, size and headline."""
+    parts = ev.decomposition
+    return (
+        f"Evaluation({ev.name!r}, {ev.n:,.10g} rows, {ev.target}, {ev.divergence} "
+        f"{number(parts.total)} = {number(parts.calibration)} + "
+        f"{number(parts.sharpness_gap)})"
+    )
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -63,21 +74,18 @@ def with_interval(value: Estimate, digits: int = 4) -> str:
 
 
 def _decomposition_lines(ev: Evaluation) -> list[str]:
-    level = f"{100 * float(ev.settings['level']):g}"
-    lines = [f"proper score = calibration error + sharpness gap  [{level}% interval]"]
-    ordered = [
-        ev.divergence,
-        *(name for name in ev.decompositions if name != ev.divergence),
-    ]
+    head = "proper score = calibration error + sharpness gap"
+    if any(parts.calibration.interval for parts in ev.decompositions.values()):
+        head += f"  [{100 * float(ev.settings['level']):g}% interval]"
+    ordered = sorted(ev.decompositions, key=lambda name: name != ev.divergence)
     width = max(len(name) for name in ordered)
-    lines += [f"  {name:<{width}}  {_sum(ev.decompositions[name])}" for name in ordered]
-    paper = ev.paper
-    lines.append(
-        f"  {ev.divergence} as published (bandwidth {paper.bandwidth:g}): "
-        f"{number(paper.total)} = {number(paper.calibration)} + "
-        f"{number(paper.sharpness_gap)}"
-    )
-    return lines
+    lines = [f"  {name:<{width}}  {_sum(ev.decompositions[name])}" for name in ordered]
+    if ev.decomposition.bandwidth != ev.paper.bandwidth:
+        lines.append(
+            f"  {ev.divergence} as published, at the fixed bandwidth "
+            f"{ev.paper.bandwidth:g}: {_sum(ev.paper)}"
+        )
+    return [head, *lines]
 
 
 def _sum(parts: Decomposition) -> str:
@@ -88,20 +96,25 @@ def _sum(parts: Decomposition) -> str:
 
 
 def _metric_lines(ev: Evaluation) -> list[str]:
-    known = [name for name in LABELS if name in ev.metrics]
-    cells = [(LABELS[name], with_interval(ev.metrics[name])) for name in known]
+    labels = {**LABELS, "ece": f"ECE ({ev.settings['bins']} bins)"}
+    if ev.target == "pairs":
+        labels["accuracy"] = "share correct"
+    cells = [
+        (label, with_interval(ev.metrics[name]))
+        for name, label in labels.items()
+        if name in ev.metrics
+    ]
     width = max(len(label) for label, _ in cells)
     return [f"  {label:<{width}}  {value}" for label, value in cells]
 
 
 def _notes(ev: Evaluation) -> list[str]:
-    notes = []
-    gap = ev.metrics.get("confidence_gap")
-    if gap is not None and abs(gap) >= 0.005:
-        direction = "over" if gap > 0 else "under"
+    """What a reader should know before quoting a number."""
+    notes = [_direction(ev)]
+    values = [float(parts.calibration) for parts in ev.decompositions.values()]
+    if min(values) < 0:
         notes.append(
-            f"{direction}-confident: mean confidence is {abs(gap):.3f} "
-            f"{'above' if gap > 0 else 'below'} the share of hits."
+            "a calibration error below 0 means that none was found; intervals end at 0."
         )
     if ev.infinite_rows:
         notes.append(
@@ -115,4 +128,25 @@ def _notes(ev: Evaluation) -> list[str]:
         )
     if isnan(ev.decompositions["log"].calibration):
         notes.append("the log calibration error needs at least 50 rows.")
-    return notes
+    if ev.per_class:
+        notes.append(
+            "scores are summed over the classes, each against the rest; one evaluation "
+            "per class is in per_class."
+        )
+    return [note for note in notes if note]
+
+
+def _direction(ev: Evaluation) -> str:
+    """Too sure or not sure enough; for a positive class, too high or too low."""
+    gap = ev.metrics.get("confidence_gap", 0.0)
+    if abs(gap) < 0.005:
+        return ""
+    if ev.target == "positive":
+        return (
+            f"forecasts are too {'high' if gap > 0 else 'low'}: their mean is "
+            f"{abs(gap):.3f} {'above' if gap > 0 else 'below'} the share of events."
+        )
+    return (
+        f"{'over' if gap > 0 else 'under'}-confident: mean confidence is {abs(gap):.3f} "
+        f"{'above' if gap > 0 else 'below'} the share of hits."
+    )
