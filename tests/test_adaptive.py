@@ -7,7 +7,7 @@ from hypothesis import given
 from strategies import pairs
 
 import acumen as ac
-from acumen import platt
+from acumen import intervals, platt
 from acumen.adaptive import brier_error
 from acumen.analysis import EXACT_CELLS, find_cells
 from acumen.bregman import BRIER, BUILT_IN, LOG
@@ -193,3 +193,117 @@ def test_soft_hits_of_one_half_are_half_as_noisy():
     log = exact.decompositions["log"].calibration
     truth = oracles.unit("log", h - 0.1, h).mean()
     assert log == pytest.approx(truth, rel=0.02)
+
+
+def test_calibrated_share_is_that_of_the_twicing_kernel():
+    u = np.linspace(-15, 15, 30_001)
+    K, KK = (np.exp(-((u / s) ** 2) / 2) / s for s in (1.0, 2**0.5))
+    share = 2 * ((2 * K - KK) ** 2).sum() / (4 * (K**2).sum())
+    assert share == pytest.approx(intervals.CALIBRATED_SHARE, abs=1e-3)
+
+
+def test_interval_of_the_pairs_error_solves_its_equation():
+    a = np.r_[np.ones(60), np.zeros(40)]
+    found = brier_error(cells_of_rows(columns_of(np.full(100, 0.8), a)))
+    n, S, Q = 100, -20.0, 60 * 0.04 + 40 * 0.64
+    size, noise = S * S / n**2 - 2 * S * S / n**3 + Q / n**3, (Q - Q / n) / n**2
+    for end in found.interval:
+        variance = found.se**2 / size * (intervals.CALIBRATED_SHARE * noise + end)
+        assert (found.value - end) ** 2 == pytest.approx(1.959964**2 * variance)
+
+
+def test_fifty_rows_are_enough_and_forty_nine_are_not():
+    for n, enough in ((49, False), (50, True)):
+        ev = ac.evaluate_pairs(np.arange(n) % 2, np.linspace(0.3, 0.9, n))
+        assert (ev.decomposition.calibration.interval is not None) == enough
+        assert np.isfinite(ev.decompositions["log"].calibration) == enough
+
+
+def test_a_score_interval_ends_at_zero():
+    low, high = intervals.score(0.0, 0.01, 0.02, 0.001, 0.95)
+    assert low == 0 < high
+
+
+def test_mean_losses_have_the_normal_interval():
+    h, a = overconfident(500)
+    loss = (a - h) ** 2
+    half = 1.959964 * loss.std() / np.sqrt(500)
+    want = loss.mean() - half, loss.mean() + half
+    assert ac.evaluate_pairs(a, h).metrics["brier"].interval == pytest.approx(want)
+
+
+def test_adaptive_density_of_uniform_confidences_is_one():
+    h = (np.arange(5000) + 0.5) / 5000
+    density = ac.evaluate_pairs(h > 0.5, h).curve.density
+    np.testing.assert_allclose(density, 1, atol=0.02)
+
+
+def test_ribbon_equals_its_definition():
+    h, a = overconfident(300)
+    curve, cells = ac.evaluate_pairs(a, h).curve, cells_of_rows(columns_of(h, a))
+    at, seen = curve.confidence, ~np.isnan(curve.low)
+    rank = np.interp(np.log(at) - np.log1p(-at), cells.z, cells.rank)
+    K = np.exp(-150 * (0.5 * (rank + at)[:, None] - cells.coordinate) ** 2)
+    effective = K.sum(axis=1) ** 2 / (K**2).sum(axis=1)
+    K /= K.sum(axis=1, keepdims=True)
+    ends = intervals.wilson(K @ cells.hits, effective, 0.95) + at - K @ cells.h
+    got = np.stack([curve.low, curve.high])
+    np.testing.assert_allclose(got[:, seen], np.clip(ends, 0, 1)[:, seen], atol=1e-9)
+
+
+def test_loss_of_a_constant_confidence_is_its_mean():
+    a = np.r_[np.ones(60), np.zeros(40)]
+    curve = ac.evaluate_pairs(a, np.full(100, 0.8)).curve
+    np.testing.assert_allclose(curve.loss, 0.6 * 0.04 + 0.4 * 0.64)
+
+
+def test_values_that_differ_by_round_off_are_one():
+    a, twins = np.tile([1, 0], 30), np.tile([0.3, 0.1 + 0.2], 30)
+    same = np.full(60, 0.3)
+    want = ac.calibration_error(a, confidence=same)
+    assert ac.calibration_error(a, confidence=twins) == pytest.approx(want, abs=1e-12)
+    mass = {"strategy": "mass", "bins": 2}
+    want = ac.ece(a, confidence=same, **mass)
+    assert ac.ece(a, confidence=twins, **mass) == pytest.approx(want, abs=1e-12)
+
+
+def test_intervals_of_pairs_follow_the_level():
+    h, a = overconfident(500)
+    narrow, wide = (
+        ac.evaluate_pairs(a, h, level=level).decomposition.calibration.interval
+        for level in (0.5, 0.99)
+    )
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+def test_interval_of_the_calibration_error_alone_follows_the_level():
+    h, a = overconfident(500)
+    for level in (0.5, 0.99):
+        want = ac.evaluate_pairs(a, h, level=level).decomposition.calibration
+        alone = ac.calibration_error(a, confidence=h, level=level)
+        assert alone.interval == pytest.approx(want.interval)
+
+
+def test_heavy_atoms_are_nodes():
+    rng = np.random.default_rng(0)
+    h = np.r_[rng.random(2000), np.full(100, 0.123), np.full(50, 0.987)]
+    cells = cells_of_rows(columns_of(h, rng.random(2150) < h))
+    heavy = cells.weight >= 50
+    assert heavy.sum() == 2
+    assert np.isin(cells.z[heavy], platt.choose_nodes(cells)).all()
+
+
+def test_a_gain_that_all_rows_share_has_no_standard_error():
+    cells = cells_of_rows(columns_of(np.full(200, 0.01), np.ones(200)))
+    found = local_error(cells, LOG)
+    assert found.value > 4
+    assert found.se < 1e-6
+
+
+def test_log_under_another_name_has_the_same_error():
+    log = LOG.phi, LOG.gradient, LOG.phi_1d, LOG.derivative_1d
+    other = ac.Divergence("entropy", *log)
+    h, a = overconfident(500)
+    cells = cells_of_rows(columns_of(h, a))
+    want = local_error(cells, LOG).value
+    assert local_error(cells, other).value == pytest.approx(want, abs=1e-7)

@@ -170,3 +170,29 @@ def test_negative_zero_is_zero_with_weights_too():
         a, confidence=h, strategy="mass", bins=2, sample_weight=np.ones(5)
     )
     assert plain == pytest.approx(weighted)
+
+
+@pytest.mark.parametrize("bins", [7, 10, 15, 49, 98])
+@pytest.mark.parametrize("closed", ["right", "left"])
+@pytest.mark.parametrize("norm", [1, 2])
+def test_bins_within_classes_have_the_same_edges(norm, closed, bins):
+    edges = np.arange(bins // 2 + 1, bins) / bins
+    h = np.r_[edges, np.nextafter(edges, 0), np.nextafter(edges, 1), edges + 0.5 / bins]
+    y = np.repeat([0, 0, 0, 1], len(edges))
+    given = {"probs": np.stack([h, 1 - h], axis=1), "target": "top-label"}
+    given |= {"bins": bins, "closed": closed, "norm": norm}
+    assert ac.top_label_ece(y, **given) == pytest.approx(ac.ece(y, **given), abs=1e-12)
+
+
+@pytest.mark.parametrize("norm", [1, 2, 3, "max"])
+def test_one_predicted_class_has_the_error_of_all_rows(norm):
+    h = np.linspace(0.5, 1, 50)
+    given = {"probs": np.stack([h, 1 - h], axis=1), "target": "top-label"}
+    y = np.arange(50) % 3 == 0
+    want = ac.ece(y, norm=norm, **given)
+    assert ac.top_label_ece(y, norm=norm, **given) == pytest.approx(want)
+
+
+def test_plain_mean_leaves_out_classes_never_predicted():
+    p = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]
+    assert ac.top_label_ece([0, 1, 1], probs=p, reduce="mean") == pytest.approx(0.25)

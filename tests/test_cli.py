@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -78,3 +79,16 @@ def test_demo_says_what_is_missing(tmp_path):
     assert done.returncode == 1
     assert done.stderr.startswith("Error: the demo trains a network with scikit-learn")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_seed_reaches_the_training(monkeypatch, tmp_path):
+    from click.testing import CliRunner
+
+    from acumen.cli import main
+
+    seen = []
+    report = SimpleNamespace(text=str, to_json=str)
+    monkeypatch.setattr("acumen.demo.run", lambda _, seed: seen.append(seed) or report)
+    done = CliRunner().invoke(main, ["demo", "-o", str(tmp_path), "--seed", "3"])
+    assert done.exit_code == 0
+    assert seen == [3]

@@ -162,3 +162,48 @@ def test_weights_as_large_as_populations_are_fine():
     )
     low, high = ev.decomposition.calibration.interval
     assert low < 0.01 * 0.5 < high
+
+
+def test_the_curve_is_infinite_only_near_rows_of_infinite_loss():
+    p = [[0.5, 0.5, 0.0]] * 60 + [[0.9, 0.1, 0.0]] * 60
+    curve = ac.evaluate([2] + [0] * 119, probs=p).curves["log"]
+    assert np.isinf(curve.loss[curve.confidence == 0.5]).all()
+    assert np.isfinite(curve.loss[curve.confidence == 0.9]).all()
+
+
+def test_one_half_predicts_the_positive_class():
+    assert ac.accuracy([1], probs=[0.5]) == 1
+    assert ac.accuracy([0], probs=[0.5]) == 0
+
+
+def test_class_wise_pools_the_pairs_of_all_classes():
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet([1, 1, 1], 300), rng.integers(0, 3, 300)
+    ev = ac.evaluate(y, probs=p, target="class-wise")
+    want = ac.evaluate_pairs(np.eye(3)[y].ravel(), p.ravel())
+    for name in ("count", "confidence", "accuracy", "variance"):
+        np.testing.assert_allclose(getattr(ev.bins, name), getattr(want.bins, name))
+    np.testing.assert_allclose(ev.paper_curve.accuracy, want.paper_curve.accuracy)
+
+
+def test_class_wise_mce_is_the_largest_of_all_classes():
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet([1, 1, 1], 300), rng.integers(0, 3, 300)
+    ev = ac.evaluate(y, probs=p, target="class-wise")
+    each = ac.classwise_ece(y, probs=p, norm="max", reduce="none")
+    assert ev.metrics["mce"] == each.max()
+
+
+def test_infinite_rows_of_every_target_count_weights():
+    for target in ("top-label", "class-wise"):
+        given = {"probs": [[0.5, 0.5, 0.0]] * 3, "sample_weight": [2, 1, 1]}
+        assert ac.evaluate([2, 0, 0], target=target, **given).infinite_rows == 2
+
+
+def test_class_wise_mean_leaves_out_a_class_that_never_occurs():
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet([1, 1, 1], 100), rng.integers(0, 2, 100)
+    ev = ac.evaluate(y, probs=p, target="class-wise")
+    first, second, third = (one.metrics["auroc"] for one in ev.per_class)
+    assert np.isnan(third)
+    assert ev.metrics["auroc"] == pytest.approx((first + second) / 2)

@@ -172,3 +172,13 @@ def test_weights_count_copies_of_whole_rows(metric, problem, data):
     weighted = metric(y, logits=z, sample_weight=times)
     copied = metric(np.repeat(y, times), logits=np.repeat(z, times, axis=0))
     assert weighted == pytest.approx(copied, abs=1e-9)
+
+
+def test_tight_counterpart_scales_the_interval_too():
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(500, 4)) * 3, rng.integers(0, 4, 500)
+    paper, tight = (
+        ac.evaluate(y, logits=z, counterpart=c).decomposition.calibration.interval
+        for c in ("paper", "tight")
+    )
+    np.testing.assert_allclose(tight, np.multiply(paper, 4 / 3))

@@ -206,3 +206,23 @@ def test_round_off_above_one_is_allowed_in_one_column_as_in_two():
     assert ac.brier([1, 0], probs=p) == ac.brier([1, 0], probs=two, target="positive")
     with pytest.raises(ValueError, match=r"row 0 is 1\.5"):
         ac.brier([1, 0], probs=[1.5, 0.2])
+
+
+def test_soft_labels_of_the_positive_class_are_checked():
+    y = [[0.5, 0.5], [0.9, 0.9]]
+    with pytest.raises(ValueError, match=r"y as soft labels.*row 1 sums to 1.8"):
+        ac.evaluate(y, probs=[[0.5, 0.5]] * 2, target="positive")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["boundary", "estimator", "kernel", "counterpart", "preset", "closed", "engine"],
+)
+def test_unknown_choices_are_named(name):
+    with pytest.raises(ValueError, match=f"{name} must be one of .*, got 'x'"):
+        ac.evaluate([0], probs=[[0.7, 0.2, 0.1]], **{name: "x"})
+
+
+def test_a_mask_may_leave_one_row_in_a_hundred():
+    given = {"confidence": np.full(100, 0.9), "sample_weight": np.arange(100) == 7}
+    assert ac.brier(np.ones(100), **given) == pytest.approx(0.01)

@@ -629,3 +629,17 @@ def test_built_in_divergences_dominate_and_keep_their_names(registry):
         ac.register_divergence(power(2, "brier"))
     with pytest.raises(ValueError, match="'unheard-of'"):
         ac.evaluate_pairs([1], [0.5], divergence="unheard-of")
+
+
+def test_own_divergence_of_soft_labels_is_that_between_distributions():
+    cube = ac.Divergence(
+        "cube",
+        phi=lambda x: (x**3).sum(axis=1),
+        gradient=lambda x: 3 * x**2,
+        phi_1d=lambda p: p**3,
+        derivative_1d=lambda p: 3 * p**2,
+    )
+    y, p = np.array([[0.5, 0.3, 0.2]]), np.array([[0.2, 0.7, 0.1]])
+    want = (y**3 - p**3 - 3 * p**2 * (y - p)).sum()
+    ev = ac.evaluate(y, probs=p, divergence=cube)
+    assert ev.decomposition.total == pytest.approx(want)

@@ -215,3 +215,8 @@ def test_rounding_above_one_costs_nothing():
     assert ac.nll([0], probs=[[1.00005, 0.0, 0.0]]) == 0
     p = np.array([[0.54776, 0.4522, 0.00009]])
     assert ac.nll(np.eye(3)[[0]], probs=p) == pytest.approx(ac.nll([0], probs=p))
+
+
+def test_soft_labels_that_round_above_one_count_as_one():
+    given = {"probs": [[0.2, 0.8]], "target": "positive"}
+    assert ac.brier([[0.0, 1.00005]], **given) == pytest.approx(0.04, rel=1e-9)

@@ -215,3 +215,12 @@ def test_every_target_is_the_definition_on_its_own_pairs(target, problem, kernel
         )
         got = ev.decompositions[divergence].calibration
         assert got == pytest.approx(want, abs=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize("h", [0.0, 0.3, 1.0])
+def test_density_of_one_row_integrates_to_one_with_every_kernel(h, kernel):
+    options = {"bandwidth": 0.05, "boundary": "reflect", "kernel": kernel}
+    curve = ac.evaluate_pairs([1.0], [h], **options).curve
+    area = np.trapezoid(curve.density, curve.confidence)
+    assert area == pytest.approx(1, abs=2e-3)

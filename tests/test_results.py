@@ -156,3 +156,26 @@ def test_print_of_the_paper_preset_promises_no_interval():
     text = str(ac.evaluate_pairs([1, 0] * 40, [0.7, 0.4] * 40, preset="paper"))
     assert "interval" not in text
     assert "as published" not in text
+
+
+def test_a_frame_has_the_intervals(evaluation):
+    frame = evaluation.frame()
+    place = list(frame["metric"]).index("accuracy")
+    bounds = frame["low"][place], frame["high"][place]
+    assert bounds == evaluation.metrics["accuracy"].interval
+    assert frame["method"][place] == "Wilson"
+    assert frame["model"][place] == evaluation.name
+
+
+def test_print_shows_the_gap_and_the_published_parts(evaluation):
+    parts, paper = evaluation.decomposition, evaluation.paper
+    low, high = parts.calibration.interval
+    text = str(evaluation)
+    assert f"[{low:.4f}, {high:.4f}] + {parts.sharpness_gap:.4f}\n" in text
+    shown = f"{paper.total:.4f} = {paper.calibration:.4f} + {paper.sharpness_gap:.4f}"
+    assert f"as published, at the fixed bandwidth 0.05: {shown}\n" in text
+
+
+def test_print_says_under_confident():
+    text = str(ac.evaluate_pairs(np.ones(60), np.full(60, 0.7)))
+    assert "under-confident: mean confidence is 0.300 below the share" in text

@@ -8,6 +8,11 @@ from hypothesis import strategies as st
 from strategies import pairs
 
 import acumen as ac
+from acumen.bregman import BUILT_IN
+from acumen.predictions import read_predictions
+from acumen.sketch import Sketch
+from acumen.smoothing import _absolute_integral, smooth_error_of_sketch
+from acumen.targets import reduce_to_columns
 
 
 @settings(max_examples=25)
@@ -90,3 +95,27 @@ def test_smooth_errors_are_continuous_where_ece_is_not():
 def test_bad_bandwidth_is_named(metric):
     with pytest.raises(ValueError, match="bandwidth must be a number from"):
         metric([1], confidence=[0.5], bandwidth=0.0)
+
+
+@pytest.mark.parametrize("bandwidth", [0.02, 0.1])
+def test_relplot_at_a_given_bandwidth_is_ours_where_nobody_is_certain(bandwidth):
+    given = {"confidence": [0.4, 0.6, 0.45, 0.7], "bandwidth": bandwidth}
+    want = ac.smooth_ece([1, 0, 1, 0], **given)
+    got = ac.smooth_ece([1, 0, 1, 0], compat="relplot", **given)
+    assert got == pytest.approx(want, rel=0.01)
+
+
+@pytest.mark.parametrize("bandwidth", [5e-4, 0.005, 0.05])
+def test_rows_and_sketch_agree_at_every_bandwidth(bandwidth):
+    rng = np.random.default_rng(0)
+    h = 0.02 + 0.97 * rng.beta(3, 0.6, 200)
+    a = (rng.random(200) < h**1.5).astype(float)
+    rows = reduce_to_columns(read_predictions(a, confidence=h))
+    sketch = Sketch(BUILT_IN).update(rows)
+    got = ac.smooth_ece(a, confidence=h, bandwidth=bandwidth)
+    assert got == pytest.approx(smooth_error_of_sketch(sketch, bandwidth), abs=1e-8)
+
+
+def test_integral_of_a_line_through_zero_is_exact():
+    # Midpoints at 1/4 and 3/4: two triangles between them, two squares outside.
+    assert _absolute_integral(np.array([1.0, -1.0])) == 0.75
