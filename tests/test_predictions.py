@@ -190,7 +190,7 @@ def test_metrics_show_their_keywords_and_refuse_others(name):
 
 
 def test_swapped_arguments_are_noticed():
-    p, y = [0.2, 0.7, 0.4], [0, 1, 1]
+    p, y = [0.2, 0.7, 0.4] * 10, [0, 1, 1] * 10
     for call in (
         lambda: ac.evaluate_pairs(p, y),
         lambda: ac.evaluate(p, probs=y),
@@ -198,6 +198,7 @@ def test_swapped_arguments_are_noticed():
     ):
         with pytest.raises(ValueError, match="are the two swapped"):
             call()
+    ac.evaluate_pairs([0.5, 1.0], [1.0, 1.0])  # certain of soft labels: may well be
 
 
 def test_round_off_above_one_is_allowed_in_one_column_as_in_two():

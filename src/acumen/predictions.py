@@ -88,9 +88,10 @@ def read_predictions(
 
 
 def _look_swapped(scores: Matrix, labels: NDArray[Any]) -> bool:
-    if labels.dtype.kind != "f" or len(labels) < 2:
+    """Whether all scores are 0 or 1 while most labels are not, in more than a few rows."""
+    if labels.dtype.kind != "f" or len(labels) < 20:
         return False
-    fractions = np.any((labels > 0) & (labels < 1))
+    fractions = np.mean((labels > 0) & (labels < 1)) > 0.5
     return bool(fractions and np.all((scores == 0) | (scores == 1)))
 
 
