@@ -93,7 +93,7 @@ _SMALLEST32, _SMALLEST64 = np.float32(-87.3), -708.0
 
 def exp(x: Any) -> Any:
     """e^x for x <= 0 to 2 units in the last place; 0 where it underflows, or is NaN."""
-    raise NotImplementedError("called from compiled code only")
+    return np.exp(x)  # compiled code gets the overload below
 
 
 @overload(exp, jit_options={"fastmath": {"contract"}})

@@ -86,25 +86,17 @@ def fit(
     if start is not None:
         shift[:], slope[:] = start.shift, start.slope
     compiled = fast.wanted_if_loaded(engine)
+    rules = 1 / PRIOR_SD**2, tolerance, MOST_STEPS, LONGEST_STEP
     for first in range(0, len(nodes), NODE_BLOCK):
         part = slice(first, first + NODE_BLOCK)
         K = GAUSSIAN.profile((at[part, None] - rank) / width)
-        begin = nodes[part], shift[part], slope[part]
-        fitted = _fit_compiled if compiled else _fit_block
-        leverage[part], variance[part] = fitted(K, cells, *begin, tolerance)
+        at_part = shift[part], slope[part]  # changed in place
+        if compiled:
+            found = fast.climb(K, cells, nodes[part], rules, *at_part)
+        else:
+            found = _fit_block(K, cells, nodes[part], *at_part, tolerance)
+        leverage[part], variance[part] = found
     return LocalPlatt(width, nodes, shift, slope, leverage, variance)
-
-
-def _fit_compiled(
-    K: NDArray[np.float64],
-    cells: Cells,
-    nodes: Column,
-    shift: Column,
-    slope: Column,
-    tolerance: float,
-) -> tuple[Column, Column]:
-    rules = 1 / PRIOR_SD**2, tolerance, MOST_STEPS, LONGEST_STEP
-    return fast.climb(K, cells, nodes, rules, shift, slope)
 
 
 def _fit_block(
