@@ -1,0 +1,282 @@
+"""The loss of softmax(beta z) as a function of the inverse temperature beta = 1/T.
+
+The log loss is convex in beta, and one pass over the rows gives its value and its first
+two derivatives. The Brier score is not convex, but a function of one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acumen import fast
+from acumen.arrays import Column, Matrix
+from acumen.recalibration.rows import Rows
+from acumen.threads import over_ranges
+
+CLOSE = 1e-5
+"""Relative Newton step that ends the search; the error after it is about its square."""
+
+MOST_PASSES = 100
+STRIDE = 4.5
+"""The longest step is by this factor."""
+
+PATIENCE = 8
+"""Passes without a bracket after which steps become long."""
+
+FIRST_ROWS = 1000
+LEAST, MOST = 1e-3, 1e2
+"""Range of beta times the spread of the scores: from next to uniform to all but sure."""
+
+FARTHEST = -1e30
+"""Logits farther below the largest one count as impossible: so does -inf."""
+
+
+class Bend(NamedTuple):
+    """Mean log loss at one beta, with its slope and curvature in beta."""
+
+    loss: float
+    slope: float
+    curvature: float
+
+
+class Found(NamedTuple):
+    """Where a search ended, after how many passes over all rows, and how.
+
+    `flat` says that all betas are the same.
+    """
+
+    beta: float
+    passes: int
+    low: float
+    high: float
+    converged: bool = True
+    flat: bool = False
+
+    @property
+    def edge(self) -> str | None:
+        """Which end of the range it ran into, if it did."""
+        if self.flat:
+            return "flat"
+        if self.low < self.beta < self.high:
+            return None
+        return "hot" if self.beta <= self.low else "cold"
+
+    def within(self, low: float, high: float) -> Found:
+        """The same in a narrower range; of a convex function still the optimum."""
+        beta = min(max(self.beta, low), high)
+        return self._replace(beta=beta, low=low, high=high)
+
+
+class LogLoss:
+    """The mean log loss of rows as a function of beta, ``loss(beta)``.
+
+    Rows whose label is impossible (logit -inf, probability 0) have infinite loss at
+    every temperature. They are left out, and counted in `impossible`.
+    """
+
+    def __init__(self, rows: Rows, engine: str = "auto") -> None:
+        self.rows = rows
+        self.impossible = 0
+        compiled = fast.wanted(engine, rows.scores, plain=rows.kind == "logits")
+        self.engine = "numba" if compiled else "numpy"
+
+    def __call__(self, beta: float) -> Bend:
+        """Value, slope and curvature at one beta."""
+        rows = self.rows
+        work = self._compiled if self.engine == "numba" else self._range
+        sums = np.sum(
+            over_ranges(lambda a, b: work(beta, a, b), len(rows), rows.scores.size),
+            axis=0,
+        )
+        if not np.isfinite(sums).all():
+            rows.check()
+        self.impossible = round(float(sums[4]))
+        weight = sums[3] if sums[3] > 0 else 1.0
+        return Bend(*(float(x) for x in sums[:3] / weight))
+
+    def _range(self, beta: float, start: int, stop: int) -> Column:
+        return sum(
+            (self._block(beta, part) for part in self.rows.parts(start, stop)),
+            start=np.zeros(5),
+        )
+
+    def _block(self, beta: float, part: slice) -> Column:
+        d, own = _below_top(self.rows, part)
+        weight = self.rows.weights(part) * (own > FARTHEST)
+        e = np.exp(np.multiply(d, d.dtype.type(beta)))
+        total = e.sum(axis=1).astype(np.float64)
+        mean = np.vecdot(e, d).astype(np.float64) / total
+        e *= d
+        square = np.vecdot(e, d).astype(np.float64) / total
+        terms = np.log(total) - beta * own, mean - own, square - mean * mean
+        sums = [float(np.sum(weight * term)) for term in terms]
+        return np.array([*sums, np.sum(weight), np.sum(own <= FARTHEST)], float)
+
+    def _compiled(self, beta: float, start: int, stop: int) -> Column:
+        from acumen.recalibration import tempering_numba
+
+        return tempering_numba.add_up(self.rows, beta, start, stop)
+
+
+def _below_top(rows: Rows, part: slice) -> tuple[Matrix, Column]:
+    """Log-scores relative to the largest of their row, and that of the label."""
+    d = np.array(rows.block(part))
+    if rows.kind == "probs":
+        with np.errstate(divide="ignore"):
+            np.log(d, out=d)
+    with np.errstate(over="ignore"):
+        d -= d.max(axis=1, keepdims=True)
+    np.maximum(d, d.dtype.type(FARTHEST), out=d)
+    return d, d[np.arange(len(d)), rows.y[part]].astype(np.float64)
+
+
+def search(
+    loss: Callable[[float], Bend], start: float, low: float, high: float
+) -> Found:
+    """Minimise a convex function on [low, high] by Newton steps inside a bracket.
+
+    Where the loss falls for ever (no row is
+    wrong) Newton steps are short, so after some passes they are long instead.
+    """
+    beta, left, right = min(max(start, low), high), low, high
+    for passes in range(1, MOST_PASSES + 1):
+        at = loss(beta)
+        left, right = (left, beta) if at.slope > 0 else (beta, right)
+        step = _newton(at, beta)
+        if passes > PATIENCE and right == high:
+            step = inf
+        step = min(max(step, beta * STRIDE**-1, low), beta * STRIDE, high)
+        if not left <= step <= right:
+            step = sqrt(left * right)
+        if abs(step - beta) <= CLOSE * beta:
+            return Found(step, passes, low, high)
+        beta = step
+    return Found(beta, MOST_PASSES, low, high, converged=False)
+
+
+def _newton(at: Bend, beta: float) -> float:
+    """Where a parabola with this slope and curvature is least; far off if it is flat."""
+    if at.curvature > 0:
+        return beta - at.slope / at.curvature
+    return -inf if at.slope > 0 else inf
+
+
+def spread(rows: Rows) -> float:
+    """Root mean variance of the finite log-scores within rows: what beta multiplies."""
+
+    def variance(part: slice) -> float:
+        d, _ = _below_top(rows, part)
+        there = d > FARTHEST
+        count = there.sum(axis=1)
+        d = np.where(there, d, 0.0)
+        mean = d.sum(axis=1) / count
+        return float(np.sum((np.vecdot(d, d) / count - mean * mean).clip(min=0)))
+
+    return sqrt(rows.add_up(variance) / len(rows))
+
+
+def minimise(loss: LogLoss, bounds: tuple[float, float] | None) -> Found:
+    """The best beta within bounds; without, from `LEAST` to `MOST` over the spread.
+
+    It starts from the optimum on about a thousand rows spread over all. Their spread
+    also tells whether the result is far from any edge, which it almost always is.
+    """
+    rows = loss.rows
+    few = _sample(rows)
+    scale = spread(few) or spread(rows)
+    if scale == 0:
+        loss(1.0)  # for its checks and counts
+        return Found(1.0, 1, 1.0, 1.0, flat=True)
+    low, high = bounds or (LEAST / scale / 10, MOST / scale * 10)
+    start = min(max(1.0, 0.1 / scale), 10 / scale)
+    if few is not rows:
+        start = search(LogLoss(few, loss.engine), start, low, high).beta
+    found = search(loss, start, low, high)
+    if bounds is None and not 10 * LEAST < found.beta * scale < MOST / 10:
+        scale = spread(rows)
+        return found.within(LEAST / scale, MOST / scale)
+    return found
+
+
+def _sample(rows: Rows) -> Rows:
+    every = len(rows) // FIRST_ROWS
+    return rows.select(slice(None, None, every)) if every > 1 else rows
+
+
+class BrierLoss:
+    """The mean Brier score of rows as a function of beta, and its slope."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    def __call__(self, beta: float) -> tuple[float, float]:
+        """Value and slope at one beta."""
+        total = self.rows.add_up(lambda part: self._block(beta, part))
+        value, slope = total / self.rows.total_weight
+        return float(value), float(slope)
+
+    def _block(self, beta: float, part: slice) -> NDArray[np.float64]:
+        d, own = _below_top(self.rows, part)
+        p = np.exp(beta * d.astype(np.float64))
+        p /= p.sum(axis=1, keepdims=True)
+        at, labels = np.arange(len(d)), self.rows.y[part]
+        p_own = p[at, labels]
+        mean = np.vecdot(p, d)
+        squares = np.vecdot(p, p)
+        value = squares - 2 * p_own + 1
+        p *= p
+        slope = 2 * (np.vecdot(p, d) - mean * squares - p_own * (own - mean))
+        weight = self.rows.weights(part)
+        return np.array([np.sum(weight * value), np.sum(weight * slope)])
+
+
+def minimise_brier(loss: BrierLoss, start: Found) -> Found:
+    """The best beta for the Brier score, in the range of the log loss.
+
+    A grid over the whole range on a few rows tells where to look. From there it goes
+    downhill on all rows, then to where the slope is 0.
+    """
+    few, low, high = BrierLoss(_sample(loss.rows)), start.low, start.high
+    coarse = np.unique([*np.geomspace(low, high, 61), start.beta])
+    centre = float(min(coarse, key=lambda beta: few(beta)[0]))
+    known = {
+        beta: loss(beta)
+        for beta in (centre / 1.5, centre, centre * 1.5, 1.0)
+        if low <= beta <= high
+    }
+    while True:  # at most one step per grid point of the range, usually none
+        best = min(known, key=lambda beta: known[beta][0])
+        ends = min(known), max(known)
+        step = best / 1.5 if best == ends[0] else best * 1.5
+        if best not in ends or best in (low, high):
+            break
+        known[min(max(step, low), high)] = loss(min(max(step, low), high))
+    return _polish(loss, known, best, low, high)
+
+
+def _polish(
+    loss: BrierLoss,
+    known: dict[float, tuple[float, float]],
+    best: float,
+    low: float,
+    high: float,
+) -> Found:
+    from scipy.optimize import brentq
+
+    left = max((beta for beta in known if beta < best), default=best)
+    right = min((beta for beta in known if beta > best), default=best)
+    found = Found(best, len(known), low, high)
+    if not known[left][1] < 0 < known[right][1]:
+        return found
+    beta, report = brentq(
+        lambda b: loss(b)[1], left, right, xtol=1e-13, full_output=True
+    )
+    if loss(beta)[0] > known[best][0]:  # there are several minima here
+        return found
+    passes = len(known) + report.function_calls + 1
+    return Found(float(beta), passes, low, high, report.converged)
