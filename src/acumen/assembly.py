@@ -27,6 +27,7 @@ def evaluate_columns(
     factor = k / (k - 1) if settings.counterpart == "tight" else 1.0
     metrics = all_metrics(columns, sketch, ordered, bins, settings, target, k)
     distinct = len(ordered.confidence)
+    largest_share = float(ordered.weight.max() / ordered.total)
     del ordered  # as large as the columns, and no longer needed
     headline = analyse(columns, sketch, settings, factor)
     paper = analyse_as_paper(sketch, settings.level)
@@ -45,5 +46,6 @@ def evaluate_columns(
         bins=bins,
         infinite_rows=sketch.infinite_weight("log"),
         distinct=distinct,
+        largest_share=largest_share,
         settings=settings.to_dict(),
     )

@@ -60,6 +60,7 @@ def evaluate_each_class(
         bins=_pooled_bins([ev.bins for ev in per_class]),
         infinite_rows=infinite_weight(top),
         distinct=max(ev.distinct for ev in per_class),
+        largest_share=min(ev.largest_share for ev in per_class),
         settings=settings.to_dict(),
         per_class=tuple(per_class),
     )

@@ -194,6 +194,8 @@ class Evaluation(Record):
         Weight of rows whose true class was given probability 0: log loss infinite.
     distinct : int
         Number of distinct confidences.
+    largest_share : float
+        Share of rows at the commonest confidence; 1 if all have the same.
     settings : dict
         The options it was made with.
     per_class : tuple of Evaluation
@@ -214,6 +216,7 @@ class Evaluation(Record):
     bins: Bins
     infinite_rows: float
     distinct: int
+    largest_share: float
     settings: Mapping[str, Any]
     per_class: tuple[Evaluation, ...] = field(default=())
 
