@@ -1,10 +1,10 @@
-"""How far memory rises above the input while acumen evaluates it. Linux only.
+"""How far memory rises above the input while acumen works on it. Linux only.
 
-    python benchmarks/peak_memory.py LOGITS.npy LABELS.npy ENGINE
+    python benchmarks/peak_memory.py TASK ENGINE SCORES.npy LABELS.npy
 
-is a process of its own: it evaluates something small first, so that imports and
-compilation are over, then loads the input, and prints the rise in bytes and the
-accuracy it found.
+is a process of its own: it does the task on something small first, so that imports and
+compilation are over, then loads the input, and prints the rise in bytes and a number to
+check the answer by. What a task returns as its result does not count as a rise.
 """
 
 import subprocess
@@ -15,18 +15,22 @@ from pathlib import Path
 import numpy as np
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+FIT_SHARE = 0.2
+"""Share of the rows that a recalibrator is fitted on; it is applied to the rest."""
 
 
-def rise(logits: np.ndarray, labels: np.ndarray, engine: str) -> tuple[int, float]:
-    """Bytes of memory ac.evaluate needs at its peak beyond the input; the accuracy."""
+def rise(
+    scores: np.ndarray, labels: np.ndarray, engine: str, task: str = "evaluate"
+) -> tuple[int, float]:
+    """Bytes that a task needs at its peak beyond input and output; its answer."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = [str(Path(folder, name)) for name in ("logits.npy", "labels.npy")]
-        for path, array in zip(paths, (logits, labels), strict=True):
+        paths = [str(Path(folder, name)) for name in ("scores.npy", "labels.npy")]
+        for path, array in zip(paths, (scores, labels), strict=True):
             np.save(path, array)
-        command = [sys.executable, __file__, *paths, engine]
+        command = [sys.executable, __file__, task, engine, *paths]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-    rise, accuracy = done.stdout.split()
-    return int(rise), float(accuracy)
+    rise, answer = done.stdout.split()
+    return int(rise), float(answer)
 
 
 def _status(field: str) -> int:
@@ -37,18 +41,44 @@ def _status(field: str) -> int:
     raise LookupError(f"{STATUS} has no {field}")
 
 
-def main(logits_path: str, labels_path: str, engine: str) -> None:
-    import synthetic
-
+def evaluate(scores, labels, engine):
+    """The accuracy, and no array."""
     import acumen as ac
 
+    found = ac.evaluate(labels, logits=scores, engine=engine)
+    return float(found.metrics["accuracy"]), None
+
+
+def recalibrate(name):
+    """Fit on the first rows, apply to the rest: accuracy there, and probabilities."""
+
+    def task(scores, labels, engine):
+        from acumen import recalibration
+
+        kind = "logits" if name == "TemperatureScaling" else "probs"
+        method = getattr(recalibration, name)(scores=kind, engine=engine)
+        split = int(FIT_SHARE * len(scores))
+        fitted = method.fit(scores[:split], labels[:split])
+        probs = fitted.predict_proba(scores[split:])
+        return float(np.mean(probs.argmax(axis=1) == labels[split:])), probs
+
+    return task
+
+
+def main(task: str, engine: str, scores_path: str, labels_path: str) -> None:
+    import synthetic
+
+    work = evaluate if task == "evaluate" else recalibrate(task)
     small, small_labels = synthetic.logits(500, 1000, seed=1)
-    ac.evaluate(small_labels, logits=small, engine=engine)
-    logits, labels = np.load(logits_path), np.load(labels_path)
+    if task not in ("evaluate", "TemperatureScaling"):
+        small = synthetic.softmax(small)
+    work(small, small_labels, engine)
+    scores, labels = np.load(scores_path), np.load(labels_path)
     CLEAR.write_text("5")  # let the high-water mark start from here
     before = _status("VmRSS")
-    evaluation = ac.evaluate(labels, logits=logits, engine=engine)
-    print(_status("VmHWM") - before, float(evaluation.metrics["accuracy"]))
+    answer, result = work(scores, labels, engine)
+    output = 0 if result is None else result.nbytes
+    print(_status("VmHWM") - before - output, answer)
 
 
 if __name__ == "__main__":

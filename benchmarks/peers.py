@@ -19,6 +19,7 @@ DISTRIBUTIONS = {  # import name -> name on the package index
     "calibration": "uncertainty-calibration",
     "netcal": "netcal",
     "numpy": "numpy",
+    "probmetrics": "probmetrics",
     "relplot": "relplot",
     "scipy": "scipy",
     "sharpcal": "sharpcal",
@@ -67,6 +68,14 @@ def netcal_error(name: str, probs, labels, bins: int = 15) -> float:
     """`name` is ECE, ACE or MCE."""
     metric = getattr(load("netcal.metrics"), name)
     return float(metric(bins=bins).measure(probs, labels))
+
+
+def netcal_recalibrated(name: str, fit, labels, apply, **options) -> np.ndarray:
+    """`name` is HistogramBinning or IsotonicRegression; it prints what we do not need."""
+    method = getattr(load("netcal.binning"), name)(**options)
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return method.fit(fit, labels).transform(apply)
 
 
 def torchmetrics_error(probs, labels, bins: int = 15, norm: str = "l1") -> float:

@@ -112,8 +112,9 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     options = parse()
     hold_threads(options.threads, use_peers=not options.no_peers)
+    import recalibration_rows  # noqa: F401  importing rows registers them
+    import rows  # noqa: F401
     from registry import BENCHMARKS
-    from rows import ROWS  # noqa: F401  importing rows registers them
 
     chosen = [b for b in BENCHMARKS if (options.only or "") in b.title]
     print(HEADER)

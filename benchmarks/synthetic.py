@@ -43,3 +43,13 @@ def pairs(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     log_odds = np.log(confidence / (1 - confidence)) / OVERCONFIDENCE
     accuracy = 1 / (1 + np.exp(-log_odds))
     return confidence, (rng.random(n) < accuracy).astype(np.float64)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Probabilities in the precision of the logits, made a chunk at a time."""
+    probs = np.empty_like(logits)
+    for start in range(0, len(logits), CHUNK):
+        part = logits[start : start + CHUNK]
+        e = np.exp(part - part.max(axis=1, keepdims=True))
+        probs[start : start + CHUNK] = e / e.sum(axis=1, keepdims=True)
+    return probs

@@ -11,6 +11,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "evaluation": ("evaluate", "evaluate_pairs"),
+    "studies": ("Study", "study"),
+    "comparison": ("Comparison", "Effect"),
     "bregman": ("Divergence", "register_divergence"),
     "results": (
         "Bins",
@@ -45,12 +47,15 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Bins",
+    "Comparison",
     "Corp",
     "Curve",
     "Decomposition",
     "Divergence",
+    "Effect",
     "Estimate",
     "Evaluation",
+    "Study",
     "accuracy",
     "ace",
     "auroc",
@@ -69,6 +74,7 @@ __all__ = [
     "nll",
     "register_divergence",
     "smooth_ece",
+    "study",
     "top_label_ece",
 ]
 
@@ -81,6 +87,8 @@ if TYPE_CHECKING:
     from acumen.binned_metrics import top_label_ece as top_label_ece
     from acumen.bregman import Divergence as Divergence
     from acumen.bregman import register_divergence as register_divergence
+    from acumen.comparison import Comparison as Comparison
+    from acumen.comparison import Effect as Effect
     from acumen.evaluation import evaluate as evaluate
     from acumen.evaluation import evaluate_pairs as evaluate_pairs
     from acumen.metrics import accuracy as accuracy
@@ -99,6 +107,8 @@ if TYPE_CHECKING:
     from acumen.results import Decomposition as Decomposition
     from acumen.results import Estimate as Estimate
     from acumen.results import Evaluation as Evaluation
+    from acumen.studies import Study as Study
+    from acumen.studies import study as study
 
 
 def __getattr__(name: str) -> Any:

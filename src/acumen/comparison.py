@@ -3,71 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import isnan
-from typing import Any, Self
+from math import inf, nan
+from typing import Any, Self, overload
 
 import numpy as np
 
 from acumen.arrays import check_choice
-from acumen.encoding import Frame, to_frame
-from acumen.results import Estimate, Evaluation, Record
+from acumen.encoding import Frame, number, to_frame
+from acumen.measures import MEASURES, Measure, is_trivial
+from acumen.results import Evaluation, Record
 
-TRIVIAL_SHARE = 0.99
-"""From this share of rows at one confidence on, calibration is no achievement."""
+__all__ = [
+    "EFFECTS",
+    "MEASURES",
+    "Comparison",
+    "Effect",
+    "Measure",
+    "as_comparison",
+    "is_trivial",
+]
 
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A column of a table: what it is called, and which end of it is good.
-
-    `calibration` marks a calibration error, which a trivial model can win.
-    """
-
-    key: str
-    label: str
-    higher_is_better: bool = False
-    calibration: bool = False
-
-    def of(self, ev: Evaluation) -> Estimate:
-        """The number of this column for one model."""
-        if self.key in ("total", "calibration", "sharpness_gap"):
-            return getattr(ev.decomposition, self.key)
-        return ev.metrics[self.key]
-
-
-MEASURES = {
-    measure.key: measure
-    for measure in (
-        Measure("accuracy", "Accuracy", higher_is_better=True),
-        Measure("ece", "ECE", calibration=True),
-        Measure("ace", "ACE", calibration=True),
-        Measure("smooth_ece", "SmoothECE", calibration=True),
-        Measure("nll", "NLL"),
-        Measure("brier", "Brier"),
-        Measure("calibration", "d_CAL", calibration=True),
-        Measure("sharpness_gap", "Sharpness gap"),
-        Measure("total", "d_TOT"),
-        Measure("mce", "MCE", calibration=True),
-        Measure("ece_mass", "ECE (equal mass)", calibration=True),
-        Measure("ece_debiased", "ECE (debiased)", calibration=True),
-        Measure("ks_error", "KS error", calibration=True),
-        Measure("top_label_ece", "Top-label ECE", calibration=True),
-        Measure("mcb", "MCB", calibration=True),
-        Measure("dsc", "DSC", higher_is_better=True),
-        Measure("auroc", "AUROC", higher_is_better=True),
-    )
-}
-"""Columns by name. The first six are those of the paper's tables."""
-
-
-def is_trivial(ev: Evaluation) -> bool:
-    """Whether (nearly) all rows have the same confidence.
-
-    Such a model is calibrated by matching one number, and says nothing of single rows.
-    """
-    return ev.rows > 1 and ev.largest_share >= TRIVIAL_SHARE
+EFFECTS = ("accuracy_change", "changed", "tied", "impossible", "fit_seconds")
+"""Numbers of an `Effect` that can be columns too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +82,20 @@ class Comparison(Record):
     protocol: str = ""
     effects: Mapping[str, Effect] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        names = self.names
+        if not names:
+            raise ValueError("a comparison needs at least one evaluation, got none.")
+        twice = [name for i, name in enumerate(names) if name in names[:i]]
+        if twice:
+            raise ValueError(
+                f"models must have distinct names; {twice[0]!r} occurs more than once. "
+                "Name them with evaluate(..., name=...)."
+            )
+        strange = [name for name in self.effects if name not in names]
+        if strange:
+            raise ValueError(f"effects must belong to models; {strange[0]!r} is none.")
+
     def __len__(self) -> int:
         return len(self.evaluations)
 
@@ -132,10 +105,18 @@ class Comparison(Record):
     def __contains__(self, item: object) -> bool:
         return item in self.names or item in self.evaluations
 
-    def __getitem__(self, key: int | str) -> Evaluation:
+    @overload
+    def __getitem__(self, key: int | str) -> Evaluation: ...
+    @overload
+    def __getitem__(self, key: slice) -> Comparison: ...
+    def __getitem__(self, key: int | str | slice) -> Evaluation | Comparison:
         if isinstance(key, str):
             check_choice(key, "model", self.names)
             return self.evaluations[self.names.index(key)]
+        if isinstance(key, slice):
+            kept = self.names[key]
+            effects = {name: e for name, e in self.effects.items() if name in kept}
+            return Comparison(self.evaluations[key], self.protocol, effects)
         return self.evaluations[key]
 
     @property
@@ -147,11 +128,19 @@ class Comparison(Record):
         """The best model by one column; the first of several that are equal.
 
         A calibration error alone is won by models that say the same of every row. Such a
-        model is passed over in a calibration column, and a warning says so.
+        model is passed over in a calibration column, and a warning says so. Below 0 a
+        calibration error counts as 0. NaN and infinity are never best.
         """
         check_choice(by, "by", tuple(MEASURES))
         measure = MEASURES[by]
-        ranked = self._ranked(measure)
+        place = {ev.name: measure.place(measure.of(ev)) for ev in self}
+        finite = (ev for ev in self if place[ev.name] < inf)
+        ranked = sorted(finite, key=lambda ev: place[ev.name])
+        if not ranked:
+            raise ValueError(
+                f"no model can be best by {by!r}: it is infinite or missing for each. "
+                "Use by='brier'."
+            )
         if not measure.calibration:
             return ranked[0]
         honest = [ev for ev in ranked if not is_trivial(ev)]
@@ -161,66 +150,87 @@ class Comparison(Record):
                 "row, and such a model is calibrated by matching one number. Use "
                 "by='brier' or by='nll'."
             )
-        if honest[0] is not ranked[0]:
-            warnings.warn(
-                f"{ranked[0].name!r} has the least {measure.label}, but gives (nearly) "
-                f"every row the same confidence: that is trivially calibrated and says "
-                f"nothing of single rows. {honest[0].name!r} is the best of the others; "
-                "by='brier' weighs calibration and sharpness together.",
-                UserWarning,
-                stacklevel=2,
-            )
+        if place[honest[0].name] > place[ranked[0].name]:
+            _warn_of_trivial(ranked[0].name, honest[0].name, measure.label)
         return honest[0]
 
-    def _ranked(self, measure: Measure) -> list[Evaluation]:
-        """Models from best to worst; NaN last."""
-        sign = -1 if measure.higher_is_better else 1
-
-        def place(ev: Evaluation) -> tuple[bool, float]:
-            value = float(measure.of(ev))
-            return isnan(value), sign * value
-
-        return sorted(self.evaluations, key=place)
-
     def frame(self) -> Frame:
-        """One row per model: the columns of the table, and effects where there are any.
+        """One row per model: every column any model has, and effects if there are any.
 
         A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays.
         """
         columns: dict[str, Any] = {"model": np.array(self.names)}
         for key, measure in MEASURES.items():
-            if all(key not in ev.metrics for ev in self) and key in self[0].metrics:
-                continue
-            columns[key] = np.array([_value(measure, ev) for ev in self])
-        for name in ("accuracy_change", "changed", "tied", "impossible", "fit_seconds"):
-            if self.effects:
-                columns[name] = np.array(
-                    [getattr(self.effects.get(n), name, np.nan) for n in self.names],
-                    float,
-                )
+            values = np.array([float(measure.of(ev)) for ev in self])
+            if not np.isnan(values).all():
+                columns[key] = values
+        for key in EFFECTS if self.effects else ():
+            columns[key] = np.array([self.effect(name, key) for name in self.names])
         return to_frame(columns)
+
+    def effect(self, name: str, key: str) -> float:
+        """One number of a model's effect; NaN for a model that has none."""
+        return float(getattr(self.effects.get(name), key, nan))
+
+    def table(self, format: str = "text", **options: Any) -> Any:  # noqa: A002
+        """The table as text, Markdown, LaTeX, HTML, CSV or a frame.
+
+        Options are those of `acumen.table.table`.
+        """
+        from acumen.table import table
+
+        return table(self, format, **options)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
         """Restore what ``to_dict`` gave."""
-        effects = {
-            name: Effect(**{**effect, "notes": tuple(effect["notes"])})
-            for name, effect in given["effects"].items()
-        }
+        effects = {n: _effect(e) for n, e in given["effects"].items()}
         evaluations = tuple(Evaluation.from_dict(ev) for ev in given["evaluations"])
         return cls(evaluations, given["protocol"], effects)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(self.names)})"
+        return f"{type(self).__name__}({', '.join(map(repr, self.names))})"
 
     def __str__(self) -> str:
         from acumen.words import describe_comparison
 
         return describe_comparison(self)
 
+    def _repr_html_(self) -> str:
+        return self.table("html")
 
-def _value(measure: Measure, ev: Evaluation) -> float:
-    try:
-        return float(measure.of(ev))
-    except KeyError:  # not every target has every metric
-        return float("nan")
+
+def as_comparison(models: Any) -> Comparison:
+    """Read a comparison, one evaluation, or several in a list."""
+    if isinstance(models, Comparison):
+        return models
+    if isinstance(models, Evaluation):
+        return Comparison((models,))
+    if not isinstance(models, Iterable) or isinstance(models, str):
+        raise TypeError(f"{_ACCEPTED}, got {type(models).__name__}.")
+    evaluations = tuple(models)
+    for place, ev in enumerate(evaluations):
+        if not isinstance(ev, Evaluation):
+            raise TypeError(f"{_ACCEPTED}; item {place} is {type(ev).__name__}.")
+    return Comparison(evaluations)
+
+
+_ACCEPTED = "models must be a Comparison, an Evaluation or a list of Evaluations"
+
+
+def _effect(given: Mapping[str, Any]) -> Effect:
+    """Restore an effect, whose NaN and infinities are words."""
+    words = ("method", "notes")
+    read = {key: x if key in words else number(x) for key, x in given.items()}
+    return Effect(**{**read, "notes": tuple(given["notes"])})  # type: ignore[arg-type]
+
+
+def _warn_of_trivial(trivial: str, best: str, label: str) -> None:
+    warnings.warn(
+        f"{trivial!r} has the least {label}, but gives (nearly) every row the same "
+        "confidence: that is trivially calibrated and says nothing of single rows. "
+        f"{best!r} is the best of the others; by='brier' weighs calibration and "
+        "sharpness together.",
+        UserWarning,
+        stacklevel=3,
+    )

@@ -1,8 +1,7 @@
-"""The demo: an over-confident network on noisy scans of digits, evaluated three ways."""
+"""The demo: an over-confident network on noisy scans of digits, recalibrated and judged."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,61 +9,76 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acumen.evaluation import evaluate
-from acumen.results import Evaluation
+from acumen.recalibration.estimator import Progress
+from acumen.studies import Study, study
 from acumen.words import number
+from acumen.writing import write_npz
 
 TRAIN_ROWS, NOISE = 250, 0.3
-HEADINGS = ("accuracy", "ece", "smooth_ece", "nll", "brier")
 
 
 @dataclass(frozen=True, slots=True)
 class DemoReport:
-    """Evaluations of the network and of two ways to change its confidence."""
+    """The study of the network, and the files that were written."""
 
-    evaluations: tuple[Evaluation, ...]
+    study: Study
     predictions: Path
+    figures: tuple[Path, ...]
 
     def to_json(self) -> str:
-        """All evaluations, by name."""
-        return json.dumps({ev.name: ev.to_dict() for ev in self.evaluations})
+        """The whole study."""
+        return self.study.to_json()
 
     def text(self) -> str:
-        """What was found, in words and one table."""
-        network, mean, temperature = self.evaluations
-        ece = [number(ev.metrics["ece"]) for ev in self.evaluations]
-        gap = [number(ev.decomposition.sharpness_gap) for ev in self.evaluations]
-        return f"""{network}
+        """What to look at, and what to try next."""
+        raw, hot, mean = (
+            self.study[name] for name in ("Uncalibrated", "Temperature", "Mean replacement")
+        )
+        ece = [number(100 * ev.metrics["ece"], 2) for ev in (raw, mean)]
+        gap = [
+            number(100 * ev.decomposition.sharpness_gap, 2) for ev in (raw, mean, hot)
+        ]
+        temperature = self.study.recalibrators["Temperature"]
+        figures = "\n".join(f"  {path}" for path in self.figures)
+        return f"""Look at "{mean.name}": every confidence was replaced by the accuracy on other
+rows. No prediction got better, yet ECE fell from {ece[0]} to {ece[1]}. The sharpness gap
+tells: it grew from {gap[0]} to {gap[1]}. "{hot.name}" (T = {temperature.temperature_:.2f}) lowered
+the calibration error and left the gap at {gap[2]}.
 
-{_table(self.evaluations)}
-
-Look at "{mean.name}": every confidence was replaced by the accuracy on
-other rows. No prediction got better, yet ECE fell from {ece[0]} to {ece[1]}.
-The sharpness gap tells: it grew from {gap[0]} to {gap[1]}.
-"{temperature.name}" lowered the calibration error and left the gap at {gap[2]}.
-
-The predictions are in {self.predictions}.
+Figures:
+{figures}
+Predictions:
+  {self.predictions}
 Try next, in Python:
   import numpy as np, acumen as ac
   d = np.load({str(self.predictions)!r})
   print(ac.evaluate(d["labels"], logits=d["logits"], divergence="log"))"""
 
 
-def run(folder: Path, seed: int = 0) -> DemoReport:
-    """Train, predict, evaluate and save the predictions to ``folder``."""
+def run(folder: Path, seed: int = 0, progress: Progress | None = None) -> DemoReport:
+    """Train, recalibrate, evaluate, and write predictions and figures to ``folder``."""
     logits, labels, half = _train(seed)
-    temperature = _temperature(logits[:half], labels[:half])
-    test, y = logits[half:], labels[half:]
-    q = float((logits[:half].argmax(axis=1) == labels[:half]).mean())
-    evaluations = (
-        evaluate(y, logits=test, name="network"),
-        evaluate(y, probs=_mean_replacement(test, q), name="mean replacement"),
-        evaluate(y, logits=test / temperature, name=f"temperature {temperature:.2f}"),
+    found = study(
+        labels[:half],
+        labels[half:],
+        logits=(logits[:half], logits[half:]),
+        progress=progress,
     )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "predictions.npz"
-    np.savez(path, logits=test, labels=y)
-    return DemoReport(evaluations, path)
+    write_npz(path, {"logits": logits[half:], "labels": labels[half:]})
+    return DemoReport(found, path, _draw(found, folder))
+
+
+def _draw(found: Study, folder: Path) -> tuple[Path, ...]:
+    """The two figures of the argument."""
+    from acumen import plot
+
+    drawn = {"diagram.png": plot.calibration_sharpness, "methods.png": plot.compare_methods}
+    paths = tuple(folder / name for name in drawn)
+    for path, draw in zip(paths, drawn.values(), strict=True):
+        np.ravel(draw(found))[0].figure.savefig(path, dpi=200)
+    return paths
 
 
 def _train(seed: int) -> tuple[NDArray[np.float64], NDArray[np.int_], int]:
@@ -109,38 +123,3 @@ def _logits(network: Any, images: NDArray[np.float64]) -> NDArray[np.float64]:
     ):
         layer = np.maximum(layer @ weights + bias, 0)
     return layer @ network.coefs_[-1] + network.intercepts_[-1]
-
-
-def _temperature(logits: NDArray[np.float64], labels: NDArray[np.int_]) -> float:
-    from scipy.optimize import minimize_scalar
-
-    from acumen.metrics import nll
-
-    found = minimize_scalar(
-        lambda t: nll(labels, logits=logits / np.exp(t)), bounds=(-3, 3)
-    )
-    return float(np.exp(found.x))
-
-
-def _mean_replacement(logits: NDArray[np.float64], q: float) -> NDArray[np.float64]:
-    k = logits.shape[1]
-    probs = np.full(logits.shape, (1 - q) / (k - 1))
-    probs[np.arange(len(logits)), logits.argmax(axis=1)] = q
-    return probs
-
-
-def _table(evaluations: tuple[Evaluation, ...]) -> str:
-    head = ["", *HEADINGS, "= d_cal", "+ gap"]
-    rows = [head]
-    for ev in evaluations:
-        parts = ev.decomposition
-        values = [*(ev.metrics[name] for name in HEADINGS), parts.calibration]
-        rows.append([ev.name, *(number(x) for x in (*values, parts.sharpness_gap))])
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )

@@ -1,10 +1,25 @@
-"""An evaluation in words: plain text for print and the terminal."""
+"""Evaluations and comparisons in words: plain text for print and the terminal."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from math import isfinite, isinf, isnan
+from typing import Any
 
+from acumen.comparison import Comparison, is_trivial
 from acumen.results import Decomposition, Estimate, Evaluation
+from acumen.table import Note, make_table
+from acumen.table.cells import DAGGER, INFINITE, MISSING, one_line
+from acumen.table.footnotes import names
+from acumen.table.numbers import Style
+from acumen.table.text import in_ascii, note_lines, write_text
+
+FAR_OFF = 0.03
+"""From here on a mean confidence is worth a remark."""
+
+FEW_VALUES = 40
+FEW_ROWS = 1000
 
 LABELS = {
     "accuracy": "accuracy",
@@ -37,6 +52,74 @@ def describe(ev: Evaluation) -> str:
     if notes:
         lines += ["", *notes]
     return "\n".join(lines)
+
+
+def describe_comparison(comparison: Comparison, *, unicode: bool | None = None) -> str:
+    """How it was made, the table, and what stands out, as text.
+
+    Without `unicode` said, it keeps to signs that standard output can show.
+    """
+    if unicode is None:
+        unicode = can_show(sys.stdout, INFINITE + DAGGER + MISSING)
+    # What recalibration did to predictions is said by its own table.
+    scores = make_table(Comparison(comparison.evaluations), Style())
+    parts = [head_lines(comparison), [write_text(scores, unicode=unicode)]]
+    if comparison.effects:
+        effects = make_table(
+            comparison, Style(), columns="effects", caption="What recalibration did:"
+        )
+        parts.append([write_text(effects, unicode=unicode)])
+    parts.append(note_lines(remarks(comparison)))
+    text = "\n\n".join("\n".join(lines) for lines in parts if lines)
+    return text if unicode else in_ascii(text)
+
+
+def head_lines(comparison: Comparison) -> list[str]:
+    """How many models and rows, the question asked, and the protocol."""
+    first, count = comparison[0], len(comparison)
+    classes = "" if first.target == "pairs" else f", {first.k:,} classes"
+    lines = [
+        f"{count} model{'' if count == 1 else 's'}, {first.n:,.10g} rows{classes}",
+        f"target: {first.target} ({TARGETS[first.target]})",
+    ]
+    if comparison.protocol:
+        lines.append(f"protocol: {one_line(comparison.protocol)}")
+    return lines
+
+
+def remarks(comparison: Comparison) -> list[Note]:
+    """What stands out beside the numbers of the table."""
+    return [Note(text, finding=True) for text in _remarks(comparison)]
+
+
+def _remarks(comparison: Comparison) -> Iterator[str]:
+    for word, sign in (("Over", 1), ("Under", -1)):
+        gaps = {
+            ev.name: sign * ev.metrics.get("confidence_gap", 0) for ev in comparison
+        }
+        far = [f"{n} ({100 * x:.1f} points)" for n, x in gaps.items() if x >= FAR_OFF]
+        if far:
+            yield f"{word}-confident on average: {names(far)}."
+    few = [f"{ev.name} ({ev.distinct})" for ev in comparison if _has_few_values(ev)]
+    if few:
+        yield f"Few distinct confidences: {names(few)}."
+    if comparison[0].rows < FEW_ROWS:
+        yield f"Fewer than {FEW_ROWS:,} rows: small differences may be chance."
+    for name, effect in comparison.effects.items():
+        yield from (f"{name}: {note}" for note in effect.notes)
+
+
+def _has_few_values(ev: Evaluation) -> bool:
+    return ev.distinct <= FEW_VALUES and not is_trivial(ev)
+
+
+def can_show(stream: Any, signs: str) -> bool:
+    """Whether a stream's encoding has these signs; text in memory has all."""
+    try:
+        signs.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def in_one_line(ev: Evaluation) -> str:

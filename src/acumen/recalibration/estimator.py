@@ -17,17 +17,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from acumen.arrays import Matrix, as_scores, check_choice
+from acumen.arrays import Matrix, check_choice
 from acumen.predictions import read_predictions
 from acumen.recalibration import storage
-from acumen.recalibration.labels import class_names
+from acumen.recalibration.labels import class_names, read_labels
+from acumen.recalibration.reading import (
+    check_column_names,
+    column_names,
+    flat_if_single,
+    look_like_probs,
+    names_as_array,
+    read_scores,
+    width,
+)
 from acumen.recalibration.rows import Kind, Rows, softmax
 
 Progress = Callable[[float, str], None]
 """Called with the share of the work that is done, and what is being done."""
-
-LOOKS_LIKE_PROBS = 10
-"""From this many rows on, logits that are all distributions are refused."""
 
 
 class FitWarning(UserWarning):
@@ -93,13 +99,13 @@ class Recalibrator(ABC):
         self.__dict__.pop("feature_names_in_", None)
         self.notes_ = ()
         self._check_options()
-        names = _column_names(scores)
+        names = column_names(scores)
         rows, self.classes_, self.n_features_in_ = self._read_to_fit(
             scores, y, sample_weight
         )
         if names is not None:
             self.feature_names_in_ = names
-        self._learn(rows, progress or _silent)
+        self._learn(rows, progress or silent)
         return self
 
     def predict_proba(self, scores: Any) -> Matrix:
@@ -140,45 +146,51 @@ class Recalibrator(ABC):
     def _read_to_fit(
         self, scores: Any, y: Any, sample_weight: Any
     ) -> tuple[Rows, NDArray[Any], int]:
-        given = _flat_if_single(_read_scores(scores))
+        given = flat_if_single(read_scores(scores))
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None: one label per row."
             )
         k = 2 if given.ndim == 1 else given.shape[1]
+        labels = y if self.classes is not None else read_labels(y)
         predictions = read_predictions(
-            y,
+            labels,
             **{self.scores: given},
-            classes=class_names(y, k, self.classes),
+            classes=class_names(labels, k, self.classes),
             target="top-label",
             sample_weight=sample_weight,
         )
         if predictions.soft:
             raise ValueError("y must hold one class per row for fitting.")
         rows = self._rows(given, predictions.labels, predictions.weight)
-        return rows, _as_array(predictions.classes), _width(given)
+        return rows, names_as_array(predictions.classes), width(given)
 
     def _read_to_apply(self, scores: Any) -> Rows:
         self._check_fitted()
-        names = _column_names(scores)
-        given = _flat_if_single(_read_scores(scores))
-        _check_names(names, self.__dict__.get("feature_names_in_"))
-        if _width(given) != self.n_features_in_:
+        names = column_names(scores)
+        given = read_scores(scores)
+        check_column_names(names, self.__dict__.get("feature_names_in_"))
+        if given.ndim == 1 and self.n_features_in_ > 1:
             raise ValueError(
-                f"X has {_width(given)} features, but {type(self).__name__} is expecting "
+                f"scores is 1-D, and {self.n_features_in_} columns are expected. Reshape "
+                "your data: a single row is [[...]]."
+            )
+        if width(given) != self.n_features_in_:
+            raise ValueError(
+                f"X has {width(given)} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input: one score per class, as in fit."
             )
         if len(given) == 0:
             raise ValueError("scores has no rows; a minimum of 1 is required.")
-        return self._rows(given, None, None)
+        return self._rows(flat_if_single(given), None, None)
 
     def _rows(self, given: Matrix, labels: Any, weight: Any) -> Rows:
         kind: Kind = "probs" if self.scores == "probs" else "logits"
         if given.ndim == 1:
             other = 1 - given if kind == "probs" else np.zeros_like(given)
             given = np.stack([other, given], axis=1)
-        if kind == "logits" and _look_like_probs(given):
+        if kind == "logits" and look_like_probs(given):
             raise ValueError(
                 "these logits are rows of probabilities: none is negative and every row "
                 f"sums to 1. Use {type(self).__name__}(scores='probs')."
@@ -252,70 +264,12 @@ class Recalibrator(ABC):
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-def _silent(share: float, what: str) -> None:
+def silent(share: float, what: str) -> None:
     """Report nothing."""
 
 
 def _softmax_of(matrix: Matrix, part: slice) -> None:
     softmax(matrix[part])
-
-
-def _read_scores(scores: Any) -> Matrix:
-    if hasattr(scores, "toarray"):  # SciPy would read as a single object
-        raise TypeError(
-            "scores is a sparse matrix; a score per class is needed: pass .toarray()."
-        )
-    given = as_scores(scores, "scores")
-    if given.ndim not in (1, 2):
-        raise ValueError(f"scores must be 1-D or 2-D, got shape {given.shape}.")
-    return given
-
-
-def _flat_if_single(given: Matrix) -> Matrix:
-    """One column is the positive class of a binary problem."""
-    return given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
-
-
-def _width(given: Matrix) -> int:
-    return 1 if given.ndim == 1 else given.shape[1]
-
-
-def _as_array(names: tuple[Hashable, ...]) -> NDArray[Any]:
-    """Class names as an array: of numbers or text if they all are, else of objects."""
-    kinds = {type(name) for name in names}
-    if len(kinds) == 1 and kinds <= {int, float, bool, str}:
-        return np.array(names)
-    array = np.empty(len(names), object)
-    array[:] = names
-    return array
-
-
-def _look_like_probs(given: Matrix) -> bool:
-    """Whether all rows are distributions; looks at a few first."""
-    if len(given) < LOOKS_LIKE_PROBS:
-        return False
-    for part in (given[:LOOKS_LIKE_PROBS], given):
-        off = np.abs(part.sum(axis=1, dtype=np.float64) - 1)
-        if not (part.min() >= 0 and off.max() <= 1e-4):
-            return False
-    return True
-
-
-def _column_names(scores: Any) -> NDArray[Any] | None:
-    """Column names of a data frame, if all are text."""
-    names = list(getattr(scores, "columns", ()))
-    if names and all(isinstance(name, str) for name in names):
-        return np.array(names, object)
-    return None
-
-
-def _check_names(seen: NDArray[Any] | None, fitted: NDArray[Any] | None) -> None:
-    if seen is None or fitted is None or np.array_equal(seen, fitted):
-        return
-    raise ValueError(
-        "The feature names should match those that were passed during fit: columns were "
-        f"{fitted.tolist()[:5]}, and now are {seen.tolist()[:5]}."
-    )
 
 
 def _not_fitted_error() -> type[Exception]:
@@ -325,3 +279,18 @@ def _not_fitted_error() -> type[Exception]:
 
         return NotFittedError
     return AttributeError
+
+
+def load(path: str | Path) -> Recalibrator:
+    """Read a recalibrator that was saved, whatever its method.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from acumen.recalibration import MeanReplacement, load
+    >>> file = Path(tempfile.mkdtemp()) / "mean.json"
+    >>> MeanReplacement().fit([[2.0, 0.0], [0.0, 1.0]], [0, 1]).save(file)
+    >>> load(file).accuracy_
+    1.0
+    """
+    return Recalibrator.load(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,16 @@ from numpy.typing import NDArray
 from acumen.arrays import to_numpy
 
 
+def read_labels(y: Any) -> NDArray[Any]:
+    """Labels as an array; numbers that came as objects are numbers."""
+    labels = to_numpy(y, "y")
+    if labels.dtype == object and all(isinstance(x, Real) for x in labels.flat):
+        return np.array(labels.tolist())
+    return labels
+
+
 def class_names(
-    y: Any, k: int, classes: Sequence[Hashable] | None
+    labels: NDArray[Any], k: int, classes: Sequence[Hashable] | None
 ) -> Sequence[Hashable] | None:
     """Names of the k columns, or None if labels are column numbers.
 
@@ -22,7 +31,6 @@ def class_names(
     """
     if classes is not None:
         return classes
-    labels = to_numpy(y, "y")
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -49,8 +57,8 @@ def _sorted_names(labels: NDArray[Any], k: int) -> list[Hashable]:
         distinct = np.unique(labels)
     except TypeError as error:
         raise TypeError(
-            "y holds labels that cannot be sorted; pass classes=[...], the names of "
-            "the classes in column order."
+            "Unknown label type: y holds labels that cannot be sorted; pass "
+            "classes=[...], the names of the classes in column order."
         ) from error
     if len(distinct) != k:
         some = ", ".join(repr(label) for label in distinct[:3].tolist())

@@ -26,7 +26,7 @@ STRIDE = 4.5
 """The longest step is by this factor."""
 
 PATIENCE = 8
-"""Passes without a bracket after which steps become long."""
+"""Passes that Newton steps alone are given."""
 
 FIRST_ROWS = 1000
 LEAST, MOST = 1e-3, 1e2
@@ -140,22 +140,23 @@ def search(
 ) -> Found:
     """Minimise a convex function on [low, high] by Newton steps inside a bracket.
 
-    Where the loss falls for ever (no row is
-    wrong) Newton steps are short, so after some passes they are long instead.
+    Where the loss falls for ever (no row is wrong) Newton steps are short, and where it
+    is all but flat they are wild: after some passes, every second step is long, or
+    halves the bracket.
     """
     beta, left, right = min(max(start, low), high), low, high
     for passes in range(1, MOST_PASSES + 1):
         at = loss(beta)
         left, right = (left, beta) if at.slope > 0 else (beta, right)
-        step = _newton(at, beta)
-        if passes > PATIENCE and right == high:
-            step = inf
-        step = min(max(step, beta * STRIDE**-1, low), beta * STRIDE, high)
-        if not left <= step <= right:
-            step = sqrt(left * right)
-        if abs(step - beta) <= CLOSE * beta:
+        step = min(max(_newton(at, beta), low), high)
+        if left <= step <= right and abs(step - beta) <= CLOSE * beta:
             return Found(step, passes, low, high)
-        beta = step
+        if right - left <= CLOSE**2 * beta:
+            return Found(beta, passes, low, high)
+        step = min(max(step, beta / STRIDE), beta * STRIDE)
+        if passes > PATIENCE and passes % 2:
+            step = min(beta * STRIDE, high) if right == high else sqrt(left * right)
+        beta = step if left <= step <= right else sqrt(left * right)
     return Found(beta, MOST_PASSES, low, high, converged=False)
 
 

@@ -1,0 +1,286 @@
+"""Comparisons: a sequence with names, and a best that cannot be trivial."""
+
+import json
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from handmade import constant, model, seeded, small, studied
+from hypothesis import given
+from hypothesis import strategies as st
+
+import acumen as ac
+from acumen.comparison import (
+    MEASURES,
+    Comparison,
+    Effect,
+    as_comparison,
+    is_trivial,
+)
+from acumen.words import can_show, describe_comparison
+
+INF, NAN = float("inf"), float("nan")
+NUMBERS = st.one_of(
+    st.floats(-0.05, 1.5).map(lambda x: round(x, 3)), st.sampled_from([INF, NAN])
+)
+
+
+# -- sequence ---------------------------------------------------------------------
+
+
+def test_it_is_a_sequence_that_can_be_asked_by_name():
+    found = small()
+    assert len(found) == 3
+    assert [ev.name for ev in found] == list(found.names)
+    assert found[0] is found["ViT + TS"] is next(iter(found))
+    assert found[-1].name == "ViT + MRR"
+    assert "ViT + TS" in found
+    assert found[1] in found
+    assert "ResNet" not in found
+    assert repr(found) == "Comparison('ViT + TS', 'ViT + IR', 'ViT + MRR')"
+
+
+def test_a_slice_is_a_comparison_of_fewer_models():
+    part = studied()[1:]
+    assert part.names == ("ViT + IR", "ViT + MRR")
+    assert set(part.effects) == {"ViT + IR", "ViT + MRR"}
+    assert part.protocol == studied().protocol
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"model must be one of 'ViT \+ TS', .*'ViT'"):
+        small()["ViT"]
+    with pytest.raises(IndexError):
+        small()[3]
+
+
+def test_names_must_differ_and_effects_must_belong_to_models():
+    with pytest.raises(ValueError, match=r"'a' occurs more than once.*name="):
+        Comparison((model("a"), model("b"), model("a")))
+    with pytest.raises(ValueError, match="needs at least one evaluation"):
+        Comparison(())
+    effect = Effect("X", 0, 0, 0, 0, 0, 0)
+    with pytest.raises(ValueError, match="effects must belong to models; 'b' is none"):
+        Comparison((model("a"),), effects={"b": effect})
+
+
+def test_models_may_be_given_in_three_ways():
+    ev, found = seeded(), small()
+    assert as_comparison(found) is found
+    assert as_comparison(ev).evaluations == (ev,)
+    assert as_comparison(iter(found)).evaluations == found.evaluations
+    with pytest.raises(TypeError, match="list of Evaluations; item 1 is int"):
+        as_comparison([ev, 3])
+    for wrong in ("ViT", 3):
+        with pytest.raises(TypeError, match=f"got {type(wrong).__name__}"):
+            as_comparison(wrong)
+
+
+# -- best -------------------------------------------------------------------------
+
+
+def test_best_goes_by_the_direction_of_the_column():
+    a, b = model("a", accuracy=0.9, brier=0.3), model("b", accuracy=0.8, brier=0.2)
+    found = Comparison((a, b))
+    assert found.best("accuracy") is a
+    assert found.best() is found.best("brier") is b
+
+
+def test_the_first_of_equals_is_best():
+    found = Comparison((model("a", nll=0.5), model("b", nll=0.5)))
+    assert found.best("nll").name == "a"
+
+
+def test_nan_and_infinity_are_never_best():
+    for bad in (NAN, INF, -INF):
+        found = Comparison((model("a", nll=bad), model("b", nll=7.0)))
+        assert found.best("nll").name == "b"
+    found = Comparison((model("a", nll=INF), model("b", nll=NAN)))
+    with pytest.raises(ValueError, match="'nll': it is infinite or missing for each"):
+        found.best("nll")
+
+
+def test_below_zero_a_calibration_error_counts_as_none():
+    found = Comparison((model("a", calibration=-0.001), model("b", calibration=-0.01)))
+    assert found.best("calibration").name == "a"
+
+
+def test_a_trivial_model_is_passed_over_and_the_warning_says_why():
+    with pytest.warns(
+        UserWarning, match=r"'ViT \+ MRR' has the least ECE.*'ViT \+ TS'"
+    ):
+        assert small().best("ece").name == "ViT + TS"
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_warning_where_the_trivial_model_does_not_lead():
+    found = Comparison((model("t", trivial=True, ece=0.2), model("a", ece=0.1)))
+    assert found.best("ece").name == "a"
+    found = Comparison((model("t", trivial=True, ece=0.1), model("a", ece=0.1)))
+    assert found.best("ece").name == "a"
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_trivial_model_may_win_a_proper_score():
+    found = Comparison((model("t", trivial=True, brier=0.1), model("a", brier=0.2)))
+    assert found.best("brier").name == "t"
+
+
+def test_among_trivial_models_none_is_best_calibrated():
+    found = Comparison((replace(constant(), name="t"), replace(constant(), name="u")))
+    with pytest.raises(ValueError, match=r"no model can be best by 'ece'.*by='brier'"):
+        found.best("ece")
+
+
+def test_best_by_an_unknown_column():
+    with pytest.raises(ValueError, match=r"by must be one of 'accuracy', .*got 'size'"):
+        small().best("size")
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=6), st.sampled_from(["accuracy", "nll"]))
+def test_best_is_the_extreme_of_the_finite_values(values, by):
+    found = Comparison(tuple(model(str(i), **{by: x}) for i, x in enumerate(values)))
+    finite = [x for x in values if np.isfinite(x)]
+    if not finite:
+        with pytest.raises(ValueError, match="infinite or missing"):
+            found.best(by)
+        return
+    best = max(finite) if by == "accuracy" else min(finite)
+    assert found.best(by) is found[values.index(best)]
+
+
+def test_trivial_is_a_question_of_shares():
+    assert is_trivial(constant())
+    assert not is_trivial(seeded())
+    assert not is_trivial(replace(constant(), largest_share=0.98))
+    assert not is_trivial(ac.evaluate_pairs([1], [0.7]))  # one row is no pattern
+
+
+def test_a_measure_that_a_target_lacks_is_nan():
+    classwise = ac.evaluate([0, 1, 2], probs=np.eye(3), target="class-wise")
+    assert np.isnan(MEASURES["dsc"].of(classwise))
+    for measure in MEASURES.values():
+        assert isinstance(measure.of(seeded()), ac.Estimate)
+
+
+# -- words ------------------------------------------------------------------------
+
+
+def test_print_shows_protocol_table_effects_and_remarks():
+    head, scores, notes, title, effects, words, remarks = str(studied()).split("\n\n")
+    assert head.splitlines() == [
+        "3 models, 400 rows, 3 classes",
+        "target: top-label (is the predicted class as likely as claimed?)",
+        "protocol: fitted on 100 rows, tested on 400 others",
+    ]
+    assert scores == small().table(footnotes=False)
+    assert "* best of its column" in notes
+    assert "Recalibration changed" not in notes  # the second table shows it
+    assert title == "What recalibration did:"
+    assert effects.splitlines()[3].split() == [
+        "ViT",
+        "+",
+        "IR",
+        "-1.32",
+        "12",
+        "5",
+        "3",
+        "1.50",
+    ]
+    assert "tied (several classes share the largest probability)" in words
+    assert remarks.startswith("Over-confident on average: ViT + TS (")
+    assert remarks.endswith("small differences may be chance.\nViT + IR: a note")
+
+
+def test_print_of_models_without_effects_is_one_table():
+    assert str(small()).count("Model  ") == 1
+
+
+def test_remarks_name_who_they_are_about():
+    def about(**metrics):
+        return str(Comparison((model("a", **metrics), model("b", confidence_gap=0.0))))
+
+    assert "Over-confident on average: a (4.0 points)." in about(confidence_gap=0.04)
+    assert "Under-confident on average: a (4.0 points)." in about(confidence_gap=-0.04)
+    assert "-confident" not in about(confidence_gap=0.029)
+    few = ac.evaluate_pairs([1, 0, 1] * 400, [0.9, 0.2, 0.8] * 400, name="few")
+    text = str(Comparison((few,)))
+    assert "Few distinct confidences: few (3)." in text
+    assert "Fewer than" not in text
+
+
+def test_a_stream_is_asked_what_it_can_show():
+    ascii_only = SimpleNamespace(encoding="ascii")
+    assert not can_show(ascii_only, "∞")
+    assert can_show(ascii_only, "inf")
+    assert can_show(SimpleNamespace(encoding="utf-8"), "∞")
+    assert can_show(None, "∞")
+    assert not can_show(SimpleNamespace(encoding="no-such"), "∞")
+    assert describe_comparison(studied(), unicode=False).isascii()
+
+
+# -- records ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [small, studied])
+def test_json_is_strict_and_comes_back_the_same(make):
+    found = make()
+    again = Comparison.from_json(found.to_json())
+    assert json.loads(found.to_json()) == found.to_dict() == again.to_dict()
+    assert again.names == found.names
+    assert again.effects == found.effects
+    assert str(again) == str(found)
+
+
+def test_effects_keep_what_is_no_number():
+    effect = Effect("X", NAN, 0.0, INF, 1.0, 2.0, 3.0, ("a", "b"))
+    found = Comparison((model("a"),), effects={"a": effect})
+    again = Comparison.from_json(found.to_json()).effects["a"]
+    assert np.isnan(again.fit_seconds)
+    assert again.accuracy_change == INF
+    assert again.notes == ("a", "b")
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_the_frame_has_a_row_per_model(library, part, monkeypatch):
+    frames = part(library)
+    other = {"polars": "pandas", "pandas": "polars"}[library]
+    monkeypatch.delitem(sys.modules, other, raising=False)
+    frame = studied().frame()
+    assert isinstance(frame, frames.DataFrame)
+    assert list(frame["model"]) == list(studied().names)
+    assert list(frame["nll"]) == [0.5683, INF, 1.4466]
+    assert list(frame["changed"]) == [0.0, 12.0, 0.0]
+    for key in MEASURES:
+        values = [float(MEASURES[key].of(ev)) for ev in studied()]
+        np.testing.assert_array_equal(list(frame[key]), values)
+
+
+def test_the_frame_without_a_frame_library_is_a_dict_of_arrays(monkeypatch):
+    monkeypatch.setattr("acumen.encoding.find_spec", lambda name: None)
+    for name in ("polars", "pandas"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    frame = small().frame()
+    assert isinstance(frame, dict)
+    assert frame["accuracy"].tolist() == [0.8514, 0.8382, 0.8514]
+    assert "changed" not in frame
+
+
+def test_the_frame_leaves_out_what_no_model_has(monkeypatch):
+    monkeypatch.setattr("acumen.comparison.to_frame", dict)
+    classwise = ac.evaluate([0, 1, 2], probs=np.eye(3), target="class-wise")
+    frame = as_comparison(classwise).frame()
+    assert "dsc" not in frame
+    assert "ece" in frame
+    mixed = Comparison((replace(classwise, name="a"), model("b", dsc=0.5))).frame()
+    assert np.isnan(mixed["dsc"][0])
+    assert mixed["dsc"][1] == 0.5
+
+
+def test_effects_are_missing_for_models_that_have_none():
+    effects = {"a": Effect("X", 0.5, 0, 0, 1, 0, 0)}
+    found = Comparison((model("a"), model("b")), effects=effects)
+    assert found.effect("a", "fit_seconds") == 0.5
+    assert np.isnan(found.effect("b", "fit_seconds"))

@@ -1,0 +1,89 @@
+"""Mean replacement: the paper's six rows follow from accuracy and ECE alone."""
+
+from math import log
+
+import numpy as np
+import pytest
+
+import acumen as ac
+from acumen.recalibration import FitWarning, MeanReplacement
+
+ROWS = {  # table of the paper: classes, rows to fit, rows to test; printed x 100
+    "ViT-B/16": (1000, 10_000, 40_000, "85.14", "0.18", "144.66", "27.51"),
+    "ResNet-50": (1000, 10_000, 40_000, "80.33", "0.28", "185.48", "35.48"),
+    "EfficientNet-B3": (1000, 10_000, 40_000, "81.47", "0.07", "175.92", "33.62"),
+    "ConvNeXt-T": (1000, 10_000, 40_000, "84.13", "0.13", "153.34", "29.22"),
+    "CIFAR-10 ResNet-32": (10, 2000, 8000, "93.46", "0.34", "38.52", "12.60"),
+    "CIFAR-100 ResNet-32": (100, 2000, 8000, "70.20", "0.20", "197.85", "50.63"),
+}
+
+
+def closed_form(k, a, q):
+    """NLL and Brier x 100 of mean replacement at accuracy a with confidence q."""
+    other = (1 - q) / (k - 1)
+    nll = -a * log(q) - (1 - a) * log(other)
+    rest = (k - 2) * other**2
+    brier = a * ((1 - q) ** 2 + (k - 1) * other**2)
+    brier += (1 - a) * (q**2 + (1 - other) ** 2 + rest)
+    return 100 * nll, 100 * brier
+
+
+HALF = 0.005
+"""Half a unit of the last digit that the paper prints."""
+
+
+def allowed(k, accuracy, ece, sign):
+    """Ranges of NLL and Brier, given that accuracy and ECE are rounded too."""
+    corners = np.array(
+        [
+            closed_form(k, a / 100, (a + sign * e) / 100)
+            for a in (accuracy - HALF, accuracy + HALF)
+            for e in (ece - HALF, ece + HALF)
+        ]
+    )
+    return corners.min(axis=0) - HALF, corners.max(axis=0) + HALF
+
+
+@pytest.mark.parametrize("model", ROWS)
+def test_rows_of_the_paper_in_closed_form(model):
+    k, _, _, *printed = ROWS[model]
+    accuracy, ece, *scores = (float(x) for x in printed)
+    for sign in (1, -1):  # the paper prints |q - a|, not its sign; here it does not matter
+        low, high = allowed(k, accuracy, ece, sign)
+        assert (low <= scores).all()
+        assert (scores <= high).all()
+        assert (high - low < 0.11).all()  # the ranges are narrow
+
+
+def counted(right, n, k):
+    """Rows of two kinds, right and wrong, with the number of rows as weight."""
+    z = np.zeros((2, k))
+    z[:, 2] = 5
+    return z, np.array([2, 3]), np.array([right, n - right])
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("model", ROWS)
+def test_rows_of_the_paper_from_data_of_those_accuracies(model, sign):
+    k, n_fit, n_test, *printed = ROWS[model]
+    accuracy, ece, *scores = (float(x) for x in printed)
+    test, y, weight = counted(round(accuracy * n_test / 100), n_test, k)
+    right = round((accuracy + sign * ece) * n_fit / 100)
+    fitted = MeanReplacement().fit(*counted(right, n_fit, k))
+    ev = ac.evaluate(y, probs=fitted.predict_proba(test), sample_weight=weight)
+    assert 100 * ev.metrics["accuracy"] == pytest.approx(accuracy, abs=HALF)
+    one_row = 100 / n_fit
+    for name in ("ece", "ace", "smooth_ece"):
+        assert 100 * ev.metrics[name] == pytest.approx(ece, abs=HALF + one_row / 2 + 1e-9)
+    got = 100 * ev.metrics["nll"], 100 * ev.metrics["brier"]
+    assert got == pytest.approx(scores, abs=0.06)
+
+
+def test_the_predicted_class_keeps_its_place_above_chance_only():
+    z, y, weight = counted(3, 10, 4)
+    fitted = MeanReplacement().fit(z, y, weight)
+    assert fitted.accuracy_ == 0.3
+    assert fitted.predict(z).tolist() == [2, 2]
+    with pytest.warns(FitWarning, match="below 1/4"):
+        worse = MeanReplacement().fit(*counted(2, 10, 4))
+    assert worse.predict(z).tolist() == [0, 0]

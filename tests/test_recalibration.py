@@ -1,0 +1,568 @@
+"""What every recalibrator promises: scikit-learn's contract, files, rows that add up."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from strategies import problems
+
+import acumen as ac
+from acumen import recalibration
+from acumen.recalibration import (
+    BetaCalibration,
+    DirichletCalibration,
+    EnsembleTemperatureScaling,
+    FitWarning,
+    HistogramBinning,
+    Identity,
+    IsotonicCalibration,
+    MatrixScaling,
+    MeanReplacement,
+    PlattScaling,
+    RecalibratedClassifier,
+    Recalibrator,
+    TemperatureScaling,
+    VectorScaling,
+    load,
+)
+
+METHODS = [
+    Identity,
+    MeanReplacement,
+    TemperatureScaling,
+    EnsembleTemperatureScaling,
+    VectorScaling,
+    MatrixScaling,
+    DirichletCalibration,
+    HistogramBinning,
+    IsotonicCalibration,
+    PlattScaling,
+    BetaCalibration,
+]
+VARIANTS = [
+    *METHODS,
+    lambda **o: TemperatureScaling(objective="brier", **o),
+    lambda **o: HistogramBinning(mode="top-label", **o),
+    lambda **o: HistogramBinning(strategy="mass", smoothing=1, **o),
+    lambda **o: HistogramBinning(compat="netcal", **o),
+    lambda **o: IsotonicCalibration(mode="top-label", **o),
+    lambda **o: IsotonicCalibration(smoothing=1, **o),
+    lambda **o: IsotonicCalibration(compat="netcal", **o),
+]
+KEEP_ORDER = [TemperatureScaling, EnsembleTemperatureScaling, Identity]
+pytestmark = pytest.mark.filterwarnings("ignore::acumen.recalibration.FitWarning")
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def over_confident(n=400, k=4, seed=0):
+    """Logits three times too large, and labels."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, k)) * 2
+    return 3 * z, (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+
+
+Z, Y = over_confident()
+
+
+def test_every_method_is_tested_here():
+    exported = {getattr(recalibration, name) for name in recalibration.__all__}
+    methods = {
+        m for m in exported if isinstance(m, type) and issubclass(m, Recalibrator)
+    }
+    assert methods == {*METHODS, Recalibrator}
+
+
+# -- scikit-learn's contract --------------------------------------------------------
+
+# Data of these checks has three classes and two columns, or rows of one class and ten
+# columns; a recalibrator has one column per class. Tests below do the same with data of
+# the right shape.
+NOT_FOR_US = {
+    "check_estimators_overwrite_params": "three classes in two columns",
+    "check_estimators_fit_returns_self": "three classes in two columns",
+    "check_readonly_memmap_input": "three classes in two columns",
+    "check_classifiers_classes": "three classes in two columns",
+    "check_classifiers_train": "three classes in two columns",
+    "check_classifiers_one_label": "a class that is the only one in y need not be the only one",
+    "check_supervised_y_2d": "a column of labels is read without a warning",
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_scikit_learn_checks(method, part):
+    checks = part("sklearn.utils.estimator_checks")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = checks.check_estimator(
+            method(), expected_failed_checks=NOT_FOR_US, on_skip=None, on_fail=None
+        )
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert failed == {}
+    assert sum(r["status"] == "passed" for r in results) > 45
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_clone_and_parameters(method, part):
+    sklearn = part("sklearn")
+    given = method(scores="probs", classes=["b", "a"])
+    copy = sklearn.base.clone(given)
+    assert copy is not given
+    assert copy.get_params() == given.get_params()
+    assert copy.set_params(scores="logits").scores == "logits"
+    assert given.scores == "probs"
+    assert sklearn.base.is_classifier(given)
+    with pytest.raises(ValueError, match="parameter must be one of .*got 'C'"):
+        copy.set_params(C=1)
+    assert "scores='probs'" in repr(given)
+    assert repr(method()) == f"{method.__name__}()"
+
+
+@pytest.mark.parametrize("make", VARIANTS)
+def test_fit_returns_self_and_changes_no_parameter_and_no_input(make):
+    z, y = Z.copy(), Y.copy()
+    z.flags.writeable = y.flags.writeable = False
+    estimator = make()
+    before = estimator.get_params()
+    assert estimator.fit(z, y) is estimator
+    assert estimator.get_params() == before
+    np.testing.assert_array_equal(z, Z)
+    assert estimator.n_features_in_ == 4
+    assert estimator.classes_.tolist() == [0, 1, 2, 3]
+    assert estimator.predict(z).shape == (400,)
+    assert estimator.score(z, y) == np.mean(estimator.predict(z) == y)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_cross_validation(method, part):
+    selection = part("sklearn.model_selection")
+    scores = selection.cross_val_score(method(), Z, Y, scoring="neg_brier_score", cv=3)
+    assert np.isfinite(scores).all()
+
+
+def test_grid_search(part):
+    selection = part("sklearn.model_selection")
+    search = selection.GridSearchCV(
+        HistogramBinning(smoothing=1), {"bins": [5, 15]}, scoring="neg_log_loss", cv=3
+    )
+    assert search.fit(Z, Y).best_params_["bins"] in (5, 15)
+
+
+# -- probabilities -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scores", ["logits", "probs"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("make", VARIANTS)
+def test_rows_sum_to_one_in_the_precision_of_the_scores(make, dtype, scores):
+    given = (Z if scores == "logits" else softmax(Z)).astype(dtype)
+    p = make(scores=scores).fit(given, Y).predict_proba(given)
+    netcal = getattr(make(), "compat", None) == "netcal"
+    assert p.shape == Z.shape
+    if not (netcal and make().__class__ is IsotonicCalibration):  # always float64
+        assert p.dtype == (np.float64 if dtype == np.float64 else np.float32)
+    assert (p >= 0).all()
+    tolerance = 1e-12 if dtype == np.float64 else 1e-5
+    if dtype == np.float16 and scores == "probs" and make().__class__ is Identity:
+        tolerance = 4e-3  # as given
+    np.testing.assert_allclose(p.sum(axis=1), 1, atol=tolerance)
+
+
+@given(problems(least=3), st.sampled_from(VARIANTS), st.integers(0, 3))
+def test_no_input_gives_nan_or_rows_that_do_not_sum_to_one(problem, make, seed):
+    z, y = problem
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        p = make().fit(z, y).predict_proba(z[::-1])
+    assert (p >= 0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", VARIANTS)
+def test_no_silent_no_op_on_float32(make):
+    """netcal's temperature does nothing at all on float32."""
+    single, double = Z.astype(np.float32), Z.astype(np.float32).astype(np.float64)
+    p32 = make().fit(single, Y).predict_proba(single)
+    p64 = make().fit(double, Y).predict_proba(double)
+    if make().__class__ not in (HistogramBinning, IsotonicCalibration):  # these jump
+        np.testing.assert_allclose(p32, p64, atol=2e-4)
+    if make().__class__ is not Identity:
+        assert np.abs(p32 - softmax(Z)).max() > 0.05
+
+
+@pytest.mark.parametrize("make", VARIANTS)
+def test_row_order_does_not_matter(make):
+    order = np.random.default_rng(1).permutation(len(Y))
+    p = make().fit(Z, Y).predict_proba(Z)
+    q = make().fit(Z[order], Y[order]).predict_proba(Z)
+    np.testing.assert_allclose(p, q, atol=2e-5)
+
+
+@pytest.mark.parametrize("make", VARIANTS)
+def test_weight_two_is_a_row_twice_and_weight_zero_is_no_row(make):
+    weight = np.random.default_rng(2).integers(0, 3, len(Y))
+    repeated = np.repeat(np.arange(len(Y)), weight)
+    p = make().fit(Z, Y, weight).predict_proba(Z)
+    q = make().fit(Z[repeated], Y[repeated]).predict_proba(Z)
+    np.testing.assert_allclose(p, q, atol=2e-5)
+
+
+@pytest.mark.parametrize("method", KEEP_ORDER)
+@given(problem=problems(least=3))
+def test_order_of_classes_is_kept(method, problem):
+    z, y = problem
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        fitted = method().fit(z, y)
+    p = fitted.predict_proba(z)
+    i, j = np.triu_indices(z.shape[1], 1)
+    larger = z[:, i] > z[:, j]
+    assert (p[:, i] >= p[:, j])[larger].all()
+
+
+@pytest.mark.parametrize("make", VARIANTS)
+def test_relabelling_classes_changes_nothing(make):
+    order = [2, 0, 3, 1]
+    place = np.argsort(order)
+    p = make().fit(Z, Y).predict_proba(Z)
+    q = make().fit(Z[:, order], place[Y]).predict_proba(Z[:, order])
+    np.testing.assert_allclose(p[:, order], q, atol=2e-5)
+
+
+# -- labels and shapes ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_names_of_classes(method):
+    names = np.array(["ant", "bee", "cat", "dog"])
+    fitted = method().fit(Z, names[Y])
+    assert fitted.classes_.tolist() == names.tolist()
+    np.testing.assert_array_equal(
+        fitted.predict(Z), names[method().fit(Z, Y).predict(Z)]
+    )
+    order = ["dog", "cat", "bee", "ant"]
+    turned = method(classes=order).fit(Z[:, ::-1], names[Y])
+    assert turned.classes_.tolist() == order
+    np.testing.assert_allclose(
+        turned.predict_proba(Z[:, ::-1])[:, ::-1], fitted.predict_proba(Z), atol=2e-5
+    )
+
+
+@pytest.mark.parametrize("names", [[1, 2, 3, 4], [0, 1, 2, 7], [-1.0, 0.0, 1.0, 9.0]])
+def test_labels_of_other_numbers_name_the_columns_in_order(names):
+    fitted = TemperatureScaling().fit(Z, np.array(names)[Y])
+    assert fitted.classes_.tolist() == names
+    assert fitted.temperature_ == TemperatureScaling().fit(Z, Y).temperature_
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.array(["a", "b"])[Y % 2], "2 distinct labels .'a', 'b'.*4 classes"),
+        (np.arange(len(Y)), "400 distinct labels"),
+        (Y + 0.5, "Unknown label type"),
+        (np.where(Y == 3, np.nan, Y), "contains NaN"),
+        (np.eye(4)[Y], "must be 1-D for fitting"),
+        (Y[:-1], "one entry per row"),
+        (None, "requires y to be passed"),
+    ],
+)
+def test_labels_that_do_not_fit(labels, message):
+    with pytest.raises(ValueError, match=message):
+        TemperatureScaling().fit(Z, labels)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_binary_problems_have_one_column_or_two(method):
+    z, y = over_confident(k=2)
+    margin = z[:, 1] - z[:, 0]
+    two = method().fit(np.stack([0 * margin, margin], axis=1), y)
+    for one_column in (margin, margin[:, None]):
+        one = method().fit(one_column, y)
+        assert one.n_features_in_ == 1
+        np.testing.assert_array_equal(
+            one.predict_proba(one_column),
+            two.predict_proba(np.stack([0 * margin, margin], axis=1)),
+        )
+    p = 1 / (1 + np.exp(-margin))
+    fitted = method(scores="probs").fit(p, y)
+    assert fitted.predict_proba(p).shape == (len(p), 2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_other_columns_than_in_fit_are_refused(method):
+    fitted = method().fit(Z, Y)
+    with pytest.raises(ValueError, match="X has 3 features, but .* is expecting 4"):
+        fitted.predict_proba(Z[:, :3])
+    with pytest.raises(ValueError, match="Reshape your data"):
+        fitted.predict(Z[0])
+
+
+def test_columns_of_a_frame_must_keep_their_names(part):
+    frame = part("pandas").DataFrame(Z, columns=["a", "b", "c", "d"])
+    fitted = TemperatureScaling().fit(frame, Y)
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        fitted.predict_proba(frame[["b", "a", "c", "d"]])
+    assert fitted.predict_proba(Z).shape == Z.shape
+    assert not hasattr(fitted.fit(Z, Y), "feature_names_in_")
+
+
+def test_tensors_and_frames_are_read(part):
+    expected = TemperatureScaling().fit(Z, Y).temperature_
+    tensor = part("torch").tensor(Z)
+    frame = part("polars").DataFrame(Z)
+    for given_scores in (tensor, frame, Z.tolist()):
+        assert TemperatureScaling().fit(given_scores, Y).temperature_ == expected
+
+
+def test_logits_that_are_probabilities_are_refused():
+    with pytest.raises(ValueError, match=r"TemperatureScaling\(scores='probs'\)"):
+        TemperatureScaling().fit(softmax(Z), Y)
+    with pytest.raises(ValueError, match="rows of probabilities"):
+        TemperatureScaling().fit(Z, Y).predict_proba(softmax(Z))
+    with pytest.raises(ValueError, match="probs must be rows of probabilities"):
+        TemperatureScaling(scores="probs").fit(Z, Y)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_scores_that_are_no_numbers_are_refused(method, bad):
+    z = Z.copy()
+    z[7, 2] = bad
+    with pytest.raises(ValueError, match="logits must be finite: row 7"):
+        method().fit(z, Y)
+    with pytest.raises(ValueError, match="logits must be finite: row 7"):
+        method().fit(Z, Y).predict_proba(z)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_not_fitted(method, part):
+    error = part("sklearn").exceptions.NotFittedError
+    with pytest.raises(error, match=r"is not fitted yet: call fit\(scores, y\)"):
+        method().predict_proba(Z)
+    with pytest.raises(error):
+        method().save("nowhere.json")
+
+
+@pytest.mark.parametrize("option", ["softmax", None, "prob"])
+def test_kind_of_scores_is_checked(option):
+    with pytest.raises(ValueError, match="scores must be one of 'logits', 'probs'"):
+        TemperatureScaling(scores=option).fit(Z, Y)
+
+
+# -- hard data -------------------------------------------------------------------------
+
+
+def worse_than_chance():
+    return Z, Z.argmin(axis=1)
+
+
+HARD = {
+    "a class is missing": (Z[Y != 2], Y[Y != 2]),
+    "one class only": (Z, np.full(400, 1)),
+    "separable": (Z, Z.argmax(axis=1)),
+    "constant": (np.zeros((50, 4)), Y[:50]),
+    "constant but not equal": (np.tile([1.0, 2, 3, 4], (50, 1)), Y[:50]),
+    "worse than chance": (Z, Z.argmin(axis=1)),
+    "large": (1e4 * Z, Y),
+    "tiny": (1e-6 * Z, Y),
+    "fewer rows than classes": (Z[:2], Y[:2]),
+    "one row": (Z[:1], Y[:1]),
+}
+
+
+@pytest.mark.parametrize("case", HARD)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("make", VARIANTS)
+def test_hard_data_has_a_result(make, case, dtype):
+    z, y = HARD[case]
+    fitted = make().fit(z.astype(dtype), y)
+    p = fitted.predict_proba(Z.astype(dtype))
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-5)
+    assert all(isinstance(note, str) for note in fitted.notes_)
+
+
+@pytest.mark.parametrize("make", VARIANTS)
+def test_probabilities_of_zero_and_one(make):
+    p = np.array([[1, 0, 0], [0, 1, 0], [0, 0.5, 0.5], [0.2, 0.3, 0.5]] * 30)
+    y = np.array([0, 1, 2, 2] * 29 + [1, 2, 0, 0])
+    q = make(scores="probs").fit(p, y).predict_proba(p)
+    assert np.isfinite(q).all()
+    np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-12)
+
+
+# -- files -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", VARIANTS)
+def test_saved_and_loaded_gives_the_same_bits(make, tmp_path):
+    names = np.array(["é", "b", "<c>", "d"])
+    fitted = make(classes=names.tolist()).fit(Z, names[Y])
+    fitted.save(tmp_path / "x.json")
+    for again in (load(tmp_path / "x.json"), type(fitted).load(tmp_path / "x.json")):
+        assert type(again) is type(fitted)
+        assert again.get_params() == fitted.get_params()
+        assert again.notes_ == fitted.notes_
+        assert again.classes_.tolist() == fitted.classes_.tolist()
+        for name in fitted.learned:
+            np.testing.assert_array_equal(getattr(again, name), getattr(fitted, name))
+        assert again.predict_proba(Z).tobytes() == fitted.predict_proba(Z).tobytes()
+
+
+def test_a_saved_file_is_readable(tmp_path):
+    fitted = TemperatureScaling().fit(Z, Y)
+    fitted.save(tmp_path / "t.json")
+    content = json.loads((tmp_path / "t.json").read_text())
+    assert content["method"] == "TemperatureScaling"
+    assert content["learned"]["temperature_"] == fitted.temperature_
+    assert content["version"] == 1
+
+
+def test_applying_needs_numpy_only(tmp_path):
+    import subprocess
+    import sys
+
+    fitted = [m().fit(Z, Y) for m in METHODS]
+    for number, one in enumerate(fitted):
+        one.save(tmp_path / f"{number}.json")
+    code = f"""
+import sys
+import numpy as np
+from acumen.recalibration import load
+for number in range({len(fitted)}):
+    load(rf"{tmp_path}/{{number}}.json").predict_proba(np.zeros((3, 4)))
+heavy = {{"scipy", "sklearn", "numba", "pandas", "matplotlib"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: "{", "is not JSON"),
+        (lambda c: "[1]", "not a saved recalibrator"),
+        (lambda c: json.dumps({**c, "version": 2}), "has version 2 .*reads version 1"),
+        (lambda c: json.dumps({**c, "method": "Evil"}), "'Evil', which is no"),
+        (lambda c: json.dumps({**c, "learned": {}}), "not a whole TemperatureScaling"),
+        (lambda c: json.dumps({**c, "learned": None}), "'learned' is missing"),
+        (
+            lambda c: json.dumps({**c, "parameters": {"x": 1}}),
+            "not a whole TemperatureScaling.*unexpected keyword",
+        ),
+        (
+            lambda c: json.dumps({**c, "parameters": {"scores": {"odd": 1}}}),
+            "not a whole TemperatureScaling",
+        ),
+    ],
+)
+def test_broken_files_are_refused(tmp_path, change, message):
+    path = tmp_path / "t.json"
+    TemperatureScaling().fit(Z, Y).save(path)
+    path.write_text(change(json.loads(path.read_text())))
+    with pytest.raises(ValueError, match=message):
+        load(path)
+
+
+def test_the_class_that_loads_must_be_the_class_that_was_saved(tmp_path):
+    MeanReplacement().fit(Z, Y).save(tmp_path / "m.json")
+    with pytest.raises(ValueError, match="'MeanReplacement', which is no Temperature"):
+        TemperatureScaling.load(tmp_path / "m.json")
+
+
+def test_classes_that_json_cannot_hold_are_refused(tmp_path):
+    names = [(0, 1), (0, 2), (1, 2), (1, 3)]
+    fitted = MeanReplacement(classes=names).fit(Z, [names[y] for y in Y])
+    with pytest.raises(TypeError, match="cannot save"):
+        fitted.save(tmp_path / "m.json")
+    assert not list(tmp_path.iterdir())
+
+
+# -- mean replacement ---------------------------------------------------------------------
+
+
+def test_mean_replacement_is_the_papers():
+    fitted = MeanReplacement().fit(Z, Y)
+    q = np.mean(Z.argmax(axis=1) == Y)
+    assert fitted.accuracy_ == q
+    p = fitted.predict_proba(Z)
+    expected = np.full(Z.shape, (1 - q) / 3)
+    expected[np.arange(400), Z.argmax(axis=1)] = q
+    np.testing.assert_array_equal(p, expected)
+    assert ac.ece(Y, probs=p) < 1e-12
+    assert ac.accuracy(Y, probs=p) == q
+
+
+def test_mean_replacement_of_a_bad_model_says_so():
+    with pytest.warns(FitWarning, match="no longer the likeliest"):
+        fitted = MeanReplacement().fit(*worse_than_chance())
+    assert fitted.accuracy_ == 0
+    assert len(fitted.notes_) == 1
+
+
+# -- behind a classifier -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def iris(part):
+    datasets = part("sklearn.datasets")
+    X, y = datasets.load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    return X[order], np.array(["se", "ve", "vi"])[y[order]]
+
+
+def test_recalibrated_classifier_leaves_a_fitted_one_alone(iris, part):
+    X, y = iris
+    bayes = part("sklearn.naive_bayes").GaussianNB().fit(X[:60], y[:60])
+    before = bayes.predict_proba(X)
+    model = RecalibratedClassifier(bayes).fit(X[60:110], y[60:110])
+    assert model.estimator_ is bayes
+    np.testing.assert_array_equal(bayes.predict_proba(X), before)
+    expected = TemperatureScaling(scores="probs").fit(before[60:110], y[60:110])
+    np.testing.assert_array_equal(
+        model.predict_proba(X), expected.predict_proba(before)
+    )
+    np.testing.assert_array_equal(model.predict(X), bayes.predict(X))
+
+
+def test_recalibrated_classifier_behind_a_frozen_one_and_in_cross_validation(
+    iris, part
+):
+    X, y = iris
+    frozen = part("sklearn.frozen").FrozenEstimator(
+        part("sklearn.linear_model").LogisticRegression().fit(X[:60], y[:60])
+    )
+    model = RecalibratedClassifier(frozen, TemperatureScaling())  # decision_function
+    scores = part("sklearn.model_selection").cross_val_score(model, X[60:], y[60:])
+    assert scores.mean() > 0.9
+    cross_fitted = RecalibratedClassifier(
+        part("sklearn.naive_bayes").GaussianNB(), HistogramBinning("probs"), cv=3
+    ).fit(X, y)
+    assert cross_fitted.predict_proba(X).shape == (150, 3)
+    assert cross_fitted.classes_.tolist() == ["se", "ve", "vi"]
+
+
+def test_recalibrated_classifier_needs_a_fitted_one(iris, part):
+    bayes = part("sklearn.naive_bayes").GaussianNB()
+    with pytest.raises(part("sklearn").exceptions.NotFittedError):
+        RecalibratedClassifier(bayes).fit(*iris)
+
+
+@given(problems(least=10, most=30), st.floats(0.2, 5))
+def test_temperature_undoes_a_temperature(problem, factor):
+    z, y = problem
+    z = np.clip(z, -20, 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        one = TemperatureScaling().fit(z, y)
+        other = TemperatureScaling().fit(z * factor, y)
+    assume(not one.at_boundary_)
+    assert other.temperature_ == pytest.approx(one.temperature_ * factor, rel=1e-6)

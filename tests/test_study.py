@@ -1,0 +1,329 @@
+"""Studies: the paper's table for a model, and its pattern on real networks."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import acumen as ac
+from acumen.recalibration import (
+    FitWarning,
+    HistogramBinning,
+    IsotonicCalibration,
+    MeanReplacement,
+    TemperatureScaling,
+)
+from acumen.study_methods import METHODS
+from acumen.study_rows import read_study_rows
+
+PAPER = (
+    "Uncalibrated",
+    "Temperature",
+    "Histogram binning",
+    "Isotonic",
+    "Mean replacement",
+)
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def noisy(n=600, k=4, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, k)) * 2
+    return 3 * z, (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+
+
+Z, Y = noisy()
+
+
+# -- the paper's pattern on real networks -----------------------------------------------
+
+NETWORKS = [
+    "cifar10_akamaster_resnet32",
+    "cifar100_netcal_densenet_bc_100",
+    "imagenet5k_efficientnet_lite0",
+]
+
+
+@pytest.fixture(scope="module", params=NETWORKS)
+def network(request, data):
+    arrays = data(request.param)
+    kind = "logits" if "logits" in arrays else "probs"
+    scores, y = arrays[kind].astype(float), arrays["labels"].astype(int)
+    return ac.study(y, **{kind: scores}, split=0.2, rng=0)
+
+
+def test_paper_pattern(network):
+    """Mean replacement wins every calibration error and loses the proper scores."""
+    assert network.names == PAPER
+    raw, hot, binned, isotonic, mean = network
+    for name in ("ece", "ace", "smooth_ece"):
+        assert mean.metrics[name] == min(ev.metrics[name] for ev in network), name
+    assert mean.metrics["accuracy"] == raw.metrics["accuracy"] == hot.metrics["accuracy"]
+    for name in ("nll", "brier"):
+        assert hot.metrics[name] == min(ev.metrics[name] for ev in network), name
+    finite = [ev.metrics["nll"] for ev in network if np.isfinite(ev.metrics["nll"])]
+    assert mean.metrics["nll"] == max(finite)
+    assert sorted(ev.metrics["brier"] for ev in network)[-2] <= mean.metrics["brier"]
+    for ev in (binned, isotonic):
+        assert ev.metrics["nll"] == np.inf
+        assert ev.metrics["accuracy"] != raw.metrics["accuracy"]
+        assert network.effects[ev.name].impossible == ev.infinite_rows > 0
+        assert network.effects[ev.name].changed > 0
+
+
+def test_the_gap_shows_what_mean_replacement_lost(network):
+    raw, hot, *_, mean = network
+    assert mean.decomposition.sharpness_gap > 1.2 * raw.decomposition.sharpness_gap
+    assert hot.decomposition.calibration < raw.decomposition.calibration
+
+
+def test_best(network):
+    assert network.best().name == "Temperature"
+    assert network.best("nll").name == "Temperature"
+    with pytest.warns(UserWarning, match="'Mean replacement' has the least ECE, but"):
+        assert network.best("ece").name != "Mean replacement"
+
+
+def test_effects_of_a_temperature(network):
+    effect = network.effects["Temperature"]
+    assert effect.method == "TemperatureScaling"
+    assert effect.accuracy_change == 0
+    assert effect.changed == effect.impossible == 0
+    assert effect.fit_seconds > 0
+    assert network.effects["Histogram binning"].tied > effect.tied
+
+
+def test_netcal_is_followed_under_the_preset(data):
+    arrays = data("cifar10_akamaster_resnet32")
+    z, y = arrays["logits"].astype(float), arrays["labels"].astype(int)
+    found = ac.study(y, logits=z, split=0.2, rng=None, preset="paper")
+    assert found.recalibrators["Histogram binning"].compat == "netcal"
+    assert found.recalibrators["Isotonic"].compat == "netcal"
+    assert found[0].settings["bandwidth"] == 0.05
+    assert found.protocol == (
+        "fitted on 2,000 rows (20 %, the first rows), tested on the other 8,000"
+    )
+
+
+# -- what is fitted on what --------------------------------------------------------------
+
+
+def test_two_sets():
+    found = ac.study(Y[:200], Y[200:], logits=(Z[:200], Z[200:]))
+    fitted = TemperatureScaling().fit(Z[:200], Y[:200])
+    assert found.recalibrators["Temperature"].temperature_ == fitted.temperature_
+    expected = ac.evaluate(Y[200:], logits=Z[200:] / fitted.temperature_)
+    got = found["Temperature"]
+    for name in ("nll", "brier", "ece"):
+        assert got.metrics[name] == pytest.approx(expected.metrics[name], abs=1e-12)
+    mean = MeanReplacement().fit(Z[:200], Y[:200]).predict_proba(Z[200:])
+    assert found["Mean replacement"].metrics["brier"] == ac.brier(Y[200:], probs=mean)
+    assert "fitted on 200 rows, tested on 400 others" in found.protocol
+
+
+def test_logits_and_probs_give_the_same_table():
+    from_logits = ac.study(Y, logits=Z, split=0.5)
+    from_probs = ac.study(Y, probs=softmax(Z), split=0.5)
+    for a, b in zip(from_logits, from_probs, strict=True):
+        for name in ("accuracy", "ece", "nll", "brier"):
+            assert a.metrics[name] == pytest.approx(b.metrics[name], abs=1e-7)
+
+
+def test_random_and_first_rows():
+    def fitted_rows(**options):
+        rows = read_study_rows(
+            Y, None, logits=Z, probs=None, sample_weight=None, folds=None, **options
+        )
+        return rows.parts[0][0].y, rows.test.y
+
+    fit, test = fitted_rows(split=0.25, rng=None)
+    np.testing.assert_array_equal(fit, Y[:150])
+    np.testing.assert_array_equal(test, Y[150:])
+    one, other = (fitted_rows(split=0.25, rng=seed)[0] for seed in (0, 1))
+    assert (one != other).any()
+    assert len(fitted_rows(split=None, rng=0)[0]) == 120  # the paper's 20 %
+
+
+def test_cross_fitting_tests_every_row_unseen():
+    found = ac.study(Y, logits=Z, folds=5, rng=3)
+    assert all(ev.n == len(Y) for ev in found)
+    rows = read_study_rows(
+        Y, None, logits=Z, probs=None, sample_weight=None, split=None, folds=5, rng=3
+    )
+    tested = np.concatenate([places for _, places in rows.parts])
+    np.testing.assert_array_equal(np.sort(tested), np.arange(len(Y)))
+    p = np.empty(Z.shape)
+    for sample, places in rows.parts:
+        assert len(sample.y) + len(places) == len(Y)
+        fitted = TemperatureScaling().fit(sample.scores, sample.y)
+        p[places] = fitted.predict_proba(Z[places])
+        share = [np.mean(Y[places] == c) for c in range(4)]
+        np.testing.assert_allclose(share, np.bincount(Y) / len(Y), atol=0.01)
+    assert found["Temperature"].metrics["nll"] == pytest.approx(ac.nll(Y, probs=p))
+    kept = found.recalibrators["Temperature"]
+    assert kept.temperature_ == TemperatureScaling().fit(Z, Y).temperature_
+    assert found.protocol.startswith("cross-fitted on 600 rows in 5 folds")
+
+
+def test_weights_are_rows():
+    weight = np.random.default_rng(0).integers(1, 3, len(Y))
+    cal, test = slice(0, 300), slice(300, None)
+    weighted = ac.study(
+        Y[cal],
+        Y[test],
+        logits=(Z[cal], Z[test]),
+        sample_weight=(weight[cal], weight[test]),
+    )
+    places = [np.repeat(np.arange(600)[part], weight[part]) for part in (cal, test)]
+    repeated = ac.study(
+        Y[places[0]], Y[places[1]], logits=(Z[places[0]], Z[places[1]])
+    )
+    for a, b in zip(weighted, repeated, strict=True):
+        for name in ("accuracy", "ece", "nll", "brier"):
+            assert a.metrics[name] == pytest.approx(b.metrics[name], abs=1e-7)
+        one, other = weighted.effects[a.name], repeated.effects[a.name]
+        assert (one.changed, one.tied) == (other.changed, other.tied)
+
+
+def test_binary_scores_of_one_column():
+    rng = np.random.default_rng(0)
+    z = 2 * rng.normal(size=800)
+    y = (rng.uniform(size=800) < 1 / (1 + np.exp(-z / 2))).astype(int)
+    found = ac.study(y, logits=z, split=0.5, methods="all")
+    assert all(ev.target == "positive" for ev in found)
+    assert found.best("nll").metrics["nll"] < found[0].metrics["nll"]
+    from_probs = ac.study(y, probs=1 / (1 + np.exp(-z)), split=0.5)
+    assert from_probs[1].metrics["nll"] == pytest.approx(found[1].metrics["nll"])
+
+
+def test_names_of_classes():
+    names = np.array(["ant", "bee", "cat", "dog"])
+    found = ac.study(names[Y], logits=Z, split=0.5)
+    plain = ac.study(Y, logits=Z, split=0.5)
+    assert found[1].metrics["nll"] == plain[1].metrics["nll"]
+    assert found.recalibrators["Temperature"].classes_.tolist() == names.tolist()
+
+
+# -- methods --------------------------------------------------------------------------------
+
+
+def test_all_methods_run():
+    found = ac.study(Y, logits=Z, split=0.5, methods="all")
+    assert found.names == tuple(title for title, _, _ in METHODS.values())
+    assert all(np.isfinite(ev.metrics["brier"]) for ev in found)
+
+
+def test_mean_replacement_and_no_method_are_always_there():
+    assert ac.study(Y, logits=Z, methods="temperature").names == (
+        "Uncalibrated",
+        "Temperature",
+        "Mean replacement",
+    )
+    assert ac.study(Y, logits=Z, methods=["mean-replacement", "vector"]).names == (
+        "Uncalibrated",
+        "Mean replacement",
+        "Vector",
+    )
+    assert ac.study(Y, logits=Z, methods=[]).names == (
+        "Uncalibrated",
+        "Mean replacement",
+    )
+
+
+def test_methods_of_ones_own():
+    given = HistogramBinning(bins=5, smoothing=1)
+    found = ac.study(
+        Y,
+        logits=Z,
+        methods={"five bins": given, "hot": "temperature", "MRR": MeanReplacement()},
+    )
+    assert found.names == ("Uncalibrated", "five bins", "hot", "MRR")
+    assert found.recalibrators["five bins"].bins == 5
+    assert not hasattr(given, "classes_")  # the user's own is not touched
+    by_class = ac.study(Y, logits=Z, methods=[IsotonicCalibration(mode="top-label")])
+    assert by_class.names[1] == "Isotonic (top label)"
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        ("temprature", "got 'temprature'"),
+        (["temperature", "temperature"], "two models called 'Temperature'"),
+        ([TemperatureScaling(scores="probs")], "takes probs, but the study was given"),
+        ([None], "got None"),
+    ],
+)
+def test_methods_are_checked(methods, message):
+    with pytest.raises(ValueError, match=message):
+        ac.study(Y, logits=Z, methods=methods)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"logits": Z, "probs": Z}, TypeError, "exactly one of"),
+        ({}, TypeError, "exactly one of"),
+        ({"logits": Z, "split": 1.5}, ValueError, "split must be the share"),
+        ({"logits": Z, "split": 0.0001}, ValueError, "leave rows on both sides"),
+        ({"logits": Z, "split": 0.2, "folds": 2}, ValueError, "exclude each other"),
+        ({"logits": Z, "folds": 1}, ValueError, "folds must be a whole number"),
+        ({"logits": Z, "folds": 2.5}, ValueError, "folds must be a whole number"),
+        ({"logits": (Z, Z)}, TypeError, "needs y_test"),
+        ({"logits": Z[:10]}, ValueError, "y must have one entry per row"),
+        ({"logits": Z, "y_test": Y}, TypeError, "must be a pair"),
+        ({"logits": (Z, Z[:, :3]), "y_test": Y}, ValueError, "same columns"),
+        ({"logits": (Z, Z), "y_test": Y, "split": 0.2}, ValueError, "divide one set"),
+        ({"logits": Z, "sample_weight": [1]}, ValueError, "sample_weight must have"),
+        ({"logits": Z, "bandwith": 1}, TypeError, "bandwith"),
+    ],
+)
+def test_bad_input(options, error, message):
+    with pytest.raises(error, match=message):
+        ac.study(Y, **options)
+
+
+def test_an_error_names_the_method():
+    z = np.where(Z < -8, -np.inf, Z)
+    with pytest.raises(ValueError, match="Vector: .*-inf"):
+        ac.study(Y, logits=z, methods=["vector"])
+
+
+# -- the record -----------------------------------------------------------------------------
+
+
+def test_notes_are_kept_and_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitWarning)
+        found = ac.study(Z.argmax(axis=1), logits=Z, methods=["temperature"])
+    assert "hardly a row" in found.effects["Temperature"].notes[0]
+
+
+def test_progress_goes_from_0_to_1_and_names_the_method():
+    seen = []
+    ac.study(Y, logits=Z, folds=3, progress=lambda share, what: seen.append((share, what)))
+    shares = [share for share, _ in seen]
+    assert (np.diff(shares) > -1e-9).all()
+    assert shares[-1] == 1
+    assert {what.split(":")[0] for _, what in seen} == set(PAPER)
+
+
+def test_a_study_is_plain_data():
+    found = ac.study(Y, logits=Z)
+    again = ac.Comparison.from_json(found.to_json())
+    assert again.names == found.names
+    assert again.effects == dict(found.effects)
+    assert json.loads(found.to_json()) == json.loads(again.to_json())
+    assert "Temperature" in str(found)
+    assert "Mean replacement" in str(found)
+
+
+def test_inputs_are_not_changed():
+    z, y = Z.copy(), Y.copy()
+    z.flags.writeable = y.flags.writeable = False
+    ac.study(y, logits=z, methods="all", folds=2)
+    np.testing.assert_array_equal(z, Z)

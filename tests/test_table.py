@@ -1,0 +1,637 @@
+"""Tables: one set of cells in six formats, none of which can disagree."""
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+import unicodedata
+from html.parser import HTMLParser
+from math import inf, isfinite, isnan, nan
+
+import numpy as np
+import pytest
+from handmade import model, seeded, small, studied
+from hypothesis import given
+from hypothesis import strategies as st
+
+import acumen as ac
+from acumen.comparison import MEASURES, Comparison, is_trivial
+from acumen.table import make_table, table
+from acumen.table.cells import fixed, printed
+from acumen.table.columns import PAPER
+from acumen.table.numbers import Style
+from acumen.table.text import width
+
+COLUMNS = ["accuracy", "ece", "nll", "calibration"]
+HOSTILE = [
+    "</script><img src=x onerror=alert(1)>",
+    "a \"quoted\" & 'single' name",
+    r"back\slash {brace} $math$ #1 50% a_b ~x^2",
+    "pipe|d *bold* _it_ `code` [link](x) <b>",
+    "[first] bracket",
+    "*star",
+    "two\nlines\r\nand\ttabs",
+    "-- dashes --- ''quotes'' ``ticks`` ,,commas",
+    "=HYPERLINK(1)",
+    "été Größe naïve",
+]
+
+
+def hostile():
+    return [model(name, brier=0.1 + i / 100) for i, name in enumerate(HOSTILE)]
+
+
+# -- readers: each format as cells again --------------------------------------------
+
+
+def cells_of_markdown(text):
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    rows = [re.split(r"(?<!\\)(?:\\\\)*\|", line)[1:-1] for line in lines]
+    return [[cell.strip() for cell in row] for row in rows if set(row[0]) - set(" :-")]
+
+
+class Reader(HTMLParser):
+    """Collects tags, attributes and the texts of cells."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.rows, self.scopes, self.caption = [], [], [], ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("th", "td"):
+            self.rows[-1].append("")
+        if tag == "th":
+            self.scopes.append(dict(attrs)["scope"])
+
+    def handle_data(self, data):
+        if "ul" in self.tags or not self.rows:
+            self.caption += "" if self.rows else data
+        elif self.rows[-1] and data.strip():
+            self.rows[-1][-1] += data
+
+
+def cells_of_latex(text):
+    body = text.split(r"\midrule")[1].split(r"\bottomrule")[0]
+    lines = [line.strip().removesuffix(r" \\") for line in body.strip().splitlines()]
+    return [re.split(r"(?<!\\) & ", line) for line in lines]
+
+
+def cells_of_text(text):
+    rows = text.split("\n\n")[0].splitlines()[2:]
+    return [re.split(r"  +", row.strip()) for row in rows]
+
+
+def number(text):
+    """The printed number of a cell, whatever surrounds it."""
+    if "∞" in text or "infty" in text:
+        return inf
+    bare = re.sub(r"\\textbf|\\rlap|\$\^\\dagger\$|\\textendash|[*†{}+]", "", text)
+    bare = bare.replace("$-$", "-").strip()
+    return nan if bare in ("–", "") else float(bare)
+
+
+# -- exact output -------------------------------------------------------------------
+
+NOTES = [
+    (
+        "lower, but trivial: ViT + MRR gives (nearly) every row the same confidence. That "
+        "is calibrated by matching one number, says nothing of single rows, and is never "
+        "best in a calibration column."
+    ),
+    "NLL is infinite where a true class was given probability 0: ViT + IR (3 rows).",
+    (
+        "Numbers are ×100. ECE uses 15 bins of equal width. d_CAL + sharpness gap = Brier; "
+        "d_CAL is the debiased adaptive estimate."
+    ),
+]
+
+
+def written(form, **options):
+    options = {"caption": "Models & rows", "label": "tab:models", **options}
+    return table(small(), form, columns=COLUMNS, **options)
+
+
+def test_text():
+    assert written("text") == (
+        """\
+Models & rows
+
+Model        Acc    ECE      NLL   d_CAL
+-----------------------------------------
+ViT + TS   85.14*  2.59*   56.83*   0.26*
+ViT + IR   83.82   4.53        ∞    0.64
+ViT + MRR  85.14*  0.18†  144.66    0.00†
+
+* best of its column
+† lower, but trivial: ViT + MRR gives (nearly) every row the same confidence. That is
+  calibrated by matching one number, says nothing of single rows, and is never best in a
+  calibration column.
+NLL is infinite where a true class was given probability 0: ViT + IR (3 rows).
+Numbers are ×100. ECE uses 15 bins of equal width. d_CAL + sharpness gap = Brier; d_CAL
+is the debiased adaptive estimate."""
+    )
+
+
+def test_markdown():
+    trivial, infinite, rest = NOTES
+    rest = rest.replace("_", r"\_")
+    assert written("markdown") == (
+        rf"""**Models \& rows**
+
+| Model     |  Accuracy |      ECE |       NLL |   d\_CAL |
+| :-------- | --------: | -------: | --------: | -------: |
+| ViT + TS  | **85.14** | **2.59** | **56.83** | **0.26** |
+| ViT + IR  |     83.82 |     4.53 |         ∞ |     0.64 |
+| ViT + MRR | **85.14** |    0.18† |    144.66 |    0.00† |
+
+- Bold: best of its column.
+- † {trivial}
+- {infinite}
+- {rest}"""
+    )
+
+
+def test_latex():
+    trivial, infinite, rest = NOTES
+    rest = rest.replace("×", r"$\times$").replace("d_CAL", r"$d_{\mathrm{CAL}}$")
+    dagger = r"\rlap{$^\dagger$}"
+    assert written("latex") == (
+        rf"""\begin{{table}}[tb]
+  \centering\small\setlength{{\tabcolsep}}{{3pt}}
+  \begin{{tabular}}{{@{{}}lrrrr@{{}}}}
+    \toprule
+    Model & Accuracy & ECE & NLL & $d_{{\mathrm{{CAL}}}}$ \\
+    \midrule
+    ViT + TS & \textbf{{85.14}} & \textbf{{2.59}} & \textbf{{56.83}} & \textbf{{0.26}} \\
+    ViT + IR & 83.82 & 4.53 & $\infty$ & 0.64 \\
+    ViT + MRR & \textbf{{85.14}} & 0.18{dagger} & 144.66 & 0.00{dagger} \\
+    \bottomrule
+  \end{{tabular}}
+  \par\smallskip
+  \parbox{{\linewidth}}{{\footnotesize
+    Bold: best of its column.
+    $^\dagger${trivial}
+    {infinite}
+    {rest}
+  }}
+  \caption{{Models \& rows}}
+  \label{{tab:models}}
+\end{{table}}"""
+    )
+
+
+def test_html():
+    text = written("html", footnotes=False)
+    bare = re.sub(r' style="[^"]*"', "", text)
+    sub = "<i>d</i><sub>CAL</sub>"
+    best = '<td class="acumen-best"><strong>{}</strong></td>'.format
+    low = '<td class="acumen-trivial">{}<sup>†</sup></td>'.format
+    assert bare == "\n".join(
+        [
+            '<div class="acumen-table" id="tab:models">',
+            "<table>",
+            "<caption>Models &amp; rows</caption>",
+            "<thead>",
+            (
+                '<tr><th scope="col">Model</th>'
+                '<th scope="col" class="acumen-accuracy">Accuracy</th>'
+                '<th scope="col" class="acumen-ece">ECE</th>'
+                '<th scope="col" class="acumen-nll">NLL</th>'
+                f'<th scope="col" class="acumen-calibration">{sub}</th></tr>'
+            ),
+            "</thead>",
+            "<tbody>",
+            (
+                f'<tr><th scope="row">ViT + TS</th>{best("85.14")}{best("2.59")}'
+                f"{best('56.83')}{best('0.26')}</tr>"
+            ),
+            (
+                '<tr><th scope="row">ViT + IR</th><td>83.82</td><td>4.53</td><td>∞</td>'
+                "<td>0.64</td></tr>"
+            ),
+            (
+                f'<tr><th scope="row">ViT + MRR</th>{best("85.14")}{low("0.18")}'
+                f"<td>144.66</td>{low('0.00')}</tr>"
+            ),
+            "</tbody>",
+            "</table>",
+            "</div>",
+        ]
+    )
+    notes = re.findall(r"<li>(.*?)</li>", written("html"))
+    assert len(notes) == 4
+    assert notes[2] == NOTES[1]
+
+
+def test_csv_has_the_numbers_as_measured():
+    assert written("csv", percent=True, digits=0) == (
+        '"model","accuracy","ece","nll","calibration"\r\n'
+        '"ViT + TS",0.8514,0.0259,0.5683,0.0026\r\n'
+        '"ViT + IR",0.8382,0.0453,inf,0.0064\r\n'
+        '"ViT + MRR",0.8514,0.0018,1.4466,1e-05\r\n'
+    )
+
+
+def test_frame_has_the_same(monkeypatch):
+    monkeypatch.setattr("acumen.table.csv.to_frame", dict)
+    frame = written("frame", intervals=True)
+    assert frame["model"].tolist() == list(small().names)
+    assert frame["nll"].tolist() == [0.5683, inf, 1.4466]
+    assert list(frame)[:4] == ["model", "accuracy", "accuracy_low", "accuracy_high"]
+
+
+def test_ascii():
+    made = make_table(small(), Style(), columns=COLUMNS)
+    from acumen.table.text import write_text
+
+    text = write_text(made, unicode=False)
+    assert text.isascii()
+    assert "ViT + IR   83.82   4.53      inf    0.64" in text
+    assert "ViT + MRR  85.14*  0.18+  144.66    0.00+" in text
+    assert "\n+ lower, but trivial" in text
+
+
+# -- agreement with the record ------------------------------------------------------
+
+NUMBERS = st.one_of(
+    st.floats(-0.02, 1.2).map(lambda x: round(x, 5)), st.sampled_from([inf, nan, 0.0])
+)
+
+
+@st.composite
+def comparisons(draw):
+    models = []
+    for i in range(draw(st.integers(1, 5))):
+        metrics = {key: draw(NUMBERS) for key in ("accuracy", "ece", "nll")}
+        cal = draw(st.floats(-0.02, 0.3))
+        trivial = draw(st.booleans())
+        models.append(model(f"m{i}", trivial=trivial, calibration=cal, **metrics))
+    return Comparison(tuple(models))
+
+
+STYLES = st.builds(Style, st.booleans(), st.integers(0, 4))
+
+
+def oracle_marks(values, key, trivial, style):
+    """Best and trivial flags, from rounding and the rule in words."""
+    shown = [
+        round(v * style.factor, style.digits) if isfinite(v) else v for v in values
+    ]
+    measure = MEASURES[key]
+    if measure.calibration:
+        shown = [max(v, 0.0) if isfinite(v) else v for v in shown]
+    pick = max if measure.higher_is_better else min
+    flags = [measure.calibration and t for t in trivial]
+    fair = [v for v, flag in zip(shown, flags, strict=True) if isfinite(v) and not flag]
+    lead = pick(fair) if fair else None
+    best = [
+        len(values) > 1 and not flag and isfinite(v) and v == lead
+        for v, flag in zip(shown, flags, strict=True)
+    ]
+    lower = [
+        bool(flag) and isfinite(v) and (lead is None or v <= lead)
+        for v, flag in zip(shown, flags, strict=True)
+    ]
+    return best, lower
+
+
+@given(comparisons(), STYLES)
+def test_the_marked_cells_are_the_best_as_printed(found, style):
+    made = make_table(found, style, columns=COLUMNS)
+    trivial = [is_trivial(ev) for ev in found]
+    for place, key in enumerate(COLUMNS):
+        values = [float(MEASURES[key].of(ev)) for ev in found]
+        cells = [row.cells[place] for row in made.rows]
+        best, lower = oracle_marks(values, key, trivial, style)
+        assert [cell.best for cell in cells] == best
+        assert [cell.trivial for cell in cells] == lower
+        np.testing.assert_array_equal([cell.value for cell in cells], values)
+
+
+@given(comparisons(), STYLES)
+def test_every_format_prints_the_numbers_of_the_record(found, style):
+    options = {"percent": style.percent, "digits": style.digits, "columns": COLUMNS}
+
+    def rows(form):
+        return table(found, form, **options)
+
+    printed_by = {
+        "text": cells_of_text(rows("text")),
+        "markdown": cells_of_markdown(rows("markdown"))[1:],
+        "latex": cells_of_latex(rows("latex")),
+        "html": Reader(rows("html")).rows[1:],
+    }
+    for form, lines in printed_by.items():
+        for ev, line in zip(found, lines, strict=True):
+            assert line[0] == ev.name, form
+            shown = [number(text) for text in line[1:]]
+            true = [style.factor * float(MEASURES[key].of(ev)) for key in COLUMNS]
+            np.testing.assert_allclose(
+                shown, true, rtol=0, atol=0.5001 * 10**-style.digits, err_msg=form
+            )
+
+
+@given(comparisons())
+def test_bold_in_every_format_is_the_best_of_the_cells(found):
+    made = make_table(found, Style(), columns=COLUMNS)
+    best = [[cell.best for cell in row.cells] for row in made.rows]
+    marks = {
+        "text": (cells_of_text(table(found, columns=COLUMNS)), "*"),
+        "markdown": (
+            cells_of_markdown(table(found, "markdown", columns=COLUMNS))[1:],
+            "**",
+        ),
+        "latex": (cells_of_latex(table(found, "latex", columns=COLUMNS)), r"\textbf"),
+    }
+    for lines, mark in marks.values():
+        assert [[mark in text for text in line[1:]] for line in lines] == best
+    flat = [flag for line in best for flag in line]
+    cells = re.findall(r"<td.*?</td>", table(found, "html", columns=COLUMNS))
+    assert ["<strong>" in cell for cell in cells] == flat
+
+
+@given(comparisons())
+def test_csv_reads_back_exactly(found):
+    text = table(found, "csv", columns=COLUMNS, intervals=True)
+    head, *lines = csv.reader(io.StringIO(text, newline=""))
+    assert head[:5] == ["model", "accuracy", "accuracy_low", "accuracy_high", "ece"]
+    for ev, line in zip(found, lines, strict=True):
+        read = dict(zip(head[1:], map(float, line[1:]), strict=True))
+        for key in COLUMNS:
+            np.testing.assert_equal(read[key], float(MEASURES[key].of(ev)))
+
+
+@given(st.floats(), st.integers(0, 15))
+def test_a_printed_number_is_within_half_a_digit(value, digits):
+    text = fixed(value, digits)
+    if isnan(value):
+        assert isnan(printed(text))
+    elif isfinite(value):
+        assert abs(printed(text) - value) <= 0.5 * 10.0**-digits * (1 + 1e-9)
+        assert not re.fullmatch(r"-0\.?0*", text)
+    else:
+        assert printed(text) == value
+
+
+# -- hostile names ------------------------------------------------------------------
+
+
+def test_html_lets_no_name_through():
+    text = table(hostile(), "html", columns=["brier"], caption=HOSTILE[0], label='"><x')
+    page = Reader(text)
+    allowed = {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "strong",
+               "sup", "sub", "i", "ul", "li", "small"}  # fmt: skip
+    assert set(page.tags) <= allowed
+    assert page.tags.count("tr") == len(HOSTILE) + 1
+    assert page.scopes == ["col", "col", *["row"] * len(HOSTILE)]
+    assert [row[0] for row in page.rows[1:]] == [" ".join(x.split()) if "\n" not in x else "two lines  and tabs" for x in HOSTILE]  # fmt: skip
+    assert page.caption.strip() == HOSTILE[0]
+    assert 'id="&quot;&gt;&lt;x"' in text
+
+
+def test_markdown_keeps_its_columns_whatever_the_names():
+    rows = cells_of_markdown(table(hostile(), "markdown", columns=["brier"]))
+    assert len(rows) == len(HOSTILE) + 1
+    assert {len(row) for row in rows} == {2}
+    assert rows[4][0] == r"pipe\|d \*bold\* \_it\_ \`code\` \[link\](x) \<b\>"
+
+
+def test_csv_keeps_names_as_text():
+    text = table(hostile(), "csv", columns=["brier"])
+    names = [row[0] for row in csv.reader(io.StringIO(text, newline=""))][1:]
+    assert names == [f"'{x}" if x[0] in "=-" else x for x in HOSTILE]
+    assert all(line[0] in '"al' for line in text.replace("\r\n", "\n").split("\n")[:4])
+
+
+def test_text_stays_on_its_line():
+    lines = table(hostile(), columns=["brier"], footnotes=False).splitlines()
+    assert len(lines) == len(HOSTILE) + 2
+    assert (
+        table(model("a\x1b[31mb\u202ec"), columns=["brier"])
+        .splitlines()[2]
+        .startswith("a [31mbc ")
+    )
+
+
+def test_wide_and_combining_letters_are_aligned():
+    names = ["模型", "e\u0301te\u0301", "plain"]
+    text = table([model(name) for name in names], columns=["ece"], footnotes=False)
+    assert len({width(line) for line in text.splitlines()[2:]}) == 1
+
+
+# -- LaTeX --------------------------------------------------------------------------
+
+
+def compile_latex(text, folder, absent):
+    """The log of pdflatex, which must succeed; the words of the page if they can be had."""
+    program = shutil.which("pdflatex")
+    if program is None:
+        absent("no pdflatex")
+    document = (
+        "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
+        f"{text}\n\\end{{document}}\n"
+    )
+    (folder / "page.tex").write_text(document, encoding="utf-8")
+    command = [program, "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    run = subprocess.run(
+        command, cwd=folder, capture_output=True, check=False, timeout=120
+    )
+    log = run.stdout.decode("latin-1")
+    assert run.returncode == 0, log[-2000:]
+    return log
+
+
+@pytest.mark.parametrize("options", [{}, {"intervals": True}, {"columns": "study"}])
+def test_latex_compiles(options, tmp_path, absent):
+    text = table(studied(), "latex", caption="A caption", label="tab:a", **options)
+    log = compile_latex(text, tmp_path, absent)
+    assert "undefined" not in log.lower()
+
+
+def test_the_default_latex_table_fits_the_page(tmp_path, absent):
+    log = compile_latex(table(small(), "latex"), tmp_path, absent)
+    assert "Overfull" not in log
+
+
+def test_latex_prints_hostile_names_as_they_are(tmp_path, absent):
+    columns = ["brier"]
+    text = table(hostile(), "latex", columns=columns, caption=" ".join(HOSTILE))
+    compile_latex(text, tmp_path, absent)
+    program = shutil.which("pdftotext")
+    if program is None:
+        absent("no pdftotext")
+    command = [program, "-layout", tmp_path / "page.pdf", "-"]
+    words = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    words = unicodedata.normalize("NFC", words)
+    for name in ("</script><img", "[first] bracket", "*star", "{brace} $math$ #1 50%", "été"):  # fmt: skip
+        assert name in words
+    assert "– dashes" not in words
+
+
+def test_a_label_that_latex_cannot_take_is_refused():
+    with pytest.raises(ValueError, match=r"label must be made of .*got 'tab\{x'"):
+        table(small(), "latex", label="tab{x")
+
+
+# -- options ------------------------------------------------------------------------
+
+
+def keys(made):
+    return [heading.key for heading in made.headings]
+
+
+def test_default_columns_are_the_papers_and_the_parts():
+    assert tuple(keys(make_table(small(), Style()))) == PAPER
+    pairs = ac.evaluate_pairs([1, 0, 1], [0.7, 0.2, 0.9])
+    assert tuple(keys(make_table(pairs, Style()))) == PAPER
+
+
+def test_sets_leave_out_what_no_model_has_and_names_do_not():
+    classwise = ac.evaluate([0, 1, 2] * 30, probs=np.eye(3)[[0, 1, 2] * 30], target="class-wise")  # fmt: skip
+    assert "dsc" not in keys(make_table(classwise, Style(), columns="all"))
+    made = make_table(classwise, Style(), columns=["dsc", "ece"])
+    assert made.rows[0].cells[0].text == "–"
+
+
+def test_study_columns_need_a_study():
+    made = make_table(studied(), Style(), columns="study")
+    assert keys(made)[-5:] == ["accuracy_change", "changed", "tied", "impossible", "fit_seconds"]  # fmt: skip
+    texts = [cell.text for cell in made.rows[1].cells[-5:]]
+    assert texts == ["-1.32", "12", "5", "3", "1.50"]
+    for columns in ("study", "effects", ["changed"]):
+        with pytest.raises(ValueError, match="needs the effects of recalibration"):
+            table(small(), columns=columns)
+
+
+def test_wrong_options_are_named():
+    with pytest.raises(ValueError, match=r"format must be one of 'text', .* got 'pdf'"):
+        table(small(), "pdf")
+    with pytest.raises(
+        ValueError, match=r"columns has no 'size'\. Choose from accuracy"
+    ):
+        table(small(), columns=["ece", "size"])
+    with pytest.raises(ValueError, match="at least one column"):
+        table(small(), columns=[])
+    for digits in (-1, 16, 2.5, True):
+        with pytest.raises(ValueError, match="digits must be a whole number"):
+            table(small(), digits=digits)
+
+
+def test_intervals_are_shown_where_there_are_any():
+    estimate = ac.Estimate(0.5, (0.4, 0.6), "Wilson")
+    ev = model("a", accuracy=estimate, ece=0.1)
+    text = table([ev, model("b", accuracy=0.4)], columns=["accuracy", "ece"], intervals=True)  # fmt: skip
+    assert "a      50.00* [40.00, 60.00]  10.00" in text
+    assert "In brackets: 95% intervals, Wilson\n(accuracy)." in text
+    markdown = table(ev, "markdown", columns=["accuracy"], intervals=True)
+    assert r"50.00 \[40.00, 60.00\]" in markdown
+    assert r"50.00 {\scriptsize {[}40.00, 60.00{]}}" in table(ev, "latex", columns=["accuracy"], intervals=True)  # fmt: skip
+    assert "No column shown has an interval." in table(ev, columns=["ece"], intervals=True)  # fmt: skip
+
+
+def test_one_model_has_no_best():
+    assert "*" not in table(seeded())
+    assert "*" not in table(small(), best=False)
+    assert "Bold" not in table(seeded(), "markdown")
+
+
+def test_no_footnotes_if_unwanted():
+    for form in ("text", "markdown", "latex", "html"):
+        assert "trivial:" not in table(small(), form, footnotes=False)
+
+
+def test_a_model_may_stand_alone():
+    assert table(seeded()) == table([seeded()]) == Comparison((seeded(),)).table()
+
+
+def test_comparisons_show_themselves():
+    assert small()._repr_html_() == table(small(), "html")
+    assert small().table("csv", columns=["ece"]) == table(small(), "csv", columns=["ece"])  # fmt: skip
+
+
+# -- footnotes ----------------------------------------------------------------------
+
+
+def notes(models, **options):
+    return "\n".join(note.text for note in make_table(models, Style(), **options).notes)
+
+
+def test_recalibration_that_changed_the_accuracy_is_told():
+    text = notes(studied())
+    assert "Recalibration changed the accuracy: ViT + IR (-1.32; 12 rows changed)." in text  # fmt: skip
+    assert "order of the columns decides: ViT + IR (5 rows)." in text
+    shown = notes(studied(), columns="study")
+    assert "Recalibration changed" not in shown
+    assert "changed (another class is predicted than before)" in shown
+
+
+def test_conventions_follow_the_target_and_the_divergence():
+    assert "Brier is summed over the classes: 0 to 200." in notes(small())
+    assert "ACE is the average, not the adaptive, calibration error." in notes(small())
+    rng = np.random.default_rng(0)
+    p, y = rng.random(300), rng.integers(0, 2, 300)
+    binary = ac.evaluate(y, probs=p, divergence="log", bandwidth=0.05)
+    assert "Brier is of the positive class alone: 0 to 100." in notes(binary)
+    assert "d_CAL + sharpness gap = NLL; d_CAL is the gaussian kernel estimate of bandwidth 0.05." in notes(binary)  # fmt: skip
+    plain = make_table(binary, Style(percent=False)).notes[-1].text
+    assert "×100" not in plain
+    assert "alone: 0 to 1." in plain
+
+
+def test_a_negative_error_is_explained_only_where_it_shows():
+    assert "below 0" in notes(model("a", calibration=-0.001))
+    assert "below 0" not in notes(model("a", calibration=-0.00001))
+    assert "below 0" not in notes(model("a", calibration=-0.001), columns=["ece"])
+
+
+def test_models_that_are_not_alike_are_told():
+    pairs = ac.evaluate_pairs([1, 0, 1], [0.7, 0.2, 0.9], name="pairs")
+    text = notes([seeded(), pairs])
+    assert "Not alike in target: model top-label and pairs pairs." in text
+    assert "Not alike in number of rows" in text
+
+
+def test_trivial_and_infinite_are_silent_where_not_shown():
+    assert notes(small(), columns=["accuracy"]) == "Numbers are ×100."
+
+
+def test_many_names_are_cut():
+    models = [model(f"m{i}", nll=inf, infinite=1) for i in range(8)]
+    assert "m4 (1 row) and 3 others." in notes(models)
+
+
+# -- real data ----------------------------------------------------------------------
+
+
+def test_mean_replacement_of_a_real_network_is_lowest_but_never_bold(data):
+    file = data("cifar10_akamaster_resnet32")
+    z, y = file["logits"].astype(float), file["labels"]
+    q = float((z.argmax(axis=1) == y).mean()) - 0.002
+    probs = np.full(z.shape, (1 - q) / (z.shape[1] - 1))
+    probs[np.arange(len(z)), z.argmax(axis=1)] = q
+    found = Comparison(
+        (
+            ac.evaluate(y, logits=z, name="network"),
+            ac.evaluate(y, logits=z / 1.6, name="temperature"),
+            ac.evaluate(y, probs=probs, name="mean"),
+        )
+    )
+    made = make_table(found, Style())
+    for place, heading in enumerate(made.headings):
+        network, temperature, mean = (row.cells[place] for row in made.rows)
+        if MEASURES[heading.key].calibration:
+            assert mean.value < temperature.value < network.value
+            assert (mean.best, mean.trivial, temperature.best) == (False, True, True)
+        elif heading.key == "accuracy":
+            assert network.best
+            assert temperature.best
+            assert mean.best
+        else:
+            assert temperature.best
+            assert mean.value > network.value

@@ -1,0 +1,348 @@
+"""Temperature scaling: the optimum, on real files and where there is none."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.special import log_softmax, softmax
+from strategies import problems
+
+import acumen as ac
+from acumen.recalibration import (
+    EnsembleTemperatureScaling,
+    FitWarning,
+    TemperatureScaling,
+)
+from acumen.recalibration.ensemble import mixture_weights
+from acumen.recalibration.rows import Rows
+from acumen.recalibration.tempering import Bend, BrierLoss, LogLoss, search
+
+PEERS = json.loads((Path(__file__).parent / "peer_temperatures.json").read_text())
+PRINTED = {  # file: T*, NLL(T*) as printed with the files
+    "imagenet5k_efficientnet_lite0": ("0.820", "0.9929"),
+    "cifar10_akamaster_resnet20": ("2.319", "0.2479"),
+    "cifar10_akamaster_resnet32": ("2.446", "0.2320"),
+    "cifar10_peterson_densenet_bc_100_12": ("1.936", "0.1494"),
+    "cifar10_peterson_resnet_basic_110": ("2.568", "0.1930"),
+    "cifar10_peterson_resnet_preact_bottleneck_164": ("2.240", "0.1869"),
+    "cifar10_peterson_shake_shake_26_2x64d_ssi_cutout16": ("1.777", "0.0898"),
+    "cifar10_peterson_wrn_28_10": ("1.382", "0.1418"),
+    "cifar10_peterson_wrn_28_10_humantuned_UNDERCONFIDENT": ("0.519", "0.0398"),
+    "cifar10_widmann_resnet18": ("1.477", "0.2965"),
+    "cifar10_widmann_resnet34": ("1.599", "0.3299"),
+    "cifar10_widmann_resnet50": ("1.518", "0.2880"),
+    "cifar10_widmann_resnet_orig": ("2.049", "0.3479"),
+    "cifar10_widmann_vgg16_bn": ("1.751", "0.2706"),
+    "cifar10_widmann_vgg19_bn": ("1.779", "0.2635"),
+    "cifar10_netcal_lenet_5": ("1.397", "1.3115"),
+    "cifar10_netcal_wideresnet_16_4": ("2.053", "0.2745"),
+    "cifar10_verified_vgg16": ("1.686", "0.2006"),
+    "cifar10_cleanlab_cv": ("1.466", "0.2196"),
+    "cifar100_netcal_densenet_bc_100": ("2.118", "0.8766"),
+    "cifar100_netcal_lenet_5": ("1.118", "3.8040"),
+    "mnist_cleanlab_cv": ("1.168", "0.0297"),
+    "imdb_cleanlab_cv": ("1.718", "0.2625"),
+}
+
+
+def digits(text):
+    return pytest.approx(float(text), rel=0, abs=0.501 * 10 ** -len(text.split(".")[1]))
+
+
+def slope(beta, z, y):
+    """Derivative of the mean log loss in beta, by its definition in double precision."""
+    return np.mean((softmax(beta * z, axis=1) * z).sum(axis=1) - z[np.arange(len(y)), y])
+
+
+def best_temperature(z, y):
+    z = z - z.max(axis=1, keepdims=True)
+    return 1 / brentq(slope, 0.01, 100, args=(z, y), xtol=1e-14, rtol=1e-14)
+
+
+def nll(z, y):
+    return -np.mean(log_softmax(z, axis=1)[np.arange(len(y)), y])
+
+
+def noisy(n=300, k=4, seed=0, size=6.0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, k)) * 2
+    return size / 2 * z, (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+
+
+# -- real files --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_real_files(name, data):
+    arrays = data(name)
+    kind = "logits" if "logits" in arrays else "probs"
+    scores, y = arrays[kind], arrays["labels"].astype(int)
+    fitted = TemperatureScaling(scores=kind).fit(scores, y)
+    assert fitted.converged_
+    assert not fitted.at_boundary_
+    assert fitted.notes_ == ()
+    assert fitted.passes_ <= 6
+    exact = scores.astype(float)
+    z = exact if kind == "logits" else np.log(exact)
+    assert fitted.temperature_ == pytest.approx(best_temperature(z, y), rel=1e-6)
+    printed_t, printed_nll = PRINTED[name]
+    assert fitted.temperature_ == digits(printed_t)
+    got, recalibrated = fitted.recalibrate(scores)
+    assert ac.nll(y, **{got: recalibrated}, target="top-label") == digits(printed_nll)
+    assert nll(z / fitted.temperature_, y) <= nll(z, y)
+    for tool, value in PEERS["files"][name].items():
+        assert fitted.temperature_ == pytest.approx(value, rel=1e-6), tool
+
+
+def test_every_file_with_a_peer_is_tested():
+    assert set(PEERS["files"]) == set(PRINTED)
+
+
+@pytest.mark.parametrize("key", ["llama31_70b_token", "llama31_8b_token"])
+def test_language_models(key, data):
+    arrays = data("llm_sciq_4class_probs")
+    probs, y = arrays[f"{key}_probs"], arrays[f"{key}_labels"].astype(int)
+    inside = (probs > 0).all(axis=1)
+    fitted = TemperatureScaling(scores="probs").fit(probs[inside], y[inside])
+    z = np.log(probs[inside].astype(float))
+    assert fitted.temperature_ == pytest.approx(
+        best_temperature(z, y[inside]), rel=1e-6
+    )
+    assert fitted.temperature_ > 1.5  # token confidences are far too sure
+
+
+@pytest.mark.parametrize("name", ["fivethirtyeight_governors", "fivethirtyeight_games"])
+def test_forecasts_of_one_event(name, data):
+    arrays = data(name)
+    inside = (arrays["prob"] > 0) & (arrays["prob"] < 1)
+    p, y = arrays["prob"][inside], arrays["outcome"][inside].astype(int)
+    fitted = TemperatureScaling(scores="probs").fit(p, y)
+    z = np.log(np.stack([1 - p, p], axis=1))
+    assert fitted.temperature_ == pytest.approx(best_temperature(z, y), rel=1e-6)
+
+
+def test_zeros_at_labels_are_left_out_and_counted(data):
+    arrays = data("llm_sciq_4class_probs")
+    probs = arrays["gpt4o_stated_probs"]
+    y = arrays["gpt4o_stated_labels"].astype(int)
+    impossible = int((probs[np.arange(len(y)), y] == 0).sum())
+    with pytest.warns(FitWarning, match=f"{impossible} rows gave their label"):
+        fitted = TemperatureScaling(scores="probs").fit(probs, y)
+    assert fitted.impossible_ == impossible == 1
+    assert 0 < fitted.temperature_ < np.inf
+    p = fitted.predict_proba(probs)
+    np.testing.assert_array_equal(p == 0, probs == 0)
+
+
+# -- the two engines, the passes ------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_numba_is_numpy(dtype, weighted, part):
+    part("numba")
+    z, y = noisy(n=500, k=7)
+    z = z.astype(dtype)
+    z[3, 2] = -np.inf
+    weight = np.random.default_rng(1).uniform(0.5, 2, len(y)) if weighted else None
+    rows = Rows(z, "logits", y, weight)
+    one, other = LogLoss(rows, "numpy"), LogLoss(rows, "numba")
+    tolerance = 1e-12 if dtype == np.float64 else 1e-5
+    for beta in (0.01, 0.3, 1.0, 7.0):
+        np.testing.assert_allclose(one(beta), other(beta), rtol=tolerance, atol=1e-7)
+    assert one.impossible == other.impossible == int(y[3] == 2)
+
+
+def test_numba_sees_bad_rows(part):
+    part("numba")
+    z, y = noisy()
+    for bad in (np.nan, np.inf):
+        z[7, 1] = bad
+        with pytest.raises(ValueError, match="row 7"):
+            TemperatureScaling(engine="numba").fit(z, y)
+
+
+@given(problems(least=2), st.floats(0.05, 5))
+def test_value_slope_and_curvature(problem, beta):
+    z, y = problem
+    loss = LogLoss(Rows(z, "logits", y), "numpy")
+    at = loss(beta)
+    d = z - z.max(axis=1, keepdims=True)
+    assert at.loss == pytest.approx(nll(beta * d, y), rel=1e-9, abs=1e-12)
+    assert at.slope == pytest.approx(slope(beta, d, y), rel=1e-9, abs=1e-9)
+    p = softmax(beta * d, axis=1)
+    variance = (p * d**2).sum(axis=1) - (p * d).sum(axis=1) ** 2
+    assert at.curvature == pytest.approx(variance.mean(), rel=1e-6, abs=1e-9)
+
+
+@given(problems(least=2), st.floats(0.05, 5))
+def test_brier_and_its_slope(problem, beta):
+    z, y = problem
+    loss = BrierLoss(Rows(z, "logits", y))
+
+    def brier(b):
+        return np.mean(
+            ((softmax(b * z, axis=1) - np.eye(z.shape[1])[y]) ** 2).sum(axis=1)
+        )
+
+    value, at = loss(beta)
+    assert value == pytest.approx(brier(beta), rel=1e-9, abs=1e-12)
+    step = 1e-5 * beta
+    numerical = (brier(beta + step) - brier(beta - step)) / (2 * step)
+    assert at == pytest.approx(numerical, rel=1e-3, abs=1e-5)
+
+
+@given(st.floats(-4, 4), st.floats(-4, 4), st.sampled_from([1.0, 1e-3]))
+def test_search_finds_the_optimum_from_anywhere(where, start, lie):
+    """Also where the curvature is wrong by far, and Newton steps are of no use."""
+    best = 10**where
+
+    def loss(beta):
+        return Bend(
+            beta - best * np.log(beta), 1 - best / beta, lie * best / beta / beta
+        )
+
+    found = search(loss, 10**start, 1e-5, 1e5)
+    assert found.converged
+    assert found.beta == pytest.approx(best, rel=1e-3 if lie != 1 else 1e-8)
+    assert found.passes <= 60
+
+
+# -- the result -------------------------------------------------------------------------
+
+
+@given(problems(least=2), st.sampled_from(["log", "brier"]))
+def test_never_worse_than_no_temperature(problem, objective):
+    z, y = problem
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        fitted = TemperatureScaling(objective=objective).fit(z, y)
+    score = ac.nll if objective == "log" else ac.brier
+    assert fitted.temperature_ > 0
+    after = score(y, logits=z / fitted.temperature_, target="top-label")
+    before = score(y, logits=z, target="top-label")
+    inside = 0.011 < fitted.temperature_ / max(np.std(z, axis=1).mean(), 1e-9) < 900
+    if inside or not fitted.at_boundary_:
+        assert after <= before + 1e-9
+
+
+def test_brier_objective_is_the_best_of_a_fine_grid():
+    z, y = noisy()
+    fitted = TemperatureScaling(objective="brier").fit(z, y)
+    grid = np.geomspace(0.5, 20, 2000)
+    values = [ac.brier(y, logits=z / t) for t in grid]
+    assert fitted.temperature_ == pytest.approx(grid[np.argmin(values)], rel=3e-3)
+    assert ac.brier(y, logits=z / fitted.temperature_) <= min(values) + 1e-12
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+def test_the_unit_of_logits_does_not_matter(factor):
+    z, y = noisy()
+    one = TemperatureScaling().fit(z, y)
+    other = TemperatureScaling().fit(factor * z, y)
+    assert other.temperature_ == pytest.approx(factor * one.temperature_, rel=1e-7)
+    assert not other.at_boundary_
+
+
+def test_separable_data_end_at_the_least_temperature():
+    z, _ = noisy()
+    with pytest.warns(FitWarning, match="hardly a row contradicts its largest score"):
+        fitted = TemperatureScaling().fit(z, z.argmax(axis=1))
+    assert fitted.at_boundary_
+    spread = np.sqrt(z.var(axis=1).mean())
+    assert fitted.temperature_ == pytest.approx(spread / 100, rel=1e-9)
+    assert np.isfinite(fitted.predict_proba(z)).all()
+
+
+@pytest.mark.parametrize("objective", ["log", "brier"])
+def test_worse_than_chance_ends_at_the_greatest_temperature(objective):
+    z, _ = noisy()
+    with pytest.warns(FitWarning, match="no better than chance"):
+        fitted = TemperatureScaling(objective=objective).fit(z, z.argmin(axis=1))
+    assert fitted.at_boundary_
+    spread = np.sqrt(z.var(axis=1).mean())
+    assert fitted.temperature_ == pytest.approx(spread * 1000, rel=1e-9)
+    p = fitted.predict_proba(z)
+    np.testing.assert_allclose(p, 0.25, atol=0.002)
+    np.testing.assert_array_equal(p.argmax(axis=1), z.argmax(axis=1))
+
+
+def test_constant_scores_have_temperature_one():
+    with pytest.warns(FitWarning, match="no temperature matters: T = 1"):
+        fitted = TemperatureScaling().fit(np.ones((20, 3)), np.arange(20) % 3)
+    assert fitted.temperature_ == 1
+    np.testing.assert_allclose(fitted.predict_proba(np.ones((1, 3))), 1 / 3)
+
+
+def test_bounds():
+    z, y = noisy()
+    free = TemperatureScaling().fit(z, y).temperature_
+    assert TemperatureScaling(bounds=(1, 10)).fit(z, y).temperature_ == pytest.approx(free)
+    with pytest.warns(FitWarning, match="T = 2"):
+        fitted = TemperatureScaling(bounds=(0.1, 2)).fit(z, y)
+    assert fitted.temperature_ == pytest.approx(2)
+    assert fitted.at_boundary_
+
+
+@pytest.mark.parametrize("bounds", [(2, 1), (0, 1), (1,), "ab", 3, (1, np.inf), (True, 2)])
+def test_bounds_are_checked(bounds):
+    with pytest.raises(ValueError, match="0 < least < greatest"):
+        TemperatureScaling(bounds=bounds).fit(*noisy())
+
+
+def test_options_are_checked():
+    with pytest.raises(ValueError, match="objective must be one of"):
+        TemperatureScaling(objective="ece").fit(*noisy())
+    with pytest.raises(ValueError, match="engine must be one of"):
+        TemperatureScaling(engine="torch").fit(*noisy())
+
+
+def test_progress_ends_at_one():
+    seen = []
+    z, y = noisy()
+    TemperatureScaling().fit(z, y, progress=lambda share, what: seen.append(share))
+    assert seen[-1] == 1
+
+
+# -- the ensemble -------------------------------------------------------------------------
+
+
+def test_ensemble_weights_against_a_grid():
+    rng = np.random.default_rng(0)
+    parts = rng.dirichlet([1, 1, 1], 200)[:, :3] * [1, 0.8, 0.5]
+    weight = rng.uniform(0.5, 2, 200)
+    found = mixture_weights(parts, weight)
+    assert found.sum() == pytest.approx(1)
+    best = min(
+        (-weight @ np.log(parts @ [a, b, 1 - a - b]), a, b)
+        for a in np.linspace(0, 1, 101)
+        for b in np.linspace(0, 1 - a, 101)
+    )
+    assert -weight @ np.log(parts @ found) <= best[0] + 1e-9
+
+
+def test_ensemble_is_never_worse_than_its_temperature(data):
+    arrays = data("cifar10_akamaster_resnet32")
+    z, y = arrays["logits"].astype(float), arrays["labels"].astype(int)
+    single = TemperatureScaling().fit(z[:2000], y[:2000])
+    mixed = EnsembleTemperatureScaling().fit(z[:2000], y[:2000])
+    assert mixed.temperature_ == single.temperature_
+    before = ac.nll(y[:2000], probs=single.predict_proba(z[:2000]))
+    after = ac.nll(y[:2000], probs=mixed.predict_proba(z[:2000]))
+    assert after <= before + 1e-12
+    np.testing.assert_array_equal(mixed.predict(z), z.argmax(axis=1))
+
+
+def test_ensemble_insures_against_sure_and_wrong():
+    """Most rows are calibrated; a few are sure, of which one in ten is wrong."""
+    z = np.array([[2.0, 0.0]] * 880 + [[40.0, 0.0]] * 100)
+    y = np.array([0] * 775 + [1] * 105 + [0] * 90 + [1] * 10)
+    single, mixed = TemperatureScaling().fit(z, y), EnsembleTemperatureScaling().fit(z, y)
+    assert mixed.weights_[2] > 0.01
+    before = ac.nll(y, probs=single.predict_proba(z), target="top-label")
+    assert ac.nll(y, probs=mixed.predict_proba(z), target="top-label") < before - 0.01
