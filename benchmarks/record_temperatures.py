@@ -6,6 +6,7 @@ probabilities, in double precision. Tests read what it writes.
 
 import argparse
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -45,11 +46,10 @@ def scikit_learn(logits, labels) -> float:
             return X.argmax(axis=1)
 
     frozen = peers.load("sklearn.frozen").FrozenEstimator(Logits().fit(logits, labels))
-    fitted = (
-        peers.load("sklearn.calibration")
-        .CalibratedClassifierCV(frozen, method="temperature")
-        .fit(logits, labels)
-    )
+    calibrated = peers.load("sklearn.calibration").CalibratedClassifierCV
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of rare classes
+        fitted = calibrated(frozen, method="temperature").fit(logits, labels)
     return 1 / float(fitted.calibrated_classifiers_[0].calibrators[0].beta_)
 
 
