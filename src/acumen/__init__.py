@@ -21,6 +21,7 @@ _HOME = {
         "Decomposition",
         "Estimate",
         "Evaluation",
+        "SmoothCurve",
     ),
     "binned_metrics": (
         "ace",
@@ -55,6 +56,7 @@ __all__ = [
     "Effect",
     "Estimate",
     "Evaluation",
+    "SmoothCurve",
     "Study",
     "accuracy",
     "ace",
@@ -107,6 +109,7 @@ if TYPE_CHECKING:
     from acumen.results import Decomposition as Decomposition
     from acumen.results import Estimate as Estimate
     from acumen.results import Evaluation as Evaluation
+    from acumen.results import SmoothCurve as SmoothCurve
     from acumen.studies import Study as Study
     from acumen.studies import study as study
 

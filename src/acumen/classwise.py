@@ -9,15 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from acumen import pooling
 from acumen.analysis import Analysis, analyse, analyse_as_paper, sketch_for
 from acumen.assembly import evaluate_columns
+from acumen.bins import mass_bins
 from acumen.columns import Columns
+from acumen.neighbours import cells_of_sketch
+from acumen.ordered import Ordered, gather, starts_of_values
 from acumen.predictions import Predictions
 from acumen.reduction import fill
 from acumen.results import Bins, Curve, Decomposition, Estimate, Evaluation
 from acumen.scores import accuracy
 from acumen.settings import Settings
 from acumen.sketch import Sketch
+from acumen.smooth_curve import smooth_curve
 from acumen.targets import each_class, spell_out
 
 
@@ -43,6 +48,8 @@ def evaluate_each_class(
         )
         pooled = sketch if pooled is None else pooled + sketch
     assert pooled is not None
+    cells = cells_of_sketch(pooled)  # the rows of all classes, to 0.02 in log-odds
+    values = Ordered.of(cells.h, cells.weight, cells.hits, cells.hits2)
     headline = _added(analyse(None, pooled, settings, 1.0), per_class, paper=False)
     paper = _added(analyse_as_paper(pooled, settings.level), per_class, paper=True)
     return Evaluation(
@@ -58,6 +65,12 @@ def evaluate_each_class(
         paper_curves=paper.curves,
         metrics=_class_metrics(top, per_class, settings.level),
         bins=_pooled_bins([ev.bins for ev in per_class]),
+        mass_bins=mass_bins(values, settings.bins),
+        atoms=_pooled_atoms([ev.atoms for ev in per_class]),
+        isotonic=pooling.isotonic_blocks(values),
+        smooth=smooth_curve(pooled),
+        histogram=pooling.histogram(pooled),
+        log_odds_histogram=pooling.log_odds_histogram(pooled),
         infinite_rows=infinite_weight(top),
         distinct=max(ev.distinct for ev in per_class),
         largest_share=min(ev.largest_share for ev in per_class),
@@ -135,3 +148,18 @@ def _pooled_bins(bins: list[Bins]) -> Bins:
     )
     spread = np.maximum(a2 - a**2, 0.0)
     return Bins(bins[0].lower, bins[0].upper, total, h, a, spread)
+
+
+def _pooled_atoms(atoms: list[Bins]) -> Bins:
+    """Distinct confidences of all classes together, if each class has few."""
+    if any(len(a.count) == 0 for a in atoms):
+        return Bins(*np.empty((6, 0)))
+    h, n, m, v = (
+        np.concatenate([getattr(a, name) for a in atoms])
+        for name in ("confidence", "count", "accuracy", "variance")
+    )
+    index = np.argsort(h, kind="stable")
+    h, n, m, v = h[index], n[index], m[index], v[index]
+    starts = starts_of_values(h)
+    gathered = gather(starts, n, n * m, n * (v + m * m))
+    return pooling.atoms(Ordered.of(h[starts], *gathered))

@@ -172,6 +172,12 @@ class Comparison(Record):
         """One number of a model's effect; NaN for a model that has none."""
         return float(getattr(self.effects.get(name), key, nan))
 
+    def plot(self, **options: Any) -> Any:
+        """Draw the diagrams side by side; see `acumen.plot.calibration_sharpness`."""
+        from acumen.plot import calibration_sharpness
+
+        return calibration_sharpness(self, **options)
+
     def table(self, format: str = "text", **options: Any) -> Any:  # noqa: A002
         """The table as text, Markdown, LaTeX, HTML, CSV or a frame.
 

@@ -53,8 +53,13 @@ def restore(record: type[Any], given: Mapping[str, Any]) -> Any:
     """Make a record again from its plain data."""
     from acumen import results
 
-    if record in (results.Curve, results.Bins):
-        return record(**{name: array(values) for name, values in given.items()})
+    if record in (results.Curve, results.Bins, results.SmoothCurve):
+        return record(
+            **{
+                name: array(value) if isinstance(value, list) else number(value)
+                for name, value in given.items()
+            }
+        )
     if record is results.Corp:
         words = {"divergence": given["divergence"]}
         return record(
@@ -67,7 +72,7 @@ def restore(record: type[Any], given: Mapping[str, Any]) -> Any:
 
 
 def _evaluation(given: Mapping[str, Any]) -> Any:
-    from acumen.results import Bins, Curve, Decomposition, Evaluation
+    from acumen.results import Bins, Curve, Decomposition, Evaluation, SmoothCurve
 
     restored = dict(given)
     for name in ("decompositions", "paper_decompositions"):
@@ -76,7 +81,11 @@ def _evaluation(given: Mapping[str, Any]) -> Any:
     for name in ("curves", "paper_curves"):
         restored[name] = {k: Curve.from_dict(v) for k, v in given[name].items()}
     restored["metrics"] = {k: _estimate(v) for k, v in given["metrics"].items()}
-    restored["bins"] = Bins.from_dict(given["bins"])
+    for name in ("bins", "mass_bins", "atoms", "isotonic"):
+        restored[name] = Bins.from_dict(given[name])
+    for name in ("histogram", "log_odds_histogram"):
+        restored[name] = array(given[name])
+    restored["smooth"] = SmoothCurve.from_dict(given["smooth"])
     restored["per_class"] = tuple(_evaluation(one) for one in given["per_class"])
     return Evaluation(**restored)
 

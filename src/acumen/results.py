@@ -1,166 +1,38 @@
-"""Results: frozen records of plain numbers that every view reads.
-
-They know how to turn themselves into dictionaries, JSON and frames, not how to compute.
-"""
+"""Results: frozen records of plain numbers that every view reads."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acumen import encoding
 from acumen.encoding import Frame, to_frame
+from acumen.records import (
+    Bins,
+    Corp,
+    Curve,
+    Decomposition,
+    Estimate,
+    Record,
+    SmoothCurve,
+)
 
-Interval = tuple[float, float]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-
-class Estimate(float):
-    """A float that knows its interval and where that came from.
-
-    Examples
-    --------
-    >>> accuracy = Estimate(0.9, interval=(0.88, 0.92), method="Wilson")
-    >>> accuracy + 0, accuracy.interval
-    (0.9, (0.88, 0.92))
-    """
-
-    __slots__ = ("interval", "method")
-
-    interval: Interval | None
-    method: str | None
-
-    def __new__(
-        cls, value: float, interval: Interval | None = None, method: str | None = None
-    ) -> Self:
-        """Make a float and tell it its interval."""
-        self = super().__new__(cls, value)
-        self.interval = (
-            None if interval is None else (float(interval[0]), float(interval[1]))
-        )
-        self.method = method
-        return self
-
-    def __reduce__(self) -> Any:
-        return Estimate, (float(self), self.interval, self.method)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Value, interval and method."""
-        interval = None if self.interval is None else list(self.interval)
-        return {"value": float(self), "interval": interval, "method": self.method}
-
-
-class Record:
-    """What all results share: dictionaries, strict JSON, and back."""
-
-    __slots__ = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, with arrays as lists and NaN and infinities as strings."""
-        return {f.name: encoding.plain(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Strict JSON; ``from_json`` gives the same record back."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Restore what ``to_dict`` gave."""
-        return encoding.restore(cls, given)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Restore what ``to_json`` gave."""
-        return cls.from_dict(json.loads(text))
-
-
-@dataclass(frozen=True, slots=True)
-class Decomposition(Record):
-    """d_TOT = d_CAL + sharpness gap, for one divergence.
-
-    Attributes
-    ----------
-    total : Estimate
-        The mean loss (proper score).
-    calibration : Estimate
-        The calibration error that belongs to it.
-    divergence, estimator, kernel, boundary, bandwidth
-        How it was estimated; bandwidth is None where the width adapts.
-    """
-
-    divergence: str
-    total: Estimate
-    calibration: Estimate
-    estimator: str
-    kernel: str
-    boundary: str
-    bandwidth: float | None
-
-    @property
-    def sharpness_gap(self) -> Estimate:
-        """The loss that would remain if the model were calibrated."""
-        return Estimate(float(self.total) - float(self.calibration))
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Curve(Record):
-    """Accuracy, loss and density as functions of confidence.
-
-    All fields are arrays of one length. Where no row is near, `support` (the weight of
-    rows nearby) is about 0 and everything estimated is NaN. `low` and `high` are a
-    pointwise band of the accuracy, NaN where none was computed.
-    """
-
-    confidence: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
-    sharpness_gap: NDArray[np.float64]
-    loss: NDArray[np.float64]
-    density: NDArray[np.float64]
-    support: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-    def __repr__(self) -> str:
-        ends = f"{self.confidence[0]:.3g} to {self.confidence[-1]:.3g}"
-        return f"Curve({len(self.confidence)} places, confidence {ends})"
-
-    def frame(self) -> Frame:
-        """One row per place: a Polars or pandas frame, or a dict of arrays without."""
-        return to_frame({f.name: getattr(self, f.name) for f in fields(self)})
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Bins(Record):
-    """Mean confidence, accuracy and variance of the hits in bins; NaN in empty ones."""
-
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    count: NDArray[np.float64]
-    confidence: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
-    variance: NDArray[np.float64]
-
-    def __repr__(self) -> str:
-        return f"Bins({len(self.count)} bins, {self.count.sum():,.10g} rows)"
-
-    def frame(self) -> Frame:
-        """One row per bin: a Polars or pandas frame, or a dict of arrays without."""
-        return to_frame({f.name: getattr(self, f.name) for f in fields(self)})
-
-
-@dataclass(frozen=True, slots=True)
-class Corp(Record):
-    """Score = miscalibration - discrimination + uncertainty, by isotonic regression."""
-
-    divergence: str
-    score: float
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
+__all__ = [
+    "Bins",
+    "Corp",
+    "Curve",
+    "Decomposition",
+    "Estimate",
+    "Evaluation",
+    "Record",
+    "SmoothCurve",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -188,18 +60,30 @@ class Evaluation(Record):
         (``ece(strategy="mass")``), ``ece_debiased`` (``ece(bins="cube-root",
         strategy="mass", norm=2, debias=True)``), and ``mcb``, ``dsc``, ``unc`` (the terms
         of ``corp``). Accuracy, Brier and NLL have intervals.
-    bins : Bins
-        Equal-width bins of the confidence.
+    bins, mass_bins : Bins
+        Equal-width bins of the confidence, and as many of equal weight, ties unsplit.
+    atoms : Bins
+        One bin for each distinct confidence if there are at most 40, else no bin.
+    isotonic : Bins
+        The blocks of the isotonic fit: accuracy, pooled until it increases.
+    smooth : SmoothCurve
+        The curve behind SmoothECE.
+    histogram, log_odds_histogram : arrays
+        Weight of rows in 480 right-closed cells of [0, 1], and in 200 cells of the
+        log-odds from -20 to 20; what lies beyond is in the last ones.
     infinite_rows : float
         Weight of rows whose true class was given probability 0: log loss infinite.
     distinct : int
-        Number of distinct confidences.
+        Number of distinct confidences, round-off aside.
     largest_share : float
         Share of rows at the commonest confidence; 1 if all have the same.
     settings : dict
         The options it was made with.
     per_class : tuple of Evaluation
         One for each class when the target is ``"class-wise"``, else empty.
+    sketch : Sketch or None
+        The sums behind the numbers, for figures at other bandwidths. It is neither
+        written to JSON nor pickled, and class-wise evaluations have none.
     """
 
     name: str
@@ -214,11 +98,18 @@ class Evaluation(Record):
     paper_curves: Mapping[str, Curve]
     metrics: Mapping[str, Estimate]
     bins: Bins
+    mass_bins: Bins
+    atoms: Bins
+    isotonic: Bins
+    smooth: SmoothCurve
+    histogram: NDArray[np.float64]
+    log_odds_histogram: NDArray[np.float64]
     infinite_rows: float
     distinct: int
     largest_share: float
     settings: Mapping[str, Any]
     per_class: tuple[Evaluation, ...] = field(default=())
+    sketch: Any = field(default=None, metadata={"plain": False})
 
     @property
     def decomposition(self) -> Decomposition:
@@ -239,6 +130,33 @@ class Evaluation(Record):
     def paper_curve(self) -> Curve:
         """The curve as published, at bandwidth 0.05."""
         return self.paper_curves[self.divergence]
+
+    def plot(self, **options: Any) -> Axes:
+        """Draw the calibration-sharpness diagram; options of `acumen.plot`'s function.
+
+        Examples
+        --------
+        >>> import acumen as ac
+        >>> ax = ac.evaluate_pairs([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7], name="a").plot()
+        >>> ax.get_ylabel()
+        'accuracy'
+        """
+        from acumen.plot import calibration_sharpness
+
+        ax: Axes = calibration_sharpness(self, **options)
+        return ax
+
+    def describe(self, style: str = "modern") -> str:
+        """What the calibration-sharpness diagram shows, in a paragraph of plain text."""
+        from acumen.alt_text import describe_diagram
+
+        return describe_diagram(self, style)
+
+    def __reduce__(self) -> Any:
+        kept = [f.metadata.get("plain", True) for f in fields(self)]
+        values = [getattr(self, f.name) for f in fields(self)]
+        pairs = zip(values, kept, strict=True)
+        return Evaluation, tuple(value if keep else None for value, keep in pairs)
 
     def __repr__(self) -> str:
         from acumen.words import in_one_line
