@@ -1,23 +1,327 @@
-"""The command, run as people run it."""
+"""The command, run as people run it: every command, example, format and exit code."""
 
 import json
+import os
+import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import acumen as ac
+from acumen.recalibration import TemperatureScaling, load
 
 ACUMEN = Path(sys.executable).with_name("acumen")
+ESCAPE = "\x1b"
 
 
-def run(*arguments, **options):
+def run(*arguments, cwd=None, **options):
     return subprocess.run(
-        [ACUMEN, *arguments], capture_output=True, text=True, check=False, **options
+        [ACUMEN, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        **options,
     )
+
+
+def noisy(n=400, k=3, seed=0, size=3.0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, k))
+    return size * z, (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Files of the names that the examples of the help use."""
+    z, y = noisy()
+    for name in ("predictions", "a", "before"):
+        np.savez(tmp_path / f"{name}.npz", logits=z, labels=y)
+    np.savez(tmp_path / "after.npz", logits=z / 3, labels=y)
+    for name, seed in (("calibration", 1), ("test", 2)):
+        other, labels = noisy(seed=seed)
+        np.savez(tmp_path / f"{name}.npz", logits=other, labels=labels)
+    write_parquet(tmp_path / "b.parquet", softmax(z), y)
+    return tmp_path
+
+
+def write_parquet(path, probs, labels):
+    import duckdb
+
+    columns = {f"p_{j}": probs[:, j] for j in range(probs.shape[1])} | {"label": labels}
+    table = columns  # DuckDB reads arrays by the name of the variable
+    names = ", ".join(f"unnest($c{j}) AS p_{j}" for j in range(probs.shape[1]))
+    given = {f"c{j}": probs[:, j].tolist() for j in range(probs.shape[1])}
+    with duckdb.connect() as db:
+        db.execute(
+            f"CREATE TABLE t AS SELECT {names}, unnest($y) AS label",
+            {**given, "y": labels.tolist()},
+        )
+        db.execute(f"COPY t TO '{path}' (FORMAT parquet)")
+    return table
+
+
+# -- help, versions, usage -----------------------------------------------------------
+
+COMMANDS = ("demo", "report", "study", "recalibrate", "compare", "inspect")
+
+
+def test_version():
+    assert run("--version").stdout.strip() == f"acumen, version {ac.__version__}"
+
+
+def test_commands_are_those_tested():
+    from acumen.cli import main
+
+    assert set(main.commands) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_an_example(name):
+    assert f"acumen {name} " in run(name, "--help").stdout
+
+
+def examples():
+    """Lines of all helps that are commands, in the order of the helps."""
+    from click.testing import CliRunner
+
+    from acumen.cli import main
+
+    for name in COMMANDS:
+        text = CliRunner().invoke(main, [name, "--help"]).output
+        yield from re.findall(rf"^ +(acumen {name} .*)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", [x for x in examples() if " demo " not in x])
+def test_examples_of_the_help_run(line, folder):
+    if "--load" in line:
+        load_from = TemperatureScaling().fit(*noisy(seed=1))
+        load_from.save(folder / "temperature.json")
+    command = line.replace("acumen", str(ACUMEN), 1)
+    done = subprocess.run(
+        command, shell=True, cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in ((0, 3) if "--fail-if" in line else (0,)), done.stderr
+    assert ESCAPE not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluat"], "No such command"),
+        (["report"], "Missing argument"),
+        (["report", "a.npz", "--target", "best"], "not one of"),
+        (["report", "a.npz", "--fail-if", "ece"], "is not a condition such as"),
+        (["report", "a.npz", "--fail-if", "speed>1"], "is not a condition such as"),
+        (["report", "a.npz", "--bandwidth", "wide"], "neither 'auto' nor a number"),
+        (["compare", "a.npz"], "two files or more"),
+        (["recalibrate", "--apply", "a.npz"], "one of --fit and --load"),
+        (["recalibrate", "--fit", "a.npz", "--apply", "a.npz"], "go together"),
+    ],
+)
+def test_wrong_usage_has_exit_code_2(arguments, message, folder):
+    done = run(*arguments, cwd=folder)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["report", "nowhere.npz"], "nowhere.npz"),
+        (["report", "model.pkl"], "pickle"),
+        (["report", "a.npz", "--label", "y"], "'y'"),
+        (["report", "a.npz", "--probs", "logits"], "rows of probabilities"),
+        (["report", "a.npz", "--names", "x,y"], "2 names for 1 models"),
+        (["inspect", "nowhere.npz"], "nowhere.npz"),
+        (["study", "a.npz", "--split", "2"], "split must be the share"),
+        (["study", "a.npz", "--methods", "magic"], "got 'magic'"),
+        (["study", "a.npz", "b.parquet"], "holds logits and b.parquet holds probs"),
+        (["recalibrate", "--load", "a.npz"], "a.npz is not JSON"),
+        (["compare", "before.npz", "test.npz"], "paired"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_1(arguments, message, folder):
+    (folder / "model.pkl").write_bytes(b"\x80\x04N.")
+    done = run(*arguments, cwd=folder)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+# -- report --------------------------------------------------------------------------
+
+
+def test_report_prints_the_numbers_of_evaluate(folder):
+    done = run("report", "predictions.npz", "--json", cwd=folder)
+    found = json.loads(done.stdout)["evaluations"][0]
+    z, y = noisy()
+    expected = ac.evaluate(y, logits=z, name="predictions")
+    assert found["metrics"]["brier"]["value"] == expected.metrics["brier"]
+    assert found["metrics"]["ece"] == expected.metrics["ece"].to_dict()
+    assert found["name"] == "predictions"
+
+
+def test_report_writes_a_page_and_does_not_replace_one(folder):
+    page = folder / "report.html"
+    done = run("report", "a.npz", "b.parquet", "-o", "report.html", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "report: report.html" in done.stdout
+    assert page.read_text().startswith("<!doctype html>")
+    before = page.read_bytes()
+    again = run("report", "b.parquet", "-o", "report.html", cwd=folder)
+    assert again.returncode == 1
+    assert "pass --force" in again.stderr
+    assert page.read_bytes() == before
+    forced = run("report", "b.parquet", "-o", "report.html", "--force", cwd=folder)
+    assert forced.returncode == 0
+    assert page.read_bytes() != before
+    assert not [p for p in folder.iterdir() if p.name.endswith(".tmp")]
+
+
+def test_two_formats_of_the_same_predictions_agree(folder):
+    done = run("report", "a.npz", "b.parquet", "--json", cwd=folder)
+    one, other = json.loads(done.stdout)["evaluations"]
+    for name in ("accuracy", "nll", "brier", "ece"):
+        a, b = (ev["metrics"][name]["value"] for ev in (one, other))
+        assert a == pytest.approx(b, abs=1e-9)
+
+
+def test_pairs_of_numpy_files_and_names(folder):
+    z, y = noisy()
+    np.save(folder / "logits.npy", z)
+    np.save(folder / "labels.npy", y)
+    done = run(
+        "report", "logits.npy,labels.npy", "--names", "mine", "--json", cwd=folder
+    )
+    found = json.loads(done.stdout)["evaluations"][0]
+    assert found["name"] == "mine"
+    assert found["metrics"]["nll"]["value"] == pytest.approx(ac.nll(y, logits=z))
+
+
+def test_pairs_of_confidence_and_correctness(folder):
+    rng = np.random.default_rng(0)
+    h = rng.uniform(size=300)
+    lines = [
+        json.dumps({"confidence": float(c), "correct": bool(rng.uniform() < c)})
+        for c in h
+    ]
+    (folder / "llm.jsonl").write_text("\n".join(lines) + "\n")
+    done = run("report", "llm.jsonl", "--json", cwd=folder)
+    assert json.loads(done.stdout)["evaluations"][0]["target"] == "pairs"
+
+
+def test_groups_are_evaluated_on_their_own(folder):
+    z, y = noisy()
+    group = np.where(np.arange(400) < 150, "north", "south")
+    np.savez(folder / "g.npz", logits=z, labels=y, region=group)
+    done = run("report", "g.npz", "--group", "region", "--json", cwd=folder)
+    groups = json.loads(done.stdout)["evaluations"][0]["per_group"]
+    assert set(groups) == {"north", "south"}
+    north = ac.evaluate(y[:150], logits=z[:150])
+    assert groups["north"]["metrics"]["brier"]["value"] == north.metrics["brier"]
+    assert groups["south"]["n"] == 250
+    text = run("report", "g.npz", "--group", "region", "-o", "g.html", cwd=folder)
+    assert "group north" in text.stdout
+    assert "north" in (folder / "g.html").read_text()
+
+
+# -- gates ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--fail-if", "brier>0.1"], 3, "brier is"),
+        (["--fail-if", "brier>1.9"], 0, ""),
+        (["--fail-if", "accuracy<0.99"], 3, "accuracy is"),
+        (["--fail-if", "calibration.lower>0"], 3, "lower end of the 95% interval"),
+        (["--max-ece-upper", "0.01"], 3, "upper end of the 95% interval of ece"),
+        (["--max-ece-upper", "1"], 0, ""),
+        (["--fail-if", "brier>1.9", "--fail-if", "ece>0"], 3, "ece is"),
+        (["--fail-if", "mcb.upper>5"], 0, ""),
+    ],
+)
+def test_gates(options, code, said, folder):
+    done = run("report", "predictions.npz", "-q", *options, cwd=folder)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+# -- study, recalibrate, compare ----------------------------------------------------------
+
+
+def test_study_is_the_study_of_the_library(folder):
+    done = run("study", "calibration.npz", "test.npz", "--json", cwd=folder)
+    found = json.loads(done.stdout)
+    (z_cal, y_cal), (z_test, y_test) = noisy(seed=1), noisy(seed=2)
+    expected = ac.study(y_cal, y_test, logits=(z_cal, z_test))
+    assert [ev["name"] for ev in found["evaluations"]] == list(expected.names)
+    for got, ev in zip(found["evaluations"], expected, strict=True):
+        assert got["metrics"]["brier"]["value"] == ev.metrics["brier"]
+    assert found["protocol"] == expected.protocol
+
+
+def test_recalibrate_saves_what_it_applies(folder):
+    done = run(
+        *("recalibrate", "--fit", "calibration.npz", "--apply", "test.npz"),
+        *("-o", "out.npz", "--save", "t.json"),
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "temperature: " in done.stdout
+    z, y = noisy(seed=2)
+    with np.load(folder / "out.npz", allow_pickle=False) as out:
+        expected = TemperatureScaling().fit(*noisy(seed=1)).predict_proba(z)
+        np.testing.assert_array_equal(out["probs"], expected)
+        np.testing.assert_array_equal(out["labels"], y)
+    np.testing.assert_array_equal(load(folder / "t.json").predict_proba(z), expected)
+    assert run("report", "out.npz", "-q", cwd=folder).returncode == 0
+
+
+def test_recalibrate_needs_no_labels_to_apply(folder):
+    z, _ = noisy(seed=2)
+    np.savez(folder / "new.npz", logits=z)
+    done = run(
+        *("recalibrate", "--fit", "calibration.npz", "--method", "platt"),
+        *("--apply", "new.npz", "-o", "out.npz"),
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    with np.load(folder / "out.npz", allow_pickle=False) as out:
+        assert out.files == ["probs"]
+
+
+def test_compare_says_which_is_better(folder):
+    done = run("compare", "before.npz", "after.npz", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "after" in done.stdout
+    assert "Brier" in done.stdout.splitlines()[-1] or "Brier" in done.stdout
+    unpaired = run("compare", "before.npz", "test.npz", "--unpaired", cwd=folder)
+    assert unpaired.returncode == 0, unpaired.stderr
+
+
+def test_inspect_says_how_a_file_would_be_read(folder):
+    done = run("inspect", "predictions.npz", cwd=folder)
+    assert "logits" in done.stdout
+    assert "400" in done.stdout
+    assert json.loads(run("inspect", "b.parquet", "--json", cwd=folder).stdout)
+
+
+# -- the demo -------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -26,32 +330,19 @@ def demo(tmp_path_factory, part):
     folder = tmp_path_factory.mktemp("demo")
     done = run("demo", "--output", folder / "out")
     assert done.returncode == 0, done.stderr
-    return done.stdout, folder / "out" / "predictions.npz"
+    return done.stdout, folder / "out"
 
 
-def test_version():
-    assert run("--version").stdout.strip() == f"acumen, version {ac.__version__}"
-
-
-def test_every_command_shows_an_example():
-    from acumen.cli import main
-
-    for name in main.commands:
-        assert f"acumen {name}" in run(name, "--help").stdout
-
-
-def test_unknown_command_is_a_usage_error():
-    done = run("evaluat")
-    assert done.returncode == 2
-    assert "No such command" in done.stderr
-
-
-def test_demo_shows_the_trap_and_keeps_the_predictions(demo):
-    text, file = demo
-    assert "mean replacement" in text
-    with np.load(file, allow_pickle=False) as data:
-        ev = ac.evaluate(data["labels"], logits=data["logits"], name="network")
-    assert str(ev) in text
+def test_demo_shows_the_trap_and_keeps_its_files(demo):
+    text, folder = demo
+    assert 'Look at "Mean replacement"' in text
+    assert ESCAPE not in text
+    names = {"diagram.png", "methods.png", "predictions.npz", "report.html"}
+    assert {path.name for path in folder.iterdir()} == names
+    assert all(str(folder / name) in text for name in names)
+    with np.load(folder / "predictions.npz", allow_pickle=False) as data:
+        ev = ac.evaluate(data["labels"], logits=data["logits"])
+    assert f"{100 * ev.metrics['ece']:.2f}" in text
     assert ev.metrics["confidence_gap"] > 0.05
     assert ev.decomposition.calibration.interval[0] > 0
 
@@ -59,11 +350,12 @@ def test_demo_shows_the_trap_and_keeps_the_predictions(demo):
 def test_demo_json_holds_the_argument_of_the_paper(tmp_path, part):
     part("sklearn")
     found = json.loads(run("demo", "-o", tmp_path / "x", "--json").stdout)
-    network, mean = found["network"]["metrics"], found["mean replacement"]["metrics"]
+    by_name = {ev["name"]: ev["metrics"] for ev in found["evaluations"]}
+    raw, mean = by_name["Uncalibrated"], by_name["Mean replacement"]
     for name in ("ece", "ace", "smooth_ece"):
-        assert mean[name]["value"] < network[name]["value"]
-    assert mean["accuracy"]["value"] == network["accuracy"]["value"]
-    assert mean["brier"]["value"] > network["brier"]["value"]
+        assert mean[name]["value"] < raw[name]["value"]
+    assert mean["accuracy"]["value"] == raw["accuracy"]["value"]
+    assert mean["brier"]["value"] > raw["brier"]["value"]
 
 
 def test_demo_says_what_is_missing(tmp_path):
@@ -81,14 +373,40 @@ def test_demo_says_what_is_missing(tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_seed_reaches_the_training(monkeypatch, tmp_path):
-    from click.testing import CliRunner
+# -- interrupted writes -----------------------------------------------------------------
 
-    from acumen.cli import main
 
-    seen = []
-    report = SimpleNamespace(text=str, to_json=str)
-    monkeypatch.setattr("acumen.demo.run", lambda _, seed: seen.append(seed) or report)
-    done = CliRunner().invoke(main, ["demo", "-o", str(tmp_path), "--seed", "3"])
-    assert done.exit_code == 0
-    assert seen == [3]
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_write_leaves_the_old_file(how, tmp_path):
+    path = tmp_path / "out.npz"
+    path.write_bytes(b"old")
+    code = (
+        "import sys, numpy as np, pathlib\n"
+        "from acumen.writing import whole_file\n"
+        f"with whole_file(pathlib.Path({str(path)!r})) as file:\n"
+        "    file.write(b'half'); file.flush(); print('writing', flush=True)\n"
+        "    import time; time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout.readline() == b"writing\n"
+        os.kill(process.pid, how)
+        process.wait(timeout=30)
+    assert path.read_bytes() == b"old"
+    time.sleep(0.1)
+    z, y = noisy()
+    np.savez(tmp_path / "in.npz", logits=z, labels=y)
+    done = run(
+        *("recalibrate", "--fit", "in.npz", "--apply", "in.npz", "-o", "out.npz"),
+        "--force",
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    with np.load(path, allow_pickle=False) as out:
+        assert out["probs"].shape == z.shape
+
+
+def test_completion_is_there():
+    done = run(env={**os.environ, "_ACUMEN_COMPLETE": "bash_source"})
+    assert "_acumen_completion" in done.stdout

@@ -48,7 +48,10 @@ def allowed(k, accuracy, ece, sign):
 def test_rows_of_the_paper_in_closed_form(model):
     k, _, _, *printed = ROWS[model]
     accuracy, ece, *scores = (float(x) for x in printed)
-    for sign in (1, -1):  # the paper prints |q - a|, not its sign; here it does not matter
+    for sign in (
+        1,
+        -1,
+    ):  # the paper prints |q - a|, not its sign; here it does not matter
         low, high = allowed(k, accuracy, ece, sign)
         assert (low <= scores).all()
         assert (scores <= high).all()
@@ -74,7 +77,9 @@ def test_rows_of_the_paper_from_data_of_those_accuracies(model, sign):
     assert 100 * ev.metrics["accuracy"] == pytest.approx(accuracy, abs=HALF)
     one_row = 100 / n_fit
     for name in ("ece", "ace", "smooth_ece"):
-        assert 100 * ev.metrics[name] == pytest.approx(ece, abs=HALF + one_row / 2 + 1e-9)
+        assert 100 * ev.metrics[name] == pytest.approx(
+            ece, abs=HALF + one_row / 2 + 1e-9
+        )
     got = 100 * ev.metrics["nll"], 100 * ev.metrics["brier"]
     assert got == pytest.approx(scores, abs=0.06)
 

@@ -103,7 +103,9 @@ def test_scikit_learn_checks(method, part):
         results = checks.check_estimator(
             method(), expected_failed_checks=NOT_FOR_US, on_skip=None, on_fail=None
         )
-    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    failed = {
+        r["check_name"]: r["exception"] for r in results if r["status"] == "failed"
+    }
     assert failed == {}
     assert sum(r["status"] == "passed" for r in results) > 45
 
@@ -118,7 +120,7 @@ def test_clone_and_parameters(method, part):
     assert copy.set_params(scores="logits").scores == "logits"
     assert given.scores == "probs"
     assert sklearn.base.is_classifier(given)
-    with pytest.raises(ValueError, match="parameter must be one of .*got 'C'"):
+    with pytest.raises(ValueError, match=r"parameter must be one of .*got 'C'"):
         copy.set_params(C=1)
     assert "scores='probs'" in repr(given)
     assert repr(method()) == f"{method.__name__}()"
@@ -298,7 +300,7 @@ def test_binary_problems_have_one_column_or_two(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_other_columns_than_in_fit_are_refused(method):
     fitted = method().fit(Z, Y)
-    with pytest.raises(ValueError, match="X has 3 features, but .* is expecting 4"):
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
         fitted.predict_proba(Z[:, :3])
     with pytest.raises(ValueError, match="Reshape your data"):
         fitted.predict(Z[0])

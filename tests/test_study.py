@@ -63,7 +63,9 @@ def test_paper_pattern(network):
     raw, hot, binned, isotonic, mean = network
     for name in ("ece", "ace", "smooth_ece"):
         assert mean.metrics[name] == min(ev.metrics[name] for ev in network), name
-    assert mean.metrics["accuracy"] == raw.metrics["accuracy"] == hot.metrics["accuracy"]
+    assert (
+        mean.metrics["accuracy"] == raw.metrics["accuracy"] == hot.metrics["accuracy"]
+    )
     for name in ("nll", "brier"):
         assert hot.metrics[name] == min(ev.metrics[name] for ev in network), name
     finite = [ev.metrics["nll"] for ev in network if np.isfinite(ev.metrics["nll"])]
@@ -180,9 +182,7 @@ def test_weights_are_rows():
         sample_weight=(weight[cal], weight[test]),
     )
     places = [np.repeat(np.arange(600)[part], weight[part]) for part in (cal, test)]
-    repeated = ac.study(
-        Y[places[0]], Y[places[1]], logits=(Z[places[0]], Z[places[1]])
-    )
+    repeated = ac.study(Y[places[0]], Y[places[1]], logits=(Z[places[0]], Z[places[1]]))
     for a, b in zip(weighted, repeated, strict=True):
         for name in ("accuracy", "ece", "nll", "brier"):
             assert a.metrics[name] == pytest.approx(b.metrics[name], abs=1e-7)
@@ -289,7 +289,7 @@ def test_bad_input(options, error, message):
 
 def test_an_error_names_the_method():
     z = np.where(Z < -8, -np.inf, Z)
-    with pytest.raises(ValueError, match="Vector: .*-inf"):
+    with pytest.raises(ValueError, match=r"Vector: .*-inf"):
         ac.study(Y, logits=z, methods=["vector"])
 
 
@@ -305,7 +305,9 @@ def test_notes_are_kept_and_do_not_warn():
 
 def test_progress_goes_from_0_to_1_and_names_the_method():
     seen = []
-    ac.study(Y, logits=Z, folds=3, progress=lambda share, what: seen.append((share, what)))
+    ac.study(
+        Y, logits=Z, folds=3, progress=lambda share, what: seen.append((share, what))
+    )
     shares = [share for share, _ in seen]
     assert (np.diff(shares) > -1e-9).all()
     assert shares[-1] == 1

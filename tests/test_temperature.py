@@ -18,9 +18,10 @@ from acumen.recalibration import (
     FitWarning,
     TemperatureScaling,
 )
+from acumen.recalibration.brier_tempering import BrierLoss
 from acumen.recalibration.ensemble import mixture_weights
 from acumen.recalibration.rows import Rows
-from acumen.recalibration.tempering import Bend, BrierLoss, LogLoss, search
+from acumen.recalibration.tempering import Bend, LogLoss, search
 
 PEERS = json.loads((Path(__file__).parent / "peer_temperatures.json").read_text())
 PRINTED = {  # file: T*, NLL(T*) as printed with the files
@@ -56,7 +57,9 @@ def digits(text):
 
 def slope(beta, z, y):
     """Derivative of the mean log loss in beta, by its definition in double precision."""
-    return np.mean((softmax(beta * z, axis=1) * z).sum(axis=1) - z[np.arange(len(y)), y])
+    return np.mean(
+        (softmax(beta * z, axis=1) * z).sum(axis=1) - z[np.arange(len(y)), y]
+    )
 
 
 def best_temperature(z, y):
@@ -210,7 +213,7 @@ def test_search_finds_the_optimum_from_anywhere(where, start, lie):
     found = search(loss, 10**start, 1e-5, 1e5)
     assert found.converged
     assert found.beta == pytest.approx(best, rel=1e-3 if lie != 1 else 1e-8)
-    assert found.passes <= (20 if lie == 1 else 60)
+    assert found.passes <= (30 if lie == 1 else 60)
 
 
 def test_search_does_not_go_round_in_circles():
@@ -289,14 +292,18 @@ def test_constant_scores_have_temperature_one():
 def test_bounds():
     z, y = noisy()
     free = TemperatureScaling().fit(z, y).temperature_
-    assert TemperatureScaling(bounds=(1, 10)).fit(z, y).temperature_ == pytest.approx(free)
+    assert TemperatureScaling(bounds=(1, 10)).fit(z, y).temperature_ == pytest.approx(
+        free
+    )
     with pytest.warns(FitWarning, match="T = 2"):
         fitted = TemperatureScaling(bounds=(0.1, 2)).fit(z, y)
     assert fitted.temperature_ == pytest.approx(2)
     assert fitted.at_boundary_
 
 
-@pytest.mark.parametrize("bounds", [(2, 1), (0, 1), (1,), "ab", 3, (1, np.inf), (True, 2)])
+@pytest.mark.parametrize(
+    "bounds", [(2, 1), (0, 1), (1,), "ab", 3, (1, np.inf), (True, 2)]
+)
 def test_bounds_are_checked(bounds):
     with pytest.raises(ValueError, match="0 < least < greatest"):
         TemperatureScaling(bounds=bounds).fit(*noisy())
@@ -349,7 +356,10 @@ def test_ensemble_insures_against_sure_and_wrong():
     """Most rows are calibrated; a few are sure, of which one in ten is wrong."""
     z = np.array([[2.0, 0.0]] * 880 + [[40.0, 0.0]] * 100)
     y = np.array([0] * 775 + [1] * 105 + [0] * 90 + [1] * 10)
-    single, mixed = TemperatureScaling().fit(z, y), EnsembleTemperatureScaling().fit(z, y)
+    single, mixed = (
+        TemperatureScaling().fit(z, y),
+        EnsembleTemperatureScaling().fit(z, y),
+    )
     assert mixed.weights_[2] > 0.01
     before = ac.nll(y, probs=single.predict_proba(z), target="top-label")
     assert ac.nll(y, probs=mixed.predict_proba(z), target="top-label") < before - 0.01

@@ -12,7 +12,10 @@ __version__ = "0.1.0"
 _HOME = {
     "evaluation": ("evaluate", "evaluate_pairs"),
     "studies": ("Study", "study"),
+    "comparing": ("Contrast", "compare"),
     "comparison": ("Comparison", "Effect"),
+    "calibration_tests": ("CalibrationTest", "calibration_test"),
+    "findings": ("Finding",),
     "bregman": ("Divergence", "register_divergence"),
     "results": (
         "Bins",
@@ -48,7 +51,9 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Bins",
+    "CalibrationTest",
     "Comparison",
+    "Contrast",
     "Corp",
     "Curve",
     "Decomposition",
@@ -56,6 +61,7 @@ __all__ = [
     "Effect",
     "Estimate",
     "Evaluation",
+    "Finding",
     "SmoothCurve",
     "Study",
     "accuracy",
@@ -63,7 +69,9 @@ __all__ = [
     "auroc",
     "brier",
     "calibration_error",
+    "calibration_test",
     "classwise_ece",
+    "compare",
     "confidence_gap",
     "corp",
     "ece",
@@ -89,10 +97,15 @@ if TYPE_CHECKING:
     from acumen.binned_metrics import top_label_ece as top_label_ece
     from acumen.bregman import Divergence as Divergence
     from acumen.bregman import register_divergence as register_divergence
+    from acumen.calibration_tests import CalibrationTest as CalibrationTest
+    from acumen.calibration_tests import calibration_test as calibration_test
+    from acumen.comparing import Contrast as Contrast
+    from acumen.comparing import compare as compare
     from acumen.comparison import Comparison as Comparison
     from acumen.comparison import Effect as Effect
     from acumen.evaluation import evaluate as evaluate
     from acumen.evaluation import evaluate_pairs as evaluate_pairs
+    from acumen.findings import Finding as Finding
     from acumen.metrics import accuracy as accuracy
     from acumen.metrics import auroc as auroc
     from acumen.metrics import brier as brier

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from acumen import bins as binning
+from acumen import pooling
 from acumen.analysis import analyse, analyse_as_paper, sketch_for
 from acumen.columns import Columns
+from acumen.decomposition_intervals import gap_interval, with_clusters
 from acumen.ordered import order
 from acumen.results import Evaluation
 from acumen.scores import all_metrics
 from acumen.settings import Settings
 from acumen.sketch import Sketch
+from acumen.smooth_curve import smooth_curve
+from acumen.standard_errors import Index
 
 
 def evaluate_columns(
@@ -19,17 +25,55 @@ def evaluate_columns(
     target: str,
     k: int,
     sketch: Sketch | None = None,
+    clusters: Index | None = None,
 ) -> Evaluation:
-    """Evaluate rows already reduced to columns, and sketched if a sketch is given."""
+    """Evaluate rows already reduced to columns.
+
+    A sketch that is given is used, but not kept: one for each class would be too much.
+    So would resamples: metrics have closed intervals only.
+    """
+    given = sketch is not None
+    options = replace(settings, interval=None) if given else settings
     sketch = sketch_for(columns, settings) if sketch is None else sketch
     ordered = order(columns)
     bins = binning.width_bins(ordered, settings.bins, settings.closed)
     factor = k / (k - 1) if settings.counterpart == "tight" else 1.0
-    metrics = all_metrics(columns, sketch, ordered, bins, settings, target, k)
-    distinct = len(ordered.confidence)
-    largest_share = float(ordered.weight.max() / ordered.total)
-    del ordered  # as large as the columns, and no longer needed
+    metrics = all_metrics(columns, sketch, ordered, bins, options, target, k, clusters)
+    values = ordered.without_twins()
+    mass_bins = binning.mass_bins(values, settings.bins)
+    atoms, blocks = pooling.atoms(values), pooling.isotonic_blocks(values)
+    distinct = len(values.confidence)
+    largest_share = float(values.weight.max() / values.total)
+    del ordered, values  # as large as the columns, and no longer needed
     headline = analyse(columns, sketch, settings, factor)
+    decompositions = headline.decompositions
+    if clusters is not None:
+        decompositions = {
+            name: with_clusters(
+                parts,
+                headline.curves[name],
+                columns,
+                sketch.divergences[name],
+                settings.level,
+                clusters,
+            )
+            for name, parts in decompositions.items()
+        }
+    if options.interval is not None:
+        decompositions = {
+            name: replace(
+                parts,
+                gap=gap_interval(
+                    parts,
+                    headline.curves[name],
+                    columns,
+                    sketch.divergences[name],
+                    settings.level,
+                    clusters,
+                ),
+            )
+            for name, parts in decompositions.items()
+        }
     paper = analyse_as_paper(sketch, settings.level)
     return Evaluation(
         name=name,
@@ -38,14 +82,21 @@ def evaluate_columns(
         k=k,
         target=target,
         divergence=settings.main.name,
-        decompositions=headline.decompositions,
+        decompositions=decompositions,
         curves=headline.curves,
         paper_decompositions=paper.decompositions,
         paper_curves=paper.curves,
         metrics=metrics,
         bins=bins,
+        mass_bins=mass_bins,
+        atoms=atoms,
+        isotonic=blocks,
+        smooth=smooth_curve(sketch),
+        histogram=pooling.histogram(sketch),
+        log_odds_histogram=pooling.log_odds_histogram(sketch),
         infinite_rows=sketch.infinite_weight("log"),
         distinct=distinct,
         largest_share=largest_share,
         settings=settings.to_dict(),
+        sketch=None if given else sketch,
     )

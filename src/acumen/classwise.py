@@ -14,6 +14,7 @@ from acumen.analysis import Analysis, analyse, analyse_as_paper, sketch_for
 from acumen.assembly import evaluate_columns
 from acumen.bins import mass_bins
 from acumen.columns import Columns
+from acumen.fingerprints import fingerprint
 from acumen.neighbours import cells_of_sketch
 from acumen.ordered import Ordered, gather, starts_of_values
 from acumen.predictions import Predictions
@@ -76,6 +77,8 @@ def evaluate_each_class(
         largest_share=min(ev.largest_share for ev in per_class),
         settings=settings.to_dict(),
         per_class=tuple(per_class),
+        fingerprint=fingerprint(predictions.labels, predictions.weight),
+        columns=top,
     )
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, nan
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from acumen.arrays import check_choice
 from acumen.encoding import Frame, number, to_frame
 from acumen.measures import MEASURES, Measure, is_trivial
 from acumen.results import Evaluation, Record
+
+if TYPE_CHECKING:
+    from acumen.findings import Finding
 
 __all__ = [
     "EFFECTS",
@@ -76,11 +79,14 @@ class Comparison(Record):
         How the rows to fit on and to test on were chosen, in words.
     effects : dict of str to Effect
         By name, for models that a study recalibrated.
+    shared_rows : int
+        Rows of the test set that are also among the rows fitted on.
     """
 
     evaluations: tuple[Evaluation, ...]
     protocol: str = ""
     effects: Mapping[str, Effect] = field(default_factory=dict)
+    shared_rows: int = 0
 
     def __post_init__(self) -> None:
         names = self.names
@@ -116,7 +122,9 @@ class Comparison(Record):
         if isinstance(key, slice):
             kept = self.names[key]
             effects = {name: e for name, e in self.effects.items() if name in kept}
-            return Comparison(self.evaluations[key], self.protocol, effects)
+            return Comparison(
+                self.evaluations[key], self.protocol, effects, self.shared_rows
+            )
         return self.evaluations[key]
 
     @property
@@ -187,12 +195,18 @@ class Comparison(Record):
 
         return table(self, format, **options)
 
+    def audit(self) -> tuple[Finding, ...]:
+        """What to know before quoting a number or a ranking, worst first."""
+        from acumen.audit import audit
+
+        return audit(self)
+
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
         """Restore what ``to_dict`` gave."""
         effects = {n: _effect(e) for n, e in given["effects"].items()}
         evaluations = tuple(Evaluation.from_dict(ev) for ev in given["evaluations"])
-        return cls(evaluations, given["protocol"], effects)
+        return cls(evaluations, given["protocol"], effects, given["shared_rows"])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.names))})"

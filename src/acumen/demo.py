@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acumen.recalibration.estimator import Progress
+from acumen.report import report as write_report
 from acumen.studies import Study, study
 from acumen.words import number
 from acumen.writing import write_npz
@@ -22,6 +23,7 @@ class DemoReport:
     """The study of the network, and the files that were written."""
 
     study: Study
+    page: Path
     predictions: Path
     figures: tuple[Path, ...]
 
@@ -32,27 +34,27 @@ class DemoReport:
     def text(self) -> str:
         """What to look at, and what to try next."""
         raw, hot, mean = (
-            self.study[name] for name in ("Uncalibrated", "Temperature", "Mean replacement")
+            self.study[name]
+            for name in ("Uncalibrated", "Temperature", "Mean replacement")
         )
         ece = [number(100 * ev.metrics["ece"], 2) for ev in (raw, mean)]
         gap = [
             number(100 * ev.decomposition.sharpness_gap, 2) for ev in (raw, mean, hot)
         ]
-        temperature = self.study.recalibrators["Temperature"]
-        figures = "\n".join(f"  {path}" for path in self.figures)
+        temperature: Any = self.study.recalibrators["Temperature"]
+        files = "\n".join(f"  {path}" for path in (*self.figures, self.predictions))
         return f"""Look at "{mean.name}": every confidence was replaced by the accuracy on other
 rows. No prediction got better, yet ECE fell from {ece[0]} to {ece[1]}. The sharpness gap
 tells: it grew from {gap[0]} to {gap[1]}. "{hot.name}" (T = {temperature.temperature_:.2f}) lowered
 the calibration error and left the gap at {gap[2]}.
 
-Figures:
-{figures}
-Predictions:
-  {self.predictions}
-Try next, in Python:
-  import numpy as np, acumen as ac
-  d = np.load({str(self.predictions)!r})
-  print(ac.evaluate(d["labels"], logits=d["logits"], divergence="log"))"""
+Files:
+{files}
+Try next:
+  acumen report {self.predictions} --divergence log
+  acumen study {self.predictions} --folds 5 --methods temperature,vector
+Open the interactive report in a browser:
+  {self.page}"""
 
 
 def run(folder: Path, seed: int = 0, progress: Progress | None = None) -> DemoReport:
@@ -67,14 +69,20 @@ def run(folder: Path, seed: int = 0, progress: Progress | None = None) -> DemoRe
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "predictions.npz"
     write_npz(path, {"logits": logits[half:], "labels": labels[half:]})
-    return DemoReport(found, path, _draw(found, folder))
+    page = write_report(
+        found, folder / "report.html", title="A network that is too sure"
+    )
+    return DemoReport(found, page, path, _draw(found, folder))
 
 
 def _draw(found: Study, folder: Path) -> tuple[Path, ...]:
     """The two figures of the argument."""
     from acumen import plot
 
-    drawn = {"diagram.png": plot.calibration_sharpness, "methods.png": plot.compare_methods}
+    drawn: dict[str, Any] = {
+        "diagram.png": plot.calibration_sharpness,
+        "methods.png": plot.compare_methods,
+    }
     paths = tuple(folder / name for name in drawn)
     for path, draw in zip(paths, drawn.values(), strict=True):
         np.ravel(draw(found))[0].figure.savefig(path, dpi=200)

@@ -66,8 +66,8 @@ def restore(record: type[Any], given: Mapping[str, Any]) -> Any:
             **{n: number(x) for n, x in given.items() if n not in words}, **words
         )
     if record is results.Decomposition:
-        estimates = {name: _estimate(given[name]) for name in ("total", "calibration")}
-        return record(**{**given, **estimates})
+        names = [n for n in ("total", "calibration", "gap") if given.get(n) is not None]
+        return record(**{**given, **{n: _estimate(given[n]) for n in names}})
     return _evaluation(given)
 
 
@@ -87,6 +87,8 @@ def _evaluation(given: Mapping[str, Any]) -> Any:
         restored[name] = array(given[name])
     restored["smooth"] = SmoothCurve.from_dict(given["smooth"])
     restored["per_class"] = tuple(_evaluation(one) for one in given["per_class"])
+    groups = given.get("per_group", {}).items()
+    restored["per_group"] = {name: _evaluation(one) for name, one in groups}
     return Evaluation(**restored)
 
 

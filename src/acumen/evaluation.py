@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from acumen.assembly import evaluate_columns
 from acumen.classwise import evaluate_each_class
+from acumen.clusters import read_clusters
+from acumen.groups import keep_rows
 from acumen.predictions import read_predictions
 from acumen.results import Evaluation
 from acumen.settings import Settings
@@ -32,6 +36,11 @@ def evaluate(
     name: str = "model",
     preset: str | None = None,
     level: float = 0.95,
+    interval: str | None = "auto",
+    resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
+    cluster: Any = None,
+    group: Any = None,
     engine: str = "auto",
 ) -> Evaluation:
     r"""Evaluate how well calibrated and how sharp a classifier's probabilities are.
@@ -70,6 +79,17 @@ def evaluate(
         All choices as published: bandwidth 0.05, left-closed bins, relplot's SmoothECE.
     level : float
         Coverage of the intervals.
+    interval : {"auto", None}
+        Whether every metric gets an interval, or only those that cost nothing: accuracy,
+        mean losses and d_CAL.
+    resamples, rng : int, int or numpy.random.Generator
+        Number of resamples behind the intervals of calibration errors, and the seed;
+        the same seed gives the same intervals.
+    cluster : array_like, optional
+        The cluster of each row (a patient, a game), if rows depend on each other.
+        Values stay the same, intervals are as wide as clusters ask for.
+    group : array_like, optional
+        The group of each row; each is also evaluated on its own, in ``per_group``.
     engine : {"auto", "numpy", "numba"}
         What reduces the rows; results agree to the precision of the input.
 
@@ -101,6 +121,9 @@ def evaluate(
         bins=bins,
         closed=closed,
         level=level,
+        interval=interval,
+        resamples=resamples,
+        rng=rng,
         engine=engine,
         preset=preset,
     ).checked()
@@ -113,12 +136,19 @@ def evaluate(
         sample_weight=sample_weight,
     )
     if predictions.target == "class-wise":
+        if cluster is not None or group is not None:
+            raise ValueError(
+                "cluster= and group= are not for target='class-wise'. Evaluate one class "
+                "at a time with target='positive'."
+            )
         return evaluate_each_class(predictions, settings, name)
     if counterpart == "tight" and predictions.target != "top-label":
         raise ValueError("counterpart='tight' applies to target='top-label' only.")
+    clusters = read_clusters(cluster, predictions)
     columns = reduce_to_columns(predictions, settings.extra, engine)
-    target = str(predictions.target)
-    return evaluate_columns(columns, settings, name, target, predictions.k)
+    target, k = str(predictions.target), predictions.k
+    ev = evaluate_columns(columns, settings, name, target, k, clusters=clusters)
+    return keep_rows(ev, columns, predictions, group, settings)
 
 
 def evaluate_pairs(
@@ -136,6 +166,11 @@ def evaluate_pairs(
     name: str = "model",
     preset: str | None = None,
     level: float = 0.95,
+    interval: str | None = "auto",
+    resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
+    cluster: Any = None,
+    group: Any = None,
 ) -> Evaluation:
     """Evaluate stated confidences against whether they were right.
 
@@ -150,7 +185,7 @@ def evaluate_pairs(
     confidence : array_like
         Numbers in [0, 1].
     divergence, bandwidth, kernel, boundary, estimator, sample_weight, bins, closed, \
-name, preset, level
+name, preset, level, interval, resamples, rng, cluster, group
         As in `evaluate`.
 
     Examples
@@ -169,10 +204,15 @@ name, preset, level
         bins=bins,
         closed=closed,
         level=level,
+        interval=interval,
+        resamples=resamples,
+        rng=rng,
         preset=preset,
     ).checked()
     predictions = read_predictions(
         correct, confidence=confidence, sample_weight=sample_weight
     )
+    clusters = read_clusters(cluster, predictions)
     columns = reduce_to_columns(predictions, settings.extra)
-    return evaluate_columns(columns, settings, name, "pairs", 2)
+    ev = evaluate_columns(columns, settings, name, "pairs", 2, clusters=clusters)
+    return keep_rows(ev, columns, predictions, group, settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import exp, log, log1p, sqrt
 
 import numpy as np
 
@@ -13,6 +13,9 @@ Interval = tuple[float, float]
 CALIBRATED_SHARE = 0.72
 """Variance of the twicing estimate of a calibrated model, relative to the influence
 function's: 2 R(2K - K*K) / 4 R(K) for the Gaussian kernel, R the integral of squares."""
+
+CALIBRATED_BINS = 0.5
+"""The same ratio for debiased squares of bins."""
 
 
 def quantile(level: float) -> float:
@@ -28,18 +31,25 @@ def quantile(level: float) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
-def score(d: float, se: float, size: float, noise: float, level: float) -> Interval:
+def score(
+    d: float,
+    se: float,
+    size: float,
+    noise: float,
+    level: float,
+    share: float = CALIBRATED_SHARE,
+) -> Interval:
     """Score interval for a calibration error d >= 0 whose variance grows with it.
 
     The model is Var(estimate | d) = kappa (c0 noise + d) / n with kappa = n se^2 / size,
-    where `size` is the plain squared size of the estimated error and `noise` the part
-    of it that is sampling noise. Solving (estimate - d)^2 = z^2 Var for d gives both
-    ends, cut at 0.
+    where `size` is the plain squared size of the estimated error, `noise` the part
+    of it that is sampling noise, and c0 is `share`. Solving (estimate - d)^2 = z^2 Var
+    for d gives both ends, cut at 0.
     """
     if not size > 0:
         return max(d, 0.0), max(d, 0.0)
     c = quantile(level) ** 2 * se * se / size
-    half = sqrt(max(c * d + 0.25 * c * c + CALIBRATED_SHARE * c * noise, 0.0))
+    half = sqrt(max(c * d + 0.25 * c * c + share * c * noise, 0.0))
     return max(d + 0.5 * c - half, 0.0), max(d + 0.5 * c + half, 0.0)
 
 
@@ -63,3 +73,27 @@ def wilson(p: Column, n: Column, level: float) -> tuple[Column, Column]:
     middle = (p + q / 2) / (1 + q)
     half = np.sqrt(np.maximum(q * p * (1 - p) + q * q / 4, 0)) / (1 + q)
     return np.minimum(middle - half, p), np.maximum(middle + half, p)
+
+
+def normal(value: float, se: float, level: float) -> Interval:
+    """Value and so many standard errors on each side."""
+    half = quantile(level) * se
+    return value - half, value + half
+
+
+def on_log_odds(p: float, se: float, level: float) -> Interval:
+    """Normal interval of the log-odds of a number inside (0, 1), mapped back.
+
+    Examples
+    --------
+    >>> low, high = on_log_odds(0.98, 0.01, 0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.947, 0.993)
+    """
+    middle = log(p) - log1p(-p)
+    ends = normal(middle, se / (p * (1 - p)), level)
+    return _sigmoid(ends[0]), _sigmoid(ends[1])
+
+
+def _sigmoid(x: float) -> float:
+    return 1 / (1 + exp(-x)) if x > 0 else exp(x) / (1 + exp(x))

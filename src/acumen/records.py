@@ -91,6 +91,8 @@ class Decomposition(Record):
         The calibration error that belongs to it.
     divergence, estimator, kernel, boundary, bandwidth
         How it was estimated; bandwidth is None where the width adapts.
+    gap : Estimate or None
+        The sharpness gap with its interval, if one was computed.
     """
 
     divergence: str
@@ -100,10 +102,13 @@ class Decomposition(Record):
     kernel: str
     boundary: str
     bandwidth: float | None
+    gap: Estimate | None = None
 
     @property
     def sharpness_gap(self) -> Estimate:
         """The loss that would remain if the model were calibrated."""
+        if self.gap is not None:
+            return self.gap
         return Estimate(float(self.total) - float(self.calibration))
 
 

@@ -23,6 +23,8 @@ from acumen.records import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from acumen.findings import Finding
+
 __all__ = [
     "Bins",
     "Corp",
@@ -81,9 +83,16 @@ class Evaluation(Record):
         The options it was made with.
     per_class : tuple of Evaluation
         One for each class when the target is ``"class-wise"``, else empty.
-    sketch : Sketch or None
-        The sums behind the numbers, for figures at other bandwidths. It is neither
-        written to JSON nor pickled, and class-wise evaluations have none.
+    per_group : dict of str to Evaluation
+        One for each group of rows, if groups were given.
+    soft_rows : float
+        Weight of rows whose label is a share between 0 and 1.
+    fingerprint : str or None
+        Hash of labels and weights: models of the same fingerprint saw the same rows.
+    sketch, columns : Sketch, Columns, or None
+        The sums behind the numbers, for figures at other bandwidths, and the rows, for
+        paired comparisons. They are neither written to JSON nor pickled, and class-wise
+        evaluations have no sketch.
     """
 
     name: str
@@ -109,7 +118,11 @@ class Evaluation(Record):
     largest_share: float
     settings: Mapping[str, Any]
     per_class: tuple[Evaluation, ...] = field(default=())
+    per_group: Mapping[str, Evaluation] = field(default_factory=dict)
+    soft_rows: float = 0.0
+    fingerprint: str | None = None
     sketch: Any = field(default=None, metadata={"plain": False})
+    columns: Any = field(default=None, metadata={"plain": False})
 
     @property
     def decomposition(self) -> Decomposition:
@@ -151,6 +164,17 @@ class Evaluation(Record):
         from acumen.alt_text import describe_diagram
 
         return describe_diagram(self, style)
+
+    def audit(self) -> tuple[Finding, ...]:
+        """What to know before quoting a number, worst first."""
+        from acumen.audit import audit
+
+        return audit(self)
+
+    def _repr_html_(self) -> str:
+        from acumen.table import table
+
+        return str(table(self, "html"))
 
     def __reduce__(self) -> Any:
         kept = [f.metadata.get("plain", True) for f in fields(self)]

@@ -6,12 +6,15 @@ import numpy as np
 
 from acumen import bins as binning
 from acumen import cumulative, intervals, isotonic, smoothing
+from acumen.adaptive import LEAST_ROWS
 from acumen.analysis import total_loss
 from acumen.columns import Columns
 from acumen.ordered import Ordered
 from acumen.results import Bins, Corp, Estimate
 from acumen.settings import Settings
 from acumen.sketch import Sketch
+from acumen.standard_errors import Index, Rows, clustered_error
+from acumen.uncertainty import Sample, share, with_intervals
 
 
 def accuracy(columns: Columns, target: str, level: float) -> Estimate:
@@ -30,10 +33,9 @@ def corp(sketch: Sketch, ordered: Ordered, name: str = "brier") -> Corp:
     return isotonic.decompose(ordered, totals.unit_loss / n, name, totals.phi_hit / n)
 
 
-def debiased_binned(values: Ordered) -> float:
-    """Debiased L2 error over equal-mass bins by the cube-root rule."""
-    count = binning.count_bins("cube-root", values.total)
-    return binning.binned_error(binning.mass_bins(values, count), 2, debias=True)
+def debiased_bins(values: Ordered) -> Bins:
+    """Equal-mass bins by the cube-root rule, for the debiased L2 error."""
+    return binning.mass_bins(values, binning.count_bins("cube-root", values.total))
 
 
 def all_metrics(
@@ -44,18 +46,54 @@ def all_metrics(
     settings: Settings,
     target: str,
     k: int,
+    clusters: Index | None = None,
 ) -> dict[str, Estimate]:
-    """All metrics by name."""
-    parts = corp(sketch, ordered)
+    """All metrics by name, with intervals if they are wanted and rows are enough."""
     values = ordered.without_twins()
-    equal_mass = binning.mass_bins(values, settings.bins)
-    plain = {
+    sample = Sample(
+        rows=Rows(columns, ordered, clusters),
+        values=Rows(columns, values, clusters),
+        sketch=sketch,
+        width_bins=bins,
+        mass_bins=binning.mass_bins(values, settings.bins),
+        debiased_bins=debiased_bins(values),
+        corp=corp(sketch, ordered),
+        groups=bins_within_classes(columns, bins, settings.closed),
+        level=settings.level,
+        resamples=int(settings.resamples),
+        rng=np.random.default_rng(settings.rng),
+    )
+    plain = _plain_metrics(sample, smooth_error(columns, sketch, settings))
+    if columns.predicted is not None:
+        within = columns, columns.predicted, k, settings.bins, 1, settings.closed
+        errors, weight = binning.errors_within(*within)
+        plain["top_label_ece"] = float((errors * weight).sum() / weight.sum())
+    metrics = {
+        "accuracy": accuracy(columns, target, settings.level),
+        "nll": total_loss(sketch, "log", settings.level),
+        "brier": total_loss(sketch, "brier", settings.level),
+        **{name: Estimate(value) for name, value in plain.items()},
+    }
+    if settings.interval is None or sketch.weight < LEAST_ROWS:
+        return metrics
+    metrics = with_intervals(metrics, sample)
+    if settings.preset == "paper":  # relplot's SmoothECE is another number
+        metrics["smooth_ece"] = Estimate(metrics["smooth_ece"])
+    if clusters is not None:
+        metrics |= _clustered_averages(metrics, sample, target)
+    return metrics
+
+
+def _plain_metrics(sample: Sample, smooth_ece: float) -> dict[str, float]:
+    """Metrics that are numbers only, in the order of the record."""
+    bins, ordered, parts = sample.width_bins, sample.rows.ordered, sample.corp
+    return {
         "ece": binning.binned_error(bins),
         "ace": binning.average_error(bins),
-        "smooth_ece": smooth_error(columns, sketch, settings),
+        "smooth_ece": smooth_ece,
         "mce": binning.binned_error(bins, "max"),
-        "ece_mass": binning.binned_error(equal_mass),
-        "ece_debiased": debiased_binned(values),
+        "ece_mass": binning.binned_error(sample.mass_bins),
+        "ece_debiased": binning.binned_error(sample.debiased_bins, 2, debias=True),
         "ks_error": cumulative.ks_error(ordered),
         "confidence_gap": binning.mean_gap(bins),
         "auroc": cumulative.auroc(ordered),
@@ -63,16 +101,42 @@ def all_metrics(
         "dsc": parts.discrimination,
         "unc": parts.uncertainty,
     }
-    if columns.predicted is not None:
-        within = columns, columns.predicted, k, settings.bins, 1, settings.closed
-        errors, weight = binning.errors_within(*within)
-        plain["top_label_ece"] = float((errors * weight).sum() / weight.sum())
-    return {
-        "accuracy": accuracy(columns, target, settings.level),
-        "nll": total_loss(sketch, "log", settings.level),
-        "brier": total_loss(sketch, "brier", settings.level),
-        **{name: Estimate(value) for name, value in plain.items()},
-    }
+
+
+def bins_within_classes(columns: Columns, bins: Bins, closed: str) -> Index | None:
+    """Number of each row's predicted class and equal-width bin; None without classes."""
+    if columns.predicted is None:
+        return None
+    side = "left" if closed == "right" else "right"
+    place = np.searchsorted(bins.upper[:-1], columns.confidence, side=side)  # type: ignore[call-overload]
+    return columns.predicted.astype(np.intp) * len(bins.upper) + place
+
+
+def _clustered_averages(
+    metrics: dict[str, Estimate], sample: Sample, target: str
+) -> dict[str, Estimate]:
+    """Accuracy and mean losses, whose intervals otherwise take rows as independent."""
+    rows, level = sample.rows, sample.level
+    h = rows.ordered.confidence
+    right_if_hit = h >= 0.5 if target == "positive" else np.ones(len(h), bool)
+    ends = share(rows, metrics["accuracy"], right_if_hit, level)
+    found = {"accuracy": Estimate(metrics["accuracy"], ends, "Wilson, clusters")}
+    for name, loss in (("nll", "log"), ("brier", "brier")):
+        found[name] = clustered_loss(metrics[name], rows, sample.sketch, loss, level)
+    return found
+
+
+def clustered_loss(
+    value: Estimate, rows: Rows, sketch: Sketch, name: str, level: float
+) -> Estimate:
+    """A mean loss with the interval that clusters of rows leave it."""
+    assert rows.clusters is not None
+    if not np.isfinite(value):
+        return value
+    losses = rows.columns.loss(sketch.divergences[name])
+    se = clustered_error(losses, rows.columns.weight, rows.clusters)
+    low, high = intervals.normal(value, se, level)
+    return Estimate(value, (max(low, 0.0), high), "normal, clusters")
 
 
 def smooth_error(columns: Columns, sketch: Sketch, settings: Settings) -> float:

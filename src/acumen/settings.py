@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from acumen.arrays import as_number, check_choice
 from acumen.bregman import BRIER, LOG, Divergence, find_divergence
 from acumen.kernels import KERNELS
@@ -12,6 +14,7 @@ from acumen.kernels import KERNELS
 PAPER_BANDWIDTH = 0.05
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 0.001, 10.0
 MOST_LEVEL = 1 - 1e-12
+LEAST_RESAMPLES, MOST_RESAMPLES = 100, 1_000_000
 PAPER: dict[str, Any] = {
     "bandwidth": PAPER_BANDWIDTH,
     "kernel": "gaussian",
@@ -36,6 +39,9 @@ class Settings:
     level: float = 0.95
     engine: str = "auto"
     preset: str | None = None
+    interval: str | None = "auto"
+    resamples: int = 1000
+    rng: int | np.random.Generator = 0
 
     def checked(self) -> Settings:
         """The same settings with the preset filled in, or one clear error."""
@@ -46,11 +52,14 @@ class Settings:
         check_choice(self.counterpart, "counterpart", ("paper", "tight"))
         check_choice(self.engine, "engine", ("auto", "numpy", "numba"))
         check_choice(self.closed, "closed", ("right", "left"))
+        check_choice(self.interval, "interval", ("auto", None))
         if not 0 < as_number(self.level) <= MOST_LEVEL:
             raise ValueError(f"level must be between 0 and 1, got {self.level!r}.")
         if self.counterpart == "tight" and self.main is not BRIER:
             raise ValueError("counterpart='tight' is defined for Brier only.")
         check_bandwidth(self.bandwidth)
+        check_resamples(self.resamples)
+        check_rng(self.rng)
         return self._as_published() if self.preset == "paper" else self
 
     def _as_published(self) -> Settings:
@@ -87,8 +96,9 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the record."""
-        values = asdict(replace(self, divergence="brier"))
-        return {**values, "divergence": self.main.name}
+        values = asdict(replace(self, divergence="brier", rng=0))
+        seed = "generator" if isinstance(self.rng, np.random.Generator) else self.rng
+        return {**values, "divergence": self.main.name, "rng": seed}
 
 
 def check_bandwidth(bandwidth: Any) -> None:
@@ -99,4 +109,25 @@ def check_bandwidth(bandwidth: Any) -> None:
         raise ValueError(
             f"bandwidth must be 'auto' or a number from {LEAST_BANDWIDTH:g} to "
             f"{MOST_BANDWIDTH:g}, got {bandwidth!r}."
+        )
+
+
+def check_resamples(resamples: Any) -> None:
+    """Allow whole numbers that quantiles can be read from."""
+    count = as_number(resamples)
+    if not LEAST_RESAMPLES <= count <= MOST_RESAMPLES or count != int(count):
+        raise ValueError(
+            f"resamples must be a whole number from {LEAST_RESAMPLES} to "
+            f"{MOST_RESAMPLES:,}, got {resamples!r}. Use interval=None for none."
+        )
+
+
+def check_rng(rng: Any) -> None:
+    """Allow a seed or a generator."""
+    if isinstance(rng, np.random.Generator):
+        return
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
+        raise ValueError(
+            "rng must be a whole number from 0 on or a numpy.random.Generator, "
+            f"got {rng!r}."
         )

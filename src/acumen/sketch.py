@@ -185,8 +185,10 @@ def _finite_part(columns: Columns, loss: Column, infinite: Column) -> Column:
     if finite.all():
         return loss
     if np.isnan(loss).any():
-        row = int(np.argmax(np.isnan(loss)))
-        raise ValueError(f"a divergence gave NaN as the loss of row {row}.")
+        h = float(columns.confidence[int(np.argmax(np.isnan(loss)))])
+        raise ValueError(
+            f"a divergence gave NaN as the loss of a row of confidence {h}."
+        )
     cells = cell_of(columns.confidence[~finite], len(infinite))
     weight = None if columns.weight is None else columns.weight[~finite]
     infinite += np.bincount(cells, weight, len(infinite))

@@ -160,5 +160,6 @@ def _run(
         evaluations=tuple(trial.evaluation for trial in trials.values()),
         protocol=rows.protocol,
         effects={name: trial.effect(first) for name, trial in trials.items()},
+        shared_rows=rows.shared,
         recalibrators={name: trial.recalibrator for name, trial in trials.items()},
     )

@@ -79,6 +79,13 @@ def recalibrators_for(
     return chosen
 
 
+def recalibrator_named(
+    method: str, kind: str, classes: Any = None, preset: str | None = None
+) -> Recalibrator:
+    """A recalibrator that is not fitted, by the name of its method."""
+    return _make(method, kind, classes, preset)[1]
+
+
 def _named(methods: Methods) -> list[tuple[str, str | Recalibrator]]:
     if isinstance(methods, str):
         groups: dict[str, Iterable[str]] = {"paper": PAPER, "all": METHODS}

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acumen.arrays import Matrix, as_number, as_scores, to_numpy
+from acumen.fingerprints import shared_rows
 
 PAPER_SPLIT = 0.2
+COLUMNS_OF_A_ROW = 16
 
 
 class Sample(NamedTuple):
@@ -31,7 +33,8 @@ class StudyRows:
     """Rows to test on and, for each part of them, rows to fit on.
 
     `parts` are pairs of rows to fit on and places in `test` that they are for. `whole`
-    are the rows that the recalibrators to keep are fitted on.
+    are the rows that the recalibrators to keep are fitted on. `shared` counts rows of two
+    given sets that are in both.
     """
 
     kind: Literal["logits", "probs"]
@@ -39,6 +42,7 @@ class StudyRows:
     parts: tuple[tuple[Sample, Any], ...]
     whole: Sample
     protocol: str
+    shared: int = 0
 
 
 def read_study_rows(
@@ -87,7 +91,13 @@ def _two_sets(kind: Any, given: Any, y: Any, y_test: Any, weight: Any) -> StudyR
             f"on, {test.scores.shape} to test on."
         )
     words = f"fitted on {len(fit.y):,} rows, tested on {len(test.y):,} others"
-    return StudyRows(kind, test, ((fit, slice(None)),), fit, words)
+    shared = shared_rows(_some(fit.scores), fit.y, _some(test.scores), test.y)
+    return StudyRows(kind, test, ((fit, slice(None)),), fit, words, shared)
+
+
+def _some(scores: Matrix) -> Matrix:
+    """Enough columns to know a row again."""
+    return scores if scores.ndim == 1 else scores[:, :COLUMNS_OF_A_ROW]
 
 
 def _pair(given: Any, name: str) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from acumen.arrays import Matrix, as_number, check_choice
 from acumen.fast import ENGINES
 from acumen.recalibration import tempering
+from acumen.recalibration.brier_tempering import BrierLoss, minimise_brier
 from acumen.recalibration.estimator import Progress, Recalibrator
 from acumen.recalibration.rows import Kind, Rows
 
@@ -123,7 +124,7 @@ class TemperatureScaling(Recalibrator):
         found = tempering.minimise(loss, bounds)
         self.impossible_ = loss.impossible
         if self.objective == "brier" and found.edge != "flat":
-            return tempering.minimise_brier(tempering.BrierLoss(rows), found)
+            return minimise_brier(BrierLoss(rows), found)
         return found
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:

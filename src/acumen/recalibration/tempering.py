@@ -1,7 +1,7 @@
-"""The loss of softmax(beta z) as a function of the inverse temperature beta = 1/T.
+"""The log loss of softmax(beta z) as a function of the inverse temperature beta = 1/T.
 
-The log loss is convex in beta, and one pass over the rows gives its value and its first
-two derivatives. The Brier score is not convex, but a function of one number.
+It is convex in beta, and one pass over the rows gives its value and its first two
+derivatives.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acumen import fast
 from acumen.arrays import Column, Matrix
 from acumen.recalibration.rows import Rows
 from acumen.threads import over_ranges
 
-CLOSE = 0.03
-"""Relative step that ends the search: a cubic through the two slopes and curvatures at
-its ends then finds the root, with an error of about the fourth power of the step."""
+CLOSE, NEAR = 0.03, 1e-3
+"""The search ends after a relative step below `CLOSE` that has come as near as `NEAR`: a
+cubic through slopes and curvatures at its ends then finds the root to about the square
+of the product of the two."""
 
 EXACT = 1e-10
 """Relative width of a bracket that ends the search."""
@@ -110,7 +110,7 @@ class LogLoss:
         )
 
     def _block(self, beta: float, part: slice) -> Column:
-        d, own = _below_top(self.rows, part)
+        d, own = below_top(self.rows, part)
         weight = self.rows.weights(part) * (own > FARTHEST)
         e = np.exp(np.multiply(d, d.dtype.type(beta)))
         total = e.sum(axis=1).astype(np.float64)
@@ -127,7 +127,7 @@ class LogLoss:
         return tempering_numba.add_up(self.rows, beta, start, stop)
 
 
-def _below_top(rows: Rows, part: slice) -> tuple[Matrix, Column]:
+def below_top(rows: Rows, part: slice) -> tuple[Matrix, Column]:
     """Log-scores relative to the largest of their row, and that of the label."""
     d = np.array(rows.block(part))
     if rows.kind == "probs":
@@ -155,7 +155,7 @@ def search(
         left, right = (left, beta) if at.slope > 0 else (beta, right)
         if before is not None and abs(beta - before[0]) <= CLOSE * beta:
             root = _root(before, (beta, at))
-            if left * (1 - CLOSE) <= root <= right * (1 + CLOSE):  # round-off aside
+            if abs(root - beta) <= NEAR * beta:
                 return Found(min(max(root, left), right), passes, low, high)
         step = min(max(_newton(at, beta), low), high)
         if right - left <= EXACT * beta or step == beta:
@@ -197,7 +197,7 @@ def spread(rows: Rows) -> float:
     """Root mean variance of the finite log-scores within rows: what beta multiplies."""
 
     def variance(part: slice) -> float:
-        d, _ = _below_top(rows, part)
+        d, _ = below_top(rows, part)
         there = d > FARTHEST
         count = there.sum(axis=1)
         d = np.where(there, d, 0.0)
@@ -214,7 +214,7 @@ def minimise(loss: LogLoss, bounds: tuple[float, float] | None) -> Found:
     also tells whether the result is far from any edge, which it almost always is.
     """
     rows = loss.rows
-    few = _sample(rows)
+    few = sample(rows)
     scale = spread(few.select(slice(100))) or spread(rows)
     if scale == 0:
         loss(1.0)  # for its checks and counts
@@ -230,80 +230,7 @@ def minimise(loss: LogLoss, bounds: tuple[float, float] | None) -> Found:
     return found
 
 
-def _sample(rows: Rows) -> Rows:
+def sample(rows: Rows) -> Rows:
+    """About a thousand rows, spread over all."""
     every = len(rows) // FIRST_ROWS
     return rows.select(slice(None, None, every)) if every > 1 else rows
-
-
-class BrierLoss:
-    """The mean Brier score of rows as a function of beta, and its slope."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-
-    def __call__(self, beta: float) -> tuple[float, float]:
-        """Value and slope at one beta."""
-        total = self.rows.add_up(lambda part: self._block(beta, part))
-        value, slope = total / self.rows.total_weight
-        return float(value), float(slope)
-
-    def _block(self, beta: float, part: slice) -> NDArray[np.float64]:
-        d, own = _below_top(self.rows, part)
-        p = np.exp(beta * d.astype(np.float64))
-        p /= p.sum(axis=1, keepdims=True)
-        at, labels = np.arange(len(d)), self.rows.y[part]
-        p_own = p[at, labels]
-        mean = np.vecdot(p, d)
-        squares = np.vecdot(p, p)
-        value = squares - 2 * p_own + 1
-        p *= p
-        slope = 2 * (np.vecdot(p, d) - mean * squares - p_own * (own - mean))
-        weight = self.rows.weights(part)
-        return np.array([np.sum(weight * value), np.sum(weight * slope)])
-
-
-def minimise_brier(loss: BrierLoss, start: Found) -> Found:
-    """The best beta for the Brier score, in the range of the log loss.
-
-    A grid over the whole range on a few rows tells where to look. From there it goes
-    downhill on all rows, then to where the slope is 0.
-    """
-    few, low, high = BrierLoss(_sample(loss.rows)), start.low, start.high
-    coarse = np.unique([*np.geomspace(low, high, 61), start.beta])
-    centre = float(min(coarse, key=lambda beta: few(beta)[0]))
-    known = {
-        beta: loss(beta)
-        for beta in (centre / 1.5, centre, centre * 1.5, 1.0)
-        if low <= beta <= high
-    }
-    while True:  # at most one step per grid point of the range, usually none
-        best = min(known, key=lambda beta: known[beta][0])
-        ends = min(known), max(known)
-        step = best / 1.5 if best == ends[0] else best * 1.5
-        if best not in ends or best in (low, high):
-            break
-        known[min(max(step, low), high)] = loss(min(max(step, low), high))
-    return _polish(loss, known, best, low, high)
-
-
-def _polish(
-    loss: BrierLoss,
-    known: dict[float, tuple[float, float]],
-    best: float,
-    low: float,
-    high: float,
-) -> Found:
-    from scipy.optimize import brentq
-
-    left = max((beta for beta in known if beta < best), default=best)
-    right = min((beta for beta in known if beta > best), default=best)
-    found = Found(best, len(known), low, high)
-    if not known[left][1] < 0 < known[right][1]:
-        return found
-    beta, report = brentq(
-        lambda b: loss(b)[1], left, right, xtol=1e-13, full_output=True
-    )
-    if loss(beta)[0] > known[best][0]:  # there are several minima here
-        return found
-    passes = len(known) + report.function_calls + 1
-    return Found(float(beta), passes, low, high, report.converged)

@@ -1,0 +1,28 @@
+"""``acumen inspect``: what is in a file, and how it would be read."""
+
+from __future__ import annotations
+
+import click
+
+from acumen.cli.options import clean_errors, paths_of, role_options, roles_of
+
+
+@click.command()
+@click.argument("file")
+@role_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+@clean_errors
+def inspect(file: str, *, as_json: bool, **said: str | None) -> None:
+    """Say what is in a FILE and how it would be read.
+
+    \b
+    Example:
+      acumen inspect predictions.npz
+    """
+    import json
+    from dataclasses import asdict
+
+    from acumen.files import inspect as look
+
+    contents = look(paths_of(file), roles_of(said))
+    click.echo(json.dumps(asdict(contents), default=str) if as_json else str(contents))

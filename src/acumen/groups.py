@@ -1,0 +1,72 @@
+"""Rows that an evaluation keeps, and the same evaluation for each group of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acumen.arrays import to_numpy
+from acumen.assembly import evaluate_columns
+from acumen.columns import Columns
+from acumen.fingerprints import fingerprint
+from acumen.predictions import Predictions
+from acumen.results import Evaluation
+from acumen.settings import Settings
+
+MOST_GROUPS = 200
+
+
+def keep_rows(
+    ev: Evaluation,
+    columns: Columns,
+    predictions: Predictions,
+    group: Any,
+    settings: Settings,
+) -> Evaluation:
+    """The same evaluation with its rows, their fingerprint, and one for each group."""
+    soft = _soft_rows(predictions)
+    per_group: dict[str, Evaluation] = {}
+    if group is not None:
+        names = read_groups(group, predictions)
+        for name in np.unique(names).tolist():
+            rows = columns.take(names == name)
+            per_group[name] = evaluate_columns(rows, settings, ev.name, ev.target, ev.k)
+    return replace(
+        ev,
+        columns=columns,
+        fingerprint=fingerprint(predictions.labels, predictions.weight),
+        soft_rows=soft,
+        per_group=per_group,
+    )
+
+
+def read_groups(group: Any, predictions: Predictions) -> NDArray[np.str_]:
+    """Names of the groups of the rows that count, as text."""
+    names, n = to_numpy(group, "group"), len(predictions.scores)
+    if names.shape != (n,):
+        raise ValueError(
+            f"group must have one entry per row: {names.shape} for {n} rows."
+        )
+    if predictions.weight is not None:
+        names = names[predictions.weight > 0]
+    text = names.astype(str)
+    if (count := len(np.unique(text))) > MOST_GROUPS:
+        raise ValueError(
+            f"group has {count} distinct values, more than {MOST_GROUPS}; is it a number "
+            "of the row? Put similar ones together."
+        )
+    return text
+
+
+def _soft_rows(predictions: Predictions) -> float:
+    """Weight of rows whose label is a share, not a class."""
+    labels = predictions.labels
+    if labels.dtype.kind != "f":
+        return 0.0
+    between = (labels > 0) & (labels < 1)
+    soft = between.any(axis=1) if labels.ndim == 2 else between
+    weight = predictions.weight
+    return float(soft.sum() if weight is None else weight @ soft)

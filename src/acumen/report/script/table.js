@@ -1,0 +1,96 @@
+// The table of metrics: sortable, with the best of each column marked as printed.
+
+const LIVE_VALUES = {
+  calibration: record => record.calibration,
+  sharpness_gap: record => [record.gapTotal, NaN, NaN],
+  total: record => [record.total, ...record.totalRange],
+};
+
+const valuesOf = (column, model, record) =>
+  column.live ? LIVE_VALUES[column.key](record) : model.metrics[column.key];
+
+// Where a printed value ranks: less is better. A calibration error below 0 counts as 0.
+function rankOf(column, value) {
+  const printed = Math.round(1e4 * value) / 1e2;
+  if (!isFinite(printed)) return Infinity;
+  if (column.calibration) return Math.max(Number(percent(value)), 0);
+  return column.up ? -Number(percent(value)) : Number(percent(value));
+}
+
+function bestOf(column, pairs) {
+  const honest = pairs.filter(([model]) => !(column.calibration && model.trivial));
+  return Math.min(Infinity, ...honest.map(([model, record]) =>
+    rankOf(column, valuesOf(column, model, record)[0])));
+}
+
+function cellOf(column, model, record, best, several) {
+  const [value, low, high] = valuesOf(column, model, record);
+  const cell = make("td", { "data-column": column.key }, percent(value));
+  const rank = rankOf(column, value), barred = column.calibration && model.trivial;
+  const mark = (name, words) => {
+    cell.className = name;
+    cell.append(make("span", { "class": "unseen" }, ` ${words}`));
+  };
+  if (value === Infinity) mark("infinite", "infinite");
+  else if (barred && rank <= best && rank < Infinity) mark("hollow", "lower, but trivial");
+  else if (!barred && several && rank === best && rank < Infinity) mark("best", "best");
+  const range = percentRange(low, high);
+  if (range) cell.append(make("span", { "class": "interval" }, range));
+  return cell;
+}
+
+function badgesOf(model) {
+  return model.badges.map(({ level, text, detail }) => make("span",
+    { "class": `badge ${level}`, title: detail }, `${level === "bad" ? "✕" : "⚠"} ${text}`));
+}
+
+function sorted(pairs) {
+  const column = D.columns.find(one => one.key === S.sort);
+  const sign = S.down ? -1 : 1;
+  const key = ([model, record]) => (column ? valuesOf(column, model, record)[0] : model.name);
+  const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+  const missing = x => Number(Number.isNaN(x));
+  return [...pairs].sort((a, b) => {
+    const [x, y] = [key(a), key(b)];
+    return missing(x) - missing(y) || sign * order(x, y) || a[0].index - b[0].index;
+  });
+}
+
+function sortBy(key, downFirst) {
+  S.down = S.sort === key ? !S.down : downFirst;
+  S.sort = key;
+  redraw();
+  $("say").textContent = `Sorted by ${key}, ${S.down ? "descending" : "ascending"}.`;
+}
+
+function drawHead(head) {
+  const cell = (key, label, downFirst, live) => {
+    const button = make("button", { type: "button" }, ...labelOf(label));
+    button.addEventListener("click", () => sortBy(key, downFirst));
+    const th = make("th", { scope: "col", "data-column": key }, button);
+    if (live && ANY_SUMS) th.append(make("span", { "class": "live" }, "live"));
+    return th;
+  };
+  head.replaceChildren(make("tr", {},
+    cell("name", "Model", false, false),
+    ...D.columns.map(c => cell(c.key, c.label, c.up, c.live)),
+    make("th", { scope: "col" }, "Notes")));
+}
+
+const labelOf = label => (label.startsWith("d_")
+  ? [make("i", {}, "d"), make("sub", {}, label.slice(2))] : [label]);
+
+function drawTable(pairs) {
+  const [head, body] = [$("metrics").tHead, $("metrics").tBodies[0]];
+  if (!head.querySelector("button")) drawHead(head);
+  for (const th of head.rows[0].cells) {
+    if (!th.dataset.column) continue;
+    const direction = S.down ? "descending" : "ascending";
+    th.setAttribute("aria-sort", th.dataset.column === S.sort ? direction : "none");
+  }
+  const best = new Map(D.columns.map(column => [column, bestOf(column, pairs)]));
+  body.replaceChildren(...sorted(pairs).map(([model, record]) => make("tr", {},
+    make("th", { scope: "row", title: model.name }, swatch(model), model.name),
+    ...D.columns.map(c => cellOf(c, model, record, best.get(c), pairs.length > 1)),
+    make("td", { "class": "notes" }, ...badgesOf(model)))));
+}

@@ -1,0 +1,385 @@
+"""Tests of calibration: slow twins, known laws, p-values that are uniform, power."""
+
+from math import erfc, exp, pi, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import binom, kstest, norm
+from strategies import pairs
+
+from acumen.calibration_tests import CalibrationTest, calibration_test, run_test
+from acumen.columns import Columns
+from acumen.metrics import ks_error
+from acumen.null_rows import NullRows
+from acumen.null_statistics import METHODS
+from acumen.walks import distance_tail, extremes, range_tail
+
+NAMES = tuple(METHODS)
+INNER = (0.5, 0.2, 0.6, 1 / 3, 0.9)
+
+
+def null_of(h, a, w=None):
+    return NullRows.of(Columns(np.asarray(h, float), None, np.asarray(a, float), {}, w))
+
+
+def outcome(h, a, method, law="asymptotic", resamples=199, seed=0):
+    columns = Columns(np.asarray(h, float), None, np.asarray(a, float))
+    return run_test(columns, method, law, resamples, np.random.default_rng(seed))
+
+
+# -- slow twins -------------------------------------------------------------------
+
+
+def slow_walk(h, a):
+    """Sums of a - h over rows up to each distinct confidence, from the origin on."""
+    walk = [0.0]
+    for value in sorted(set(h)):
+        walk.append(
+            walk[-1] + sum(x - value for x, p in zip(a, h, strict=True) if p == value)
+        )
+    return np.array(walk)
+
+
+def slow_spiegelhalter(h, a):
+    top = sum((x - p) * (1 - 2 * p) for x, p in zip(a, h, strict=True))
+    return top / sqrt(sum((1 - 2 * p) ** 2 * p * (1 - p) for p in h))
+
+
+def slow_square(h, a):
+    """Squared kernel mean of residuals less its variance, row by row."""
+    h, a = np.array(h), np.array(a)
+    n, r = len(h), np.array(a) - h
+    rank = np.array([(h < p).sum() + 0.5 * (h == p).sum() for p in h]) / n
+    x = (rank + h) / 2
+    total = 0.0
+    for i in range(n):
+        k = np.exp(-((x[i] - x) ** 2) / (2 * (2 / sqrt(n)) ** 2))
+        near = max(k.sum(), 1.0)
+        total += ((k @ r) / near) ** 2 - (k**2 @ r**2) / near**2
+    return total / n
+
+
+@given(pairs(least=2, soft=False, weighted=False, edges=INNER))
+def test_statistics_are_what_their_definitions_say(rows):
+    h, a, _ = rows
+    walk, spread = slow_walk(h, a), sqrt((h * (1 - h)).sum())
+    assert outcome(h, a, "ks").statistic == pytest.approx(np.abs(walk).max() / spread)
+    assert outcome(h, a, "kuiper").statistic == pytest.approx(np.ptp(walk) / spread)
+    found = outcome(h, a, "bootstrap", "auto", resamples=1).statistic
+    assert found == pytest.approx(slow_square(h, a), abs=1e-12)
+    if np.any(h != 0.5):
+        found = outcome(h, a, "spiegelhalter").statistic
+        assert found == pytest.approx(slow_spiegelhalter(h, a), abs=1e-9)
+
+
+@given(pairs(least=2, soft=False, weighted=False, edges=INNER))
+def test_kuiper_is_at_least_ks_and_at_most_twice_it(rows):
+    h, a, _ = rows
+    ks, kuiper = (outcome(h, a, name).statistic for name in ("ks", "kuiper"))
+    assert ks - 1e-12 <= kuiper <= 2 * ks + 1e-12
+
+
+def test_ks_is_the_ks_error_on_the_scale_of_its_spread(data):
+    arrays = data("fivethirtyeight_games")
+    h, y = arrays["prob"], arrays["outcome"]
+    found = calibration_test(y, probs=h, method="ks", law="asymptotic")
+    spread = sqrt(float((h * (1 - h)).sum()))
+    assert found.statistic * spread / len(y) == pytest.approx(ks_error(y, probs=h))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["spread", "sure", "tied"])
+def test_extremes_of_draws_are_those_of_the_walk_written_out(kind, seed):
+    rng = np.random.default_rng(seed)
+    h = {"spread": rng.random(60), "sure": 1 - 0.1 * rng.random(60)}.get(kind)
+    h = rng.integers(1, 10, 60) / 10 if h is None else h
+    null = null_of(h, np.zeros(60))
+    draw = null._draw_groups if seed % 2 else null._draw_rows
+    draws = draw(50, rng)
+    low, high = extremes(null, draws)
+    for i in range(50):
+        here = draws.replicate == i
+        residual = null.calm.copy()
+        np.add.at(
+            residual,
+            draws.group[here],
+            (null.flip[draws.group] * draws.surprises)[here],
+        )
+        walk = np.concatenate([[0.0], np.cumsum(residual)])
+        assert (low[i], high[i]) == pytest.approx((walk.min(), walk.max()), abs=1e-12)
+
+
+# -- redrawn rows -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draw", ["_draw_groups", "_draw_rows"])
+def test_redrawn_surprises_are_binomial(draw):
+    null = NullRows(
+        np.array([0.02, 0.3, 0.5, 0.97]), np.array([40.0, 7, 1, 30]), np.zeros(4)
+    )
+    draws = getattr(null, draw)(20_000, np.random.default_rng(1))
+    for group in range(4):
+        count = np.zeros(20_000)
+        here = draws.group == group
+        count[draws.replicate[here]] = draws.surprises[here]
+        law = binom(int(null.rows[group]), null.chance[group])
+        for k in range(4):
+            share, expected = np.mean(count == k), law.pmf(k)
+            assert share == pytest.approx(
+                expected, abs=5 * sqrt(expected / 20_000) + 1e-9
+            )
+
+
+def test_draws_come_in_order_and_no_pair_comes_twice():
+    rng = np.random.default_rng(2)
+    null = NullRows(np.sort(rng.random(30)), rng.integers(1, 4, 30) * 1.0, np.zeros(30))
+    for draws in (*null.redraw(300, rng), null._draw_rows(300, rng)):
+        key = draws.replicate * 30 + draws.group
+        assert np.all(np.diff(key) > 0)
+        assert np.all(draws.surprises <= null.rows[draws.group])
+        assert np.all(draws.surprises >= 1)
+
+
+def test_parts_add_up_to_the_resamples_asked_for(monkeypatch):
+    monkeypatch.setattr("acumen.null_rows.POINTS_AT_ONCE", 500)
+    parts = null_of(np.linspace(0.1, 0.9, 100), np.zeros(100)).redraw(
+        23, np.random.default_rng(0)
+    )
+    assert len(parts) > 1
+    assert sum(part.replicates for part in parts) == 23
+
+
+def test_coarse_groups_keep_sums_and_split_at_one_half():
+    rng = np.random.default_rng(3)
+    h = np.concatenate([rng.random(5000), [0.5, np.nextafter(0.5, 0), 0.0, 1.0]])
+    null = null_of(h, np.concatenate([rng.random(5000) < h[:5000], [1, 0, 0, 1]]))
+    few = null.coarse()
+    assert len(few.h) <= 600
+    for name in ("rows", "surprises", "calm"):
+        assert getattr(few, name).sum() == pytest.approx(getattr(null, name).sum())
+    assert np.all(np.diff(few.h) > 0)
+    below = null.h < 0.5
+    assert few.rows[few.h < 0.5].sum() == null.rows[below].sum()
+
+
+# -- laws -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("x", [0.3, 0.7, 1.0, 1.7, 2.5, 4.0])
+def test_law_of_the_largest_distance_in_its_other_series(x):
+    # The heat equation between two walls: a sine series, quick where ours is slow.
+    inside = (
+        4
+        / pi
+        * sum(
+            (-1) ** k / (2 * k + 1) * exp(-(((2 * k + 1) * pi / x) ** 2) / 8)
+            for k in range(200)
+        )
+    )
+    assert distance_tail(x) == pytest.approx(1 - inside, abs=1e-12)
+
+
+@pytest.mark.parametrize("x", [0.8, 1.0, 1.7, 2.5, 4.0])
+def test_law_of_the_range_is_the_integral_of_fellers_density(x):
+    def density(r):
+        return 8 * sum((-1) ** (k - 1) * k * k * norm.pdf(k * r) for k in range(1, 80))
+
+    assert range_tail(x) == pytest.approx(quad(density, x, 20, limit=200)[0], abs=1e-9)
+
+
+@given(st.floats(0.0, 9.0), st.floats(0.0, 9.0))
+def test_tails_fall_and_stay_between_0_and_1(x, y):
+    for tail in (distance_tail, range_tail):
+        low, high = tail(max(x, y)), tail(min(x, y))
+        assert 0 <= low <= high + 1e-12 <= 1 + 1e-12
+
+
+def test_values_of_another_implementation():
+    # MAPIE's test data. Its Spiegelhalter p-value is one-sided: half of ours.
+    random = np.random.RandomState(1)
+    h = random.uniform(size=100)
+    y = random.uniform(size=100) <= h
+    found = {name: outcome(h, y, name) for name in NAMES[:3]}
+    assert found["ks"].p_value == pytest.approx(0.2148, abs=5e-5)
+    assert found["kuiper"].p_value == pytest.approx(0.313006, abs=5e-7)
+    assert found["spiegelhalter"].statistic == pytest.approx(0.935242, abs=5e-7)
+    assert found["spiegelhalter"].p_value == pytest.approx(2 * 0.174832, abs=2e-6)
+
+
+def test_laws_for_many_rows_agree_with_simulation():
+    rng = np.random.default_rng(4)
+    h = rng.random(20_000)
+    a = rng.random(20_000) < h + 0.004
+    for name in NAMES[:3]:
+        many, drawn = (outcome(h, a, name, law, 1000) for law in ("auto", "simulated"))
+        assert (many.law != "simulated", drawn.law) == (True, "simulated")
+        assert many.p_value == pytest.approx(drawn.p_value, abs=0.04)
+
+
+def test_two_sided_spiegelhalter_sees_both_directions():
+    h = np.array([0.2] * 500 + [0.8] * 500)
+    for share in (0.14, 0.26):
+        a = np.concatenate(
+            [np.arange(500) < 500 * share, np.arange(500) >= 500 * share]
+        )
+        found = outcome(h, a, "spiegelhalter")
+        assert found.p_value == pytest.approx(erfc(abs(found.statistic) / sqrt(2)))
+        assert found.p_value < 1e-3
+
+
+# -- p-values ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["spread", "sure", "tied"])
+def test_p_values_of_calibrated_rows_are_uniform(name, kind):
+    rng = np.random.default_rng([NAMES.index(name), len(kind)])
+    p = []
+    for _ in range(300):
+        h = {"spread": rng.random(150), "sure": 1 - 0.3 * rng.random(150)}.get(kind)
+        h = rng.integers(1, 10, 150) / 10 if h is None else h
+        found = run_test(
+            Columns(h, None, (rng.random(150) < h) * 1.0), name, "auto", 99, rng
+        )
+        p.append(found.p_value)
+    assert kstest(p, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wrong_confidences_are_found_out(name):
+    rng = np.random.default_rng(5)
+    h = rng.random(3000)
+    too_sure = np.clip(1.3 * (h - 0.5) + 0.5, 0.001, 0.999)
+    a = rng.random(3000) < h
+    assert outcome(too_sure, a, name, "auto").p_value <= 0.01
+    assert outcome(h, a, name, "auto").p_value > 0.05
+
+
+def test_a_shift_that_cancels_in_the_whole_is_seen_by_all_but_the_score():
+    # Too low below one half and too low above: (a - h)(1 - 2h) cancels out.
+    rng = np.random.default_rng(6)
+    h = rng.uniform(0.1, 0.9, 4000)
+    a = rng.random(4000) < h + 0.05
+    for name in ("kuiper", "ks", "bootstrap"):
+        assert outcome(h, a, name, "auto").p_value <= 0.01
+    assert outcome(h, a, "spiegelhalter", "auto").p_value > 0.01
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_real_networks_are_not_calibrated_and_a_good_forecast_may_be(data, name):
+    arrays = data("cifar10_akamaster_resnet32")
+    found = calibration_test(arrays["labels"], logits=arrays["logits"], method=name)
+    assert found.p_value <= 0.001
+    assert found.target == "top-label"
+    niamey = data("forecast_precip_niamey_2016")
+    found = calibration_test(niamey["outcome"], probs=niamey["Logistic"], method=name)
+    assert found.p_value > 0.1
+
+
+# -- weights, order, edges --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "law"),
+    [(name, "simulated") for name in NAMES]
+    + [(name, "asymptotic") for name in NAMES[:3]],
+)
+def test_weight_2_is_a_row_twice_and_weight_0_is_no_row(name, law):
+    rng = np.random.default_rng(7)
+    h, w = np.round(rng.random(200), 2), rng.integers(0, 3, 200)
+    h = np.clip(h, 0.01, 0.99)
+    a = rng.random(200) < h
+    options = {"method": name, "law": law, "resamples": 99}
+    weighted = calibration_test(a, confidence=h, sample_weight=w, **options)
+    repeated = calibration_test(np.repeat(a, w), confidence=np.repeat(h, w), **options)
+    assert weighted.statistic == pytest.approx(repeated.statistic, rel=1e-9)
+    assert weighted.p_value == pytest.approx(repeated.p_value)
+    assert weighted.n == repeated.n
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_order_of_rows_does_not_matter(name):
+    rng = np.random.default_rng(8)
+    h = rng.random(300)
+    a, turn = rng.random(300) < h, rng.permutation(300)
+    one, other = (outcome(h[i], a[i], name, "auto") for i in (slice(None), turn))
+    assert one.statistic == pytest.approx(other.statistic)
+    assert one.p_value == other.p_value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_impossible_has_p_0(name):
+    found = calibration_test([1, 0, 1], confidence=[0.7, 1.0, 0.4], method=name)
+    assert (found.p_value, found.law) == (0.0, "exact")
+    assert "0 or 1 was contradicted" in found.sentence
+    found = calibration_test([0, 0], confidence=[0.0, 1.0], method=name)
+    assert (found.p_value, found.statistic) == (0.0, np.inf)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_where_nothing_can_differ_p_is_1(name):
+    found = calibration_test([0, 1], confidence=[0.0, 1.0], method=name)
+    assert (found.p_value, found.statistic, found.law) == (1.0, 0.0, "exact")
+    assert "nothing here could speak against" in found.sentence
+
+
+def test_one_half_tells_spiegelhalter_nothing():
+    found = calibration_test([1] * 50, confidence=[0.5] * 50, method="spiegelhalter")
+    assert (found.p_value, found.statistic) == (1.0, 0.0)
+    assert calibration_test([1] * 50, confidence=[0.5] * 50).p_value < 0.01
+
+
+@pytest.mark.parametrize("name", NAMES[:3])
+def test_one_row_is_tested_exactly(name):
+    # A hit at confidence 0.1 is the less likely of two outcomes: p = 0.1.
+    found = calibration_test([1], confidence=[0.1], method=name, resamples=20_000)
+    assert found.p_value == pytest.approx(0.1, abs=0.01)
+    found = calibration_test([0], confidence=[0.1], method=name, resamples=200)
+    assert found.p_value == 1.0
+
+
+def test_one_row_has_no_other_to_agree_with():
+    found = calibration_test([1], confidence=[0.1], method="bootstrap")
+    assert (found.statistic, found.p_value) == (pytest.approx(0.0, abs=1e-15), 1.0)
+
+
+def test_what_cannot_be_tested_is_refused():
+    with pytest.raises(ValueError, match=r"hits of 0 or 1; row 1 is 0.5"):
+        calibration_test([1, 0.5], confidence=[0.7, 0.4])
+    with pytest.raises(ValueError, match=r"method must be one of 'kuiper'"):
+        calibration_test([1], confidence=[0.7], method="hosmer")
+    with pytest.raises(ValueError, match="resamples must be a positive whole number"):
+        calibration_test([1], confidence=[0.7], resamples=0)
+    with pytest.raises(ValueError, match="no asymptotic law"):
+        calibration_test([1], confidence=[0.7], method="bootstrap", law="asymptotic")
+    fractions = {"confidence": [0.7, 0.6], "sample_weight": [1.5, 0.5]}
+    with pytest.raises(ValueError, match=r"whole numbers .* law='asymptotic'"):
+        calibration_test([1, 0], law="simulated", **fractions)
+    assert calibration_test([1, 0], **fractions).law == "Brownian motion"
+
+
+# -- the record -------------------------------------------------------------------
+
+
+def test_a_result_survives_json_and_reads_as_a_sentence():
+    rng = np.random.default_rng(9)
+    h = rng.random(500)
+    found = calibration_test(rng.random(500) < h, confidence=h)
+    assert CalibrationTest.from_json(found.to_json()) == found
+    assert str(found).startswith(
+        f"p = {found.p_value:.3f}: nothing here speaks against"
+    )
+    assert "(kuiper, 500 rows)" in str(found)
+    sure = calibration_test([0, 0], confidence=[0.0, 1.0])
+    assert CalibrationTest.from_json(sure.to_json()) == sure
+
+
+def test_the_same_seed_gives_the_same_p_value():
+    rng = np.random.default_rng(10)
+    h = rng.random(100)
+    a = rng.random(100) < h
+    first, again = (calibration_test(a, confidence=h, rng=3) for _ in range(2))
+    assert first == again

@@ -1,0 +1,461 @@
+"""Paired differences: influences against their definition, intervals, sentences."""
+
+import numpy as np
+import pytest
+from rowful import keep, rowful
+
+import acumen as ac
+from acumen.adaptive import brier_error
+from acumen.bregman import LOG
+from acumen.calibration_influence import pair_values
+from acumen.comparing import TOLD, Contrast, compare
+from acumen.comparison import Comparison
+from acumen.differences import (
+    SAME,
+    holm,
+    independent_difference,
+    is_clear,
+    p_value,
+    paired_differences,
+    rows_of,
+)
+from acumen.fingerprints import fingerprint, shared_rows
+from acumen.local_error import local_error
+from acumen.measures import MEASURES
+from acumen.neighbours import cells_of_rows
+from acumen.predictions import read_predictions
+from acumen.results import Estimate
+from acumen.row_influence import INFLUENCE, row_values
+from acumen.targets import reduce_to_columns
+
+CIFAR = "cifar10_peterson_"
+
+
+def problem(n=300, k=4, seed=0, noise=0.4, scale=(1.0, 2.0)):
+    """Labels and the logits of two models, the second one noisier."""
+    rng = np.random.default_rng(seed)
+    z = 1.5 * rng.normal(size=(n, k))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    return y, scale[0] * z, scale[1] * (z + noise * rng.normal(size=z.shape))
+
+
+def two(n=300, seed=0, **options):
+    y, a, b = problem(n, seed=seed)
+    return rowful(y, logits=a, name="A", **options), rowful(
+        y, logits=b, name="B", **options
+    )
+
+
+def se(difference, level=0.95):
+    low, high = difference.interval
+    return (high - low) / (2 * 1.959964)
+
+
+# -- fingerprints -----------------------------------------------------------------
+
+
+def test_equal_values_have_equal_fingerprints_whatever_their_type():
+    y = [0, 1, 1, 3, 2]
+    known = fingerprint(y)
+    for kind in (np.int8, np.int64, np.uint16, np.float32, np.float64):
+        assert fingerprint(np.array(y, kind)) == known
+    assert fingerprint(y, np.ones(5)) == fingerprint(y, [True] * 5) == known
+    assert fingerprint([0, 7, 1, 1, 3, 2], [1, 0, 1, 1, 1, 1]) == known
+    assert fingerprint([True, False]) == fingerprint([1, 0]) == fingerprint([1, -0.0])
+
+
+def test_other_rows_have_other_fingerprints():
+    known = fingerprint([0, 1, 1])
+    soft = np.eye(3)[[0, 1, 1]]
+    others = [[1, 0, 1], [0, 1], [0, 1, 2], soft, soft.ravel()]
+    prints = [fingerprint(other) for other in others]
+    prints.append(fingerprint([0, 1, 1], [1, 1, 2]))
+    assert len({known, *prints}) == 7
+
+
+def test_rows_shared_by_two_sets_are_counted():
+    y, z, _ = problem(200)
+    assert shared_rows(z[:120], y[:120], z[120:], y[120:]) == 0
+    assert shared_rows(z[:120], y[:120], z[100:], y[100:]) == 20
+    assert shared_rows(z[:120], y[:120], z[100:], (y[100:] + 1) % 4) == 0
+    names = np.array(["a", "b", "c", "d"])[y]
+    assert shared_rows(z[:120], names[:120], z[100:], names[100:]) == 20
+
+
+def test_scores_of_few_values_agree_by_chance_and_prove_nothing():
+    rng = np.random.default_rng(0)
+    p, y = np.round(rng.random(400), 1), rng.integers(0, 2, 400)
+    assert shared_rows(p[:200], y[:200], p[200:], y[200:]) == 0
+
+
+# -- influences -------------------------------------------------------------------
+
+EXACT = (
+    "accuracy",
+    "nll",
+    "brier",
+    "ece",
+    "ks_error",
+    "ece_mass",
+    "top_label_ece",
+    "mcb",
+)
+
+
+@pytest.mark.parametrize("key", [*EXACT, "dsc", "confidence_gap"])
+def test_the_mean_influence_is_the_measure(key):
+    for ev in two():
+        values = row_values(rows_of(ev), key)
+        expected = ev.metrics[key]
+        assert ev.columns.mean(values) == pytest.approx(expected, abs=1e-12)
+
+
+def moved(y, scores, key, row, step, **options):
+    """How much a number changes per step if one row counts a little more, times n."""
+    values = []
+    for sign in (1, -1):
+        w = np.ones(len(y))
+        w[row] += sign * step
+        ev = ac.evaluate(y, logits=scores, sample_weight=w, **options)
+        values.append(
+            float(MEASURES[key].of(ev) if key in MEASURES else ev.metrics[key])
+        )
+    return (values[0] - values[1]) / (2 * step) * len(y)
+
+
+@pytest.mark.parametrize(
+    ("key", "tolerance"),
+    [(key, 1e-6) for key in (*EXACT, "dsc", "auroc", "ace", "total", "confidence_gap")]
+    + [("smooth_ece", 0.02)],
+)
+def test_influence_is_how_much_a_row_moves_the_number(key, tolerance):
+    y, _, z = problem(80, seed=3)
+    rows = rows_of(rowful(y, logits=z))
+    values = row_values(rows, key)
+    centred = values - values.mean()
+    for row in (0, 17, 41, 79):
+        found = moved(y, z, key, row, 1e-5)
+        assert found == pytest.approx(centred[row], abs=tolerance)
+
+
+def test_influence_at_a_fixed_bandwidth_is_how_much_a_row_moves_the_number():
+    y, _, z = problem(80, seed=4)
+    options = {"bandwidth": 0.1}
+    values = row_values(rows_of(rowful(y, logits=z, **options)), "calibration")
+    found = [
+        moved(y, z, "calibration", row, 1e-5, **options) for row in range(0, 80, 9)
+    ]
+    np.testing.assert_allclose((values - values.mean())[::9], found, atol=2e-3)
+
+
+def test_mean_influence_on_the_calibration_error_is_its_held_out_part():
+    y, _, z = problem(400)
+    for name, slow in (
+        ("brier", brier_error),
+        ("log", lambda cells: local_error(cells, LOG)),
+    ):
+        rows = rows_of(rowful(y, logits=z, divergence=name))
+        values = row_values(rows, "calibration")
+        expected = slow(cells_of_rows(rows.columns))
+        assert values.mean() == pytest.approx(expected.held_out, rel=2e-3)
+        assert values.std() / 20 == pytest.approx(expected.se, rel=0.02)
+        assert np.allclose(
+            row_values(rows, "sharpness_gap"), row_values(rows, "total") - values
+        )
+
+
+def test_the_tight_counterpart_scales_the_influence():
+    y, _, z = problem(200)
+    plain, tight = (
+        row_values(rows_of(rowful(y, logits=z, counterpart=kind)), "calibration")
+        for kind in ("paper", "tight")
+    )
+    np.testing.assert_allclose(tight, plain * 4 / 3)
+
+
+def test_what_has_no_first_order_has_no_interval():
+    a, b = two()
+    found = paired_differences(rows_of(b), rows_of(a))
+    assert "mce" not in INFLUENCE
+    assert found["mce"].interval is None
+    assert float(found["mce"]) == b.metrics["mce"] - a.metrics["mce"]
+
+
+# -- intervals --------------------------------------------------------------------
+
+
+def test_an_interval_of_a_mean_is_the_textbook_one():
+    a, b = two()
+    d = b.columns.losses["brier"] - a.columns.losses["brier"]
+    found = paired_differences(rows_of(b), rows_of(a))["brier"]
+    assert float(found) == pytest.approx(d.mean())
+    assert se(found) == pytest.approx(d.std() / np.sqrt(len(d)), rel=1e-6)
+    assert found.method == "paired"
+
+
+def test_accuracy_has_the_adjusted_interval_of_discordant_rows():
+    a, b = two()
+    gained = int((b.columns.hit > a.columns.hit).sum())
+    lost = int((b.columns.hit < a.columns.hit).sum())
+    p, q, n = (gained + 1) / 302, (lost + 1) / 302, 302
+    half = 1.959964 * np.sqrt((p + q - (p - q) ** 2) / n)
+    found = paired_differences(rows_of(b), rows_of(a))["accuracy"]
+    assert float(found) == pytest.approx((gained - lost) / 300)
+    assert found.interval == pytest.approx((p - q - half, p - q + half), abs=1e-7)
+
+
+def bootstrapped(y, a, b, metric, count=120):
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(count):
+        rows = rng.integers(0, len(y), len(y))
+        found.append(metric(y[rows], logits=b[rows]) - metric(y[rows], logits=a[rows]))
+    return np.std(found)
+
+
+@pytest.mark.parametrize("key", ["ece", "smooth_ece", "ks_error", "auroc", "ace"])
+def test_standard_errors_are_those_of_a_paired_bootstrap(key):
+    # Both models err well beyond noise, where the bootstrap of an error is right too.
+    y, a, b = problem(800, scale=(2.5, 4.0))
+    ours = paired_differences(
+        rows_of(rowful(y, logits=b, name="B")), rows_of(rowful(y, logits=a, name="A"))
+    )[key]
+    assert se(ours) == pytest.approx(bootstrapped(y, a, b, getattr(ac, key)), rel=0.25)
+
+
+def test_intervals_of_decompositions_are_as_wide_as_samples_scatter():
+    found = []
+    for seed in range(80):
+        y, *scores = problem(400, seed=seed)
+        rows = [reduce_to_columns(read_predictions(y, logits=z)) for z in scores]
+        error = np.subtract(*[brier_error(cells_of_rows(x)).value for x in rows])
+        loss = np.subtract(*[x.losses["brier"] for x in rows])
+        q = np.subtract(*[pair_values(x) for x in rows])
+        found.append([error, q.std() / 20, loss.mean() - error, (loss - q).std() / 20])
+    d, d_se, gap, gap_se = np.array(found).T
+    assert 0.8 < d_se.mean() / d.std() < 1.3
+    assert 0.8 < gap_se.mean() / gap.std() < 1.3
+
+
+@pytest.mark.parametrize("divergence", ["brier", "log"])
+def test_weight_2_is_a_row_twice_and_weight_0_is_no_row(divergence):
+    y, a, b = problem(200)
+    w = np.random.default_rng(2).integers(0, 3, 200)
+    options = {"divergence": divergence}
+    weighted = compare(
+        rowful(y, logits=a, name="A", sample_weight=w, **options),
+        rowful(y, logits=b, name="B", sample_weight=w, **options),
+    ).differences["B"]
+    y, a, b = (np.repeat(x, w, axis=0) for x in (y, a, b))
+    repeated = compare(
+        rowful(y, logits=a, name="A", **options),
+        rowful(y, logits=b, name="B", **options),
+    ).differences["B"]
+    for key, found in weighted.items():
+        assert float(found) == pytest.approx(float(repeated[key]), abs=1e-9), key
+        if found.interval is not None:
+            assert found.interval == pytest.approx(repeated[key].interval, abs=1e-7), (
+                key
+            )
+
+
+def test_the_other_way_round_the_signs_change():
+    a, b = two()
+    there, back = compare(a, b).differences["B"], compare(b, a).differences["A"]
+    for key, found in there.items():
+        assert float(found) == pytest.approx(-float(back[key]))
+        if found.interval is not None and key != "accuracy":
+            low, high = back[key].interval
+            assert found.interval == pytest.approx((-high, -low))
+
+
+def test_more_coverage_is_wider():
+    a, b = two()
+    wide, narrow = (compare(a, b, level=x).differences["B"]["ece"] for x in (0.99, 0.5))
+    assert wide.interval[0] < narrow.interval[0] < narrow.interval[1] < wide.interval[1]
+
+
+# -- compare ----------------------------------------------------------------------
+
+
+def test_real_networks_compared_in_plain_sentences(data):
+    models = {}
+    for name in ("wrn_28_10", "resnet_basic_110", "resnet_preact_bottleneck_164"):
+        arrays = data(CIFAR + name)
+        scores = {k: arrays[k] for k in ("probs", "logits") if k in arrays}
+        models[name] = rowful(arrays["labels"], name=name, **scores)
+    found = compare(*models.values())
+    told = found.sentences
+    assert told[0] == (
+        "resnet_basic_110's Brier score is 0.0374 higher [0.0306, 0.0442]: a real "
+        "difference on these 10,000 rows."
+    )
+    assert "14 of 14 differences are called real" in told[-1]
+    assert told[-1].endswith("All of them outlast Holm's correction.")
+    close = compare(*models.values(), baseline="resnet_basic_110")
+    assert (
+        "ECE differs by -0.0027 [-0.0072, 0.0018]: these 10,000 rows cannot tell "
+        "resnet_preact_bottleneck_164 and resnet_basic_110 apart."
+    ) in close.sentences
+    assert "Against resnet_basic_110:" in str(close)
+
+
+def test_a_comparison_keeps_what_it_was_made_of():
+    a, b = two()
+    plain = Comparison((a, b), "tested on 300 rows")
+    found = compare(plain)
+    assert isinstance(found, Comparison)
+    assert found.evaluations == (a, b)
+    assert (found.baseline, found.protocol, found.paired) == (
+        "A",
+        "tested on 300 rows",
+        True,
+    )
+    assert set(TOLD) <= set(found.differences["B"])
+
+
+def test_a_contrast_survives_json():
+    found = compare(*two())
+    again = Contrast.from_json(found.to_json())
+    assert again.sentences == found.sentences
+    for key, value in found.differences["B"].items():
+        other = again.differences["B"][key]
+        assert (float(value), value.interval, value.method) == (
+            float(other),
+            other.interval,
+            other.method,
+        )
+    assert again.to_json() == found.to_json()
+
+
+def test_models_of_other_rows_are_refused_unless_told():
+    y, a, b = problem(300)
+    one = rowful(y, logits=a, name="A")
+    turned = rowful(y[::-1], logits=b[::-1], name="B")
+    with pytest.raises(
+        ValueError, match=r"'B' and 'A' were .* different rows.*paired=False"
+    ):
+        compare(one, turned)
+    gone = keep(rowful(y, logits=b, name="B"), columns=None)
+    with pytest.raises(ValueError, match=r"rows of 'B' are gone.*paired=False"):
+        compare(one, gone)
+    found = compare(one, gone, paired=False)
+    assert found.differences["B"]["brier"].method == "independent rows"
+    assert found.sentences[-1].startswith("Rows were not paired")
+    assert "300 and 300 rows" in found.sentences[0]
+
+
+def test_independent_intervals_combine_as_squares():
+    a, b = two()
+    measure = MEASURES["brier"]
+    x, y = measure.of(b), measure.of(a)
+    found = independent_difference(b, a, measure)
+    down = np.hypot(x - x.interval[0], y.interval[1] - y)
+    assert found.interval[0] == pytest.approx(float(found) - down)
+    paired = paired_differences(rows_of(b), rows_of(a))["brier"]
+    assert se(paired) < se(found)
+
+
+def test_models_must_be_evaluated_alike():
+    y, a, b = problem(300)
+    one = rowful(y, logits=a, name="A")
+    with pytest.raises(ValueError, match="bins is 10 for 'B' and 15 for 'A'"):
+        compare(one, rowful(y, logits=b, name="B", bins=10))
+    with pytest.raises(ValueError, match="divergence is 'log'"):
+        compare(one, rowful(y, logits=b, name="B", divergence="log"))
+    with pytest.raises(ValueError, match="at least two models"):
+        compare(one)
+    with pytest.raises(ValueError, match="baseline must be one of 'A', 'B'"):
+        compare(one, rowful(y, logits=b, name="B"), baseline="C")
+    with pytest.raises(ValueError, match="level must be between 0 and 1, got 95"):
+        compare(one, rowful(y, logits=b, name="B"), level=95)
+    with pytest.raises(ValueError, match=r"has level 0.95, not 0.9\. Evaluate it with"):
+        compare(one, rowful(y, logits=b, name="B"), level=0.9, paired=False)
+
+
+def test_the_same_predictions_are_called_the_same():
+    y, a, _ = problem(300)
+    found = compare(rowful(y, logits=a, name="A"), rowful(y, logits=2 * a, name="B"))
+    assert found.differences["B"]["accuracy"].method == SAME
+    assert "Accuracy of B and A is the same in every row." in found.sentences
+    assert not is_clear(found.differences["B"]["accuracy"])
+
+
+def test_infinite_loss_is_said_and_has_no_interval():
+    p = np.full((60, 2), 0.5)
+    y = np.arange(60) % 2
+    zeros = p.copy()
+    zeros[0] = (0.0, 1.0)
+    options = {"target": "top-label"}
+    found = compare(
+        rowful(y, probs=p, name="A", **options),
+        rowful(y, probs=zeros, name="B", **options),
+    )
+    assert "B's NLL is infinite, A's is not." in found.sentences
+    assert found.differences["B"]["nll"].interval is None
+    back = compare(
+        rowful(y, probs=zeros, name="A", **options),
+        rowful(y, probs=zeros, name="B", **options),
+    )
+    assert "NLL of B and A is infinite." in back.sentences
+    assert np.isnan(back.differences["B"]["nll"])
+
+
+def test_pairs_are_compared_on_trust():
+    rng = np.random.default_rng(5)
+    h = rng.random((2, 500))
+    a = rng.random((2, 500)) < h
+    one, other = (rowful(a[i], confidence=h[i], name="AB"[i]) for i in (0, 1))
+    found = compare(one, other)
+    assert "taken on trust" in found.sentences[-1]
+    short = rowful(a[0, :400], confidence=h[0, :400], name="C")
+    with pytest.raises(ValueError, match="different rows"):
+        compare(one, short)
+
+
+def test_class_wise_evaluations_differ_in_what_is_known_of_the_model():
+    y, a, b = problem(300)
+    options = {"target": "class-wise"}
+    found = compare(
+        rowful(y, logits=a, name="A", **options),
+        rowful(y, logits=b, name="B", **options),
+    ).differences["B"]
+    assert found["brier"].interval is not None
+    assert found["ece"].interval is None
+
+
+# -- many differences -------------------------------------------------------------
+
+
+def test_holm_is_the_step_down_procedure():
+    p = {"a": 0.01, "b": 0.02, "c": 0.03, "d": 0.5}
+    assert holm(p, 0.05) == {"a"}  # 0.01 <= 0.05/4, but 0.02 > 0.05/3
+    assert holm(p, 0.1) == {"a", "b", "c"}
+    assert holm({}, 0.05) == set()
+
+
+def test_a_p_value_belongs_to_its_interval():
+    edge = Estimate(1.0, (0.0, 2.0))
+    assert p_value(edge, 0.95) == pytest.approx(0.05)
+    assert np.isnan(p_value(Estimate(1.0), 0.95))
+    assert p_value(Estimate(0.0, (0.0, 0.0)), 0.95) == 1.0
+
+
+def test_a_difference_that_may_be_chance_among_many_is_named():
+    a, b = two()
+    weak = Estimate(0.01, (0.0005, 0.0195))
+    strong = Estimate(-0.3, (-0.32, -0.28))
+    found = Contrast(
+        (a, b),
+        baseline="A",
+        differences={"B": {"brier": strong, "ece": weak, "nll": strong}},
+    )
+    note = found.sentences[-1]
+    assert note.startswith("3 of 3 differences are called real, each at 95 %")
+    one = Contrast((a, b), baseline="A", differences={"B": {"brier": strong}})
+    assert len(one.sentences) == 1
+    many = {key: Estimate(0.0, (-1.0, 1.0)) for key in ("accuracy", "calibration")}
+    found = Contrast(
+        (a, b), baseline="A", differences={"B": {"brier": strong, "ece": weak, **many}}
+    )
+    assert found.sentences[-1].endswith("Holm's correction drops B's ece.")

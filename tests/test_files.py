@@ -1,0 +1,552 @@
+"""Predictions in files: every format gives the same numbers, in memory or streamed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from file_writers import NEEDS, WRITERS, write_csv, write_jsonl, write_npz
+
+import acumen as ac
+from acumen.bregman import BRIER, LOG
+from acumen.files import FileError, Roles, batches, inspect, read
+from acumen.predictions import read_predictions
+from acumen.sketch import Sketch
+from acumen.targets import reduce_to_columns
+
+SRC = Path(ac.__file__).resolve().parent.parent
+
+
+def made(n=40, k=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return {"logits": rng.normal(size=(n, k)), "labels": rng.integers(0, k, n)}
+
+
+def pairs(n=40):
+    rng = np.random.default_rng(1)
+    h = rng.random(n)
+    return {"confidence": h, "correct": rng.random(n) < h}
+
+
+@pytest.fixture
+def write(tmp_path, part):
+    """Write arrays in the format a file name says; give the path."""
+
+    def written(name, arrays, folder=tmp_path):
+        if name in NEEDS:
+            part(NEEDS[name])
+        WRITERS[name](folder / name, arrays)
+        return folder / name
+
+    return written
+
+
+@pytest.fixture
+def csv(tmp_path):
+    """Write text (or bytes) to a CSV file; give the path."""
+
+    def written(text, name="a.csv"):
+        content = text if isinstance(text, bytes) else text.encode()
+        (tmp_path / name).write_bytes(content)
+        return tmp_path / name
+
+    return written
+
+
+# -- the same numbers from every format ---------------------------------------------
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_matrix_comes_back_as_it_was(name, write):
+    arrays = made()
+    found = read(write(name, arrays))
+    assert found.kind == "logits"
+    np.testing.assert_array_equal(found.scores, arrays["logits"])
+    np.testing.assert_array_equal(found.y, arrays["labels"])
+    assert found.y.dtype.kind in "iu"
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_pairs_come_back_as_they_were(name, write):
+    arrays = pairs()
+    found = read(write(name, arrays))
+    assert found.pairs
+    np.testing.assert_array_equal(found.scores, arrays["confidence"])
+    np.testing.assert_array_equal(found.y, arrays["correct"])
+    assert str(ac.evaluate_pairs(**found.arguments)) == str(
+        ac.evaluate_pairs(arrays["correct"], arrays["confidence"])
+    )
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_batches_are_the_rows_in_order(name, write):
+    arrays = {**made(), "weight": np.arange(40) / 20 + 0.5}
+    path = write(name, arrays)
+    parts = list(batches(path, rows=9))
+    assert max(map(len, parts)) <= 9
+    assert [part.start for part in parts] == np.cumsum([0, *map(len, parts)])[
+        :-1
+    ].tolist()
+    for field, given in (
+        ("scores", "logits"),
+        ("y", "labels"),
+        ("sample_weight", "weight"),
+    ):
+        joined = np.concatenate([getattr(part, field) for part in parts])
+        np.testing.assert_array_equal(joined, arrays[given])
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.safetensors", "a.parquet", "a.arrow"])
+def test_float32_stays_float32(name, write):
+    arrays = {"prob": np.float32([0.25, 0.1, 0.7]), "outcome": np.array([0, 1, 1])}
+    found = read(write(name, arrays))
+    assert found.scores.dtype == np.float32
+    np.testing.assert_array_equal(found.scores, arrays["prob"])
+
+
+def test_more_columns_than_are_fetched_at_once(write):
+    arrays = made(n=50, k=150)
+    found = read(write("a.parquet", arrays))
+    np.testing.assert_array_equal(found.scores, arrays["logits"])
+
+
+def test_arrays_in_single_files_are_named_by_them(tmp_path):
+    arrays = made()
+    for name, array in arrays.items():
+        np.save(tmp_path / f"net-v2_{name}.npy", array)
+    found = read([tmp_path / f"net-v2_{name}.npy" for name in arrays])
+    np.testing.assert_array_equal(found.scores, arrays["logits"])
+    np.testing.assert_array_equal(read(tmp_path).y, arrays["labels"])
+    with pytest.raises(FileError, match="none of them known as probs"):
+        read(tmp_path / "net-v2_labels.npy")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", ">f8", "<i4"])
+def test_npz_of_any_layout(tmp_path, dtype, order):
+    logits = np.asarray(np.arange(21).reshape(7, 3), dtype=dtype, order=order)
+    np.savez(tmp_path / "a.npz", logits=logits, labels=np.zeros(7, bool))
+    np.testing.assert_array_equal(read(tmp_path / "a.npz").scores, logits)
+    streamed = [part.scores for part in batches(tmp_path / "a.npz", rows=2)]
+    np.testing.assert_array_equal(np.concatenate(streamed), logits)
+
+
+def test_bfloat16_is_the_upper_half_of_float32(tmp_path):
+    values = np.float32([1.0, -2.5, 0.15625])  # all exact in bfloat16
+    bits = (values.view(np.uint32) >> 16).astype("<u2").tobytes()
+    labels = np.array([0, 1, 1], np.uint8).tobytes()
+    header = (
+        b'{"logits":{"dtype":"BF16","shape":[3],"data_offsets":[0,6]},'
+        b'"label":{"dtype":"U8","shape":[3],"data_offsets":[6,9]}}'
+    )
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bits + labels)
+    np.testing.assert_array_equal(read(path).scores, values)
+    assert "bfloat16" in str(inspect(path))
+
+
+def test_safetensors_agree_with_their_own_library(tmp_path, part):
+    arrays = made()
+    part("safetensors.numpy").save_file(arrays, tmp_path / "a.safetensors")
+    np.testing.assert_array_equal(
+        read(tmp_path / "a.safetensors").scores, arrays["logits"]
+    )
+
+
+# -- real files ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def real(data):
+    data("adult_random_forest")
+    from conftest import DATA
+
+    return lambda name: DATA / f"{name}.npz"
+
+
+def test_real_files_read_without_options(real):
+    logits = read(real("cifar10_akamaster_resnet32"))
+    assert ac.accuracy(logits.y, logits=logits.scores) == pytest.approx(0.9263)
+    binary = read(real("adult_random_forest"))
+    assert ac.brier(**binary.arguments) == pytest.approx(0.11229, abs=5e-6)
+    top = read(real("top1_nncal_resnet110_c10"))  # confidence, pred and labels
+    ece = ac.ece(top.y, confidence=top.scores)
+    assert ece == pytest.approx(0.047503524372, abs=1e-9)
+
+
+def test_real_language_model_confidences_need_one_option(real):
+    path = real("llm_stated_confidence")
+    with pytest.raises(FileError, match=r"'stated_confidence'.*--confidence NAME"):
+        read(path)
+    found = read(path, Roles(confidence="stated_confidence", group="llm"))
+    assert len(found) == 72185
+    assert len(set(found.group.tolist())) == 11
+    assert found.y.mean() == pytest.approx(0.7291, abs=5e-5)
+
+
+def test_real_file_is_the_same_in_every_format(real, write):
+    arrays = dict(np.load(real("cifar10_akamaster_resnet32"), allow_pickle=False))
+    arrays = {"logits": arrays["logits"][:500], "labels": arrays["labels"][:500]}
+    expected = ac.evaluate(arrays["labels"], logits=arrays["logits"].astype(float))
+    for name in ("a.csv", "a.jsonl", "a.parquet", "lists.parquet", "a.feather"):
+        found = read(write(name, arrays))
+        got = ac.evaluate(found.y, logits=found.scores.astype(float))
+        assert str(got) == str(expected), name
+
+
+# -- which column is what -----------------------------------------------------------
+
+
+def test_numbered_columns_go_by_number_not_by_place(csv):
+    # Sorted as text, p_10 comes before p_2; label 2 must still mean p_2.
+    names = sorted(f"p_{j}" for j in range(11))
+    values = [f"0.{int(name[2:]):02d}" for name in names]
+    path = csv(f"label,{','.join(names)}\n2,{','.join(values)}\n")
+    found = read(path)
+    np.testing.assert_array_equal(found.scores[0], np.arange(11) / 100)
+    assert found.y.tolist() == [2]
+    assert found.classes is None
+
+
+def test_columns_numbered_from_one_name_their_classes(csv):
+    found = read(csv("label,p_1,p_2\n2,0.25,0.75\n"))
+    assert found.classes == (1, 2)
+    assert ac.brier(**found.arguments, target="top-label") == pytest.approx(0.125)
+
+
+def test_the_star_of_a_pattern_names_the_class(csv):
+    path = csv("truth,is cat,is dog\ndog,0.25,0.75\ncat,1,0\n")
+    found = read(path, Roles(label="truth", probs="is *"))
+    assert found.classes == ("cat", "dog")
+    assert ac.brier(**found.arguments, target="top-label") == pytest.approx(0.0625)
+
+
+def test_numbers_among_word_columns_are_column_numbers(csv):
+    found = read(csv("label,p_cat,p_dog\n1,0.25,0.75\n"), Roles(probs="p_*"))
+    assert found.y.tolist() == [1]
+    assert found.classes is None
+
+
+@pytest.mark.parametrize("classes", [("b", "a"), ["b", "a"]])
+def test_classes_can_be_said(csv, classes):
+    roles = Roles(probs="x,y", label="t", classes=classes)
+    found = read(csv("t,x,y\na,0.25,0.75\nb,1,0\n"), roles)
+    assert ac.accuracy(**found.arguments, target="top-label") == 1
+
+
+def test_class_names_beside_the_arrays_are_read(tmp_path):
+    np.savez(
+        tmp_path / "a.npz",
+        probs=[[0.25, 0.75], [1, 0]],
+        labels=["b", "a"],
+        classes=["a", "b"],
+    )
+    found = read(tmp_path / "a.npz")
+    assert ac.accuracy(**found.arguments, target="top-label") == 1
+
+
+def test_class_numbers_said_as_words_fit_labels_that_are_numbers(tmp_path):
+    np.savez(tmp_path / "a.npz", probs=[[0.25, 0.75], [1, 0]], labels=[7, 5])
+    found = read(tmp_path / "a.npz", Roles(classes=["5", "7"]))
+    assert ac.accuracy(**found.arguments, target="top-label") == 1
+
+
+def test_soft_labels_and_groups(tmp_path):
+    soft = np.array([[0.5, 0.25, 0.25], [0, 0, 1]])
+    np.savez(tmp_path / "a.npz", probs=soft, labels=soft, group=["x", "y"])
+    found = read(tmp_path / "a.npz")
+    np.testing.assert_array_equal(found.y, soft)
+    assert found.group.tolist() == ["x", "y"]
+
+
+def test_correct_may_be_said_in_words(csv):
+    found = read(csv("confidence,correct,group\n0.9,True,1\n0.5,false,b\n1,TRUE,c\n"))
+    assert found.y.tolist() == [1, 0, 1]
+    assert found.group.tolist() == ["1", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("a,b", r"has 'a', 'b', none of them known as probs, logits or confidence"),
+        ("y,label,prob", r"'y', 'label', each of which could be the label.*--label"),
+        (
+            "y,logit,prob",
+            r"as probs and as logits; say which with --probs NAME or --lo",
+        ),
+        ("prob", r"none of them known as the label; say which with --label NAME"),
+        ("confidence,y", r"none of them known as probs, logits or confidence"),
+        ("y,p_0,p_1,prob_0,prob_1", r"probs of more than one name; .*--probs"),
+        ("y,y,prob", r"two columns named 'y'"),
+        ("1,2,3", r"must begin with a line of column names, not '1', '2', '3'"),
+        ("y;prob", r"must have ',' between columns, not ';'"),
+    ],
+)
+def test_what_is_not_clear_is_asked(csv, header, message):
+    line = ",".join("1" for _ in header.split(","))
+    with pytest.raises(FileError, match=message):
+        read(csv(f"{header}\n{line}\n"))
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        (Roles(label="z"), r"has no 'z' for label; it has 'y', 'prob'"),
+        (Roles(probs="q_*"), r"has no 'q_\*' for probs"),
+        (Roles(probs=["prob", "prob"]), r"must name each column once"),
+        (Roles(probs="prob", logits="prob"), r"as probs and as logits"),
+        (Roles(correct="y"), r"known as the confidence; say which with --confidence"),
+        (Roles(confidence="prob"), r"the correct; .* --pred"),
+        (Roles(confidence="prob", correct="y", classes=["a"]), r"classes do not apply"),
+        (Roles(weight="text"), r"'text' must hold numbers, to be weight; it is text"),
+    ],
+)
+def test_a_wrong_option_is_named(csv, roles, message):
+    with pytest.raises(FileError, match=message):
+        read(csv("y,prob,text\n1,0.5,x\n"), roles)
+
+
+def test_text_labels_need_their_classes(csv):
+    with pytest.raises(FileError, match=r"labels are text \('yes'\).*--classes"):
+        read(csv("label,prob\nyes,0.5\n"))
+
+
+# -- text ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"label,p_0,p_1\n0,0.5,0.5\n1,0.25,0.75\n",
+        b"\xef\xbb\xbflabel,p_0,p_1\n0,0.5,0.5\n1,0.25,0.75\n",
+        b"label,p_0,p_1\r\n0,0.5,0.5\r\n1,0.25,0.75\r\n",
+        b'"label","p_0","p_1"\n"0","0.5"," 0.5"\n1,0.25,0.75',
+        b'note,label,p_0,p_1\n"a,\n""b""",0,0.5,0.5\nc,1,2.5e-1,0.75\n',
+        b"label,p_0,p_1\n\n0,0.5,0.5\n\n1.0,0.25,0.75\n\n",
+    ],
+    ids=["plain", "BOM", "CRLF", "quotes", "quoted comma and line", "blank lines"],
+)
+def test_one_table_in_many_spellings(csv, text):
+    found = read(csv(text))
+    np.testing.assert_array_equal(found.scores, [[0.5, 0.5], [0.25, 0.75]])
+    assert found.y.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("cell", ["NaN", "nan", "", '""', "x", "1 2", "0x1"])
+def test_a_cell_that_is_no_number_is_named_by_row(csv, cell):
+    with pytest.raises(FileError, match=r"row 1 of 'p_1' is NaN, missing or not a num"):
+        read(csv(f"label,p_0,p_1\n0,0.5,0.5\n1,0.25,{cell}\n"))
+
+
+def test_a_row_of_weight_zero_may_hold_anything(csv):
+    found = read(csv("label,prob,weight\n0,0.5,1\n1,NaN,0\n"))
+    assert ac.brier(**found.arguments) == 0.25
+
+
+def test_rows_are_numbered_through_batches(csv):
+    path = csv("label,prob\n" + "0,0.5\n" * 9000 + "0,\n")
+    with pytest.raises(FileError, match=r"row 9000 of 'prob'"):
+        list(batches(path, rows=100))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"confidence": 0.5}', r"'correct' is missing in line 2, .* has a number"),
+        ('{"confidence": NaN, "correct": 1}', r"line 2 is not strict JSON: NaN is not"),
+        ('{"confidence": 1, "confidence": 1}', r"line 2 .* a name occurs twice"),
+        ('{"confidence": "1", "correct": 1}', r"'confidence' is '1' in line 2"),
+        ('{"confidence": 1, "correct": 1,}', r"line 2 is not strict JSON"),
+        ("[1, 1]", r"line 2 must be an object"),
+        ('{"confidence": null, "correct": 1}', r"row 1 of 'confidence' is NaN, miss"),
+        ("[" * 100_000, r"line 2 is not strict JSON"),
+    ],
+)
+def test_json_lines_are_strict(tmp_path, text, message):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"confidence": 0.5, "correct": true}}\n{text}\n')
+    with pytest.raises(FileError, match=message):
+        read(path)
+
+
+def test_json_lists_are_of_one_length(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"y": 0, "probs": [0.5, 0.5]}\n{"y": 0, "probs": [1]}\n')
+    with pytest.raises(FileError, match=r"'probs' is \[1\] in line 2.*list of 2 numb"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["lists.parquet", "a.arrow"])
+def test_lists_of_different_lengths_are_named_by_row(tmp_path, part, name):
+    arrow, feather = part("pyarrow"), part("pyarrow.feather")
+    rows = [[0.5, 0.5]] * 5 + [[1.0]]
+    table = arrow.table({"probs": rows, "label": [0] * 6})
+    if name == "a.arrow":
+        feather.write_feather(table, str(tmp_path / name))
+    else:
+        part("pyarrow.parquet").write_table(table, tmp_path / name)
+    with pytest.raises(FileError, match=r"row 5 has 1 numbers, row 0 has 2"):
+        read(tmp_path / name)
+
+
+# -- shards -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "jsonl"])
+def test_shards_are_joined_in_order_of_their_names(tmp_path, suffix):
+    writer = {"npz": write_npz, "csv": write_csv, "jsonl": write_jsonl}[suffix]
+    (tmp_path / "_SUCCESS").touch()
+    parts = [made(n=5, seed=seed) for seed in range(3)]
+    for i, arrays in enumerate(parts):
+        writer(tmp_path / f"part-{i}.{suffix}", arrays)
+    expected = np.concatenate([arrays["logits"] for arrays in parts])
+    every = [tmp_path / f"part-{i}.{suffix}" for i in range(3)]
+    for paths in (tmp_path, str(tmp_path / f"part-*.{suffix}"), every):
+        np.testing.assert_array_equal(read(paths).scores, expected)
+    starts = [(part.path.stem, part.start) for part in batches(tmp_path, rows=3)]
+    assert starts[:3] == [("part-0", 0), ("part-0", 3), ("part-1", 0)]
+
+
+def test_shards_must_be_alike(tmp_path):
+    write_npz(tmp_path / "a.npz", made(k=3))
+    write_npz(tmp_path / "b.npz", made(k=4))
+    with pytest.raises(
+        FileError, match=r"b\.npz: differs from 'a\.npz' in its number o"
+    ):
+        read(tmp_path)
+    (tmp_path / "b.npz").unlink()
+    write_csv(tmp_path / "b.csv", made())
+    with pytest.raises(FileError, match="have different formats"):
+        read(tmp_path)
+
+
+def test_files_that_are_not_there(tmp_path):
+    for path in (
+        tmp_path / "a.npz",
+        str(tmp_path / "*.npz"),
+        tmp_path,
+        "x" * 5000,
+        "\0",
+    ):
+        with pytest.raises(FileError):
+            read(path)
+    with pytest.raises(FileError):
+        read([])
+
+
+@pytest.mark.parametrize(
+    "name", ["it's.csv", "a[1].csv", "s*.csv", 'q".csv', "a;b.csv"]
+)
+def test_any_file_name_is_only_a_name(csv, name):
+    csv("label,prob\n1,0.25\n", name="s1.csv")
+    assert read(csv("label,prob\n0,0.5\n", name=name)).scores.tolist() == [0.5]
+
+
+# -- streaming ----------------------------------------------------------------------
+
+
+def sketch_of(found):
+    predictions = read_predictions(**found.arguments)
+    return Sketch({"brier": BRIER, "log": LOG}).update(
+        reduce_to_columns(predictions, {})
+    )
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.csv", "a.parquet", "a.jsonl"])
+def test_sketches_of_batches_add_up_to_that_of_the_whole(write, name):
+    path = write(name, made(n=5000))
+    whole = sketch_of(read(path))
+    total, *others = [sketch_of(part) for part in batches(path, rows=700)]
+    for other in others:
+        total = total + other
+    assert total.rows == whole.rows == 5000
+    np.testing.assert_allclose(total.moments, whole.moments, atol=1e-9)
+    np.testing.assert_allclose(total.log_odds_sums, whole.log_odds_sums, atol=1e-9)
+
+
+STREAM = """
+import pathlib, re, sys
+from acumen.bregman import BRIER, LOG
+from acumen.files import batches
+from acumen.predictions import read_predictions
+from acumen.sketch import Sketch
+from acumen.targets import reduce_to_columns
+sketch = Sketch({"brier": BRIER, "log": LOG})
+for part in batches(sys.argv[1]):
+    sketch.update(reduce_to_columns(read_predictions(**part.arguments), {}))
+status = pathlib.Path("/proc/self/status").read_text()  # rusage counts the parent too
+print(sketch.rows, int(re.search(r"VmHWM:\\s+(\\d+)", status)[1]) // 1024)
+"""
+
+
+def test_two_million_rows_stream_in_little_memory(tmp_path, part):
+    duckdb = part("duckdb")
+    columns = ", ".join(f"random()::FLOAT AS logits_{j}" for j in range(10))
+    for shard in range(4):
+        duckdb.execute(
+            f"COPY (SELECT (range % 10)::UTINYINT AS label, {columns} "
+            f"FROM range(500000)) TO '{tmp_path}/{shard}.parquet' (FORMAT parquet)"
+        )
+    run = subprocess.run(
+        [sys.executable, "-c", STREAM, tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(SRC)},
+    )
+    rows, megabytes = map(int, run.stdout.split())
+    assert rows == 2_000_000
+    assert megabytes < 500
+
+
+# -- what is in a file --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_inspect_says_what_is_there_and_how_it_reads(name, write):
+    contents = inspect(write(name, {**made(), "weight": np.ones(40)}))
+    assert contents.rows == 40
+    assert contents.problem is None
+    assert "label 'labels', weight 'weight'" in contents.reading
+    text = str(contents)
+    assert f"{contents.format}, 40 rows" in text
+    assert "0 to 2" in text  # the range of the labels
+    assert len(text.splitlines()) == 2 + len(contents.items)
+
+
+def test_inspect_says_what_to_pass(csv):
+    contents = inspect(csv("truth,score\n1,0.5\n"))
+    assert contents.reading is None
+    assert "say which with --probs NAME" in str(contents)
+    roles = Roles(label="truth", probs="score")
+    assert inspect(contents.path, roles).reading == "probs 'score', label 'truth'"
+
+
+def test_inspect_looks_at_forty_columns_of_many(csv):
+    names = ",".join(f"p_{j}" for j in range(300))
+    contents = inspect(csv(f"label,{names}\n0,{','.join(['0.5'] * 300)}\n"))
+    assert len(contents.items) == 301
+    assert "and 261 more" in str(contents)
+    assert contents.reading == ("probs in 300 columns, 'p_0' to 'p_299', label 'label'")
+
+
+def test_inspect_of_several_looks_at_the_first(tmp_path):
+    for i in range(3):
+        write_npz(tmp_path / f"{i}.npz", made())
+    assert "0.npz: npz, 40 rows, the first of 3 files" in str(inspect(tmp_path))
+
+
+def test_reading_files_loads_no_database_until_a_table_is_read():
+    code = (
+        "import sys, acumen.files; "
+        "print(*{'duckdb', 'pyarrow', 'torch', 'pandas'} & set(sys.modules))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(SRC)},
+    )
+    assert run.stdout.split() == []

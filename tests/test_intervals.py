@@ -1,0 +1,265 @@
+"""Intervals of an evaluation: which there are, what they rest on, how often they hold."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import acumen as ac
+from acumen.analysis import analyse, sketch_for, total_loss
+from acumen.bregman import BRIER, find_divergence
+from acumen.columns import Columns
+from acumen.decomposition_intervals import gap_interval
+from acumen.predictions import read_predictions
+from acumen.settings import Settings
+from acumen.targets import reduce_to_columns
+
+SETTINGS = Settings().checked()
+
+
+def draw(n, accuracy=lambda p: p**2, digits=None):
+    rng = np.random.default_rng([0, n])
+    p = rng.random(n)
+    p = p if digits is None else p.round(digits)
+    return (rng.random(n) < accuracy(p)).astype(float), p
+
+
+# -- evaluations -------------------------------------------------------------------
+
+CALIBRATED = draw(3000, accuracy=lambda p: p)
+METHODS = ("Wilson", "normal", "score", "DeLong", "test inversion", "band")
+NORM_METRICS = ("ece", "ace", "mce", "ece_mass", "smooth_ece", "ks_error")
+
+
+def ends(ev):
+    return {name: value.interval for name, value in ev.metrics.items()}
+
+
+def test_every_metric_of_a_real_model_has_an_interval_and_its_method(data):
+    arrays = data("cifar10_akamaster_resnet32")
+    ev = ac.evaluate(arrays["labels"], logits=arrays["logits"])
+    assert {"top_label_ece", "dsc", "auroc"} <= set(ev.metrics)
+    for value in ev.metrics.values():
+        low, high = value.interval
+        assert low <= high
+        assert value.method in METHODS
+    # 10,000 rows know these well, and they are far from 0.
+    for name in ("ece", "smooth_ece", "ece_mass", "ks_error", "confidence_gap"):
+        low, high = ev.metrics[name].interval
+        assert low < ev.metrics[name] < high
+        assert high - low < 0.25 * ev.metrics[name]
+
+
+def test_a_calibrated_model_has_intervals_that_hold_zero_and_may_lie_below_the_value():
+    ev = ac.evaluate_pairs(*CALIBRATED)
+    for name in (*NORM_METRICS, "ece_debiased", "mcb"):
+        assert ev.metrics[name].interval[0] == 0
+    assert ev.metrics["mcb"].interval[1] < ev.metrics["mcb"]
+
+
+def test_intervals_are_the_same_every_time_and_leave_global_randomness_alone():
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    first, second = (ends(ac.evaluate_pairs(*CALIBRATED)) for _ in range(2))
+    assert first == second
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_another_seed_or_more_resamples_change_little():
+    a, p = draw(3000)
+    plain = ac.evaluate_pairs(a, p)
+    seeded = ac.evaluate_pairs(a, p, rng=1)
+    many = ac.evaluate_pairs(a, p, resamples=4000, rng=np.random.default_rng(2))
+    for name in NORM_METRICS:
+        low, high = plain.metrics[name].interval
+        for other in (seeded, many):
+            found = other.metrics[name].interval
+            assert found != plain.metrics[name].interval
+            assert found == pytest.approx((low, high), abs=0.2 * (high - low))
+    assert plain.settings["rng"] == 0
+    assert many.settings["rng"] == "generator"
+
+
+def test_interval_none_leaves_values_and_closed_forms_that_cost_nothing():
+    full, bare = (ac.evaluate_pairs(*draw(500), interval=x) for x in ("auto", None))
+    assert dict(full.metrics) == dict(bare.metrics)
+    assert {n for n, v in bare.metrics.items() if v.interval is not None} == {
+        "accuracy",
+        "nll",
+        "brier",
+    }
+
+
+def test_fewer_than_fifty_rows_have_no_resampled_interval():
+    ev = ac.evaluate_pairs(*draw(49))
+    assert ev.metrics["ece"].interval is None
+
+
+def test_a_row_of_weight_two_is_two_rows():
+    a, p = draw(400, digits=2)
+    weighted = ac.evaluate_pairs(a, p, sample_weight=np.full(400, 2.0))
+    doubled = ac.evaluate_pairs(np.tile(a, 2), np.tile(p, 2))
+    for name, interval in ends(weighted).items():
+        assert interval == pytest.approx(doubled.metrics[name].interval, abs=1e-9)
+
+
+def test_intervals_narrow_with_the_level():
+    a, p = draw(2000)
+    wide, narrow = (ac.evaluate_pairs(a, p, level=x) for x in (0.95, 0.5))
+    for name, (low, high) in ends(narrow).items():
+        assert wide.metrics[name].interval[0] <= low <= high
+        assert high <= wide.metrics[name].interval[1]
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"interval": "bca"}, "interval must be one of"),
+        ({"resamples": 50}, "resamples must be a whole number from 100"),
+        ({"rng": -1}, "rng must be a whole number from 0 on"),
+        ({"rng": "seed"}, "rng must be"),
+        ({"cluster": [1, 2]}, "cluster must have one entry per row"),
+        ({"cluster": np.zeros(500)}, "cluster has 1 distinct values"),
+        ({"cluster": np.full(500, np.nan)}, "row 0 has none"),
+        ({"cluster": [None, *"abcdefghijk" * 45, *"abcd"]}, "row 0 has none"),
+    ],
+)
+def test_options_are_checked(option, message):
+    with pytest.raises(ValueError, match=message):
+        ac.evaluate_pairs(*draw(500), **option)
+
+
+# -- clusters ----------------------------------------------------------------------
+
+
+def test_copies_of_rows_in_one_cluster_tell_no_more_than_one():
+    a, p = draw(1500)
+    once = ac.evaluate_pairs(a, p)
+    copies = np.tile(a, 4), np.tile(p, 4)
+    blind = ac.evaluate_pairs(*copies)
+    aware = ac.evaluate_pairs(*copies, cluster=np.tile(np.arange(1500), 4))
+    names = ("accuracy", "brier", "nll", "ece", "smooth_ece", "ks_error", "auroc")
+    for name in (*names, "confidence_gap", "ece_debiased"):
+        length, too_short, found = (
+            np.ptp(ev.metrics[name].interval) for ev in (once, blind, aware)
+        )
+        assert too_short < 0.6 * length
+        assert found == pytest.approx(length, rel=0.15)
+        assert aware.metrics[name].method.endswith(", clusters")
+    parts = aware.decomposition
+    assert np.ptp(parts.calibration.interval) == pytest.approx(
+        np.ptp(once.decomposition.calibration.interval), rel=0.15
+    )
+    assert np.ptp(parts.total.interval) == pytest.approx(
+        np.ptp(once.decomposition.total.interval), rel=0.02
+    )
+
+
+def test_clusters_may_have_any_names():
+    a, p = draw(600)
+    number = np.arange(600) // 3
+    found = [
+        ends(ac.evaluate_pairs(a, p, cluster=x))
+        for x in (number, number.astype(str), number.astype(float), list(number))
+    ]
+    assert all(other["accuracy"] == found[0]["accuracy"] for other in found)
+    assert found[0]["ece"] == pytest.approx(found[2]["ece"])
+
+
+def test_rows_of_weight_zero_leave_their_cluster():
+    a, p = draw(600)
+    weight = np.where(np.arange(600) < 500, 1.0, 0.0)
+    cluster = np.arange(600) // 5
+    zero = ac.evaluate_pairs(a, p, sample_weight=weight, cluster=cluster)
+    gone = ac.evaluate_pairs(a[:500], p[:500], cluster=cluster[:500])
+    for name, interval in ends(zero).items():
+        assert interval == pytest.approx(gone.metrics[name].interval)
+
+
+def test_clusters_of_classes_are_refused():
+    y = np.arange(300) % 3
+    with pytest.raises(ValueError, match="target='positive'"):
+        ac.evaluate(
+            y, probs=np.full((300, 3), 1 / 3), target="class-wise", cluster=y * 0
+        )
+
+
+# -- coverage, reduced -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def coverage():
+    path = Path(__file__).resolve().parent.parent / "simulations" / "coverage.py"
+    spec = importlib.util.spec_from_file_location("simulated_coverage", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("place", [0, 2, 9])
+def test_headline_intervals_cover(coverage, place):
+    found = coverage.simulate(coverage.WORLDS[place], 1000, 60, seed=2)
+    for name in (*coverage.HEADLINE, "ece", "ece_mass", "auroc", "confidence_gap"):
+        assert found[name]["covered"] >= 0.85  # by chance lower once in 500 times
+        assert found[name]["length"] > 0
+
+
+def test_the_page_of_coverages_marks_those_outside(coverage):
+    found = {"covered": 0.95, "above": 0.0, "length": 0.1, "count": 10}
+    names = (*coverage.HEADLINE, *coverage.OTHERS, *coverage.TERMS)
+    case = {"world": "uniform", "n": 1000, "found": dict.fromkeys(names, found)}
+    assert "**" not in coverage.page([case], 1000, 1)
+    case["found"] |= {"ece": found | {"covered": 0.8}}
+    assert coverage.page([case], 1000, 1).count("**80.0**") == 1
+
+
+# -- sharpness gap -----------------------------------------------------------------
+
+
+def three_classes(n, seed):
+    rng = np.random.default_rng([seed, n])
+    z = 3 * rng.normal(size=(n, 3))
+    y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    return reduce_to_columns(read_predictions(y, logits=z))
+
+
+def gap_of(columns, name):
+    sketch = sketch_for(columns, SETTINGS)
+    found = analyse(columns, sketch, SETTINGS, 1.0)
+    parts, curve = found.decompositions[name], found.curves[name]
+    return gap_interval(parts, curve, columns, find_divergence(name), 0.95)
+
+
+@pytest.mark.parametrize("name", ["brier", "log"])
+def test_gap_varies_from_sample_to_sample_as_its_interval_says(name):
+    gaps = [gap_of(three_classes(800, seed), name) for seed in range(60)]
+    length = np.mean([high - low for low, high in (gap.interval for gap in gaps)])
+    # A standard deviation of 60 values is known to 1 / sqrt(120) = 9 %.
+    assert length / (2 * 1.96) == pytest.approx(np.std(gaps, ddof=1), rel=0.27)
+    assert gaps[0].method == "normal"
+
+
+def test_gap_of_a_calibrated_score_is_known_as_well_as_the_score():
+    a, p = draw(5000, accuracy=lambda p: p)
+    columns = Columns(p, None, a)
+    score = total_loss(sketch_for(columns, SETTINGS), "brier", 0.95)
+    gap = gap_of(columns, "brier")
+    assert np.ptp(gap.interval) == pytest.approx(np.ptp(score.interval), rel=0.1)
+
+
+def test_gap_is_no_interval_where_a_loss_is_infinite():
+    a, p = draw(200)
+    columns = Columns(np.append(p, 1.0), None, np.append(a, 0.0))
+    assert gap_of(columns, "log").interval is None
+    assert gap_of(columns, "brier").interval is not None
+
+
+def test_gap_knows_clusters():
+    columns = three_classes(1000, 1)
+    copies = columns.take(np.tile(np.arange(1000), 4))
+    found = analyse(copies, sketch_for(copies, SETTINGS), SETTINGS, 1.0)
+    given = found.decompositions["brier"], found.curves["brier"], copies, BRIER, 0.95
+    blind = gap_interval(*given)
+    aware = gap_interval(*given, np.tile(np.arange(1000), 4))
+    assert np.ptp(aware.interval) == pytest.approx(2 * np.ptp(blind.interval), rel=0.01)
+    assert aware.method == "normal, clusters"

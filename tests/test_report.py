@@ -1,0 +1,424 @@
+"""The report: sums it carries, the arithmetic of the page, and the file itself."""
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from handmade import small, studied
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import acumen as ac
+import acumen.report as reporting
+from acumen.comparison import Comparison
+from acumen.report import build, report
+from acumen.report.coarse import NODES, calibrations, coarse_sums, estimate, split
+from acumen.report.page import SCRIPTS, STYLES, in_powers
+from acumen.report.payload import as_json, payload, sums_of
+from acumen.report.sketch_error import sketch_error
+
+EVIL = "</script><img src=x onerror=alert(1)>"
+FOLDER = Path(reporting.__file__).parent
+CASES = [(k, s) for k in ("gaussian", "epanechnikov") for s in ("brier", "log")]
+
+
+def pairs(n=3000, power=1.5, name="model", **options):
+    rng = np.random.default_rng(n)
+    h = rng.random(n)
+    return ac.evaluate_pairs(rng.random(n) < h**power, h, name=name, **options)
+
+
+@pytest.fixture(scope="module")
+def studied_cifar(data):
+    file = data("cifar10_akamaster_resnet32")
+    return ac.study(file["labels"], logits=file["logits"], methods="paper")
+
+
+# -- oracles ----------------------------------------------------------------------
+
+
+def linear_binning(h, values, nodes):
+    """Each row gives its two neighbouring nodes a share, row by row."""
+    sums = np.zeros(nodes)
+    for place, value in zip(h * (nodes - 1), values, strict=True):
+        left = min(int(place), nodes - 2)
+        sums[left] += (1 - (place - left)) * value
+        sums[left + 1] += (place - left) * value
+    return sums
+
+
+def kernel_matrix(sums, bandwidth, kernel):
+    """Weights of every node at every node, with images one by one."""
+    x = sums.places
+    shifts = (0.0,) if sums.boundary == "none" else range(-6, 7, 2)
+    images = [x + s for s in shifts]
+    if sums.boundary == "reflect":
+        images += [s - x for s in shifts]
+    total = 0.0
+    for image in images:
+        u = (x[:, None] - image[None, :]) / bandwidth
+        total = total + (
+            np.exp(-u * u / 2) if kernel == "gaussian" else np.clip(1 - u * u, 0, None)
+        )
+    return total
+
+
+def kl(m, h):
+    with np.errstate(all="ignore"):
+        parts = [
+            np.where(a > 0, a * np.log(a / b), 0) for a, b in ((m, h), (1 - m, 1 - h))
+        ]
+    return parts[0] + parts[1]
+
+
+# -- coarse sums ------------------------------------------------------------------
+
+
+@given(arrays(float, st.integers(1, 30), elements=st.floats(0, 1)))
+def test_splitting_the_sketch_is_linear_binning_of_the_rows(h):
+    correct = (np.arange(len(h)) % 2).astype(float)
+    sums = coarse_sums(ac.evaluate_pairs(correct, h))
+    np.testing.assert_allclose(
+        sums.weight, linear_binning(h, 1 + 0 * h, NODES), atol=1e-5
+    )
+    np.testing.assert_allclose(sums.hits, linear_binning(h, correct, NODES), atol=1e-5)
+    brier = linear_binning(h, (h - correct) ** 2, NODES)
+    np.testing.assert_allclose(sums.losses["brier"], brier, atol=1e-5)
+    assert sums.weight.sum() == pytest.approx(len(h), rel=1e-6)
+    assert sums.weight @ sums.places == pytest.approx(h.sum(), abs=1e-4)
+
+
+def test_nodes_that_cut_a_cell_are_refused():
+    with pytest.raises(ValueError, match="nodes must divide 9600 cells"):
+        split(np.zeros((1, 2, 9600)), 1025)
+
+
+def test_rows_of_infinite_loss_are_kept_apart():
+    ev = ac.evaluate_pairs([0, 1, 1, 0], [1.0, 1.0, 0.5, 0.25])
+    sums = coarse_sums(ev)
+    assert sums.infinite.sum() == 1
+    assert sums.infinite[-1] == 1
+    assert np.isfinite(sums.losses["log"]).all()
+    assert estimate(sums, 0.05, "gaussian", "log").total == np.inf
+
+
+@pytest.mark.parametrize(("kernel", "score"), CASES)
+@pytest.mark.parametrize("boundary", ["none", "reflect"])
+@pytest.mark.parametrize("bandwidth", [0.012, 0.05, 0.2])
+def test_estimate_is_the_textbook_sum_over_nodes(kernel, score, boundary, bandwidth):
+    sums = coarse_sums(pairs(boundary=boundary), 601)
+    live = estimate(sums, bandwidth, kernel, score)
+    k, x, n, c = (
+        kernel_matrix(sums, bandwidth, kernel),
+        sums.places,
+        sums.weight,
+        sums.hits,
+    )
+    m = (k @ c) / (k @ n)
+    np.testing.assert_allclose(live.accuracy, m, atol=1e-12)
+    np.testing.assert_allclose(live.support, k @ n, rtol=1e-10)
+    variance = (k**2 @ c) * (1 - m) ** 2 + (k**2 @ (n - c)) * m**2
+    if boundary == "none":  # images of one node are no independent rows
+        np.testing.assert_allclose(live.error, np.sqrt(variance) / (k @ n), rtol=1e-9)
+    inside = slice(1, -1)
+    distance = (m - x) ** 2 if score == "brier" else kl(m, x)
+    gap = (k @ sums.losses[score]) / (k @ n) - distance
+    np.testing.assert_allclose(live.sharpness_gap[inside], gap[inside], atol=1e-10)
+    if score == "brier":
+        assert live.calibration == pytest.approx(
+            (n * (m - x) ** 2).sum() / n.sum(), rel=1e-6
+        )
+    assert calibrations(sums, bandwidth, kernel)[score] == live.calibration
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_one_confidence_errs_by_its_distance_at_any_bandwidth(kernel):
+    # Always 75% sure, right 60% of the time; 0.75 is a node.
+    sums = coarse_sums(ac.evaluate_pairs([1, 1, 1, 0, 0] * 40, [0.75] * 200))
+    for bandwidth in (0.005, 0.05, 0.25):
+        found = calibrations(sums, bandwidth, kernel)
+        assert found["brier"] == pytest.approx(0.15**2, abs=1e-9)
+        expected = 0.6 * np.log(0.6 / 0.75) + 0.4 * np.log(0.4 / 0.25)
+        assert found["log"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_certain_forecast_that_does_not_hold_has_no_finite_calibration_error():
+    sums = coarse_sums(ac.evaluate_pairs([1, 1, 1, 0] * 20, [1.0] * 80))
+    assert calibrations(sums, 0.05, "gaussian")["log"] == np.inf
+
+
+@pytest.mark.parametrize("estimator", ["direct", "plugin"])
+@pytest.mark.parametrize("score", ["brier", "log"])
+def test_coarse_numbers_are_those_of_the_evaluation(estimator, score):
+    ev = pairs(bandwidth=0.05, estimator=estimator)
+    found = calibrations(coarse_sums(ev), 0.05, "gaussian")[score]
+    assert found == pytest.approx(float(ev.decompositions[score].calibration), abs=3e-6)
+
+
+def test_rows_one_bandwidth_away_do_not_count_for_a_kernel_that_ends_there():
+    sums = coarse_sums(ac.evaluate_pairs([1] * 30, [0.5] * 30))
+    live = estimate(sums, 0.05, "epanechnikov", "brier")
+    at = 540  # 0.45, exactly one bandwidth below
+    assert live.support[at] == 0
+    assert live.rows[at] == 0
+    assert live.rows[at + 1] == 30
+
+
+def test_the_sketch_error_is_what_a_count_over_all_rows_finds(studied_cifar, data):
+    ev = studied_cifar["Uncalibrated"]
+    sums = coarse_sums(ev)
+    stated = sketch_error(ev.sketch, sums, "gaussian", 0.05)
+    assert 0 < stated.curve < 1e-4
+    assert 0 < stated.calibration < 1e-5
+    paper = {s: float(ev.paper_decompositions[s].calibration) for s in ("brier", "log")}
+    found = calibrations(sums, 0.05, "gaussian")
+    apart = max(abs(found[s] - paper[s]) for s in paper)
+    assert stated.calibration == pytest.approx(apart, rel=1e-6)
+    coarser = sketch_error(ev.sketch, coarse_sums(ev, 601), "gaussian", 0.05)
+    assert coarser.curve > 2 * stated.curve
+
+
+# -- the file ---------------------------------------------------------------------
+
+
+class Markup(HTMLParser):
+    """Elements, attributes and texts, as a browser without script would see them."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self.content, self.stack = [], {}, []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.stack.append(tag)
+
+    def handle_data(self, data):
+        if self.stack:
+            self.content.setdefault(self.stack[-1], []).append(data)
+
+
+def test_five_models_stay_below_half_a_megabyte(studied_cifar):
+    assert len(build(studied_cifar).encode()) < 500_000
+
+
+def test_the_page_refers_to_nothing_outside_itself(studied_cifar):
+    page = build(studied_cifar)
+    markup = Markup(page)
+    loading = {"src", "href", "srcset", "action", "style", "background", "poster"}
+    for tag, attributes in markup.elements:
+        assert not loading & set(attributes), (tag, attributes)
+        assert not [name for name in attributes if name.startswith("on")], tag
+    addresses = set(re.findall(r"https?://[^\"'\s<]+", page))
+    assert addresses == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml"}
+    assert not re.search(r"@import|fetch\(|XMLHttpRequest|WebSocket|sendBeacon", page)
+
+
+def test_only_the_own_script_and_style_may_run(studied_cifar):
+    page = build(studied_cifar)
+    policy = dict(Markup(page).elements[3][1])["content"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    for tag in ("style", "script"):
+        text = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+@pytest.mark.parametrize(
+    "name",
+    [EVIL, '" onload="x', "a&b<!--", "\u2028line\u2029", "\ud800", "$title ${x}"],
+)
+def test_a_name_is_never_markup(name):
+    one = replace(pairs(), name=name)
+    page = build(Comparison((one,), name), title=name, groups={name: [one]})
+    plain = build(pairs(), title="t", groups={"g": [pairs()]})
+    kinds = [tag for tag, _ in Markup(page).elements]
+    same = [tag for tag, _ in Markup(plain).elements]
+    assert sorted(set(kinds)) == sorted(set(same))
+    assert kinds.count("script") == 2
+    assert "img" not in kinds
+    page.encode("utf-8")
+    carried = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1]
+    assert json.loads(carried)["models"][0]["name"] == name
+
+
+def test_json_has_no_sign_that_could_end_a_script():
+    text = as_json({"name": EVIL + "&\u2028"})
+    assert not re.search("[<>&\u2028]", text)
+    assert json.loads(text)["name"] == EVIL + "&\u2028"
+
+
+def test_equal_models_make_equal_bytes():
+    first, second = studied(), studied()
+    slower = {n: replace(e, fit_seconds=9.9) for n, e in second.effects.items()}
+    again = Comparison(second.evaluations, second.protocol, slower)
+    assert build(first) == build(again)
+    assert build(first) != build(first, title="other")
+
+
+def test_the_table_of_the_page_marks_what_the_tables_mark():
+    page = build(small())
+    rows = re.findall(r'<tr><th scope="row".*?</tr>', page)
+    by_name = {re.search(r'title="(.*?)"', row)[1]: row for row in rows}
+    trivial, zeros = by_name["ViT + MRR"], by_name["ViT + IR"]
+    assert (
+        '<td class="hollow">0.18<span class="unseen"> lower, but trivial</span>'
+        in trivial
+    )
+    assert '<td class="infinite">∞' in zeros
+    assert 'class="badge bad">✕ constant confidence: trivially calibrated' in trivial
+    assert "infinite NLL (3 rows)" in zeros
+    best = re.findall(r'<td class="best">([\d.]+)', by_name["ViT + TS"])
+    assert best[0] == "85.14"
+    assert list(by_name) == ["ViT + TS", "ViT + IR", "ViT + MRR"]  # by score
+
+
+def test_findings_say_what_the_table_notes_say():
+    page = build(studied())
+    found = re.search(r"<h2 id=\"h-findings\">.*?</ul>", page, re.DOTALL)[0]
+    assert "ViT + TS has the lowest Brier score 21.95" in found
+    assert "<li>Lower, but trivial: ViT + MRR gives" in found
+    assert "ViT + IR (3 rows)" in found
+    assert "Fewer than 1,000 rows" in found
+
+
+def test_a_page_states_its_own_error_and_origin(studied_cifar):
+    page = build(studied_cifar)
+    errors = [sketch_error(ev.sketch, coarse_sums(ev)) for ev in studied_cifar]
+    assert f"{in_powers(max(e.curve for e in errors))} in a curve" in page
+    assert f"acumen {ac.__version__}" in page
+    assert "fitted on 2,000 rows" in page
+    assert "top-label: is the predicted class as likely as claimed?" in page
+    digest = hashlib.sha256()
+    for ev in studied_cifar:
+        digest.update(ev.to_json().encode())
+    assert digest.hexdigest() in page
+
+
+def test_a_restored_evaluation_has_curves_but_no_sums(studied_cifar):
+    whole = Comparison(studied_cifar.evaluations, studied_cifar.protocol)
+    restored = Comparison.from_json(whole.to_json())
+    made = payload(restored, sums_of(restored))
+    assert [model["sums"] for model in made["models"]] == [None] * 5
+    assert made["sweep"] is None
+    assert len(made["models"][0]["mass"]["density"]) > 1000
+    page = build(restored)
+    assert "came without the sums behind them" in page
+    assert page.count('<figure class="panel') == 5
+
+
+def test_numbers_of_the_payload_are_those_of_the_record():
+    ev = pairs(400)
+    model = payload(Comparison((ev,)), [coarse_sums(ev)])["models"][0]
+    parts = ev.decompositions["log"]
+    assert model["reported"]["log"]["calibration"][0] == float(parts.calibration)
+    assert model["metrics"]["accuracy"][1:] == list(ev.metrics["accuracy"].interval)
+    sums = np.frombuffer(base64.b64decode(model["sums"]["weight"]), "<f4")
+    assert sums.sum() == pytest.approx(400)
+
+
+def test_classes_are_shown_one_by_one_and_many_of_them_as_the_worst(data):
+    file = data("cifar10_akamaster_resnet32")
+    ev = ac.evaluate(file["labels"], logits=file["logits"], target="class-wise")
+    (view,) = payload(Comparison((ev,)), [None])["views"]
+    assert view["names"] == [str(i) for i in range(10)]
+    assert view["models"][0][3]["calibration"][0] == float(
+        ev.per_class[3].decomposition.calibration
+    )
+    many = tuple(replace(ev.per_class[i % 10], name=str(i)) for i in range(40))
+    (view,) = payload(Comparison((replace(ev, per_class=many),)), [None])["views"]
+    assert len(view["names"]) == 24
+    assert "24 of 40 classes" in view["note"]
+    assert {int(name) % 10 for name in view["names"][:4]} == {3}  # class 3 is the worst
+
+
+def test_groups_must_hold_the_same_models():
+    a, b = pairs(300, name="a"), pairs(300, name="b")
+    with pytest.raises(
+        ValueError, match=r"groups must hold the models a; .*'night' holds b"
+    ):
+        build(a, groups={"night": b})
+    views = payload(Comparison((a,)), sums_of(Comparison((a,))), {"all": a})["views"]
+    assert views[0]["names"] == ["all"]
+    assert views[0]["models"][0][0]["rows"] == 300
+
+
+def test_what_is_no_evaluation_is_refused():
+    with pytest.raises(TypeError, match="models must be a Comparison"):
+        build(3)
+
+
+def test_report_writes_the_page_and_says_where(tmp_path):
+    ev = pairs(200)
+    path = report(ev, tmp_path / "page.html", title="One")
+    assert path.read_text(encoding="utf-8") == build(ev, title="One")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        report(ev, tmp_path / "none" / "page.html")
+
+
+@pytest.mark.parametrize(
+    "ev",
+    [
+        ac.evaluate_pairs([1, 0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8, 0.9], name="five rows"),
+        ac.evaluate_pairs([0] * 300, np.linspace(0.4, 0.9, 300), name="always wrong"),
+        ac.evaluate_pairs([1, 1, 0] * 100, np.ones(300), name="all ones"),
+        ac.evaluate_pairs([1, 0], [0.0, 1.0], name="certain and wrong"),
+    ],
+    ids=lambda ev: ev.name,
+)
+def test_strange_data_make_a_page(ev):
+    page = build(ev)
+    assert not re.search(r'[ "]nan|NaN', page.split('id="data"')[0])
+
+
+def luminance(colour):
+    full = "".join(2 * sign for sign in colour) if len(colour) == 3 else colour
+    parts = [int(full[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a, b):
+    low, high = sorted([luminance(a), luminance(b)])
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_colours_stand_out_from_what_is_behind_them(scheme):
+    css = (FOLDER / "page.css").read_text()
+    found = re.findall(r"--([\w-]+): light-dark\(#(\w+), #(\w+)\);", css)
+    colours = {name: pair[scheme] for name, *pair in found}
+    inks = [
+        "ink",
+        "muted",
+        "link",
+        "warn",
+        "bad",
+        "rows-edge",
+        *(f"c{i}" for i in range(8)),
+    ]
+    for ink in inks:
+        for paper in ("bg", "panel"):
+            assert contrast(colours[ink], colours[paper]) >= 4.5, (ink, paper)
+    assert contrast(colours["warn"], colours["warn-bg"]) >= 4.5
+    assert contrast(colours["bad"], colours["bad-bg"]) >= 4.5
+    assert contrast(colours["muted"], colours["soft"]) >= 4.5
+
+
+def test_files_of_the_page_are_short_and_all_in_use():
+    parts = [*FOLDER.glob("*.css"), *FOLDER.glob("*.html"), *FOLDER.glob("script/*.js")]
+    assert {
+        p.name: n for p in parts if (n := len(p.read_text().splitlines())) > 300
+    } == {}
+    assert {p.stem for p in FOLDER.glob("script/*.js")} == set(SCRIPTS)
+    assert {p.name for p in FOLDER.glob("*.css")} == set(STYLES)

@@ -1,0 +1,513 @@
+"""Batches: the evaluation of all rows, whatever the order and the size of the pieces."""
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import replace
+from math import fsum, isnan
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import pairs
+
+import acumen as ac
+from acumen import accumulation, gathering
+from acumen.accumulation import Accumulation
+from acumen.files import FileError, Found, batches
+from acumen.gathering import Gathered, cell_number
+from acumen.ordered import order
+from acumen.predictions import read_predictions
+from acumen.settings import Settings
+from acumen.streaming import evaluate_batches
+from acumen.targets import reduce_to_columns
+
+OF_ORDER = {"ece_mass", "ece_debiased", "ks_error", "auroc", "mcb", "dsc"}
+INSIDE = (0.5, 0.2, 0.6, 1 / 3, 1 - 1e-9, 1e-12)
+
+
+def cut(kind, scores, y, rows=7, weight=None, classes=None):
+    """Pieces of so many rows, or that end where a list of numbers says."""
+    ends = [*range(rows, len(y), rows), len(y)] if isinstance(rows, int) else rows
+    found, start = [], 0
+    for end in ends:
+        part, path = slice(start, end), Path("rows.npz")
+        w = None if weight is None else weight[part]
+        found.append(Found(kind, scores[part], y[part], w, None, classes, path, start))
+        start = end
+    return found
+
+
+def in_memory(kind, scores, y, weight=None, classes=None, **options):
+    if kind == "confidence":
+        return ac.evaluate_pairs(y, scores, sample_weight=weight, **options)
+    given = {kind: scores, "classes": classes, "sample_weight": weight}
+    return ac.evaluate(y, **given, **options)
+
+
+def numbers(ev):
+    """Every number of a record but intervals, by name."""
+    found = {f"metric {name}": float(x) for name, x in ev.metrics.items()}
+    for name in ("decompositions", "paper_decompositions"):
+        for divergence, parts in getattr(ev, name).items():
+            found[f"{name} {divergence} total"] = float(parts.total)
+            found[f"{name} {divergence} calibration"] = float(parts.calibration)
+    for name in ("n", "rows", "k", "infinite_rows", "distinct", "largest_share"):
+        found[name] = getattr(ev, name)
+    for name in ("bins", "mass_bins", "atoms", "isotonic", "smooth"):
+        for field, value in getattr(ev, name).to_dict().items():
+            found[f"{name} {field}"] = np.array(value, dtype=float)
+    found["histogram"], found["log-odds"] = ev.histogram, ev.log_odds_histogram
+    return found
+
+
+def assert_same(got, want, tolerance=1e-10, leave=()):
+    got, want = numbers(got), numbers(want)
+    assert list(got) == list(want)
+    for name, value in want.items():
+        if name.split()[0] not in leave and name.split()[-1] not in leave:
+            np.testing.assert_allclose(
+                got[name], value, rtol=tolerance, atol=tolerance, err_msg=name
+            )
+
+
+def assert_same_intervals(got, want, but=()):
+    for name, metric in want.metrics.items():
+        if name in but:
+            assert got.metrics[name].interval is None, name
+        else:
+            assert got.metrics[name].method == metric.method, name
+            assert (got.metrics[name].interval is None) == (metric.interval is None)
+            if metric.interval:
+                ends = pytest.approx(metric.interval, abs=1e-9)
+                assert got.metrics[name].interval == ends, name
+
+
+@pytest.fixture
+def no_values(monkeypatch):
+    """Gather rows in cells from the first row on."""
+    monkeypatch.setattr(gathering, "MOST_VALUES", 0)
+
+
+# -- the same as all rows at once ----------------------------------------------------
+
+
+@given(pairs(least=2, most=70, edges=INSIDE), st.data())
+def test_any_pieces_in_any_order_are_the_rows(rows, draw):
+    h, a, w = rows
+    ends = draw.draw(st.sets(st.integers(1, len(h) - 1), max_size=6))
+    found = cut("confidence", h, a, [*sorted(ends), len(h)], w)
+    shuffled = draw.draw(st.permutations(found))
+    options = {"resamples": 100}
+    got = evaluate_batches(shuffled, **options)
+    want = in_memory("confidence", h, a, w, **options)
+    assert_same(got, want)
+    soft = set(np.unique(a)) - {0.0, 1.0}
+    assert_same_intervals(got, want, but=("unc",) if soft else ())
+
+
+@given(pairs(least=2, most=15))
+def test_certain_rows_and_infinite_losses_are_the_same(rows):
+    h, a, w = rows
+    assert_same(
+        evaluate_batches(cut("confidence", h, a, 3, w)),
+        in_memory("confidence", h, a, w),
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_sums_do_not_depend_on_the_pieces(rows):
+    rng = np.random.default_rng(0)
+    h, w = rng.random(300).round(2), rng.integers(0, 3, 300).astype(float)
+    a = (rng.random(300) < h).astype(float)
+    whole, pieces = (accumulated(h, a, w, size) for size in (300, rows))
+    for name in ("moments", "log_odds_sums", "weight", "rows"):
+        sums = getattr(whole._sketch, name)
+        np.testing.assert_allclose(getattr(pieces._sketch, name), sums, atol=1e-12)
+    table = whole.gathered._table
+    np.testing.assert_array_equal(pieces.gathered._table.keys, table.keys)
+    np.testing.assert_allclose(pieces.gathered._table.sums, table.sums, atol=1e-12)
+
+
+def accumulated(h, a, w, rows):
+    sums = Accumulation(Settings())
+    for start in range(0, len(h), rows):
+        part = slice(start, start + rows)
+        read = read_predictions(a[part], confidence=h[part])
+        sums.add(replace(read, weight=w[part]))
+        if sums._waiting:
+            sums._add_waiting()
+    return sums
+
+
+CASES = {
+    "cifar10_akamaster_resnet32": ("logits", "logits", "labels"),
+    "cifar100_netcal_densenet_bc_100": ("probs", "probs", "labels"),
+    "adult_random_forest": ("probs", "prob", "outcome"),
+    "fivethirtyeight_games": ("probs", "prob", "outcome"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_real_files_are_the_same(data, name):
+    kind, scores, labels = CASES[name]
+    scores, y = data(name)[scores], data(name)[labels]
+    got = evaluate_batches(cut(kind, scores, y, 3001))
+    want = in_memory(kind, scores, y)
+    assert_same(got, want)
+    assert_same_intervals(got, want, but=("top_label_ece",))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_real_files_in_cells_are_nearly_the_same(data, no_values, name):
+    kind, scores, labels = CASES[name]
+    scores, y = data(name)[scores], data(name)[labels]
+    got = evaluate_batches(cut(kind, scores, y, 3001))
+    want = in_memory(kind, scores, y)
+    unsure = {"mass_bins", "isotonic", "atoms", "distinct", "largest_share"}
+    assert_same(got, want, leave=OF_ORDER | unsure)
+    for metric in OF_ORDER:
+        assert got.metrics[metric] == pytest.approx(want.metrics[metric], abs=2e-4)
+    assert got.largest_share >= want.largest_share
+
+
+def test_stated_confidences_are_the_same(data):
+    arrays = data("llm_stated_confidence")
+    stated = ~np.isnan(arrays["stated_confidence"])
+    h, a = arrays["stated_confidence"][stated], arrays["correct"][stated]
+    got, want = (
+        evaluate_batches(cut("confidence", h, a, 999)),
+        in_memory("confidence", h, a),
+    )
+    assert_same(got, want)
+    assert_same_intervals(got, want)
+
+
+CUBIC = ac.Divergence(
+    "cubic",
+    phi=lambda x: (x**3).sum(axis=1),
+    gradient=lambda x: 3 * x**2,
+    phi_1d=lambda p: p**3,
+    derivative_1d=lambda p: 3 * p**2,
+)
+OPTIONS = [
+    {"preset": "paper"},
+    {"bandwidth": 0.05, "kernel": "epanechnikov", "divergence": "log"},
+    {"bandwidth": 0.02, "kernel": "epanechnikov", "boundary": "reflect"},
+    {"bandwidth": 0.005, "estimator": "plugin"},
+    {"bins": 13, "closed": "left", "interval": None},
+    {"divergence": CUBIC},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=[", ".join(x) for x in OPTIONS])
+@pytest.mark.parametrize("digits", [2, 9])
+def test_every_option_means_the_same(options, digits):
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet([0.3, 0.3, 0.3], 4000).round(digits).astype(np.float16)
+    p = (p / p.sum(axis=1, keepdims=True)).astype(np.float16)
+    y = rng.integers(0, 3, 4000)
+    got = evaluate_batches(cut("probs", p, y, 700), **options)
+    want = in_memory("probs", p, y, **options)
+    assert got.settings == want.settings
+    assert_same(got, want)
+
+
+@pytest.mark.parametrize("target", ["positive", "top-label"])
+def test_two_columns_and_one_with_names_weights_and_counterpart(target):
+    rng = np.random.default_rng(4)
+    z = 2 * rng.normal(size=(500, 2))
+    y = np.array(["no", "yes"])[rng.integers(0, 2, 500)]
+    w = np.where(np.arange(500) < 100, 0, rng.integers(1, 4, 500))
+    z[:50] = np.nan  # rows that do not count may hold anything
+    given = {"weight": w, "classes": ("no", "yes")}
+    for scores in (z, z[:, 1]):
+        got = evaluate_batches(cut("logits", scores, y, 50, **given), target=target)
+        assert_same(got, in_memory("logits", scores, y, **given, target=target))
+    if target == "top-label":
+        options = {"target": target, "counterpart": "tight", "divergence": "brier"}
+        got = evaluate_batches(cut("logits", z, y, 50, **given), **options)
+        assert_same(got, in_memory("logits", z, y, **given, **options))
+
+
+def test_soft_labels_of_many_classes_are_the_same():
+    rng = np.random.default_rng(5)
+    p, q = rng.dirichlet(np.ones(4), (2, 600))
+    got, want = evaluate_batches(cut("probs", p, q, 80)), in_memory("probs", p, q)
+    assert_same(got, want)
+    assert_same_intervals(got, want, but=("top_label_ece", "unc"))
+
+
+# -- more confidences than are kept --------------------------------------------------
+
+
+@given(pairs(least=2, most=40), st.sampled_from(["right", "left"]), st.integers(1, 30))
+def test_cells_keep_bins_and_bound_what_depends_on_order(rows, closed, bins):
+    h, a, w = rows
+    if np.all((h == 0) | (h == 1)):
+        h = np.append(h[:-1], 0.5)  # else the two may look swapped
+    options = {"closed": closed, "bins": bins, "interval": None}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gathering, "MOST_VALUES", 0)
+        got = evaluate_batches(cut("confidence", h, a, 5, w), **options)
+    want = in_memory("confidence", h, a, w, **options)
+    for field in ("lower", "upper", "count", "confidence", "accuracy", "variance"):
+        np.testing.assert_allclose(
+            getattr(got.bins, field), getattr(want.bins, field), atol=1e-12
+        )
+    for name in (
+        "accuracy",
+        "ece",
+        "ace",
+        "mce",
+        "smooth_ece",
+        "confidence_gap",
+        "unc",
+    ):
+        assert got.metrics[name] == pytest.approx(want.metrics[name], abs=1e-10)
+    off = abs(got.metrics["ks_error"] - want.metrics["ks_error"])
+    assert off <= got.largest_share + 1e-12
+    if not isnan(want.metrics["auroc"]):
+        off = abs(got.metrics["auroc"] - want.metrics["auroc"])
+        assert off <= half_of_pairs_within_cells(h, a, w) + 1e-12
+
+
+def half_of_pairs_within_cells(h, a, w):
+    cells = np.unique(cell_number(h), return_inverse=True)[1]
+    hits, misses = (np.bincount(cells, w * x) for x in (a, 1 - a))
+    return 0.5 * (hits * misses).sum() / (hits.sum() * misses.sum())
+
+
+def test_more_values_than_are_kept():
+    rng = np.random.default_rng(6)
+    n = 300_000
+    h = rng.beta(3, 0.5, n)
+    h[: n // 3] = 0.9  # one value that a third of the rows share
+    rng.shuffle(h)
+    a = rng.random(n) < h**1.3
+    found = cut("probs", h, a, 40_000)
+    got = evaluate_batches(found, interval=None)
+    want = in_memory("probs", h, a, interval=None)
+    unsure = {"mass_bins", "isotonic", "distinct", "largest_share"}
+    assert_same(got, want, leave=OF_ORDER | unsure)
+    off = {name: abs(got.metrics[name] - want.metrics[name]) for name in OF_ORDER}
+    assert off.pop("auroc") <= min(half_of_pairs_within_cells(h, a, np.ones(n)), 1e-5)
+    assert max(off.values()) < 1e-4
+    assert (got.distinct, len(got.atoms.count)) == (gathering.MOST_VALUES + 1, 0)
+    assert 1 / 3 <= got.largest_share < 1 / 3 + 1e-3
+    other = evaluate_batches(found[::-1], interval=None)
+    assert_same(other, got, 1e-11)
+
+
+def test_the_kernel_with_a_corner_hardly_minds_cells(no_values):
+    rng = np.random.default_rng(7)
+    h = rng.random(20_000)
+    a = rng.random(20_000) < h**2
+    options = {"bandwidth": 0.03, "kernel": "epanechnikov", "interval": None}
+    got = evaluate_batches(cut("probs", h, a, 3000), **options)
+    want = in_memory("probs", h, a, **options)
+    for name in ("brier", "log"):
+        error = want.decompositions[name].calibration
+        assert got.decompositions[name].calibration == pytest.approx(error, abs=1e-6)
+
+
+# -- gathered rows and their cells ---------------------------------------------------
+
+
+@given(pairs(most=40), st.sampled_from([0, 1 << 17]))
+def test_gathered_rows_have_the_sums_of_all_rows(rows, most):
+    h, a, w = rows
+    gathered = Gathered(Settings())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gathering, "MOST_VALUES", most)
+        for part in (slice(0, 9), slice(9, None)):
+            if len(h[part]):
+                read = read_predictions(
+                    a[part], confidence=h[part], sample_weight=w[part]
+                )
+                gathered.add(reduce_to_columns(read))
+    keys = h if most else cell_number(h) + gathered.bin_of(h)
+    want = defaultdict(list)
+    for key, *row in zip(keys.tolist(), h, a, w, strict=True):
+        want[key].append(row)
+    ordered = order(gathered.columns())
+    assert len(ordered.weight) == len(want)
+    for i, key in enumerate(sorted(want)):
+        h_, a_, w_ = np.array(want[key]).T
+        assert ordered.weight[i] == pytest.approx(fsum(w_), rel=1e-12)
+        assert ordered.hits[i] == pytest.approx(fsum(w_ * a_), abs=1e-12)
+        assert ordered.hits2[i] == pytest.approx(fsum(w_ * a_ * a_), abs=1e-12)
+        assert ordered.claimed[i] == pytest.approx(fsum(w_ * h_), rel=1e-12)
+        assert h_.min() <= ordered.confidence[i] <= h_.max()
+
+
+def slow_cell(h):
+    """Count cells from 0: halvings of the distance from 0 or 1, each in 2048 parts."""
+    distance = min(h, 1 - h)
+    if distance < 0.5**53:
+        steps = 0
+    else:
+        mantissa, exponent = np.frexp(distance)
+        steps = 1 + 2048 * (int(exponent) + 52) + int((2 * mantissa - 1) * 2048)
+    return steps if h <= 0.5 else 2 * (1 + 2048 * 52) - steps
+
+
+@given(st.lists(st.floats(0, 1), min_size=1))
+def test_cells_are_numbered_in_order_and_narrow(h):
+    h = np.sort(
+        np.array([*h, 0.0, 0.5, 1.0, np.nextafter(0.5, 0), np.nextafter(0.5, 1)])
+    )
+    cells = cell_number(h)
+    assert cells.tolist() == [slow_cell(x) for x in h.tolist()]
+    assert (np.diff(cells) >= 0).all()
+    together = np.diff(cells) == 0
+    width = np.diff(h)[together]
+    distance = np.maximum(np.minimum(h, 1 - h)[1:][together], 0.5**42)
+    assert (width <= distance / 2040).all()
+
+
+# -- errors and manners --------------------------------------------------------------
+
+
+def test_errors_name_the_row_of_the_file():
+    p = np.full((10, 3), 1 / 3)
+    p[7, 1] = 0.9
+    message = r"^rows.npz: probs .* row 7 sums to 1.56667.*\(1 of rows 4 to 7 are off\)"
+    with pytest.raises(FileError, match=message):
+        evaluate_batches(cut("probs", p, np.zeros(10, int), 4))
+    y = np.zeros(10, int)
+    y[[8, 9]] = 3
+    with pytest.raises(
+        FileError, match=r"in 0\.\.2.* row 8 is 3 \(2 of rows 8 to 9 are"
+    ):
+        evaluate_batches(cut("probs", np.full((10, 3), 1 / 3), y, 4))
+    weight = np.ones(10)
+    weight[9] = -1
+    h = np.full(10, 0.5)
+    with pytest.raises(FileError, match=r"sample_weight must be .* row 9 is -1.0"):
+        evaluate_batches(cut("confidence", h, y > 0, 4, weight))
+    found = cut("probs", h, np.array(["a"] * 5 + ["row 1"] * 5), 4, None, ("a", "b"))
+    with pytest.raises(FileError, match=r"row 5 is 'row 1'"):
+        evaluate_batches(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"target": "class-wise"}, ValueError, "class-wise' needs all rows in memory"),
+        ({"cluster": [1, 2]}, TypeError, "no option 'cluster'.*all rows in memory"),
+        ({"level": 2}, ValueError, "level must be between 0 and 1"),
+        ({"target": "positive"}, ValueError, "do not apply to confidence pairs"),
+        ({"counterpart": "tight"}, ValueError, "applies to target='top-label' only"),
+    ],
+)
+def test_options_that_cannot_be_had_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        evaluate_batches(cut("confidence", np.array([0.5]), np.array([1])), **options)
+
+
+def test_two_columns_need_a_target():
+    with pytest.raises(ValueError, match="two columns"):
+        evaluate_batches(cut("probs", np.full((4, 2), 0.5), np.zeros(4, int)))
+
+
+def test_batches_without_rows_that_count_are_refused():
+    h, y = np.array([0.2, 0.7]), np.array([0, 1])
+    for found in ([], cut("probs", h, y, 1, np.zeros(2)), cut("probs", h[:0], y[:0])):
+        with pytest.raises(ValueError, match="no row of positive weight"):
+            evaluate_batches(found)
+
+
+def test_weights_are_judged_by_their_scale_over_all_batches():
+    h, y = np.tile([0.2, 0.7], 50), np.tile([0, 1], 50)
+    w = np.where(np.arange(100) < 50, 0.01, 2.0)
+    assert evaluate_batches(cut("probs", h, y, 10, w)).n == pytest.approx(100.5)
+    with pytest.raises(ValueError, match=r"sums to 1 over 100 rows"):
+        evaluate_batches(cut("probs", h, y, 10, np.full(100, 0.01)))
+
+
+def test_batches_must_be_alike():
+    two = cut("probs", np.array([0.2]), np.array([0])) + cut(
+        "logits", np.array([0.2]), np.array([0])
+    )
+    with pytest.raises(ValueError, match="batches must be alike"):
+        evaluate_batches(two)
+
+
+def test_progress_counts_rows_and_an_iterator_is_read_once():
+    seen = []
+    found = cut("probs", np.linspace(0, 1, 25), np.arange(25) % 2, 10)
+    ev = evaluate_batches(iter(found), name="a", progress=seen.append)
+    assert (seen, ev.rows, ev.name) == ([10, 20, 25], 25, "a")
+    assert ev.sketch.rows == 25
+
+
+def test_top_label_error_is_left_out_for_too_many_classes(monkeypatch):
+    rng = np.random.default_rng(8)
+    found = cut("logits", rng.normal(size=(60, 4)), rng.integers(0, 4, 60))
+    monkeypatch.setattr(accumulation, "MOST_CLASS_BINS", 4 * 15)
+    assert "top_label_ece" in evaluate_batches(found).metrics
+    monkeypatch.setattr(accumulation, "MOST_CLASS_BINS", 4 * 15 - 1)
+    assert "top_label_ece" not in evaluate_batches(found).metrics
+
+
+def test_a_divergence_that_fails_names_the_confidence():
+    bad = replace(CUBIC, name="bad", phi_1d=lambda p: np.where(p == 0.2, np.nan, p**3))
+    found = cut("confidence", np.array([0.5, 0.2]), np.array([1, 1]))
+    with pytest.raises(
+        ValueError, match=r"NaN as the loss of a row of confidence 0\.2"
+    ):
+        evaluate_batches(found, divergence=bad)
+
+
+# -- constant memory -----------------------------------------------------------------
+
+SHARDS, SHARD = 8, 250_000
+READ = """
+import json, pathlib, re, sys
+from acumen.files import batches
+from acumen.streaming import evaluate_batches
+ev = evaluate_batches(batches(sys.argv[1]), interval=None)
+status = pathlib.Path("/proc/self/status").read_text()  # rusage counts the parent too
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", status)[1]) / 1024
+print(json.dumps({"peak": peak, "record": ev.to_dict()}))
+"""
+
+
+def shard(number):
+    rng = np.random.default_rng(number)
+    z = 3 * rng.normal(size=(SHARD, 10)).astype(np.float32)
+    return z, (z / 2 + rng.gumbel(size=z.shape).astype(np.float32)).argmax(axis=1)
+
+
+def test_two_million_rows_in_shards_need_little_memory(part, tmp_path):
+    pyarrow, parquet = part("pyarrow"), part("pyarrow.parquet")
+    part("duckdb")
+    for number in range(SHARDS):
+        z, y = shard(number)
+        columns = {f"logit_{j}": z[:, j] for j in range(10)}
+        table = pyarrow.table({**columns, "label": y})
+        parquet.write_table(table, tmp_path / f"{number}.parquet", compression="none")
+    command = [sys.executable, "-c", READ, str(tmp_path)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = json.loads(output)
+    assert found["peak"] < 500
+    got = ac.Evaluation.from_dict(found["record"])
+    z, y = (np.concatenate(x) for x in zip(*map(shard, range(SHARDS)), strict=True))
+    want = ac.evaluate(y, logits=z, interval=None)
+    unsure = {"mass_bins", "isotonic", "distinct", "largest_share"}
+    assert_same(got, want, leave=OF_ORDER | unsure)
+    for name in OF_ORDER:
+        assert got.metrics[name] == pytest.approx(want.metrics[name], abs=2e-5)
+
+
+def test_files_and_batches_of_them_agree(tmp_path):
+    rng = np.random.default_rng(9)
+    z, y = rng.normal(size=(500, 3)), rng.integers(0, 3, 500)
+    np.savez(tmp_path / "a.npz", logits=z[:200], labels=y[:200])
+    np.savez(tmp_path / "b.npz", logits=z[200:], labels=y[200:])
+    got = evaluate_batches(batches(tmp_path, rows=64))
+    assert_same(got, in_memory("logits", z, y))
