@@ -6,9 +6,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Pinned: other versions bring gigabytes of GPU libraries.
 TORCH := torch==2.13.0
+# For axe.min.js, the accessibility checker inside; what it depends on is not needed.
+AXE := axe-playwright-python==0.1.8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench parts test-floors clean
+.PHONY: help demo test lint docs bench parts test-floors screenshots clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
@@ -30,6 +32,9 @@ docs: .venv/.docs ## Build the documentation into docs/_build; a warning is an e
 
 bench: .venv-bench/.bench ## Time acumen against its peers, in one run
 	.venv-bench/bin/python benchmarks/run.py
+
+screenshots: .venv/.dev ## Pictures of the report, by headless Chromium, in build/screenshots
+	$(BIN)/python tools/screenshots.py
 
 parts: .venv/.parts ## Install every optional part, as CI does
 
@@ -62,12 +67,14 @@ clean: ## Remove environments, caches and built files
 
 .venv/.parts: .ci/parts.txt .venv/.dev
 	$(BIN)/pip install --quiet $(TORCH) -r .ci/parts.txt
+	$(BIN)/pip install --quiet --no-deps $(AXE)
 	touch $@
 
 .venv-floors/.floors: pyproject.toml .ci/parts.txt tools/floors.py | .venv-floors/.pip
 	.venv-floors/bin/python tools/floors.py > .venv-floors/floors.txt
 	.venv-floors/bin/pip install --quiet -c .venv-floors/floors.txt \
 		-e ".[fast,demo]" --group test $(TORCH) -r .ci/parts.txt
+	.venv-floors/bin/pip install --quiet --no-deps $(AXE)
 	touch $@
 
 # torch first: the peers then find it there and do not bring another.

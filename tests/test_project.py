@@ -19,10 +19,13 @@ VERSION = PYPROJECT["project"]["version"]
 FUNCTIONS = [n for n in acumen.__all__ if inspect.isroutine(getattr(acumen, n))]
 HEAVY = {
     "click",
+    "duckdb",
     "matplotlib",
     "numba",
     "pandas",
     "polars",
+    "pyarrow",
+    "rich",
     "scipy",
     "sklearn",
     "torch",

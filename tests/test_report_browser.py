@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -46,10 +47,11 @@ def browser(absent):
 
 @pytest.fixture(scope="session")
 def axe(absent):
-    named = os.environ.get("ACUMEN_AXE", ROOT / "node_modules/axe-core/axe.min.js")
-    if not Path(named).is_file():
+    package = find_spec("axe_playwright_python")  # for the script in it
+    if package is None and "ACUMEN_AXE" not in os.environ:
         absent("no axe-core")
-    return Path(named).read_text(encoding="utf-8")
+    path = os.environ.get("ACUMEN_AXE") or Path(package.origin).with_name("axe.min.js")
+    return Path(path).read_text(encoding="utf-8")
 
 
 def over_confident(n=6000, k=4, scale=2.5, seed=0):
