@@ -136,6 +136,16 @@ def readme_tool(name):
     return subprocess.run(tool, check=False, capture_output=True, text=True)
 
 
+def test_audit_page_is_that_of_the_rules():
+    run = readme_tool("audit_page.py")
+    assert run.returncode == 0, run.stderr
+
+
+def test_tables_of_the_recalibration_page_are_those_of_the_studies(data):
+    run = readme_tool("docs_tables.py")
+    assert run.returncode == 0, run.stderr
+
+
 def test_readme_example_prints_what_it_shows():
     run = readme_tool("readme_example.py")
     assert run.returncode == 0, run.stderr

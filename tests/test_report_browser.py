@@ -240,9 +240,11 @@ def test_the_number_box_and_the_sweep_set_the_bandwidth(page, study):
         "(document.getElementById('width-number'))"
     )
     drawn(page, 0.02, "gaussian", "brier")
+    page.wait("document.querySelector('#sweep .now')")  # the chart is drawn when idle
+    page.settle()
     page.point("#sweep svg", 0.5, 0.4, press=True)
-    width = page.run("acumen.state.width")
-    assert 0.02 < width < 0.1
+    page.wait("acumen.state.width !== 0.02")
+    assert 0.02 < page.run("acumen.state.width") < 0.1
     assert page.run("document.querySelectorAll('#sweep .now').length") == 1
     words = page.text("#sweep-words")
     assert "trivial models aside" in words

@@ -111,7 +111,7 @@ def calibration_test(
     variance grows by :math:`h_i (1 - h_i)`. On that clock, and divided by the root of
     the whole variance, it tends to Brownian motion B on [0, 1], not to a bridge: nothing
     is estimated from the hits, so nothing ties the end to 0. The p-values are those of
-    max |B| and of max B - min B.
+    the largest absolute value of B and of max B - min B.
 
     A hit at confidence 0 or a miss at 1 is impossible under the null: p = 0. If there
     is nothing else but confidences of 0 and 1 (or, for Spiegelhalter, one half),

@@ -92,7 +92,7 @@ class Decomposition(Record):
     divergence, estimator, kernel, boundary, bandwidth
         How it was estimated; bandwidth is None where the width adapts.
     gap : Estimate or None
-        The sharpness gap with its interval, if one was computed.
+        What gives the sharpness gap its interval, if one was computed.
     """
 
     divergence: str
@@ -107,9 +107,10 @@ class Decomposition(Record):
     @property
     def sharpness_gap(self) -> Estimate:
         """The loss that would remain if the model were calibrated."""
-        if self.gap is not None:
-            return self.gap
-        return Estimate(float(self.total) - float(self.calibration))
+        value = float(self.total) - float(self.calibration)
+        if self.gap is None:
+            return Estimate(value)
+        return Estimate(value, self.gap.interval, self.gap.method)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

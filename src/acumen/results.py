@@ -61,7 +61,7 @@ class Evaluation(Record):
         Estimates by name: those of the functions of the same name, and ``ece_mass``
         (``ece(strategy="mass")``), ``ece_debiased`` (``ece(bins="cube-root",
         strategy="mass", norm=2, debias=True)``), and ``mcb``, ``dsc``, ``unc`` (the terms
-        of ``corp``). Accuracy, Brier and NLL have intervals.
+        of ``corp``). All have intervals, unless ``interval=None``.
     bins, mass_bins : Bins
         Equal-width bins of the confidence, and as many of equal weight, ties unsplit.
     atoms : Bins

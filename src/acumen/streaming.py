@@ -50,7 +50,8 @@ def evaluate_batches(
     Neither the order nor the size of the batches matters, round-off apart.
 
     Up to 131,072 distinct confidences every number is that of the rows (to 1e-10);
-    under soft labels, the interval of the Brier calibration error nearly so.
+    under soft labels, the interval of the Brier calibration error nearly so: its
+    ends were off by up to 0.007 with 60 rows, 1e-4 with 600, 3e-6 with 6,000.
 
     Beyond that, these still are: accuracy, mean losses, d_CAL at a given bandwidth with
     the Gaussian kernel, ECE, ACE, MCE and top-label ECE with any number of bins,

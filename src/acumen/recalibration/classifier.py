@@ -88,6 +88,10 @@ class RecalibratedClassifier(
         """The likeliest class after recalibration."""
         return self._fitted().predict(self._scores(X))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of `predict`."""
+        return float(super().score(X, y, sample_weight))
+
     @property
     def _method(self) -> str:
         takes_probs = self.recalibrator_.scores == "probs"
