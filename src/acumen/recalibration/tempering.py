@@ -17,7 +17,7 @@ from acumen.arrays import Column, Matrix
 from acumen.recalibration.rows import Rows
 from acumen.threads import over_ranges
 
-CLOSE, NEAR = 0.03, 1e-3
+CLOSE, NEAR = 0.03, 4e-3
 """The search ends after a relative step below `CLOSE` that has come as near as `NEAR`: a
 cubic through slopes and curvatures at its ends then finds the root to about the square
 of the product of the two."""
