@@ -139,3 +139,10 @@ def _as_columns(torch, array):
     """sharpcal wants tensors of two axes, (n, 1) for what we hold as (n,)."""
     tensor = torch.as_tensor(array)
     return tensor.unsqueeze(1) if tensor.ndim == 1 else tensor
+
+
+def relplot_diagram(confidence, correct):
+    """relplot's reliability diagram, drawn and thrown away."""
+    pyplot = load("matplotlib.pyplot")
+    figure, _ = load("relplot").rel_diagram(confidence, correct)
+    pyplot.close(figure)

@@ -132,7 +132,7 @@ def isotonic_against_netcal() -> Ratio:
 
 def extra_memory(name: str) -> Ratio:
     scores, y = logits() if name == "TemperatureScaling" else probs()
-    rise, found = peak_memory.rise(scores, y, "auto", name)
+    rise, found = peak_memory.rise(scores, y, "numba", name)
     plain = np.mean(scores[FIT:].argmax(axis=1) == y[FIT:])
     check = agree("accuracy", found, plain, 0.03)
     matrix = scores[FIT:].nbytes
