@@ -152,7 +152,9 @@ def find_intervals(a: Column, p: Column, *, gap: bool) -> dict[str, tuple]:
     columns = Columns(p, None, a)
     sketch, ordered = sketch_for(columns, settings), order(columns)
     bins = width_bins(ordered, BINS)
-    metrics = all_metrics(columns, sketch, ordered, bins, settings, "positive", 2)
+    values = ordered.without_twins()
+    rows = columns, sketch, ordered, values, bins
+    metrics = all_metrics(*rows, settings, "positive", 2)
     found = {name: value.interval for name, value in metrics.items()}
     found["total"] = found["brier"]
     found["calibration"] = brier_error(cells_of_sketch(sketch)).interval

@@ -112,7 +112,8 @@ class Accumulation:
         """All metrics with the intervals that gathered rows can give."""
         settings, ordered = self.settings, order(columns)
         bins = width_bins(ordered, settings.bins, settings.closed)
-        metrics = all_metrics(columns, sketch, ordered, bins, settings, target, k)
+        rows = columns, sketch, ordered, ordered.without_twins(), bins
+        metrics = all_metrics(*rows, settings, target, k)
         if not columns.hard:  # it needs fourth powers of the hits
             metrics["unc"] = Estimate(metrics["unc"])
         if self._class_residuals is not None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from acumen import bins as binning
 from acumen import pooling
-from acumen.analysis import analyse, analyse_as_paper, sketch_for
+from acumen.analysis import Analysis, analyse, analyse_as_paper, sketch_for
 from acumen.columns import Columns
 from acumen.decomposition_intervals import gap_interval, with_clusters
 from acumen.ordered import order
-from acumen.results import Evaluation
+from acumen.results import Decomposition, Evaluation
 from acumen.scores import all_metrics
 from acumen.settings import Settings
 from acumen.sketch import Sketch
@@ -38,42 +38,15 @@ def evaluate_columns(
     ordered = order(columns)
     bins = binning.width_bins(ordered, settings.bins, settings.closed)
     factor = k / (k - 1) if settings.counterpart == "tight" else 1.0
-    metrics = all_metrics(columns, sketch, ordered, bins, options, target, k, clusters)
     values = ordered.without_twins()
+    rows = columns, sketch, ordered, values, bins
+    metrics = all_metrics(*rows, options, target, k, clusters)
     mass_bins = binning.mass_bins(values, settings.bins)
     atoms, blocks = pooling.atoms(values), pooling.isotonic_blocks(values)
     distinct = len(values.confidence)
     largest_share = float(values.weight.max() / values.total)
-    del ordered, values  # as large as the columns, and no longer needed
+    del ordered, values, rows  # as large as the columns, and no longer needed
     headline = analyse(columns, sketch, settings, factor)
-    decompositions = headline.decompositions
-    if clusters is not None:
-        decompositions = {
-            name: with_clusters(
-                parts,
-                headline.curves[name],
-                columns,
-                sketch.divergences[name],
-                settings.level,
-                clusters,
-            )
-            for name, parts in decompositions.items()
-        }
-    if options.interval is not None:
-        decompositions = {
-            name: replace(
-                parts,
-                gap=gap_interval(
-                    parts,
-                    headline.curves[name],
-                    columns,
-                    sketch.divergences[name],
-                    settings.level,
-                    clusters,
-                ),
-            )
-            for name, parts in decompositions.items()
-        }
     paper = analyse_as_paper(sketch, settings.level)
     return Evaluation(
         name=name,
@@ -82,7 +55,7 @@ def evaluate_columns(
         k=k,
         target=target,
         divergence=settings.main.name,
-        decompositions=decompositions,
+        decompositions=_with_intervals(headline, columns, sketch, options, clusters),
         curves=headline.curves,
         paper_decompositions=paper.decompositions,
         paper_curves=paper.curves,
@@ -100,3 +73,22 @@ def evaluate_columns(
         settings=settings.to_dict(),
         sketch=None if given else sketch,
     )
+
+
+def _with_intervals(
+    found: Analysis,
+    columns: Columns,
+    sketch: Sketch,
+    settings: Settings,
+    clusters: Index | None,
+) -> dict[str, Decomposition]:
+    """The decompositions, with what clusters and the sharpness gap ask for."""
+    decompositions = {}
+    for name, plain in found.decompositions.items():
+        rest = found.curves[name], columns, sketch.divergences[name], settings.level
+        parts = plain if clusters is None else with_clusters(plain, *rest, clusters)
+        gap = None
+        if settings.interval is not None:
+            gap = gap_interval(parts, *rest, clusters)
+        decompositions[name] = replace(parts, gap=gap)
+    return decompositions

@@ -42,14 +42,17 @@ def all_metrics(
     columns: Columns,
     sketch: Sketch,
     ordered: Ordered,
+    values: Ordered,
     bins: Bins,
     settings: Settings,
     target: str,
     k: int,
     clusters: Index | None = None,
 ) -> dict[str, Estimate]:
-    """All metrics by name, with intervals if they are wanted and rows are enough."""
-    values = ordered.without_twins()
+    """All metrics by name, with intervals if they are wanted and rows are enough.
+
+    `values` are the ordered rows without twins.
+    """
     sample = Sample(
         rows=Rows(columns, ordered, clusters),
         values=Rows(columns, values, clusters),
