@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from acumen import intervals
-from acumen.adaptive import brier_error
 from acumen.analysis import analyse, sketch_for
-from acumen.bins import width_bins
 from acumen.bregman import BRIER
 from acumen.columns import Columns
-from acumen.decomposition_intervals import gap_interval
-from acumen.neighbours import cells_of_sketch
+from acumen.estimators.adaptive import brier_error
+from acumen.estimators.bins import width_bins
+from acumen.estimators.neighbours import cells_of_sketch
+from acumen.estimators.smoothing import SmoothedResidual
 from acumen.ordered import order
 from acumen.scores import all_metrics
 from acumen.settings import Settings
-from acumen.smoothing import SmoothedResidual
+from acumen.uncertainty.decomposition_intervals import gap_interval
 
 HERE = Path(__file__).resolve().parent
 SIZES = (1_000, 10_000, 100_000)

@@ -18,11 +18,11 @@ import laws
 import numpy as np
 from laws import Column, Law, Load
 
-from acumen.adaptive import brier_error
-from acumen.bins import count_bins, debiased_square, mass_bins
 from acumen.bregman import LOG
+from acumen.estimators.adaptive import brier_error
+from acumen.estimators.bins import count_bins, debiased_square, mass_bins
+from acumen.estimators.local_error import local_error
 from acumen.kernels import GAUSSIAN
-from acumen.local_error import local_error
 from acumen.ordered import Ordered
 from acumen.settings import PAPER_BANDWIDTH
 

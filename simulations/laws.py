@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, rel_entr
 
-from acumen.neighbours import Cells
+from acumen.estimators.neighbours import Cells
 from acumen.predictions import read_predictions
-from acumen.sketch import LOG_ODDS_REACH
+from acumen.sums import LOG_ODDS_REACH
 from acumen.targets import reduce_to_columns
 
 Column = NDArray[np.float64]

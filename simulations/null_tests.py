@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import kstest
 
-from acumen.calibration_tests import run_test
+from acumen.calibration_tests.statistics import METHODS
+from acumen.calibration_tests.tests import run_test
 from acumen.columns import Columns
-from acumen.null_statistics import METHODS
 
 HERE = Path(__file__).resolve().parent
 LEVEL = 0.05

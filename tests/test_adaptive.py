@@ -7,14 +7,15 @@ from hypothesis import given
 from strategies import pairs
 
 import acumen as ac
-from acumen import intervals, platt
-from acumen.adaptive import brier_error
+from acumen import intervals
 from acumen.analysis import EXACT_CELLS, find_cells
 from acumen.bregman import BRIER, BUILT_IN, LOG
-from acumen.local_error import local_error
-from acumen.neighbours import cells_of_rows, cells_of_sketch, thin
+from acumen.estimators import platt
+from acumen.estimators.adaptive import brier_error
+from acumen.estimators.local_error import local_error
+from acumen.estimators.neighbours import cells_of_rows, cells_of_sketch, thin
 from acumen.predictions import read_predictions
-from acumen.sketch import Sketch
+from acumen.sums import Sums
 from acumen.targets import reduce_to_columns
 
 INSIDE = (0.5, 0.2, 0.6, 1 / 3, 1 - 1e-7, 1e-6)
@@ -45,7 +46,7 @@ def test_pairs_error_equals_its_definition_on_five_thousand_rows():
     h, a = overconfident(5000)
     value, se = oracles.pairs_error(h, a, np.ones(5000, int))
     assert ac.calibration_error(a, confidence=h) == pytest.approx(value, abs=1e-9)
-    found = brier_error(cells_of_sketch(Sketch(BUILT_IN).update(columns_of(h, a))))
+    found = brier_error(cells_of_sketch(Sums(BUILT_IN).update(columns_of(h, a))))
     assert found.value == pytest.approx(value, abs=se / 50)
     assert found.se == pytest.approx(se, rel=0.01)
 
@@ -65,7 +66,7 @@ def test_log_error_from_a_sketch_is_within_a_fiftieth_of_its_standard_error(seed
     h, a = overconfident(3000, seed)
     columns = columns_of(h, a)
     exact = local_error(cells_of_rows(columns), LOG)
-    grid = local_error(cells_of_sketch(Sketch(BUILT_IN).update(columns)), LOG)
+    grid = local_error(cells_of_sketch(Sums(BUILT_IN).update(columns)), LOG)
     assert grid.value == pytest.approx(exact.value, abs=exact.se / 50)
 
 
@@ -103,7 +104,7 @@ def test_local_platt_recovers_a_temperature_at_every_width():
 def test_brier_by_local_platt_agrees_with_brier_by_pairs():
     # Two unrelated estimators of one number.
     h, a = overconfident(20_000)
-    cells = cells_of_sketch(Sketch(BUILT_IN).update(columns_of(h, a)))
+    cells = cells_of_sketch(Sums(BUILT_IN).update(columns_of(h, a)))
     by_pairs, by_platt = brier_error(cells), local_error(cells, BRIER)
     assert by_platt.value == pytest.approx(by_pairs.value, abs=by_pairs.se)
 
@@ -143,7 +144,7 @@ def test_calibrated_models_average_to_zero_where_the_paper_does_not():
 def test_few_distinct_values_are_all_used():
     h, a = overconfident(30_000, rounding=2)
     columns = columns_of(h, a)
-    cells, _ = find_cells(columns, Sketch(BUILT_IN).update(columns))
+    cells, _ = find_cells(columns, Sums(BUILT_IN).update(columns))
     assert len(cells.h) == len(np.unique(h)) <= EXACT_CELLS
     ev = ac.evaluate_pairs(a, h)
     assert ev.decomposition.calibration == pytest.approx(

@@ -12,8 +12,8 @@ from rowful import keep, rowful
 from strategies import pairs
 
 import acumen as ac
-from acumen import comparison_rules
-from acumen.audit import CODES, OF_ONE, audit, docs_page
+from acumen.audit import comparison_rules
+from acumen.audit.auditing import CODES, OF_ONE, audit, docs_page
 from acumen.comparison import Comparison, Effect
 from acumen.findings import SEVERITIES, Finding
 from acumen.recalibration import TemperatureScaling

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from strategies import pairs
 
 import acumen as ac
-from acumen.bins import debiased_square, mass_bins, width_bins
 from acumen.bregman import BUILT_IN
+from acumen.estimators.bins import debiased_square, mass_bins, width_bins
 from acumen.ordered import order
 from acumen.predictions import read_predictions
-from acumen.sketch import Sketch
+from acumen.sums import Sums
 from acumen.targets import reduce_to_columns
 
 
@@ -37,7 +37,7 @@ def test_a_sketch_gives_the_same_bins_when_they_divide_its_cells(bins):
     rng = np.random.default_rng(0)
     h = np.r_[rng.random(500), np.arange(bins + 1) / bins]
     a = (rng.random(len(h)) < h).astype(float)
-    sketch = Sketch(BUILT_IN).update(columns_of(h, a))
+    sketch = Sums(BUILT_IN).update(columns_of(h, a))
     weight, hits = sketch.moments[:2, 0].reshape(2, bins, -1).sum(axis=2)
     ev = ac.evaluate_pairs(a, h, bins=bins)
     np.testing.assert_array_equal(ev.bins.count, weight)

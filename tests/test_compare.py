@@ -5,12 +5,11 @@ import pytest
 from rowful import keep, rowful
 
 import acumen as ac
-from acumen.adaptive import brier_error
 from acumen.bregman import LOG
-from acumen.calibration_influence import pair_values
-from acumen.comparing import TOLD, Contrast, compare
 from acumen.comparison import Comparison
-from acumen.differences import (
+from acumen.contrasts.calibration_influence import pair_values
+from acumen.contrasts.comparing import TOLD, Contrast, compare
+from acumen.contrasts.differences import (
     SAME,
     holm,
     independent_difference,
@@ -19,13 +18,14 @@ from acumen.differences import (
     paired_differences,
     rows_of,
 )
+from acumen.contrasts.row_influence import INFLUENCE, row_values
+from acumen.estimators.adaptive import brier_error
+from acumen.estimators.local_error import local_error
+from acumen.estimators.neighbours import cells_of_rows
 from acumen.fingerprints import fingerprint, shared_rows
-from acumen.local_error import local_error
 from acumen.measures import MEASURES
-from acumen.neighbours import cells_of_rows
 from acumen.predictions import read_predictions
 from acumen.results import Estimate
-from acumen.row_influence import INFLUENCE, row_values
 from acumen.targets import reduce_to_columns
 
 CIFAR = "cifar10_peterson_"

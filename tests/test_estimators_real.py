@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import acumen as ac
-from acumen.adaptive import brier_error
-from acumen.bins import debiased_square, mass_bins
 from acumen.bregman import BUILT_IN, LOG
 from acumen.columns import Columns, sigmoid
-from acumen.local_error import local_error
-from acumen.neighbours import cells_of_rows, cells_of_sketch
+from acumen.estimators.adaptive import brier_error
+from acumen.estimators.bins import debiased_square, mass_bins
+from acumen.estimators.local_error import local_error
+from acumen.estimators.neighbours import cells_of_rows, cells_of_sketch
 from acumen.ordered import Ordered, order
 from acumen.predictions import read_predictions
-from acumen.sketch import Sketch
+from acumen.sums import Sums
 from acumen.targets import reduce_to_columns
 
 
@@ -119,7 +119,7 @@ def read_columns(data, figures) -> Columns:
 
 
 def gather(columns):
-    return cells_of_sketch(Sketch(BUILT_IN).update(columns))
+    return cells_of_sketch(Sums(BUILT_IN).update(columns))
 
 
 def evaluate(y, scores):

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from strategies import pairs
 
 import acumen as ac
-from acumen import fast, platt, reduction
+from acumen import reduction
 from acumen.bregman import BRIER, LOG
 from acumen.columns import Columns, sigmoid
+from acumen.compiled import fast
+from acumen.estimators import platt
+from acumen.estimators.neighbours import cells_of_rows
 from acumen.grid import CELLS, add_moments, cell_near
-from acumen.neighbours import cells_of_rows
 from acumen.predictions import Predictions, read_predictions
-from acumen.sketch import Sketch
+from acumen.sums import Sums
 from acumen.targets import reduce_to_columns
 
 DTYPES = [np.float16, np.float32, np.float64]
@@ -39,7 +41,7 @@ LARGE = np.broadcast_to(np.float32(0), (fast.LOADING * fast.WORTH_CALLING, 2))
 
 @pytest.fixture
 def nothing_loaded(monkeypatch):
-    monkeypatch.delitem(sys.modules, "acumen.math_numba", raising=False)
+    monkeypatch.delitem(sys.modules, "acumen.compiled.math_numba", raising=False)
 
 
 @needs_numba
@@ -51,7 +53,7 @@ def test_auto_waits_until_loading_pays(nothing_loaded, monkeypatch):
     assert fast.wanted_for_rows("auto", 10**7)
     assert not fast.wanted_if_loaded("auto")
 
-    monkeypatch.setitem(sys.modules, "acumen.math_numba", sys)
+    monkeypatch.setitem(sys.modules, "acumen.compiled.math_numba", sys)
     assert not fast.wanted("auto", SMALL, plain=True)
     assert fast.wanted("auto", medium, plain=True)
     assert not fast.wanted_for_rows("auto", 1000)
@@ -91,7 +93,7 @@ def test_without_numba_auto_makes_do_and_numba_says_what_to_install(monkeypatch)
 
 @needs_numba
 def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
-    from acumen import math_numba
+    from acumen.compiled import math_numba
 
     def compile_uncached(**options):
         if options.pop("cache", False):
@@ -362,8 +364,8 @@ def columns_of(h, a, weight=None):
 
 
 def assert_same_sketch(columns):
-    got = Sketch(BUILT_IN).update(columns, engine="numba")
-    want = Sketch(BUILT_IN).update(columns, engine="numpy")
+    got = Sums(BUILT_IN).update(columns, engine="numba")
+    want = Sums(BUILT_IN).update(columns, engine="numpy")
     for name in ("moments", "log_odds_sums", "infinite"):
         ours, theirs = getattr(got, name), getattr(want, name)
         scale = np.abs(theirs).max(axis=-1, keepdims=True)

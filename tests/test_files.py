@@ -12,7 +12,7 @@ import acumen as ac
 from acumen.bregman import BRIER, LOG
 from acumen.files import FileError, Roles, batches, inspect, read
 from acumen.predictions import read_predictions
-from acumen.sketch import Sketch
+from acumen.sums import Sums
 from acumen.targets import reduce_to_columns
 
 SRC = Path(ac.__file__).resolve().parent.parent
@@ -448,9 +448,7 @@ def test_any_file_name_is_only_a_name(csv, name):
 
 def sketch_of(found):
     predictions = read_predictions(**found.arguments)
-    return Sketch({"brier": BRIER, "log": LOG}).update(
-        reduce_to_columns(predictions, {})
-    )
+    return Sums({"brier": BRIER, "log": LOG}).update(reduce_to_columns(predictions, {}))
 
 
 @pytest.mark.parametrize("name", ["a.npz", "a.csv", "a.parquet", "a.jsonl"])
@@ -470,9 +468,9 @@ import pathlib, re, sys
 from acumen.bregman import BRIER, LOG
 from acumen.files import batches
 from acumen.predictions import read_predictions
-from acumen.sketch import Sketch
+from acumen.sums import Sums
 from acumen.targets import reduce_to_columns
-sketch = Sketch({"brier": BRIER, "log": LOG})
+sketch = Sums({"brier": BRIER, "log": LOG})
 for part in batches(sys.argv[1]):
     sketch.update(reduce_to_columns(read_predictions(**part.arguments), {}))
 status = pathlib.Path("/proc/self/status").read_text()  # rusage counts the parent too

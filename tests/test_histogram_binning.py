@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracles import softmax
 from strategies import problems
 
-from acumen.bins import mass_bins
+from acumen.estimators.bins import mass_bins
 from acumen.ordered import Ordered
 from acumen.recalibration import FitWarning
 from acumen.recalibration.binning import mass_edges, place, width_edges

@@ -10,10 +10,10 @@ import acumen as ac
 from acumen.analysis import analyse, sketch_for, total_loss
 from acumen.bregman import BRIER, find_divergence
 from acumen.columns import Columns
-from acumen.decomposition_intervals import gap_interval
 from acumen.predictions import read_predictions
 from acumen.settings import Settings
 from acumen.targets import reduce_to_columns
+from acumen.uncertainty.decomposition_intervals import gap_interval
 
 SETTINGS = Settings().checked()
 

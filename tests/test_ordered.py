@@ -7,7 +7,7 @@ from hypothesis import given
 from strategies import pairs
 
 import acumen as ac
-from acumen.isotonic import isotonic
+from acumen.estimators.isotonic import isotonic
 from acumen.ordered import order
 from acumen.predictions import read_predictions
 from acumen.targets import reduce_to_columns

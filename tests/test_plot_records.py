@@ -11,8 +11,8 @@ from plot_models import edge_cases, hundred_classes, ordinary, study
 
 import acumen as ac
 from acumen.consistency import consistency_band
+from acumen.estimators.pooling import atoms, isotonic_blocks
 from acumen.ordered import Ordered
-from acumen.pooling import atoms, isotonic_blocks
 
 UNIT = st.floats(0, 1)
 ROWS = st.lists(st.tuples(UNIT, st.booleans()), min_size=1, max_size=60)

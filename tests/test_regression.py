@@ -10,10 +10,15 @@ from strategies import pairs, problems
 import acumen as ac
 from acumen.bregman import BUILT_IN
 from acumen.columns import Columns
+from acumen.estimators.regression import (
+    LEAST_SUPPORT,
+    PLACES,
+    calibration_error,
+    regress,
+)
 from acumen.kernels import EPANECHNIKOV, GAUSSIAN
 from acumen.predictions import read_predictions
-from acumen.regression import LEAST_SUPPORT, PLACES, calibration_error, regress
-from acumen.sketch import Sketch
+from acumen.sums import Sums
 from acumen.targets import reduce_to_columns
 
 INSIDE = (0.5, 0.2, 0.6, 1 / 3, 1 - 1e-9, 1e-12)
@@ -29,7 +34,7 @@ def sketch_in_shards(columns, shards=3):
     """Add up sketches of parts of the rows."""
     parts = np.array_split(np.arange(len(columns)), shards)
     sketches = [
-        Sketch(BUILT_IN).update(columns.take(part)) for part in parts if len(part)
+        Sums(BUILT_IN).update(columns.take(part)) for part in parts if len(part)
     ]
     return sum(sketches[1:], sketches[0])
 
@@ -113,7 +118,7 @@ def test_epanechnikov_from_a_sketch_is_close():
     rng = np.random.default_rng(2)
     h = rng.random(4000)
     a = (rng.random(4000) < h**2).astype(float)
-    sketch = Sketch(BUILT_IN).update(columns_of(h, a, None))
+    sketch = Sums(BUILT_IN).update(columns_of(h, a, None))
     curve = regress(sketch, EPANECHNIKOV, 0.05)
     m, _ = oracles.nadaraya_watson(
         PLACES, h, a, np.ones(4000), 0.05, kernel="epanechnikov"

@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acumen import bins as binning
-from acumen import inversion, resampling, standard_errors
 from acumen.columns import Columns
-from acumen.cumulative import auroc
-from acumen.inversion import Family, largest_size, total_size
+from acumen.estimators import bins as binning
+from acumen.estimators.cumulative import auroc
 from acumen.ordered import order
-from acumen.residual_intervals import _reflected_kernel, grouped_interval
-from acumen.residual_shape import denoised
-from acumen.squared_intervals import squared_error
-from acumen.standard_errors import Rows
+from acumen.uncertainty import inversion, resampling, standard_errors
+from acumen.uncertainty.inversion import Family, largest_size, total_size
+from acumen.uncertainty.residual_intervals import _reflected_kernel, grouped_interval
+from acumen.uncertainty.residual_shape import denoised
+from acumen.uncertainty.squared_intervals import squared_error
+from acumen.uncertainty.standard_errors import Rows
 
 NORMS = (total_size, largest_size)
 

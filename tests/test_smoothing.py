@@ -9,9 +9,9 @@ from strategies import pairs
 
 import acumen as ac
 from acumen.bregman import BUILT_IN
+from acumen.estimators.smoothing import _absolute_integral, smooth_error_of_sketch
 from acumen.predictions import read_predictions
-from acumen.sketch import Sketch
-from acumen.smoothing import _absolute_integral, smooth_error_of_sketch
+from acumen.sums import Sums
 from acumen.targets import reduce_to_columns
 
 
@@ -111,7 +111,7 @@ def test_rows_and_sketch_agree_at_every_bandwidth(bandwidth):
     h = 0.02 + 0.97 * rng.beta(3, 0.6, 200)
     a = (rng.random(200) < h**1.5).astype(float)
     rows = reduce_to_columns(read_predictions(a, confidence=h))
-    sketch = Sketch(BUILT_IN).update(rows)
+    sketch = Sums(BUILT_IN).update(rows)
     got = ac.smooth_ece(a, confidence=h, bandwidth=bandwidth)
     assert got == pytest.approx(smooth_error_of_sketch(sketch, bandwidth), abs=1e-8)
 

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from strategies import pairs
 
 import acumen as ac
-from acumen import accumulation, gathering
-from acumen.accumulation import Accumulation
 from acumen.files import FileError, Found, batches
-from acumen.gathering import Gathered, cell_number
 from acumen.ordered import order
 from acumen.predictions import read_predictions
 from acumen.settings import Settings
-from acumen.streaming import evaluate_batches
+from acumen.sketches import accumulation, gathering
+from acumen.sketches.accumulation import Accumulation
+from acumen.sketches.gathering import Gathered, cell_number
+from acumen.sketches.streaming import evaluate_batches
 from acumen.targets import reduce_to_columns
 
 OF_ORDER = {"ece_mass", "ece_debiased", "ks_error", "auroc", "mcb", "dsc"}
@@ -488,7 +488,7 @@ SHARDS, SHARD = 8, 250_000
 READ = """
 import json, pathlib, re, sys
 from acumen.files import batches
-from acumen.streaming import evaluate_batches
+from acumen.sketches.streaming import evaluate_batches
 ev = evaluate_batches(batches(sys.argv[1]), interval=None)
 status = pathlib.Path("/proc/self/status").read_text()  # rusage counts the parent too
 peak = int(re.search(r"VmHWM:\\s+(\\d+)", status)[1]) / 1024

@@ -14,8 +14,8 @@ from acumen.recalibration import (
     MeanReplacement,
     TemperatureScaling,
 )
-from acumen.study_methods import METHODS
-from acumen.study_rows import read_study_rows
+from acumen.studies.methods import METHODS
+from acumen.studies.rows import read_study_rows
 
 PAPER = (
     "Uncalibrated",

@@ -11,10 +11,10 @@ __version__ = "0.1.0"
 
 _HOME = {
     "evaluation": ("evaluate", "evaluate_pairs"),
-    "studies": ("Study", "study"),
-    "comparing": ("Contrast", "compare"),
+    "studies.study": ("Study", "study"),
+    "contrasts.comparing": ("Contrast", "compare"),
     "comparison": ("Comparison", "Effect"),
-    "calibration_tests": ("CalibrationTest", "calibration_test"),
+    "calibration_tests.tests": ("CalibrationTest", "calibration_test"),
     "findings": ("Finding",),
     "bregman": ("Divergence", "register_divergence"),
     "results": (
@@ -97,12 +97,12 @@ if TYPE_CHECKING:
     from acumen.binned_metrics import top_label_ece as top_label_ece
     from acumen.bregman import Divergence as Divergence
     from acumen.bregman import register_divergence as register_divergence
-    from acumen.calibration_tests import CalibrationTest as CalibrationTest
-    from acumen.calibration_tests import calibration_test as calibration_test
-    from acumen.comparing import Contrast as Contrast
-    from acumen.comparing import compare as compare
+    from acumen.calibration_tests.tests import CalibrationTest as CalibrationTest
+    from acumen.calibration_tests.tests import calibration_test as calibration_test
     from acumen.comparison import Comparison as Comparison
     from acumen.comparison import Effect as Effect
+    from acumen.contrasts.comparing import Contrast as Contrast
+    from acumen.contrasts.comparing import compare as compare
     from acumen.evaluation import evaluate as evaluate
     from acumen.evaluation import evaluate_pairs as evaluate_pairs
     from acumen.findings import Finding as Finding
@@ -123,8 +123,8 @@ if TYPE_CHECKING:
     from acumen.results import Estimate as Estimate
     from acumen.results import Evaluation as Evaluation
     from acumen.results import SmoothCurve as SmoothCurve
-    from acumen.studies import Study as Study
-    from acumen.studies import study as study
+    from acumen.studies.study import Study as Study
+    from acumen.studies.study import study as study
 
 
 def __getattr__(name: str) -> Any:

@@ -8,15 +8,16 @@ from math import inf
 
 import numpy as np
 
-from acumen import fast, intervals, local_error, neighbours
-from acumen.adaptive import DebiasedError, brier_error
-from acumen.adaptive_curve import adaptive_places
+from acumen import intervals
 from acumen.arrays import Column
 from acumen.bregman import Divergence
 from acumen.columns import Columns
-from acumen.kernels import GAUSSIAN, KERNELS
-from acumen.neighbours import Cells
-from acumen.regression import (
+from acumen.compiled import fast
+from acumen.estimators import local_error, neighbours
+from acumen.estimators.adaptive import DebiasedError, brier_error
+from acumen.estimators.adaptive_curve import adaptive_places
+from acumen.estimators.neighbours import Cells
+from acumen.estimators.regression import (
     PLACES,
     Regression,
     calibration_error,
@@ -24,9 +25,10 @@ from acumen.regression import (
     regress,
     regress_rows,
 )
+from acumen.kernels import GAUSSIAN, KERNELS
 from acumen.results import Curve, Decomposition, Estimate
 from acumen.settings import PAPER_BANDWIDTH, Settings
-from acumen.sketch import Sketch
+from acumen.sums import Sums
 
 EXACT_CELLS = 2000
 """Up to this many distinct confidences the adaptive estimates see them all."""
@@ -43,7 +45,7 @@ class Analysis:
     curves: Mapping[str, Curve]
 
 
-def total_loss(sketch: Sketch, name: str, level: float) -> Estimate:
+def total_loss(sketch: Sums, name: str, level: float) -> Estimate:
     """Mean full loss; infinite if a single row's is."""
     totals, n = sketch.totals[name], sketch.weight
     if sketch.infinite_weight(name):
@@ -54,7 +56,7 @@ def total_loss(sketch: Sketch, name: str, level: float) -> Estimate:
 
 
 def analyse(
-    columns: Columns | None, sketch: Sketch, settings: Settings, factor: float
+    columns: Columns | None, sketch: Sums, settings: Settings, factor: float
 ) -> Analysis:
     """Headline analysis at the bandwidth asked for.
 
@@ -74,7 +76,7 @@ def analyse(
     )
 
 
-def analyse_as_paper(sketch: Sketch, level: float) -> Analysis:
+def analyse_as_paper(sketch: Sums, level: float) -> Analysis:
     """The paper's own estimate: Gaussian kernel of bandwidth 0.05, direct."""
     regression = regress(sketch, GAUSSIAN, PAPER_BANDWIDTH)
     return _as_published(
@@ -84,7 +86,7 @@ def analyse_as_paper(sketch: Sketch, level: float) -> Analysis:
 
 def _as_published(
     regression: Regression,
-    sketch: Sketch,
+    sketch: Sums,
     estimator: str,
     level: float,
     factors: Mapping[str, float],
@@ -130,7 +132,7 @@ def _curve(
     return Curve(at, accuracy, gap, loss, density, support, low, high)
 
 
-def find_cells(columns: Columns | None, sketch: Sketch) -> tuple[Cells, Cells]:
+def find_cells(columns: Columns | None, sketch: Sums) -> tuple[Cells, Cells]:
     """Cells for pairs of rows and for local fits.
 
     Every distinct confidence if there are few, else the cells of the sketch, of which
@@ -150,7 +152,7 @@ def _has_few_values(confidence: Column) -> bool:
 
 
 def adaptive_error(
-    cells: Cells, sketch: Sketch, name: str, level: float, engine: str = "auto"
+    cells: Cells, sketch: Sums, name: str, level: float, engine: str = "auto"
 ) -> DebiasedError:
     """Debiased calibration error: pairs for Brier, local Platt scaling otherwise."""
     if name == "brier":
@@ -172,12 +174,12 @@ def calibration_of_rows(columns: Columns, settings: Settings) -> Estimate:
     return _scaled(adaptive_error(cells, sketch, name, settings.level), 1.0)
 
 
-def sketch_for(columns: Columns, settings: Settings) -> Sketch:
+def sketch_for(columns: Columns, settings: Settings) -> Sums:
     """A sketch fine enough for the bandwidth asked for."""
     finest = PAPER_BANDWIDTH
     if not settings.adaptive:
         finest = min(finest, float(settings.bandwidth))
-    sketch = Sketch(settings.divergences, cells_for(finest))
+    sketch = Sums(settings.divergences, cells_for(finest))
     # For fewer rows the compiled sums save nothing and need grids of their own.
     few = len(columns) < fast.WORTH_CALLING_ROWS
     return sketch.update(columns, "numpy" if few else settings.engine)
@@ -185,7 +187,7 @@ def sketch_for(columns: Columns, settings: Settings) -> Sketch:
 
 def _adaptive(
     columns: Columns | None,
-    sketch: Sketch,
+    sketch: Sums,
     settings: Settings,
     factors: Mapping[str, float],
 ) -> Analysis:

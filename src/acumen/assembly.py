@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from acumen import bins as binning
-from acumen import pooling
 from acumen.analysis import Analysis, analyse, analyse_as_paper, sketch_for
 from acumen.columns import Columns
-from acumen.decomposition_intervals import gap_interval, with_clusters
+from acumen.estimators import bins as binning
+from acumen.estimators import pooling
+from acumen.estimators.smooth_curve import smooth_curve
 from acumen.ordered import order
 from acumen.results import Decomposition, Evaluation
 from acumen.scores import all_metrics
 from acumen.settings import Settings
-from acumen.sketch import Sketch
-from acumen.smooth_curve import smooth_curve
-from acumen.standard_errors import Index
+from acumen.sums import Sums
+from acumen.uncertainty.decomposition_intervals import gap_interval, with_clusters
+from acumen.uncertainty.standard_errors import Index
 
 
 def evaluate_columns(
@@ -24,7 +24,7 @@ def evaluate_columns(
     name: str,
     target: str,
     k: int,
-    sketch: Sketch | None = None,
+    sketch: Sums | None = None,
     clusters: Index | None = None,
 ) -> Evaluation:
     """Evaluate rows already reduced to columns.
@@ -78,7 +78,7 @@ def evaluate_columns(
 def _with_intervals(
     found: Analysis,
     columns: Columns,
-    sketch: Sketch,
+    sketch: Sums,
     settings: Settings,
     clusters: Index | None,
 ) -> dict[str, Decomposition]:

@@ -11,9 +11,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from acumen import bins as binning
 from acumen.arrays import check_choice
 from acumen.blocks import log_probabilities
+from acumen.estimators import bins as binning
 from acumen.grid import cell_of
 from acumen.inputs import Scores, read, read_given, takes_scores, with_target
 from acumen.targets import each_class, reduce_to_columns, spell_out

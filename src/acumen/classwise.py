@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from acumen import pooling
 from acumen.analysis import Analysis, analyse, analyse_as_paper, sketch_for
 from acumen.assembly import evaluate_columns
-from acumen.bins import mass_bins
 from acumen.columns import Columns
+from acumen.estimators import pooling
+from acumen.estimators.bins import mass_bins
+from acumen.estimators.neighbours import cells_of_sketch
+from acumen.estimators.smooth_curve import smooth_curve
 from acumen.fingerprints import fingerprint
-from acumen.neighbours import cells_of_sketch
 from acumen.ordered import Ordered, gather, starts_of_values
 from acumen.predictions import Predictions
 from acumen.reduction import fill
 from acumen.results import Bins, Curve, Decomposition, Estimate, Evaluation
 from acumen.scores import accuracy
 from acumen.settings import Settings
-from acumen.sketch import Sketch
-from acumen.smooth_curve import smooth_curve
+from acumen.sums import Sums
 from acumen.targets import each_class, spell_out
 
 
@@ -38,7 +38,7 @@ def evaluate_each_class(
     out = fill(predictions, settings.extra, settings.engine)
     top = out.columns(predictions.weight)
     per_class: list[Evaluation] = []
-    pooled: Sketch | None = None
+    pooled: Sums | None = None
     classes = each_class(predictions, out.columns(None))
     for label, columns in zip(predictions.classes, classes, strict=True):
         sketch = sketch_for(columns, settings)

@@ -197,7 +197,7 @@ class Comparison(Record):
 
     def audit(self) -> tuple[Finding, ...]:
         """What to know before quoting a number or a ranking, worst first."""
-        from acumen.audit import audit
+        from acumen.audit.auditing import audit
 
         return audit(self)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from acumen.recalibration.estimator import Progress
 from acumen.report import report as write_report
-from acumen.studies import Study, study
+from acumen.studies.study import Study, study
 from acumen.words import number
 from acumen.writing import write_npz
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from acumen import analysis, cumulative, scores, smoothing
+from acumen import analysis, scores
 from acumen.arrays import as_number, check_choice
 from acumen.bregman import find_divergence
+from acumen.estimators import cumulative, smoothing
 from acumen.inputs import Scores, read, takes_scores, target_of
 from acumen.ordered import order
 from acumen.results import Corp, Estimate
 from acumen.settings import Settings
-from acumen.sketch import Sketch
+from acumen.sums import Sums
 
 
 @takes_scores
@@ -197,7 +198,7 @@ def corp(y: Any, *, divergence: str = "brier", **given: Unpack[Scores]) -> Corp:
     """
     check_choice(divergence, "divergence", ("brier", "log"))
     columns = read(y, given)[1]
-    sketch = Sketch({divergence: find_divergence(divergence)}).update(columns)
+    sketch = Sums({divergence: find_divergence(divergence)}).update(columns)
     return scores.corp(sketch, order(columns), divergence)
 
 

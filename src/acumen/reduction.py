@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acumen import blocks, fast
+from acumen import blocks
 from acumen.arrays import Column, Matrix
 from acumen.blocks import ROW_SUM_TOLERANCE
 from acumen.bregman import Divergence
 from acumen.columns import Columns
+from acumen.compiled import fast
+from acumen.compiled.threads import over_ranges
 from acumen.predictions import Predictions
-from acumen.threads import over_ranges
 
 BLOCK_BYTES = 1 << 19
 

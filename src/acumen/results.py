@@ -89,7 +89,7 @@ class Evaluation(Record):
         Weight of rows whose label is a share between 0 and 1.
     fingerprint : str or None
         Hash of labels and weights: models of the same fingerprint saw the same rows.
-    sketch, columns : Sketch, Columns, or None
+    sketch, columns : Sums, Columns, or None
         The sums behind the numbers, for figures at other bandwidths, and the rows, for
         paired comparisons. They are neither written to JSON nor pickled, and class-wise
         evaluations have no sketch.
@@ -167,7 +167,7 @@ class Evaluation(Record):
 
     def audit(self) -> tuple[Finding, ...]:
         """What to know before quoting a number, worst first."""
-        from acumen.audit import audit
+        from acumen.audit.auditing import audit
 
         return audit(self)
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from acumen import bins as binning
-from acumen import cumulative, intervals, isotonic, smoothing
-from acumen.adaptive import LEAST_ROWS
+from acumen import intervals
 from acumen.analysis import total_loss
 from acumen.columns import Columns
+from acumen.estimators import bins as binning
+from acumen.estimators import cumulative, isotonic, smoothing
+from acumen.estimators.adaptive import LEAST_ROWS
 from acumen.ordered import Ordered
 from acumen.results import Bins, Corp, Estimate
 from acumen.settings import Settings
-from acumen.sketch import Sketch
-from acumen.standard_errors import Index, Rows, clustered_error
-from acumen.uncertainty import Sample, share, with_intervals
+from acumen.sums import Sums
+from acumen.uncertainty.metric_intervals import Sample, share, with_intervals
+from acumen.uncertainty.standard_errors import Index, Rows, clustered_error
 
 
 def accuracy(columns: Columns, target: str, level: float) -> Estimate:
@@ -27,7 +28,7 @@ def accuracy(columns: Columns, target: str, level: float) -> Estimate:
     return Estimate(value, (low[0], high[0]), "Wilson")
 
 
-def corp(sketch: Sketch, ordered: Ordered, name: str = "brier") -> Corp:
+def corp(sketch: Sums, ordered: Ordered, name: str = "brier") -> Corp:
     """CORP decomposition of the one-dimensional score."""
     totals, n = sketch.totals[name], sketch.weight
     return isotonic.decompose(ordered, totals.unit_loss / n, name, totals.phi_hit / n)
@@ -40,7 +41,7 @@ def debiased_bins(values: Ordered) -> Bins:
 
 def all_metrics(
     columns: Columns,
-    sketch: Sketch,
+    sketch: Sums,
     ordered: Ordered,
     values: Ordered,
     bins: Bins,
@@ -130,7 +131,7 @@ def _clustered_averages(
 
 
 def clustered_loss(
-    value: Estimate, rows: Rows, sketch: Sketch, name: str, level: float
+    value: Estimate, rows: Rows, sketch: Sums, name: str, level: float
 ) -> Estimate:
     """A mean loss with the interval that clusters of rows leave it."""
     assert rows.clusters is not None
@@ -142,7 +143,7 @@ def clustered_loss(
     return Estimate(value, (max(low, 0.0), high), "normal, clusters")
 
 
-def smooth_error(columns: Columns, sketch: Sketch, settings: Settings) -> float:
+def smooth_error(columns: Columns, sketch: Sums, settings: Settings) -> float:
     """SmoothECE, or relplot's under the paper's preset."""
     if settings.preset == "paper":
         return smoothing.relplot_error(columns)[0]

@@ -44,7 +44,7 @@ def compare(
     Example:
       acumen compare before.npz after.npz
     """
-    from acumen.comparing import compare as contrast
+    from acumen.contrasts.comparing import compare as contrast
 
     if len(files) < 2:
         raise click.UsageError("compare needs two files or more.")

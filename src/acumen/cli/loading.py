@@ -26,7 +26,7 @@ def evaluate_file(
     paths, roles = paths_of(file), roles_of(said)
     progress(0.0, f"read {name}")
     if size_of(paths) > IN_MEMORY and said.get("group") is None:
-        from acumen.streaming import evaluate_batches
+        from acumen.sketches.streaming import evaluate_batches
 
         def report(rows: int) -> None:
             progress(0.5, f"{name}: {rows:,} rows")

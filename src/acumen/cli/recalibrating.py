@@ -75,7 +75,7 @@ def recalibrate(
 
 
 def _fit(file: str, method: str, said: dict[str, Any], progress: Any) -> Any:
-    from acumen.study_methods import recalibrator_named
+    from acumen.studies.methods import recalibrator_named
 
     found = _read(file, roles_of(said))
     recalibrator = recalibrator_named(method, found.kind, found.classes)

@@ -67,7 +67,7 @@ def study(
       acumen study calibration.npz test.npz --output study.html
       acumen study predictions.npz --folds 5 --methods temperature,vector
     """
-    from acumen.studies import study as run_study
+    from acumen.studies.study import study as run_study
 
     gates = gates_of(conditions, max_ece_upper)
     refuse_to_replace(output, force=force)

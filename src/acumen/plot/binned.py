@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from acumen import intervals
-from acumen.bins import binned_error
+from acumen.estimators.bins import binned_error
 from acumen.plot import header, strip, style
 from acumen.plot.layout import one_panel
 from acumen.plot.reading import bins_of, the_one

@@ -9,7 +9,7 @@ from acumen.arrays import Column
 from acumen.columns import sigmoid
 from acumen.plot.reading import LEAST_BAND, Band, View
 from acumen.results import Evaluation
-from acumen.sketch import LOG_ODDS_REACH
+from acumen.sums import LOG_ODDS_REACH
 
 FURTHEST = 18.5
 """Log-odds of 1 - 1e-8: an axis ends there, and what lies beyond sits on its end."""

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acumen import bins as binning
 from acumen.analysis import analyse
 from acumen.arrays import Column, check_choice
 from acumen.comparison import Comparison
+from acumen.estimators import bins as binning
+from acumen.estimators.neighbours import cells_of_sketch
 from acumen.kernels import KERNELS
-from acumen.neighbours import cells_of_sketch
 from acumen.ordered import Ordered
 from acumen.results import Bins, Curve, Decomposition, Evaluation
 from acumen.settings import PAPER_BANDWIDTH, Settings, check_bandwidth
-from acumen.sketch import Sketch
+from acumen.sums import Sums
 
 Evaluations = Evaluation | Comparison | Iterable[Evaluation]
 
@@ -149,7 +149,7 @@ def at_bandwidth(
     return found.decompositions[name], found.curves[name]
 
 
-def sums_behind(ev: Evaluation, wish: str) -> Sketch:
+def sums_behind(ev: Evaluation, wish: str) -> Sums:
     """The sketch of an evaluation, or one clear error."""
     if ev.sketch is None:
         raise ValueError(
@@ -179,7 +179,7 @@ def bins_of(ev: Evaluation, bins: Any, strategy: str) -> Bins:
     return binning.mass_bins(values, count)
 
 
-def _ordered(sketch: Sketch) -> Ordered:
+def _ordered(sketch: Sums) -> Ordered:
     """The cells of the probability grid as distinct confidences."""
     (weight, offset), hits = sketch.moments[0, :2], sketch.moments[1, 0]
     used = weight > 0

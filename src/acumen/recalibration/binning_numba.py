@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acumen.arrays import Column, Matrix
-from acumen.math_numba import exact, kernel, reordered
+from acumen.compiled.math_numba import exact, kernel, reordered
 
 
 def replace(

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from acumen import fast
 from acumen.arrays import Column, Matrix, as_number, check_choice
+from acumen.compiled import fast
 from acumen.recalibration import binning, onevsrest, toplabel
 from acumen.recalibration.estimator import Progress, Recalibrator
 from acumen.recalibration.rows import Kind, Rows

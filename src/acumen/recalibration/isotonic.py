@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from acumen import fast
 from acumen.arrays import Matrix, check_choice
+from acumen.compiled import fast
 from acumen.recalibration import monotone, onevsrest, toplabel
 from acumen.recalibration.estimator import Progress, Recalibrator
 from acumen.recalibration.monotone import Curves

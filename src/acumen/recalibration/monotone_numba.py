@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acumen.arrays import Column, Matrix
-from acumen.math_numba import exact, kernel, where
+from acumen.compiled.math_numba import exact, kernel, where
+from acumen.compiled.threads import over_ranges
 from acumen.recalibration import onevsrest
 from acumen.recalibration.rows import Rows
-from acumen.threads import over_ranges
 
 if TYPE_CHECKING:
     from acumen.recalibration.monotone import Curves

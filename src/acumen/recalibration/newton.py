@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acumen.arrays import Column
+from acumen.compiled.threads import over_ranges
 from acumen.reduction import BLOCK_BYTES
-from acumen.threads import over_ranges
 
 RIDGE = 1e-8
 """Pull towards the identity map, where the data leave a coefficient open."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acumen.arrays import Column, Matrix, as_number, check_choice
+from acumen.compiled.threads import over_ranges
 from acumen.recalibration.rows import Rows
-from acumen.threads import over_ranges
 
 GROUPS = 8
 """A column at a time would read the rows k times; this many parts of the columns are

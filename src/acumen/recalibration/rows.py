@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from acumen.arrays import Column, Matrix
 from acumen.blocks import ROW_SUM_TOLERANCE
+from acumen.compiled.threads import over_ranges
 from acumen.predictions import Predictions
 from acumen.reduction import BLOCK_BYTES, raise_for_offenders
-from acumen.threads import over_ranges
 
 Kind = Literal["logits", "probs"]
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from acumen.arrays import Matrix, as_number, check_choice
-from acumen.fast import ENGINES
+from acumen.compiled.fast import ENGINES
 from acumen.recalibration import tempering
 from acumen.recalibration.brier_tempering import BrierLoss, minimise_brier
 from acumen.recalibration.estimator import Progress, Recalibrator

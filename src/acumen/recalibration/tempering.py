@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acumen import fast
 from acumen.arrays import Column, Matrix
+from acumen.compiled import fast
+from acumen.compiled.threads import over_ranges
 from acumen.recalibration.rows import Rows
-from acumen.threads import over_ranges
 
 CLOSE, NEAR = 0.03, 4e-3
 """The search ends after a relative step below `CLOSE` that has come as near as `NEAR`: a

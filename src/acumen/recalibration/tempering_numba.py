@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from acumen.arrays import Column
-from acumen.math_numba import exp, inlined, kernel, larger, reordered, where
+from acumen.compiled.math_numba import exp, inlined, kernel, larger, reordered, where
 
 if TYPE_CHECKING:
     from acumen.recalibration.rows import Rows

@@ -23,7 +23,7 @@ from acumen.arrays import Column
 from acumen.bregman import BRIER, LOG, Divergence
 from acumen.kernels import KERNELS, Kernel
 from acumen.results import Evaluation
-from acumen.sketch import Sketch
+from acumen.sums import Sums
 
 NODES, FEWER_NODES, MANY_MODELS = 1201, 601, 9
 """Cells of a sketch nest in the gaps between nodes, so that splitting them is exact.
@@ -72,7 +72,7 @@ class Coarse:
 
 def coarse_sums(ev: Evaluation, nodes: int = NODES) -> Coarse | None:
     """The sums a page carries for one model; None if the evaluation kept no sketch."""
-    sketch: Sketch | None = ev.sketch
+    sketch: Sums | None = ev.sketch
     if sketch is None:
         return None
     columns = [0, 1, *(sketch.column(name) for name in SCORES)]
@@ -101,7 +101,7 @@ def coarse_sums(ev: Evaluation, nodes: int = NODES) -> Coarse | None:
     )
 
 
-def _lost_moments(sketch: Sketch) -> NDArray[np.float64]:
+def _lost_moments(sketch: Sums) -> NDArray[np.float64]:
     """Rows of infinite log loss, taken to lie where the rows of their cell do."""
     lost = sketch.infinite[list(sketch.divergences).index("log")]
     weight, offset = sketch.moments[0, :2]

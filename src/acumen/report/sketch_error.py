@@ -7,11 +7,11 @@ from math import isfinite
 
 import numpy as np
 
+from acumen.estimators.regression import NODES_FOR_CURVE, calibration_error, regress
 from acumen.grid import coarsen, node_weights
 from acumen.kernels import KERNELS, sums_at
-from acumen.regression import NODES_FOR_CURVE, calibration_error, regress
 from acumen.report.coarse import SCORES, Coarse, estimate
-from acumen.sketch import Sketch
+from acumen.sums import Sums
 
 PLACES = 64
 ENOUGH_ROWS = 20.0
@@ -31,7 +31,7 @@ class SketchError:
 
 
 def sketch_error(
-    sketch: Sketch, sums: Coarse, kernel: str = "gaussian", bandwidth: float = 0.05
+    sketch: Sums, sums: Coarse, kernel: str = "gaussian", bandwidth: float = 0.05
 ) -> SketchError:
     """Compare coarse sums with the full sketch at 64 places that rows support."""
     live = {score: estimate(sums, bandwidth, kernel, score) for score in SCORES}

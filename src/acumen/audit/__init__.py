@@ -1,0 +1,1 @@
+"""Findings about a model or a comparison: rules, and how they are applied."""

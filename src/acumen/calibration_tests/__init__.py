@@ -1,0 +1,1 @@
+"""Tests of calibration, and what calibrated rows would look like."""

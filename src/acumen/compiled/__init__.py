@@ -1,0 +1,1 @@
+"""Compiled twins of the NumPy code, threads, and when they pay."""

@@ -1,0 +1,1 @@
+"""Estimates from rows or sums: binned, smoothed, isotonic, adaptive."""

@@ -1,0 +1,1 @@
+"""Sums that replace the rows, and evaluation from them."""

@@ -1,0 +1,1 @@
+"""The paper's table for one's own model."""

@@ -1,0 +1,1 @@
+"""Intervals: which method each number gets, and how it is computed."""
