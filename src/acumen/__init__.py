@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "evaluation": ("evaluate", "evaluate_pairs"),
+    "sketches.sketch": ("Sketch",),
     "studies.study": ("Study", "study"),
     "contrasts.comparing": ("Contrast", "compare"),
     "comparison": ("Comparison", "Effect"),
@@ -62,6 +63,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Finding",
+    "Sketch",
     "SmoothCurve",
     "Study",
     "accuracy",
@@ -123,6 +125,7 @@ if TYPE_CHECKING:
     from acumen.results import Estimate as Estimate
     from acumen.results import Evaluation as Evaluation
     from acumen.results import SmoothCurve as SmoothCurve
+    from acumen.sketches.sketch import Sketch as Sketch
     from acumen.studies.study import Study as Study
     from acumen.studies.study import study as study
 

@@ -26,27 +26,31 @@ def evaluate_columns(
     k: int,
     sketch: Sums | None = None,
     clusters: Index | None = None,
+    *,
+    exact: bool = True,
+    keep: bool = True,
 ) -> Evaluation:
     """Evaluate rows already reduced to columns.
 
-    A sketch that is given is used, but not kept: one for each class would be too much.
-    So would resamples: metrics have closed intervals only.
+    If `sketch` is given, it is used and the columns may stand for more rows than they
+    have: the gap, which needs the loss of every row, then has no interval. `exact` says
+    whether they hold every distinct confidence, `keep` whether the sums stay with the
+    record; those of each class would be too much.
     """
-    given = sketch is not None
-    options = replace(settings, interval=None) if given else settings
+    gap = sketch is None and settings.interval is not None
     sketch = sketch_for(columns, settings) if sketch is None else sketch
     ordered = order(columns)
     bins = binning.width_bins(ordered, settings.bins, settings.closed)
     factor = k / (k - 1) if settings.counterpart == "tight" else 1.0
     values = ordered.without_twins()
     rows = columns, sketch, ordered, values, bins
-    metrics = all_metrics(*rows, options, target, k, clusters)
+    metrics = all_metrics(*rows, settings, target, k, clusters)
     mass_bins = binning.mass_bins(values, settings.bins)
     atoms, blocks = pooling.atoms(values), pooling.isotonic_blocks(values)
     distinct = len(values.confidence)
     largest_share = float(values.weight.max() / values.total)
     del ordered, values, rows  # as large as the columns, and no longer needed
-    headline = analyse(columns, sketch, settings, factor)
+    headline = analyse(columns if exact else None, sketch, settings, factor)
     paper = analyse_as_paper(sketch, settings.level)
     return Evaluation(
         name=name,
@@ -55,7 +59,9 @@ def evaluate_columns(
         k=k,
         target=target,
         divergence=settings.main.name,
-        decompositions=_with_intervals(headline, columns, sketch, options, clusters),
+        decompositions=_with_intervals(
+            headline, columns, sketch, settings.level, clusters, gap=gap
+        ),
         curves=headline.curves,
         paper_decompositions=paper.decompositions,
         paper_curves=paper.curves,
@@ -67,11 +73,11 @@ def evaluate_columns(
         smooth=smooth_curve(sketch),
         histogram=pooling.histogram(sketch),
         log_odds_histogram=pooling.log_odds_histogram(sketch),
-        infinite_rows=sketch.infinite_weight("log"),
+        infinite_rows=float(sketch.infinite.sum(axis=1).max()),
         distinct=distinct,
         largest_share=largest_share,
         settings=settings.to_dict(),
-        sketch=None if given else sketch,
+        sketch=sketch if keep else None,
     )
 
 
@@ -79,16 +85,16 @@ def _with_intervals(
     found: Analysis,
     columns: Columns,
     sketch: Sums,
-    settings: Settings,
+    level: float,
     clusters: Index | None,
+    *,
+    gap: bool,
 ) -> dict[str, Decomposition]:
     """The decompositions, with what clusters and the sharpness gap ask for."""
     decompositions = {}
     for name, plain in found.decompositions.items():
-        rest = found.curves[name], columns, sketch.divergences[name], settings.level
+        rest = found.curves[name], columns, sketch.divergences[name], level
         parts = plain if clusters is None else with_clusters(plain, *rest, clusters)
-        gap = None
-        if settings.interval is not None:
-            gap = gap_interval(parts, *rest, clusters)
-        decompositions[name] = replace(parts, gap=gap)
+        ends = gap_interval(parts, *rest, clusters) if gap else None
+        decompositions[name] = replace(parts, gap=ends)
     return decompositions

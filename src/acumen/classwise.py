@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from typing import Any
 
@@ -21,7 +21,7 @@ from acumen.ordered import Ordered, gather, starts_of_values
 from acumen.predictions import Predictions
 from acumen.reduction import fill
 from acumen.results import Bins, Curve, Decomposition, Estimate, Evaluation
-from acumen.scores import accuracy
+from acumen.scores import share_of
 from acumen.settings import Settings
 from acumen.sums import Sums
 from acumen.targets import each_class, spell_out
@@ -37,34 +37,65 @@ def evaluate_each_class(
         predictions = spell_out(predictions)
     out = fill(predictions, settings.extra, settings.engine)
     top = out.columns(predictions.weight)
+    plain = replace(settings, interval=None)  # resamples for each class are too much
     per_class: list[Evaluation] = []
     pooled: Sums | None = None
     classes = each_class(predictions, out.columns(None))
     for label, columns in zip(predictions.classes, classes, strict=True):
-        sketch = sketch_for(columns, settings)
-        per_class.append(
-            evaluate_columns(
-                columns, settings, str(label), "positive", predictions.k, sketch
-            )
-        )
-        pooled = sketch if pooled is None else pooled + sketch
+        sums = sketch_for(columns, settings)
+        own = columns, plain, str(label), "positive", predictions.k, sums
+        per_class.append(evaluate_columns(*own, keep=False))
+        pooled = sums if pooled is None else pooled + sums
     assert pooled is not None
+    whole = Whole(
+        n=top.total_weight,
+        rows=len(top),
+        hits=top.mean(top.hit),
+        brier=top.mean(top.losses["brier"]),
+        nll=top.mean(top.losses["log"]),
+        infinite=infinite_weight(top),
+    )
+    print_of_rows = fingerprint(predictions.labels, predictions.weight)
+    found = add_up(per_class, pooled, whole, settings, name)
+    return replace(found, fingerprint=print_of_rows, columns=top)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Sums over rows that no class has on its own: means of hits and of full losses."""
+
+    n: float
+    rows: int
+    hits: float
+    brier: float
+    nll: float
+    infinite: float
+
+
+def add_up(
+    per_class: list[Evaluation],
+    pooled: Sums,
+    whole: Whole,
+    settings: Settings,
+    name: str,
+) -> Evaluation:
+    """One record of all classes; `pooled` are the sums of all of them together."""
     cells = cells_of_sketch(pooled)  # the rows of all classes, to 0.02 in log-odds
     values = Ordered.of(cells.h, cells.weight, cells.hits, cells.hits2)
     headline = _added(analyse(None, pooled, settings, 1.0), per_class, paper=False)
     paper = _added(analyse_as_paper(pooled, settings.level), per_class, paper=True)
     return Evaluation(
         name=name,
-        n=top.total_weight,
-        rows=len(top),
-        k=predictions.k,
+        n=whole.n,
+        rows=whole.rows,
+        k=len(per_class),
         target="class-wise",
         divergence=settings.main.name,
         decompositions=headline.decompositions,
         curves=headline.curves,
         paper_decompositions=paper.decompositions,
         paper_curves=paper.curves,
-        metrics=_class_metrics(top, per_class, settings.level),
+        metrics=_class_metrics(whole, per_class, settings.level),
         bins=_pooled_bins([ev.bins for ev in per_class]),
         mass_bins=mass_bins(values, settings.bins),
         atoms=_pooled_atoms([ev.atoms for ev in per_class]),
@@ -72,13 +103,11 @@ def evaluate_each_class(
         smooth=smooth_curve(pooled),
         histogram=pooling.histogram(pooled),
         log_odds_histogram=pooling.log_odds_histogram(pooled),
-        infinite_rows=infinite_weight(top),
+        infinite_rows=whole.infinite,
         distinct=max(ev.distinct for ev in per_class),
         largest_share=min(ev.largest_share for ev in per_class),
         settings=settings.to_dict(),
         per_class=tuple(per_class),
-        fingerprint=fingerprint(predictions.labels, predictions.weight),
-        columns=top,
     )
 
 
@@ -117,7 +146,7 @@ def _no_band(curve: Curve) -> dict[str, Any]:
 
 
 def _class_metrics(
-    top: Columns, per_class: list[Evaluation], level: float
+    whole: Whole, per_class: list[Evaluation], level: float
 ) -> dict[str, Estimate]:
     """Full losses and accuracy of the model; means over classes of everything else."""
     means = {
@@ -125,9 +154,9 @@ def _class_metrics(
         for name in ("ece", "ace", "smooth_ece", "ece_mass", "ks_error", "auroc")
     }
     return {
-        "accuracy": accuracy(top, "top-label", level),
-        "nll": Estimate(top.mean(top.losses["log"])),
-        "brier": Estimate(top.mean(top.losses["brier"])),
+        "accuracy": share_of(whole.hits, whole.n, level),
+        "nll": Estimate(whole.nll),
+        "brier": Estimate(whole.brier),
         **means,
         "mce": Estimate(max(ev.metrics["mce"] for ev in per_class)),
     }

@@ -14,6 +14,8 @@ from acumen.groups import keep_rows
 from acumen.predictions import read_predictions
 from acumen.results import Evaluation
 from acumen.settings import Settings
+from acumen.sketches.evaluating import check_alone, evaluate_sketch
+from acumen.sketches.sketch import Sketch
 from acumen.targets import reduce_to_columns
 
 
@@ -47,8 +49,9 @@ def evaluate(
 
     Parameters
     ----------
-    y : array_like
+    y : array_like or Sketch
         Labels: column numbers, names from `classes`, or an n x k matrix of soft labels.
+        A `Sketch` stands for all rows added to it, with nothing but options beside it.
     probs, logits : array_like
         Exactly one of them: n x k, or 1-D for the positive class of a binary problem.
     classes : sequence, optional
@@ -127,6 +130,10 @@ def evaluate(
         engine=engine,
         preset=preset,
     ).checked()
+    if isinstance(y, Sketch):
+        rows = (probs, logits, classes, target, sample_weight, cluster, group)
+        check_alone(rows)
+        return evaluate_sketch(y, settings, name)
     predictions = read_predictions(
         y,
         probs=probs,

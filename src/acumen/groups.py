@@ -27,10 +27,10 @@ def keep_rows(
     settings: Settings,
 ) -> Evaluation:
     """The same evaluation with its rows, their fingerprint, and one for each group."""
-    soft = _soft_rows(predictions)
+    soft = soft_weight(predictions)
     per_group: dict[str, Evaluation] = {}
     if group is not None:
-        names = read_groups(group, predictions)
+        names = group_names(group, predictions)
         for name in np.unique(names).tolist():
             rows = columns.take(names == name)
             per_group[name] = evaluate_columns(rows, settings, ev.name, ev.target, ev.k)
@@ -43,7 +43,7 @@ def keep_rows(
     )
 
 
-def read_groups(group: Any, predictions: Predictions) -> NDArray[np.str_]:
+def group_names(group: Any, predictions: Predictions) -> NDArray[np.str_]:
     """Names of the groups of the rows that count, as text."""
     names, n = to_numpy(group, "group"), len(predictions.scores)
     if names.shape != (n,):
@@ -61,7 +61,7 @@ def read_groups(group: Any, predictions: Predictions) -> NDArray[np.str_]:
     return text
 
 
-def _soft_rows(predictions: Predictions) -> float:
+def soft_weight(predictions: Predictions) -> float:
     """Weight of rows whose label is a share, not a class."""
     labels = predictions.labels
     if labels.dtype.kind != "f":

@@ -83,7 +83,7 @@ def read_predictions(
             f"{kind} are all 0 or 1, and the labels are not: are the two swapped? "
             "Labels, or correctness, come first."
         )
-    weight = _read_weight(sample_weight, len(scores))
+    weight = read_weight(sample_weight, len(scores))
     return Predictions(scores, kind, labels, weight, chosen, names)
 
 
@@ -263,7 +263,8 @@ def _read_hits(y: Any, n: int, name: str) -> NDArray[Any]:
     return hits
 
 
-def _read_weight(sample_weight: Any, n: int) -> Column | None:
+def read_weight(sample_weight: Any, n: int, *, part: bool = False) -> Column | None:
+    """Read weights; of a part of the rows they may all be 0 and of any mean."""
     if sample_weight is None:
         return None
     weight = _flat(to_numpy(sample_weight, "sample_weight"))
@@ -281,16 +282,17 @@ def _read_weight(sample_weight: Any, n: int) -> Column | None:
             f"sample_weight must be finite and not negative; row {row} is {weight[row]} "
             f"({int(bad.sum())} of {n} rows are off)."
         )
+    if part:
+        return weight
     if not weight.any():
         raise ValueError("sample_weight is zero for every row; nothing is left.")
-    _check_weight_scale(weight)
+    with np.errstate(over="ignore"):
+        check_weight_scale(float(weight.sum()), int(np.count_nonzero(weight)))
     return weight
 
 
-def _check_weight_scale(weight: Column) -> None:
+def check_weight_scale(total: float, rows: int) -> None:
     """Weights are counts: refuse shares, which would pass for a handful of rows."""
-    with np.errstate(over="ignore"):
-        total, rows = float(weight.sum()), int(np.count_nonzero(weight))
     if not LEAST_MEAN_WEIGHT <= total / rows <= MOST_MEAN_WEIGHT:
         raise ValueError(
             f"sample_weight counts rows (weight 2 is a row twice), but sums to "

@@ -23,7 +23,11 @@ def accuracy(columns: Columns, target: str, level: float) -> Estimate:
     right = columns.hit
     if target == "positive":
         right = np.where(columns.confidence >= 0.5, right, 1 - right)
-    value, n = columns.mean(right), columns.total_weight
+    return share_of(columns.mean(right), columns.total_weight, level)
+
+
+def share_of(value: float, n: float, level: float) -> Estimate:
+    """A share of n rows with its interval."""
     low, high = intervals.wilson(np.array([value]), np.array([n]), level)
     return Estimate(value, (low[0], high[0]), "Wilson")
 
@@ -72,10 +76,14 @@ def all_metrics(
         within = columns, columns.predicted, k, settings.bins, 1, settings.closed
         errors, weight = binning.errors_within(*within)
         plain["top_label_ece"] = float((errors * weight).sum() / weight.sum())
+    losses = {"nll": "log", "brier": "brier"}
     metrics = {
         "accuracy": accuracy(columns, target, settings.level),
-        "nll": total_loss(sketch, "log", settings.level),
-        "brier": total_loss(sketch, "brier", settings.level),
+        **{
+            metric: total_loss(sketch, name, settings.level)
+            for metric, name in losses.items()
+            if name in sketch.divergences
+        },
         **{name: Estimate(value) for name, value in plain.items()},
     }
     if settings.interval is None or sketch.weight < LEAST_ROWS:

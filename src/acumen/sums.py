@@ -104,23 +104,20 @@ class Sums:
         w = columns.weight
         self.rows += len(columns)
         self.weight += columns.total_weight
-        at_no, at_yes = np.isneginf(columns.log_odds), np.isposinf(columns.log_odds)
-        self.certain_no += _sum(w, at_no)
-        self.certain_yes += _sum(w, at_yes)
-        grid: list[Column | None] = [w, _times(w, columns.hit)]
+        no, yes = certain_weights(columns)
+        self.certain_no += no
+        self.certain_yes += yes
+        grid: list[Column | None] = [w, times(w, columns.hit)]
         losses = []
         for row, (name, divergence) in enumerate(self.divergences.items()):
-            loss = _finite_part(columns, columns.loss(divergence), self.infinite[row])
-            slope, tangent = _tangent(columns, divergence)
-            self.totals[name] += Totals(
-                loss=_sum(w, loss),
-                loss2=_sum(w, loss * loss),
-                unit_loss=_sum(w, columns.unit_loss(divergence)),
-                phi_hit=_sum_of_phi(columns, divergence),
-                tangent=_sum(w, tangent),
-            )
-            losses.append(_times(w, loss))
-            grid += [losses[-1], _times(w, slope)]
+            terms = terms_of(columns, divergence)
+            self.totals[name] += terms.totals
+            if terms.lost is not None:
+                cells = cell_of(columns.confidence[terms.lost], self.cells)
+                weight = None if w is None else w[terms.lost]
+                self.infinite[row] += np.bincount(cells, weight, self.cells)
+            losses.append(times(w, terms.loss))
+            grid += [losses[-1], times(w, terms.slope)]
         if sums is not None:
             sums.add(columns, grid)
         else:
@@ -162,7 +159,46 @@ _ADDITIVE = (
 )
 
 
-def _times(weight: Column | None, column: Column) -> Column:
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """What rows contribute under one divergence.
+
+    `loss` and `slope` phi'(h) are 0 where they are infinite; `lost` says where the loss
+    is, and is None if it is nowhere.
+    """
+
+    loss: Column
+    slope: Column
+    totals: Totals
+    lost: NDArray[np.bool_] | None
+
+
+def terms_of(columns: Columns, divergence: Divergence) -> Terms:
+    """The loss and the slope of each row, and what they add up to."""
+    w, loss = columns.weight, columns.loss(divergence)
+    lost = ~np.isfinite(loss)
+    if lost.any():
+        _refuse_nan(columns, loss)
+        loss = np.where(lost, 0.0, loss)
+    slope, tangent = _tangent(columns, divergence)
+    totals = Totals(
+        loss=_sum(w, loss),
+        loss2=_sum(w, loss * loss),
+        unit_loss=_sum(w, columns.unit_loss(divergence)),
+        phi_hit=_sum_of_phi(columns, divergence),
+        tangent=_sum(w, tangent),
+    )
+    return Terms(loss, slope, totals, lost if lost.any() else None)
+
+
+def certain_weights(columns: Columns) -> tuple[float, float]:
+    """Weight of the rows with h = 0 and with h = 1."""
+    w, z = columns.weight, columns.log_odds
+    return _sum(w, np.isneginf(z)), _sum(w, np.isposinf(z))
+
+
+def times(weight: Column | None, column: Column) -> Column:
+    """The column times the weights, if there are any."""
     return column if weight is None else weight * column
 
 
@@ -179,20 +215,12 @@ def _sum_of_phi(columns: Columns, divergence: Divergence) -> float:
     return float((columns.total_weight - hits) * no + hits * yes)
 
 
-def _finite_part(columns: Columns, loss: Column, infinite: Column) -> Column:
-    """The loss with infinities taken out and counted in their cells."""
-    finite = np.isfinite(loss)
-    if finite.all():
-        return loss
+def _refuse_nan(columns: Columns, loss: Column) -> None:
     if np.isnan(loss).any():
         h = float(columns.confidence[int(np.argmax(np.isnan(loss)))])
         raise ValueError(
             f"a divergence gave NaN as the loss of a row of confidence {h}."
         )
-    cells = cell_of(columns.confidence[~finite], len(infinite))
-    weight = None if columns.weight is None else columns.weight[~finite]
-    infinite += np.bincount(cells, weight, len(infinite))
-    return np.where(finite, loss, 0.0)
 
 
 def _tangent(columns: Columns, divergence: Divergence) -> tuple[Column, Column]:
@@ -227,6 +255,6 @@ def _add_log_odds_sums(
         values = [a, a * a, r, r2, r2 * r, r2 * r2, h, z]
         sums[0] += np.bincount(cell, w, cells)
         for row, value in enumerate(values, start=1):
-            sums[row] += np.bincount(cell, _times(w, value), cells)
+            sums[row] += np.bincount(cell, times(w, value), cells)
         for row, loss in enumerate(losses, start=1 + len(values)):
             sums[row] += np.bincount(cell, loss[part], cells)

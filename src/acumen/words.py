@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from math import isfinite, isinf, isnan
 from typing import Any
 
-from acumen.comparison import Comparison, is_trivial
+from acumen.comparison import Comparison
+from acumen.findings import Finding
 from acumen.results import Decomposition, Estimate, Evaluation
 from acumen.table import Note, make_table
 from acumen.table.cells import DAGGER, INFINITE, MISSING, one_line
@@ -18,8 +19,14 @@ from acumen.table.text import in_ascii, note_lines, write_text
 FAR_OFF = 0.03
 """From here on a mean confidence is worth a remark."""
 
-FEW_VALUES = 40
-FEW_ROWS = 1000
+DIRECTIONS = {
+    True: ("Forecasts too low", "Forecasts too high"),
+    False: ("Under-confident", "Over-confident"),
+}
+"""By whether one class is forecast: the mean below and above what came true."""
+
+SHOWN_BY_TABLES = ("trivial-confidence", "infinite-loss", "accuracy-changed")
+"""Findings that the tables of a comparison tell themselves, by mark, note or column."""
 
 LABELS = {
     "accuracy": "accuracy",
@@ -50,7 +57,7 @@ def describe(ev: Evaluation) -> str:
     ]
     notes = _notes(ev)
     if notes:
-        lines += ["", *notes]
+        lines += ["", *note_lines([Note(text) for text in notes])]
     return "\n".join(lines)
 
 
@@ -88,29 +95,49 @@ def head_lines(comparison: Comparison) -> list[str]:
 
 
 def remarks(comparison: Comparison) -> list[Note]:
-    """What stands out beside the numbers of the table."""
+    """What stands out beside the tables: mean confidence, the audit, notes of fits."""
     return [Note(text, finding=True) for text in _remarks(comparison)]
 
 
 def _remarks(comparison: Comparison) -> Iterator[str]:
-    for word, sign in (("Over", 1), ("Under", -1)):
-        gaps = {
-            ev.name: sign * ev.metrics.get("confidence_gap", 0) for ev in comparison
-        }
-        far = [f"{n} ({100 * x:.1f} points)" for n, x in gaps.items() if x >= FAR_OFF]
-        if far:
-            yield f"{word}-confident on average: {names(far)}."
-    few = [f"{ev.name} ({ev.distinct})" for ev in comparison if _has_few_values(ev)]
-    if few:
-        yield f"Few distinct confidences: {names(few)}."
-    if comparison[0].rows < FEW_ROWS:
-        yield f"Fewer than {FEW_ROWS:,} rows: small differences may be chance."
+    yield from directions(comparison)
+    for finding in comparison.audit():
+        if finding.code not in SHOWN_BY_TABLES:
+            yield in_brief(finding)
     for name, effect in comparison.effects.items():
         yield from (f"{name}: {note}" for note in effect.notes)
 
 
-def _has_few_values(ev: Evaluation) -> bool:
-    return ev.distinct <= FEW_VALUES and not is_trivial(ev)
+def directions(comparison: Comparison) -> list[str]:
+    """Which models are far too sure, or not sure enough, and by how much."""
+    far: dict[str, list[str]] = {}
+    for ev in comparison:
+        if word := direction(ev):
+            points = 100 * abs(ev.metrics["confidence_gap"])
+            far.setdefault(word, []).append(f"{ev.name} ({points:.1f} points)")
+    return [f"{word} on average: {names(models)}." for word, models in far.items()]
+
+
+def direction(ev: Evaluation) -> str:
+    """Which way the mean confidence is off, if it is far off.
+
+    Examples
+    --------
+    >>> import acumen as ac
+    >>> direction(ac.evaluate_pairs([1, 0], [0.9, 0.9]))
+    'Over-confident'
+    >>> direction(ac.evaluate([1, 0], probs=[0.9, 0.9], target="positive"))
+    'Forecasts too high'
+    """
+    gap = ev.metrics.get("confidence_gap", 0.0)
+    if abs(gap) < FAR_OFF:
+        return ""
+    return DIRECTIONS[ev.target == "positive"][gap > 0]
+
+
+def in_brief(finding: Finding) -> str:
+    """What was found, and its code."""
+    return f"{finding.text} [{finding.code}]"
 
 
 def can_show(stream: Any, signs: str) -> bool:
@@ -199,23 +226,15 @@ def _notes(ev: Evaluation) -> list[str]:
         notes.append(
             "a calibration error below 0 means that none was found; intervals end at 0."
         )
-    if ev.infinite_rows:
-        notes.append(
-            f"log loss is infinite: {ev.infinite_rows:,.10g} rows gave their true class "
-            "probability 0."
-        )
-    if ev.distinct == 1 and ev.n > 1:
-        notes.append(
-            "the confidence is the same in every row: such a model is calibrated by "
-            "matching one number, and says nothing about single rows."
-        )
-    if isnan(ev.decompositions["log"].calibration):
+    log = ev.decompositions.get("log")
+    if log is not None and isnan(log.calibration):
         notes.append("the log calibration error needs at least 50 rows.")
     if ev.per_class:
         notes.append(
             "scores are summed over the classes, each against the rest; one evaluation "
             "per class is in per_class."
         )
+    notes += map(in_brief, ev.audit())
     return [note for note in notes if note]
 
 

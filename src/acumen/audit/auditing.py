@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from acumen.audit import comparison_rules, row_rules
-from acumen.audit import model_rules as audit_rules
+from acumen.audit import comparison_rules, model_rules, row_rules
 from acumen.audit.audited import Audited
 from acumen.comparison import Comparison, as_comparison
 from acumen.findings import SEVERITIES, Finding
 
-OF_ONE = (*audit_rules.RULES, *row_rules.RULES)
+OF_ONE = (*model_rules.RULES, *row_rules.RULES)
 
 
 def audit(models: Any) -> tuple[Finding, ...]:

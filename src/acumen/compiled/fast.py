@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from acumen.columns import Columns
     from acumen.compiled.cells_numba import CellSums
+    from acumen.compiled.sketch_numba import Block
     from acumen.estimators.neighbours import Cells
     from acumen.grid import Moments
     from acumen.predictions import Predictions
@@ -89,6 +90,15 @@ def cell_sums(
     from acumen.compiled import cells_numba
 
     return cells_numba.CellSums(moments, log_odds_sums, reach)
+
+
+def block_of_cells(
+    table: NDArray[np.float64], low: Column, high: Column, reach: float
+) -> Block:
+    """Return what adds rows to the cells of a sketch with numba."""
+    from acumen.compiled import sketch_numba
+
+    return sketch_numba.Block(table, low, high, reach)
 
 
 def add_residual(moments: NDArray[np.float64], columns: Columns) -> None:

@@ -1,0 +1,500 @@
+"""Sketches: any pieces in any order, files that are whole or refused, no row twice."""
+
+import io
+import subprocess
+import sys
+import time
+import zipfile
+from math import fsum
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import pairs
+
+import acumen as ac
+from acumen.columns import Columns
+from acumen.grid import CELLS, cell_of
+from acumen.sketches import contents, values
+from acumen.sketches.cells import STEPS, Cells, cell_number, grid_cells
+from acumen.sketches.storage import SketchError, is_sketch
+from acumen.sums import Sums
+
+BRIER_AND_LOG = ac.Sketch()._divergences
+
+
+def rows(n=4000, k=4, seed=0):
+    rng = np.random.default_rng(seed)
+    z = 3 * rng.normal(size=(n, k))
+    return (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1), z
+
+
+def assert_same_sums(one, two, tolerance=1e-12):
+    """All sums agree, relative to the largest of their kind."""
+    one, two = one.contents.state, two.contents.state
+    assert one.cells.rows == two.cells.rows
+    scale = np.abs(one.cells.table).max(axis=0) + 1e-300
+    assert (np.abs(one.cells.table - two.cells.table) / scale).max() < tolerance
+    np.testing.assert_array_equal(one.cells.low, two.cells.low)
+    np.testing.assert_array_equal(one.cells.high, two.cells.high)
+    for name, total in one.cells.totals.items():
+        np.testing.assert_allclose(
+            total.as_array(), two.cells.totals[name].as_array(), rtol=tolerance
+        )
+    assert one.exact == two.exact
+    if one.exact:
+        np.testing.assert_allclose(
+            one.values.settled().table, two.values.settled().table, atol=1e-12
+        )
+
+
+# -- what is summed ------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=50))
+def test_a_cell_lies_in_its_cells_on_either_grid(h):
+    h = np.array([*h, 0.0, 0.5, 1.0])
+    p, z = grid_cells()
+    cell = cell_number(h)
+    assert ((cell >= 0) & (cell < STEPS)).all()
+    np.testing.assert_array_equal(p[cell], cell_of(h, CELLS))
+    with np.errstate(divide="ignore"):
+        place = np.clip(np.log(h) - np.log1p(-h), -20, 20) + 20
+    np.testing.assert_array_equal(z[cell], np.minimum((place * 50).astype(int), 1999))
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cells_add_up_to_the_sums_of_the_rows(part, engine, soft, weighted):
+    if engine == "numba":
+        part("numba")
+    rng = np.random.default_rng(1)
+    n = 50_000
+    h = rng.beta(2, 0.3, n)
+    h[:3] = 0.0, 1.0, 0.5
+    a = rng.random(n) if soft else (rng.random(n) < h).astype(float)
+    w = rng.integers(1, 4, n).astype(float) if weighted else None
+    columns = Columns(h, None, a, {}, w)
+    cells = Cells(BRIER_AND_LOG)
+    cells.update(columns, engine)
+    got, want = cells.sums(), Sums(BRIER_AND_LOG).update(columns, "numpy")
+    assert (got.rows, got.weight) == (want.rows, want.weight)
+    assert (got.certain_no, got.certain_yes) == (want.certain_no, want.certain_yes)
+    for name in ("moments", "log_odds_sums", "infinite"):
+        one, two = getattr(got, name), getattr(want, name)
+        assert np.abs(one - two).max() <= 1e-12 * max(np.abs(two).max(), 1), name
+    for name, total in want.totals.items():
+        np.testing.assert_allclose(
+            got.totals[name].as_array(), total.as_array(), rtol=1e-12
+        )
+
+
+def test_ten_million_rows_are_summed_to_twelve_digits():
+    """Against exact sums, on rows that all share one cell: the worst that can be."""
+    n, piece = 10_000_000, 1_000_000
+    rng = np.random.default_rng(2)
+    sketch, h_all = ac.Sketch(engine="numpy"), []
+    for _ in range(n // piece):
+        h = 0.70001 + 2e-5 * rng.random(piece)
+        sketch.update_pairs(np.ones(piece), h)
+        h_all.append(h)
+    cells = sketch.contents.state.cells
+    assert (cells["weight_0"] > 0).sum() == 1
+    assert cells["weight_0"].sum() == n
+    h = np.concatenate(h_all)
+    for name, value in {"h": h, "r1": 1 - h, "r4": (1 - h) ** 4}.items():
+        assert cells[name].sum() == pytest.approx(fsum(value.tolist()), rel=1e-12)
+
+
+def test_counts_are_whole_numbers_beyond_single_precision():
+    big = 2.0**52
+    one = ac.Sketch().update_pairs([1, 0], [0.5, 0.5], sample_weight=[big, 1.0])
+    total = (one + one).contents.state.cells["weight_0"].sum()
+    assert total == 2 * big + 2
+
+
+# -- adding up -----------------------------------------------------------------------
+
+
+@given(pairs(least=3, most=30), st.sampled_from([0, 8, 1 << 17]), st.data())
+def test_sketches_add_up_in_any_order_and_any_brackets(found, most, draw):
+    h, a, w = found
+    cuts = sorted(
+        draw.draw(st.sets(st.integers(1, len(h) - 1), min_size=2, max_size=2))
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(values, "MOST_VALUES", most)
+        one, two, three = (
+            ac.Sketch().update_pairs(a[i:j], h[i:j], sample_weight=w[i:j])
+            for i, j in zip([0, *cuts], [*cuts, len(h)], strict=True)
+        )
+        left, right = (one + two) + three, one + (two + three)
+        other = three.merge(two, one)
+        whole = ac.Sketch().update_pairs(a, h, sample_weight=w)
+        for sketch in (right, other, whole):
+            assert_same_sums(left, sketch)
+
+
+def test_merging_leaves_the_parts_as_they_were():
+    y, z = rows(100)
+    one, two = ac.Sketch().update(y, logits=z), ac.Sketch().update(y, logits=z)
+    before = one.to_bytes()
+    both = one + two
+    both.update(y, logits=z)
+    assert one.to_bytes() == before
+    assert (one.rows, both.rows) == (100, 300)
+
+
+def test_a_sketch_without_rows_adds_nothing():
+    some = ac.Sketch().update_pairs([1], [0.5])
+    assert (some + ac.Sketch()).rows == (ac.Sketch() + some).rows == 1
+    assert ac.Sketch().merge(ac.Sketch()).rows == 0
+
+
+def test_a_merged_sketch_takes_more_rows():
+    y, z = rows(300)
+    both = ac.Sketch().update(y[:100], logits=z[:100]) + ac.Sketch()
+    both.update(y[100:], logits=z[100:])
+    assert_same_sums(both, ac.Sketch().update(y, logits=z))
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            lambda y, z: ac.Sketch().update(y, logits=z[:, :3]),
+            "numbers of classes: 4 an",
+        ),
+        (
+            lambda y, z: ac.Sketch().update_pairs(y == 0, [0.5] * len(y)),
+            "targets: 'top",
+        ),
+        (
+            lambda y, z: ac.Sketch(classes="wxyz").update(
+                np.array(list("wxyz"))[y], logits=z
+            ),
+            "classes:",
+        ),
+        (
+            lambda y, z: ac.Sketch(divergence=CUBIC).update(y, logits=z),
+            "different scores: .'brier', 'log'. and .'brier', 'log', 'cubic'.",
+        ),
+    ],
+)
+def test_sketches_of_another_kind_are_refused(other, message):
+    y, z = rows(50)
+    y = np.minimum(y, 2)
+    with pytest.raises(ValueError, match=message):
+        ac.Sketch().update(y, logits=z) + other(y, z)
+
+
+CUBIC = ac.Divergence(
+    "cubic",
+    phi=lambda x: (x**3).sum(axis=1),
+    gradient=lambda x: 3 * x**2,
+    phi_1d=lambda p: p**3,
+    derivative_1d=lambda p: 3 * p**2,
+)
+
+
+# -- evaluation ----------------------------------------------------------------------
+
+
+def test_probabilities_and_logits_add_up():
+    y, z = rows()
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    sketch = ac.Sketch().update(y[:1000], logits=z[:1000])
+    got = ac.evaluate(sketch.update(y[1000:], probs=p[1000:]), name="both")
+    want = ac.evaluate(y, logits=z)
+    assert got.name == "both"
+    for name, value in want.metrics.items():
+        assert got.metrics[name] == pytest.approx(value, abs=1e-9), name
+
+
+def test_groups_are_those_of_evaluate():
+    y, z = rows()
+    group = np.array(["a", "b", "c"])[np.arange(len(y)) % 3]
+    sketch = ac.Sketch()
+    for part in np.array_split(np.arange(len(y)), 5):
+        sketch.update(y[part], logits=z[part], group=group[part])
+    merged = sketch + ac.Sketch().update(y[:30], logits=z[:30], group=["d"] * 30)
+    assert [*ac.evaluate(merged).per_group] == ["a", "b", "c", "d"]
+    got, want = ac.evaluate(sketch), ac.evaluate(y, logits=z, group=group)
+    assert [*got.per_group] == [*want.per_group]
+    for name, ev in want.per_group.items():
+        assert got.per_group[name].n == ev.n
+        for metric in ("ece", "brier", "smooth_ece", "auroc"):
+            value = pytest.approx(ev.metrics[metric], abs=1e-10)
+            assert got.per_group[name].metrics[metric] == value
+
+
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+def test_each_class_on_request(kind):
+    y, z = rows()
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    scores = {"probs": p, "logits": z}[kind]
+    sketch = ac.Sketch(target="class-wise")
+    for part in np.array_split(np.arange(len(y)), 3):
+        sketch.update(y[part], **{kind: scores[part]})
+    sketch = ac.Sketch.from_bytes(sketch.to_bytes())
+    got = ac.evaluate(sketch)
+    want = ac.evaluate(y, **{kind: scores}, target="class-wise")
+    assert [ev.name for ev in got.per_class] == [ev.name for ev in want.per_class]
+    for name, value in want.metrics.items():
+        assert got.metrics[name] == pytest.approx(value, abs=1e-10), name
+    for name, parts in want.decompositions.items():
+        error = pytest.approx(parts.calibration, rel=1e-6)
+        assert got.decompositions[name].calibration == error
+
+
+def test_too_many_classes_for_a_sketch_of_each_are_refused(monkeypatch):
+    monkeypatch.setattr(contents, "MOST_CLASSES", 3)
+    y, z = rows(10)
+    with pytest.raises(
+        ValueError, match=r"4 classes are more than 3\. Use target='top"
+    ):
+        ac.Sketch(target="class-wise").update(y, logits=z)
+
+
+def test_pairs_with_their_full_losses_are_a_top_label():
+    y, z = rows()
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    h, hit = p.max(axis=1), p.argmax(axis=1) == y
+    brier = ((p - np.eye(4)[y]) ** 2).sum(axis=1)
+    log = -np.log(p[np.arange(len(y)), y])
+    want = ac.evaluate(y, probs=p)
+    for loss in (brier, {"brier": brier, "log": log}):
+        got = ac.evaluate(ac.Sketch().update_pairs(hit, h, loss=loss))
+        for name in ("brier", "ece", "smooth_ece", "accuracy", "auroc"):
+            assert got.metrics[name] == pytest.approx(want.metrics[name], abs=1e-10)
+        assert ("nll" in got.metrics) == isinstance(loss, dict)
+        parts = got.decomposition
+        assert parts.total == pytest.approx(want.decomposition.total, abs=1e-12)
+        assert parts.calibration == pytest.approx(want.decomposition.calibration, 1e-6)
+        assert "Brier" in str(got)
+        assert ac.Evaluation.from_dict(got.to_dict()).metrics == got.metrics
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        ([0.1, -0.2], r"loss must not be negative \(brier\); row 1 is -0.2"),
+        ([0.1, np.nan], r"row 1 is nan"),
+        ([0.1], r"one entry per row: \(1,\) for 2 rows"),
+        (
+            {"log": [0.1, 0.2]},
+            r"a mapping with 'brier' and perhaps 'log'; got \['log'\]",
+        ),
+    ],
+)
+def test_losses_that_cannot_be_are_refused(loss, message):
+    sketch = ac.Sketch()
+    with pytest.raises(ValueError, match=message):
+        sketch.update_pairs([1, 0], [0.9, 0.4], loss=loss)
+    assert sketch.rows == 0
+
+
+def test_a_sketch_is_evaluated_alone():
+    sketch = ac.Sketch().update_pairs([1, 0], [0.9, 0.4])
+    with pytest.raises(TypeError, match="already holds its rows"):
+        ac.evaluate(sketch, probs=[0.5, 0.5])
+    with pytest.raises(ValueError, match="holds brier, log, not 'cubic'"):
+        ac.evaluate(sketch, divergence=CUBIC)
+    with pytest.raises(ValueError, match="no row of positive weight"):
+        ac.evaluate(ac.Sketch())
+
+
+def test_bounds_hold_on_many_distinct_confidences():
+    rng = np.random.default_rng(4)
+    h = rng.beta(4, 0.4, 200_000)
+    a = rng.random(len(h)) < h**1.2
+    sketch = ac.Sketch().update_pairs(a, h)
+    got = ac.evaluate(sketch, bins=13, interval=None)
+    want = ac.evaluate_pairs(a, h, bins=13, interval=None)
+    bounds = sketch.bounds(bins=13)
+    assert {"auroc", "ks_error", "ece_mass", "ece"} <= set(bounds)
+    for name, bound in bounds.items():
+        if name in want.metrics:
+            assert abs(got.metrics[name] - want.metrics[name]) <= bound
+    assert bounds["auroc"] < 1e-3
+    few = ac.Sketch().update_pairs(a, h.round(3))
+    assert few.bounds(bins=13) == {}
+
+
+# -- parts that count once -----------------------------------------------------------
+
+
+def test_a_part_counts_once():
+    y, z = rows(60)
+    sketch = ac.Sketch()
+    for _ in range(2):
+        for i in range(3):
+            part = slice(20 * i, 20 * i + 20)
+            sketch.update(y[part], logits=z[part], part=f"shard {i}")
+    assert sketch.rows == 60
+    assert sketch.parts == {"shard 0", "shard 1", "shard 2"}
+    with pytest.raises(ValueError, match=r"part 'shard 0' is in both .*count twice"):
+        sketch + sketch
+
+
+def test_rows_that_are_refused_leave_no_trace():
+    sketch = ac.Sketch().update_pairs([1, 0], [0.9, 0.4])
+    before = sketch.to_bytes()
+    with pytest.raises(ValueError, match="row 1"):
+        sketch.update_pairs([1, 0], [0.9, 1.4], part="bad")
+    with pytest.raises(ValueError, match="distinct values"):
+        sketch.update_pairs(np.ones(300), np.full(300, 0.5), group=np.arange(300))
+    assert sketch.to_bytes() == before
+
+
+def test_an_interrupted_update_is_not_used(monkeypatch):
+    y, z = rows(50)
+    sketch = ac.Sketch().update(y, logits=z)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(values.Values, "add", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        sketch.update(y, logits=z)
+    for use in (lambda: sketch.rows, sketch.to_bytes, lambda: ac.evaluate(sketch)):
+        with pytest.raises(RuntimeError, match="was interrupted"):
+            use()
+
+
+STREAM = """
+import sys
+from pathlib import Path
+import numpy as np
+import acumen as ac
+
+path, slow = Path(sys.argv[1]), sys.argv[2] == "slow"
+sketch = ac.Sketch.load(path) if path.exists() else ac.Sketch()
+for shard in range(12):
+    rng = np.random.default_rng(shard)
+    h = rng.random(20_000)
+    sketch.update_pairs(rng.random(20_000) < h**2, h, part=f"shard {shard}")
+    sketch.save(path)
+    if slow:
+        print(shard, flush=True)
+"""
+
+
+def test_a_stream_killed_again_and_again_gives_the_same_bits(tmp_path):
+    def command(path, speed):
+        return [sys.executable, "-c", STREAM, str(path), speed]
+
+    whole, path = tmp_path / "whole.npz", tmp_path / "killed.npz"
+    subprocess.run(command(whole, "fast"), check=True)
+    for after in (2, 5):
+        with subprocess.Popen(command(path, "slow"), stdout=subprocess.PIPE) as process:
+            while int(process.stdout.readline()) < after:
+                pass
+            time.sleep(0.003 * after)
+            process.kill()
+        assert after <= len(ac.Sketch.load(path).parts) < 12
+    subprocess.run(command(path, "fast"), check=True)
+    assert path.read_bytes() == whole.read_bytes()
+
+
+# -- files ---------------------------------------------------------------------------
+
+
+def test_files_keep_every_bit(tmp_path):
+    y, z = rows()
+    group = np.where(np.arange(len(y)) % 2, "odd", "even \u2603")
+    sketch = ac.Sketch(classes=["a", "b", "c", "d"]).update(
+        np.array(list("abcd"))[y], logits=z, group=group, part="one"
+    )
+    path = tmp_path / "rows.npz"
+    sketch.save(path)
+    assert is_sketch(path)
+    loaded = ac.Sketch.load(path)
+    assert loaded.to_bytes() == sketch.to_bytes() == path.read_bytes()
+    assert loaded.contents.kind == sketch.contents.kind
+    assert ac.evaluate(loaded).to_dict() == ac.evaluate(sketch).to_dict()
+    loaded.update(np.array(list("abcd"))[y], logits=z)  # it goes on
+    assert loaded.rows == 2 * len(y)
+
+
+def test_an_existing_file_may_be_kept(tmp_path):
+    sketch = ac.Sketch().update_pairs([1], [0.5])
+    sketch.save(tmp_path / "a.npz")
+    with pytest.raises(FileExistsError):
+        sketch.save(tmp_path / "a.npz", force=False)
+
+
+def test_nothing_is_saved_of_no_rows(tmp_path):
+    with pytest.raises(ValueError, match="no rows yet"):
+        ac.Sketch().save(tmp_path / "a.npz")
+    assert not list(tmp_path.iterdir())
+
+
+SENT = ac.Sketch().update_pairs([1, 0, 1], [0.9, 0.4, 0.6], part="x").to_bytes()
+
+
+@given(st.integers(0, len(SENT) - 1), st.integers(1, 255))
+def test_a_changed_byte_is_noticed_or_means_nothing(place, change):
+    damaged = bytearray(SENT)
+    damaged[place] ^= change
+    try:
+        sketch = ac.Sketch.from_bytes(bytes(damaged))
+    except SketchError:
+        return
+    assert sketch.to_bytes() == SENT  # a date in the archive, say
+
+
+@given(st.integers(0, len(SENT) - 1))
+def test_a_sketch_cut_short_is_refused(length):
+    with pytest.raises(SketchError, match="these bytes: no sketch, or one that is cut"):
+        ac.Sketch.from_bytes(SENT[:length])
+
+
+def repacked(**changes):
+    with np.load(io.BytesIO(SENT)) as archive:
+        arrays = {**archive, **changes}
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def test_what_is_no_sketch_is_refused(tmp_path):
+    other = tmp_path / "other.npz"
+    np.savez(other, logits=np.zeros((3, 2)))
+    assert not is_sketch(other)
+    with pytest.raises(SketchError, match=r"other.npz: no sketch; it was not written"):
+        ac.Sketch.load(other)
+    with pytest.raises(SketchError, match="checksum does not match"):
+        ac.Sketch.from_bytes(repacked(**{"0.rows": np.array([4])}))
+    objects = io.BytesIO()
+    np.savez(objects, acumen_sketch=np.array([object()], dtype=object))
+    with pytest.raises(SketchError):
+        ac.Sketch.from_bytes(objects.getvalue())
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(monkeypatch):
+    monkeypatch.setattr("acumen.sketches.storage.MOST_BYTES", 1000)
+    with pytest.raises(SketchError, match="larger than any sketch"):
+        ac.Sketch.from_bytes(SENT)
+
+
+def test_another_version_of_the_format_is_refused(monkeypatch):
+    monkeypatch.setattr("acumen.sketches.storage.VERSION", 2)
+    with pytest.raises(SketchError, match=r"version 1 of the format.*reads version 2"):
+        ac.Sketch.from_bytes(SENT)
+
+
+def test_a_sketch_stays_small_whatever_the_rows():
+    rng = np.random.default_rng(5)
+    sizes = []
+    sketch = ac.Sketch()
+    for _ in range(4):
+        h = rng.beta(1, 0.2, 200_000)
+        sketch.update_pairs(rng.random(len(h)) < h, h)
+        sizes.append(len(sketch.to_bytes()))
+    assert not sketch.contents.state.exact
+    assert max(sizes[1:]) < 5_000_000
+    with zipfile.ZipFile(io.BytesIO(sketch.to_bytes())) as archive:
+        assert "0.values.npy" not in archive.namelist()
