@@ -51,7 +51,11 @@ def folder(tmp_path):
     for name, seed in (("calibration", 1), ("test", 2)):
         other, labels = noisy(seed=seed)
         np.savez(tmp_path / f"{name}.npz", logits=other, labels=labels)
-    write_parquet(tmp_path / "b.parquet", softmax(z), y)
+    for name in ("monday", "tuesday"):
+        ac.Sketch().update(y, logits=z).save(tmp_path / f"{name}.npz")
+    (tmp_path / "shards").mkdir()
+    for name in ("b.parquet", "shards/0.parquet"):
+        write_parquet(tmp_path / name, softmax(z), y)
     return tmp_path
 
 
@@ -73,7 +77,10 @@ def write_parquet(path, probs, labels):
 
 # -- help, versions, usage -----------------------------------------------------------
 
-COMMANDS = ("demo", "report", "study", "recalibrate", "compare", "inspect")
+COMMANDS = (
+    *("demo", "report", "study", "recalibrate", "compare"),
+    *("sketch", "merge", "inspect", "infer"),
+)
 
 
 def test_version():
@@ -102,7 +109,12 @@ def examples():
         yield from re.findall(rf"^ +(acumen {name} .*)$", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("line", [x for x in examples() if " demo " not in x])
+ELSEWHERE = {"demo", "infer", "sketch", "merge"}  # their examples are run by tests of their own
+
+
+@pytest.mark.parametrize(
+    "line", [x for x in examples() if x.split()[1] not in ELSEWHERE]
+)
 def test_examples_of_the_help_run(line, folder):
     if "--load" in line:
         load_from = TemperatureScaling().fit(*noisy(seed=1))

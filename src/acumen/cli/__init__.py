@@ -10,9 +10,11 @@ import click
 from acumen import __version__
 from acumen.cli.comparing import compare
 from acumen.cli.demonstrating import demo
+from acumen.cli.inferring import infer
 from acumen.cli.inspecting import inspect
 from acumen.cli.recalibrating import recalibrate
 from acumen.cli.reporting import report
+from acumen.cli.sketching import merge, sketch
 from acumen.cli.studying import study
 
 __all__ = ["main"]
@@ -25,7 +27,7 @@ def main() -> None:
 
     A FILE is .npz, .npy, .csv, .parquet, .arrow, .feather, .jsonl, .safetensors or .pt, a
     quoted pattern such as 'shards/*.parquet', or a folder of shards. Files that make up
-    one model are joined by commas: logits.npy,labels.npy.
+    one model are joined by commas: logits.npy,labels.npy. A sketch stands for its rows.
 
     \b
     Shell completion:
@@ -33,5 +35,7 @@ def main() -> None:
     """
 
 
-for command in (demo, report, study, recalibrate, compare, inspect):
+COMMANDS = (demo, report, study, recalibrate, compare, sketch, merge, inspect, infer)
+
+for command in COMMANDS:
     main.add_command(command)

@@ -22,7 +22,11 @@ def inspect(file: str, *, as_json: bool, **said: str | None) -> None:
     import json
     from dataclasses import asdict
 
+    from acumen.cli.loading import sketch_in
     from acumen.files import inspect as look
 
+    if (sketch := sketch_in(paths_of(file))) is not None:
+        click.echo(json.dumps(sketch.facts()) if as_json else str(sketch))
+        return
     contents = look(paths_of(file), roles_of(said))
     click.echo(json.dumps(asdict(contents), default=str) if as_json else str(contents))

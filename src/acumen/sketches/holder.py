@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from acumen.sketches.contents import Contents, Kind
 
@@ -44,6 +45,48 @@ class Holder:
         """Names of the parts that are in."""
         contents = self.checked()
         return frozenset() if contents is None else frozenset(contents.parts)
+
+    def facts(self) -> dict[str, Any]:
+        """What the sketch holds, as plain values.
+
+        Examples
+        --------
+        >>> import acumen as ac
+        >>> facts = ac.Sketch().update_pairs([1, 0], [0.9, 0.4]).facts()
+        >>> facts["rows"], facts["target"], facts["scores"]
+        (2, 'pairs', ['brier', 'log'])
+        """
+        contents = self.checked()
+        if contents is None:
+            return {"rows": 0}
+        kind, state = contents.kind, contents.state
+        return {
+            "rows": state.cells.rows,
+            "weight": float(state.cells["weight_0"].sum()),
+            "target": kind.target,
+            "classes": len(kind.classes),
+            "scores": list(kind.divergences),
+            "groups": sorted(contents.groups),
+            "parts": sorted(contents.parts),
+            "all_values": state.exact,
+        }
+
+    def __str__(self) -> str:
+        facts = self.facts()
+        if not facts["rows"]:
+            return "A sketch without rows."
+        kept = "every distinct confidence" if facts["all_values"] else "sums by cell"
+        lines = {
+            "rows": f"{facts['rows']:,}",
+            "weight": f"{facts['weight']:,.10g}",
+            "target": f"{facts['target']}, {facts['classes']} classes",
+            "scores": ", ".join(facts["scores"]),
+            "kept": kept,
+            "groups": ", ".join(facts["groups"]),
+            "parts": f"{len(facts['parts']):,}" if facts["parts"] else "",
+        }
+        shown = [f"  {name:<8}{value}" for name, value in lines.items() if value]
+        return "\n".join(["Sketch", *shown])
 
     def __repr__(self) -> str:
         contents = self.checked()

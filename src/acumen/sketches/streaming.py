@@ -82,7 +82,7 @@ def sketch_batches(
     rows = 0
     for found in batches:
         if len(found):
-            with _rows_of_the_file(found):
+            with rows_of_the_file(found):
                 add_batch(sketch, found)
         rows += len(found)
         if progress is not None:
@@ -116,7 +116,7 @@ def _read_settings(options: dict[str, Any]) -> Settings:
 
 
 @contextmanager
-def _rows_of_the_file(found: Found) -> Iterator[None]:
+def rows_of_the_file(found: Found) -> Iterator[None]:
     """Errors that name a row of the batch name the row of the file instead."""
     try:
         yield
