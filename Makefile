@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Pinned: other versions bring gigabytes of GPU libraries.
-TORCH := torch==2.13.0
+TORCH := torch==2.13.0 torchvision==0.28.0
 # For axe.min.js, the accessibility checker inside; what it depends on is not needed.
 AXE := axe-playwright-python==0.1.8
 

@@ -18,17 +18,25 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 VERSION = PYPROJECT["project"]["version"]
 FUNCTIONS = [n for n in acumen.__all__ if inspect.isroutine(getattr(acumen, n))]
 HEAVY = {
+    "PIL",
     "click",
+    "dask",
+    "datasets",
     "duckdb",
     "matplotlib",
+    "narwhals",
     "numba",
     "pandas",
     "polars",
     "pyarrow",
+    "pyspark",
     "rich",
     "scipy",
     "sklearn",
+    "timm",
     "torch",
+    "torchmetrics",
+    "torchvision",
 }
 
 # Machine paths and package indexes have no place in a repository.
