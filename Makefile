@@ -10,7 +10,7 @@ TORCH := torch==2.13.0 torchvision==0.28.0
 AXE := axe-playwright-python==0.1.8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench parts test-floors screenshots clean
+.PHONY: help demo test lint docs paper bench parts test-floors screenshots clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,9 @@ lint: .venv/.dev ## Lint, check format, types and the import contract
 
 docs: .venv/.docs ## Build the documentation into docs/_build; a warning is an error
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build
+
+paper: .venv/.dev ## Run the paper's experiments again, into build/paper
+	$(BIN)/python -m experiments all
 
 bench: .venv-bench/.bench ## Time acumen against its peers, in one run
 	.venv-bench/bin/python benchmarks/run.py

@@ -4,11 +4,22 @@ Some populations are finite: every pair of a forecast and an outcome is a row, w
 its probability, and forecasts lie so far apart that a bandwidth of 0.002 keeps them
 separate. Estimates are then population values, up to round-off. Others are simulated,
 with values derived in a comment or by quadrature.
+
+The pages of docs/propositions tell the same story to readers. The last part runs them
+and checks the values they call exact against another derivation.
 """
 
+import runpy
+from functools import cache
+from pathlib import Path
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from scipy.special import expit
 
 import acumen as ac
 from acumen import bregman
@@ -643,3 +654,191 @@ def test_own_divergence_of_soft_labels_is_that_between_distributions():
     want = (y**3 - p**3 - 3 * p**2 * (y - p)).sum()
     ev = ac.evaluate(y, probs=p, divergence=cube)
     assert ev.decomposition.total == pytest.approx(want)
+
+
+# -- the pages of docs/propositions ------------------------------------------------
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "propositions"
+PAGES = sorted(path.stem for path in FOLDER.glob("plot_*.py"))
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@cache
+def page(name):
+    """Every name that a page defines, and how many figures it drew."""
+    plt.switch_backend("agg")
+    names = runpy.run_path(str(FOLDER / f"{name}.py"))
+    drawn = plt.get_fignums()
+    plt.close("all")
+    return names | {"figures": len(drawn)}
+
+
+def test_every_statement_has_its_page():
+    assert [name.split("_", 2)[2] for name in PAGES] == [
+        "trivial_calibration",
+        "decomposition",
+        "resolution",
+        "lq_errors",
+        "always_wrong",
+        "confidence_bound",
+        "tight_brier",
+        "sharpness_gap",
+        "consistency",
+        "debiased",
+    ]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_finds_what_it_promises(name):
+    # Intervals are narrow, or covering the exact value would mean nothing.
+    names = page(name)
+    assert names["figures"] in (1, 2)
+    assert names["numbers"]
+    for found, exact in names["numbers"].values():
+        low, high = found.interval or (found, found)
+        assert low - 1e-9 <= exact <= high + 1e-9
+        assert high - low < 0.025
+
+
+def shrunk(g):
+    return 0.8 * g + 0.2 / 3
+
+
+def label_loss(truth):
+    """E[Brier loss of labels | h] at the nodes of h."""
+    pi = truth(FORECAST)
+    square = (FORECAST**2).sum(axis=-1)
+    return given_confidence(1 - 2 * (pi * FORECAST).sum(axis=-1) + square)
+
+
+def test_page_on_trivial_calibration_agrees_with_quadrature():
+    numbers = page("plot_01_trivial_calibration")["numbers"]
+    m = given_confidence(shrunk(FORECAST)[..., 0])
+    # |m - h| is 0.2 (h - 1/3), which has no corner.
+    expected = {
+        "accuracy": WEIGHT @ m,
+        "ECE": WEIGHT @ abs(m - H),
+        "d_CAL": WEIGHT @ (m - H) ** 2,
+        "Brier": WEIGHT @ label_loss(shrunk),
+    }
+    for name, value in expected.items():
+        assert numbers[f"{name}, model"][1] == pytest.approx(value)
+    replaced = page("plot_01_trivial_calibration")["replaced_brier"]
+    assert replaced(5 / 9) == pytest.approx(16 / 27)
+    assert numbers["Brier, mean replacement"][1] > numbers["Brier, model"][1] + 0.02
+
+
+@given(st.floats(1e-6, 1 - 1e-6))
+def test_page_on_the_decomposition_adds_up_at_every_forecast(p):
+    for loss, gap, error in page("plot_02_decomposition")["parts_at"](p).values():
+        assert loss == pytest.approx(gap + error)
+        assert min(gap, error) >= 0
+
+
+@given(SEEDS, st.integers(2, 6), st.sampled_from(["brier", "log"]))
+def test_seeing_less_costs_something_in_any_population(seed, k, name):
+    names, rng = page("plot_03_resolution"), np.random.default_rng(seed)
+    mass, truth = rng.dirichlet(np.ones(9)), rng.dirichlet(np.ones(k), 9)
+    fine = rng.integers(5, size=9)
+    coarse = rng.integers(3, size=5)[fine]
+    losses = [
+        names["loss_when_seeing"](group, mass, truth, names["PHI"][name])
+        for group in (np.arange(9), fine, coarse, np.zeros(9))
+    ]
+    assert losses[0] == pytest.approx(0, abs=1e-12)
+    assert np.all(np.diff(losses) >= -1e-12)
+    # A calibrated forecast is the mean of its group, and its loss the divergence to it.
+    phi = {"brier": BRIER, "log": LOG}[name]
+    forecast = mean_in_groups(truth, coarse, mass)
+    assert losses[2] == pytest.approx(mass @ phi.between(truth, forecast))
+
+
+def test_page_on_powers_has_one_honest_power():
+    names = page("plot_04_lq_errors")
+    for q, best in names["best"].items():
+        found = names["p"][names["score"](names["p"], q).argmin()]
+        assert best == pytest.approx(found, abs=0.002)
+        assert (np.ptp(names["gap"][q]) < 1e-12) == (q == 2)
+
+
+@given(st.integers(3, 2000))
+def test_page_on_the_model_that_is_never_right_is_exact(k):
+    exact = page("plot_05_always_wrong")["exact"](k)
+    g = np.full(k, (1 - 2 / k) / (k - 1))
+    g[1] = 2 / k
+    assert exact["Brier, full"] == pytest.approx(((np.eye(1, k)[0] - g) ** 2).sum())
+    assert exact["log, full"] == pytest.approx(-np.log(g[0]))
+    assert exact["Brier, full"] > 0.9
+    assert exact["Brier, 1-D"] == pytest.approx(4 / k**2)
+
+
+def slow_errors(mass, forecast, truth, phi):
+    """The three errors of the page on the bound, row by row."""
+    full = predicted = confidence = 0.0
+    for w, g, pi in zip(mass, forecast, truth, strict=True):
+        c, h = g.argmax(), np.array([g.max()])
+        same = [i for i, other in enumerate(forecast) if other.max() == g.max()]
+        hits = sum(mass[i] * truth[i, forecast[i].argmax()] for i in same)
+        m = np.array([hits / sum(mass[i] for i in same)])
+        full += w * phi.between(pi[None], g[None])[0]
+        predicted += w * phi.on_unit(pi[[c]], h)[0]
+        confidence += w * phi.on_unit(m, h)[0]
+    return full, predicted, confidence
+
+
+@BUILT_IN
+@given(SEEDS, st.integers(2, 6))
+def test_confidence_error_is_at_most_the_full_error_in_any_population(phi, seed, k):
+    names = page("plot_06_confidence_bound")
+    law = names["random_population"](np.random.default_rng(seed), k)
+    errors = names["three_errors"](*law, phi.name)
+    assert np.all(np.diff(errors) <= 1e-12)
+    assert errors == pytest.approx(slow_errors(*law, phi), abs=1e-12)
+
+
+@given(SEEDS, st.integers(2, 12), st.floats(0.05, 3))
+def test_tight_factor_holds_for_any_two_forecasts(seed, k, spread):
+    x, y = np.random.default_rng(seed).dirichlet(np.full(k, spread), 2)
+    d = ((x - y) ** 2).sum()
+    assert np.all(d >= k / (k - 1) * (x - y) ** 2 - 1e-12)
+
+
+def test_page_on_the_tight_bound_agrees_with_quadrature():
+    exact = page("plot_07_tight_brier")["exact"]
+    for name, truth in {"even": shared_evenly, "shrunk": shrunk}.items():
+        confidence = WEIGHT @ confidence_error(BRIER, truth)
+        assert exact[name]["paper"] == pytest.approx(confidence)
+        assert exact[name]["tight"] == pytest.approx(1.5 * confidence)
+        assert exact[name]["full"] == pytest.approx(WEIGHT @ full_error(BRIER, truth))
+
+
+def test_page_on_the_sharpness_gap_agrees_with_quadrature():
+    names = page("plot_08_sharpness_gap")
+    gap = label_loss(shrunk) - confidence_error(BRIER, shrunk)
+    np.testing.assert_allclose(names["exact_gap"](H), gap, atol=1e-12)
+    assert names["numbers"]["sharpness gap"][1] == pytest.approx(WEIGHT @ gap)
+    # Sure of an impossible class: sqrt(1/2) in full, 1 in one dimension.
+    spherical_gap = names["gap_at"](names["spherical"], np.array([1.0]))
+    assert spherical_gap == pytest.approx(0.5**0.5 - 1)
+
+
+def test_page_on_consistency_ends_where_it_says():
+    names = page("plot_09_consistency")
+    p, m = smoothed_square(0.05)
+    assert names["limit"] == pytest.approx(np.mean(m**2 - p**2 - 2 * p * (p**2 - p)))
+    fixed, shrinking, default = names["rms"].T
+    assert fixed[-1] == pytest.approx(names["exact"] - names["limit"], rel=0.2)
+    assert max(shrinking[-1] / shrinking[0], default[-1] / default[0]) < 1 / 3
+
+
+def test_page_on_debiasing_is_exact_and_shows_both_ways_to_be_wrong():
+    names = page("plot_10_debiased")
+    x, w = np.polynomial.hermite_e.hermegauss(100)
+    z = 5 + 2.5 * x
+    over = w @ (expit(z / 2) - expit(z)) ** 2 / w.sum()
+    assert names["exact"]["over-confident"] == pytest.approx(over, rel=1e-4)
+    assert names["exact"]["calibrated"] == 0
+    plug_in, direct, debiased = names["found"]["over-confident"].T
+    assert plug_in.min() > over > direct.max()
+    assert debiased.min() < over < debiased.max()
+    assert names["found"]["calibrated"][:, :2].min() > 0

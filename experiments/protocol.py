@@ -1,0 +1,200 @@
+"""The paper's protocol: a fifth to calibrate on, 15 bins, a Gaussian of width 0.05."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import acumen as ac
+from acumen import recalibration
+from experiments.models import Outputs, read
+
+SPLIT, SEED = 0.2, 0
+BASELINE, TS, HB, IR, MRR = "Uncalibrated", "TS", "HB", "IR", "MRR"
+METHODS = {
+    TS: "temperature",
+    HB: "histogram",
+    IR: "isotonic",
+    MRR: "mean-replacement",
+}
+"""The paper's names of what it compares with the uncalibrated model."""
+
+Kernel = tuple[str, float]
+PAPER_KERNEL: Kernel = ("gaussian", 0.05)
+KERNELS: tuple[Kernel, ...] = (
+    *(("gaussian", width) for width in (0.01, 0.03, 0.05, 0.1, 0.25)),
+    *(("epanechnikov", width) for width in (0.03, 0.05)),
+)
+"""Kernels and bandwidths of the paper's figures."""
+
+DRAWS, POINTS = 10, 5000
+"""The paper averages ten estimates, each from 5,000 rows."""
+
+
+class Subsampled(NamedTuple):
+    """Mean and standard deviation (the paper's ±) of ten estimates."""
+
+    mean: float
+    spread: float
+
+    def agrees_with(self, value: float) -> bool:
+        """Whether a value is within two of these standard deviations."""
+        return abs(self.mean - value) <= 2 * self.spread + 1e-12
+
+
+class Experiment:
+    """One model put through the paper's protocol; what follows is computed once."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        self.name, self.title = outputs.name, outputs.title
+        self.dataset, self.kind = outputs.dataset, outputs.kind
+        self.study = run(outputs)
+
+    @property
+    def n(self) -> int:
+        """Rows of the test."""
+        return self.study[0].rows
+
+    @cached_property
+    def errors(self) -> dict[Kernel, dict[str, float]]:
+        """d_CAL of each method by kernel and bandwidth."""
+        return {
+            kernel: {ev.name: _d_cal(ev, kernel) for ev in self.study}
+            for kernel in KERNELS
+        }
+
+    def ranking(self, kernel: Kernel) -> tuple[str, ...]:
+        """Names of the methods, from the least calibration error to the largest."""
+        errors = self.errors[kernel]
+        return tuple(sorted(errors, key=errors.__getitem__))
+
+    def evaluated(self, kernel: Kernel, names: Iterable[str]) -> list[ac.Evaluation]:
+        """Confidences of some methods evaluated with another kernel."""
+        return [
+            ac.evaluate_pairs(
+                self.study[name].columns.hit,
+                self.study[name].columns.confidence,
+                name=name,
+                kernel=kernel[0],
+                bandwidth=kernel[1],
+                interval=None,
+            )
+            for name in names
+        ]
+
+    @cached_property
+    def by_rows(self) -> dict[str, Subsampled]:
+        """As the paper says: each estimate sees 5,000 rows and no other."""
+        return {ev.name: _subsample_rows(ev) for ev in self.study}
+
+    @cached_property
+    def by_points(self) -> dict[str, Subsampled]:
+        """As the authors' code does: a curve from all rows, averaged at 5,000."""
+        return {ev.name: _subsample_points(ev) for ev in self.study}
+
+    @property
+    def can_be_subsampled(self) -> bool:
+        """Whether 5,000 rows are less than all."""
+        return self.n > POINTS
+
+
+@cache
+def experiment(name: str) -> Experiment:
+    """The experiment with a recorded model."""
+    return Experiment(read(name))
+
+
+# -- recalibration ---------------------------------------------------------------------
+
+
+def run(outputs: Outputs) -> ac.Comparison:
+    """Recalibrate in the paper's four ways and evaluate as published.
+
+    The authors take the first fifth of the rows. Recorded files may be in order of
+    class, so here the fifth is drawn at random.
+    """
+    if outputs.kind == "confidence":
+        return _run_confidences(outputs)
+    return ac.study(
+        outputs.y,
+        logits=outputs.scores if outputs.kind == "logits" else None,
+        probs=outputs.scores if outputs.kind == "probs" else None,
+        methods=METHODS,
+        split=SPLIT,
+        rng=SEED,
+        target="top-label",
+        preset="paper",
+        interval=None,
+    )
+
+
+def _run_confidences(outputs: Outputs) -> ac.Comparison:
+    """The same for models of which only the confidence was recorded.
+
+    Each method then learns a single curve, and the losses are those of the confidence.
+    """
+    n = len(outputs.y)
+    count = round(SPLIT * n)
+    order = np.random.default_rng(SEED).permutation(n)
+    fit, test = order[:count], order[count:]
+    h, hit = outputs.scores.astype(float), outputs.y.astype(int)
+    said = {BASELINE: h[test]}
+    for name, learner in _learners().items():
+        said[name] = learner.fit(h[fit], hit[fit]).predict_proba(h[test])[:, 1]
+    said[MRR] = np.full(n - count, hit[fit].mean())
+    evaluations = tuple(
+        ac.evaluate_pairs(hit[test], one, name=name, preset="paper", interval=None)
+        for name, one in said.items()
+    )
+    words = (
+        f"fitted on {count:,} rows ({SPLIT:.0%}, drawn at random), tested on the other "
+        f"{n - count:,}; only the confidence of the predicted class is known"
+    )
+    return ac.Comparison(evaluations, protocol=words)
+
+
+def _learners() -> dict[str, recalibration.Recalibrator]:
+    return {
+        TS: recalibration.TemperatureScaling(scores="probs"),
+        HB: recalibration.HistogramBinning(scores="probs", compat="netcal"),
+        IR: recalibration.IsotonicCalibration(scores="probs", compat="netcal"),
+    }
+
+
+# -- calibration errors ----------------------------------------------------------------
+
+
+def _d_cal(ev: ac.Evaluation, kernel: Kernel) -> float:
+    if kernel == PAPER_KERNEL:
+        return float(ev.paper.calibration)
+    h, hit = ev.columns.confidence, ev.columns.hit
+    name, width = kernel
+    return float(ac.calibration_error(hit, confidence=h, kernel=name, bandwidth=width))
+
+
+def _subsample_rows(ev: ac.Evaluation) -> Subsampled:
+    h, hit = ev.columns.confidence, ev.columns.hit
+    return _summary(
+        ac.calibration_error(hit[some], confidence=h[some], bandwidth=PAPER_KERNEL[1])
+        for some in _draws(len(h), replace=False)
+    )
+
+
+def _subsample_points(ev: ac.Evaluation) -> Subsampled:
+    h, curve = ev.columns.confidence, ev.paper_curve
+    squared = (np.interp(h, curve.confidence, curve.accuracy) - h) ** 2
+    return _summary(squared[some].mean() for some in _draws(len(h), replace=True))
+
+
+def _draws(n: int, *, replace: bool) -> list[NDArray[Any]]:
+    rng = np.random.default_rng(SEED)
+    return [rng.choice(n, POINTS, replace=replace) for _ in range(DRAWS)]
+
+
+def _summary(estimates: Iterable[float]) -> Subsampled:
+    values = np.array([float(x) for x in estimates])
+    return Subsampled(float(values.mean()), float(values.std(ddof=1)))
