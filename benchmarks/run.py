@@ -113,8 +113,10 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     options = parse()
     hold_threads(options.threads, use_peers=not options.no_peers)
-    import figure_rows  # noqa: F401  importing rows registers them
+    import bootstrap_rows  # noqa: F401  importing rows registers them
+    import figure_rows  # noqa: F401
     import recalibration_rows  # noqa: F401
+    import report_rows  # noqa: F401
     import rows  # noqa: F401
     from registry import BENCHMARKS
 

@@ -51,11 +51,7 @@ def folder(tmp_path):
     for name, seed in (("calibration", 1), ("test", 2)):
         other, labels = noisy(seed=seed)
         np.savez(tmp_path / f"{name}.npz", logits=other, labels=labels)
-    for name in ("monday", "tuesday"):
-        ac.Sketch().update(y, logits=z).save(tmp_path / f"{name}.npz")
-    (tmp_path / "shards").mkdir()
-    for name in ("b.parquet", "shards/0.parquet"):
-        write_parquet(tmp_path / name, softmax(z), y)
+    write_parquet(tmp_path / "b.parquet", softmax(z), y)
     return tmp_path
 
 
@@ -109,7 +105,8 @@ def examples():
         yield from re.findall(rf"^ +(acumen {name} .*)$", text, re.MULTILINE)
 
 
-ELSEWHERE = {"demo", "infer", "sketch", "merge"}  # their examples are run by tests of their own
+ELSEWHERE = {"demo", "sketch", "merge", "infer"}
+"""Commands whose examples are run by tests of their own."""
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def test_print_shows_protocol_table_effects_and_remarks():
     ]
     assert "tied (several classes share the largest probability)" in words
     assert remarks.startswith("Over-confident on average: ViT + TS (")
-    assert remarks.endswith("small differences may be chance.\nViT + IR: a note")
+    assert remarks.endswith("may be chance. [too-few-rows]\nViT + IR: a note")
 
 
 def test_print_of_models_without_effects_is_one_table():
@@ -207,8 +207,8 @@ def test_remarks_name_who_they_are_about():
     assert "-confident" not in about(confidence_gap=0.029)
     few = ac.evaluate_pairs([1, 0, 1] * 400, [0.9, 0.2, 0.8] * 400, name="few")
     text = str(Comparison((few,)))
-    assert "Few distinct confidences: few (3)." in text
-    assert "Fewer than" not in text
+    assert "few has only 3 distinct confidences in 1,200 rows. [few-confidences]" in text
+    assert "[too-few-rows]" not in text
 
 
 def test_a_stream_is_asked_what_it_can_show():

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import json
 import re
 from dataclasses import replace
@@ -10,19 +11,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from handmade import small, studied
+from handmade import seeded, small, studied
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import acumen as ac
 import acumen.report as reporting
+from acumen import terminal
 from acumen.comparison import Comparison
 from acumen.report import build, report
 from acumen.report.coarse import NODES, calibrations, coarse_sums, estimate, split
 from acumen.report.page import SCRIPTS, STYLES, in_powers
 from acumen.report.payload import as_json, payload, sums_of
 from acumen.report.sketch_error import sketch_error
+from acumen.table import make_table
+from acumen.table.numbers import Style
+from acumen.words import SHOWN_BY_TABLES
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 FOLDER = Path(reporting.__file__).parent
@@ -281,13 +286,103 @@ def test_the_table_of_the_page_marks_what_the_tables_mark():
     assert list(by_name) == ["ViT + TS", "ViT + IR", "ViT + MRR"]  # by score
 
 
-def test_findings_say_what_the_table_notes_say():
-    page = build(studied())
-    found = re.search(r"<h2 id=\"h-findings\">.*?</ul>", page, re.DOTALL)[0]
-    assert "ViT + TS has the lowest Brier score 21.95" in found
-    assert "<li>Lower, but trivial: ViT + MRR gives" in found
-    assert "ViT + IR (3 rows)" in found
-    assert "Fewer than 1,000 rows" in found
+def findings_of(page):
+    """What the page lists: severity, text, code, advice and evidence of each finding."""
+    section = re.search(r'<h2 id="h-findings">.*?</ul>', page, re.DOTALL)[0]
+    return section, re.findall(
+        r'<li><details><summary><span class="badge \w+">. (\w+)</span> (.*?) '
+        r"<code>(.*?)</code></summary><p>(.*?) <span>Evidence: (.*?)\.</span></p>",
+        section,
+    )
+
+
+@pytest.mark.parametrize("make", [studied, lambda: pairs(3000)], ids=["study", "fine"])
+def test_findings_are_those_of_the_audit(make):
+    models = make()
+    section, listed = findings_of(build(models))
+    found = models.audit()
+    assert [(x.severity, x.text, x.code, x.advice) for x in found] == [
+        tuple(map(html.unescape, one[:4])) for one in listed
+    ]
+    for one, (*_, evidence) in zip(found, listed, strict=True):
+        words = dict(part.rsplit(" ", 1) for part in evidence.split(", "))
+        assert words == {
+            key.replace("_", " "): f"{x:.4g}" for key, x in one.evidence.items()
+        }
+    assert ("The audit found nothing." in section) == (not found)
+
+
+def test_the_summary_says_what_is_no_finding():
+    section, _ = findings_of(build(studied()))
+    assert "<p>ViT + TS has the lowest Brier score 21.95" in section
+    assert "<p>Over-confident on average: ViT + TS (16.8 points)" in section
+    assert "<p>ViT + IR: a note</p>" in section
+    mixed = Comparison((pairs(300, name="a"), replace(seeded(), name="b")))
+    assert "<p>Not alike in target: a pairs and b top-label.</p>" in build(mixed)
+
+
+def told_by_tables(models):
+    """Models named below the tables of a comparison, by the code they stand for."""
+    notes = [note.text for note in make_table(models, Style()).notes if note.finding]
+    starts = {
+        "trivial-confidence": "lower, but trivial: ",
+        "infinite-loss": "NLL is infinite where",
+        "accuracy-changed": "Recalibration changed the accuracy: ",
+    }
+    texts = {
+        code: " ".join(text for text in notes if text.startswith(start))
+        for code, start in starts.items()
+    }
+    return {
+        code: {name for name in models.names if re.search(rf"\b{name}\b", text)}
+        for code, text in texts.items()
+    }
+
+
+def test_tables_and_prints_name_the_models_of_the_audit(studied_cifar):
+    found = studied_cifar.audit()
+    for code, models in told_by_tables(studied_cifar).items():
+        assert models == {x.models[0] for x in found if x.code == code}, code
+        assert models
+    plain = " ".join(str(studied_cifar).split())
+    shown = " ".join(terminal.render(studied_cifar, width=100, colour=False).split())
+    for x in found:
+        said = f"{x.text} [{x.code}]"
+        assert (said in plain) == (x.code not in SHOWN_BY_TABLES)
+        assert (said in shown) == (x.code not in SHOWN_BY_TABLES)
+    for ev in studied_cifar:
+        text = " ".join(str(ev).split())
+        assert all(f"{x.text} [{x.code}]" in text for x in ev.audit())
+
+
+def test_badges_are_findings_in_short():
+    made = payload(studied(), sums_of(studied()), found=studied().audit())
+    told = {
+        model["name"]: [(badge["level"], badge["text"]) for badge in model["badges"]]
+        for model in made["models"]
+    }
+    assert told["ViT + IR"] == [
+        ("warn", "infinite NLL (3 rows)"),
+        ("warn", "accuracy -1.32 points"),
+        ("warn", "over-confident by 16.8 points"),
+    ]
+    assert told["ViT + MRR"][0] == ("bad", "constant confidence: trivially calibrated")
+
+
+@pytest.mark.parametrize(
+    ("shift", "words"), [(0.1, "Forecasts too high"), (-0.1, "Forecasts too low")]
+)
+def test_forecasts_of_one_class_are_high_or_low_not_confident(shift, words):
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.2, 0.8, 4000)
+    y = (rng.random(4000) < p).astype(int)
+    ev = ac.evaluate(y, probs=p + shift, target="positive", name="rain")
+    both = Comparison((ev, replace(ev, name="again")))
+    text = " ".join(str(both).split())
+    points = f"{100 * abs(ev.metrics['confidence_gap']):.1f} points"
+    assert f"{words} on average: rain ({points}) and again ({points})." in text
+    assert f"{words.lower()} by {points}" in build(both)
+    assert "-confident" not in text + str(ev)
 
 
 def test_a_page_states_its_own_error_and_origin(studied_cifar):

@@ -471,6 +471,33 @@ def test_a_phone_needs_no_sideways_scroll(browser, address, state):
         assert tab.run("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.parametrize("width", [1280, 1360])
+@pytest.mark.parametrize(
+    "state", ["", "intervals=1", "intervals=1&width=0.05", "intervals=1&score=log"]
+)
+def test_the_whole_table_fits_a_desk_screen(browser, address, width, state):
+    with browser.page(width=width) as tab:
+        tab.open(f"{address}#{state}").settle()
+        room = "[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"  # fmt: skip
+        assert tab.run(room) == [0]
+        edge = "document.querySelector('.scroll').getBoundingClientRect().right"
+        ends = "Math.max(...[...document.querySelectorAll('td .badge')].map(b => b.getBoundingClientRect().right))"  # fmt: skip
+        assert tab.run(ends) < tab.run(edge)
+
+
+def test_a_finding_opens_to_its_advice_and_is_open_on_paper(browser, address, study):
+    advice = "document.querySelector('.findings details p')"
+    with browser.page() as tab:
+        tab.open(address)
+        assert not tab.run(f"{advice}.checkVisibility()")
+        tab.run("document.querySelector('.findings summary').click()")
+        assert tab.run(f"{advice}.checkVisibility()")
+        assert tab.run(f"{advice}.innerText").startswith(study.audit()[0].advice)
+        tab.run("document.querySelector('.findings summary').click()")
+        tab.call("Emulation.setEmulatedMedia", media="print")
+        assert tab.run(f"{advice}.checkVisibility()")
+
+
 def test_paper_is_a4_and_nothing_is_cut_or_a_raster(browser, address):
     with browser.page(width=1047) as tab:  # 277 mm
         tab.open(address)

@@ -112,7 +112,7 @@ def test_print_shows_the_numbers_of_the_record(evaluation):
 
 def test_print_warns_of_constant_confidence():
     ev = ac.evaluate_pairs([1, 0, 1, 1], [0.75] * 4)
-    assert "same in every row" in str(ev)
+    assert "[trivial-confidence]" in str(ev)
     assert "needs at least 50 rows" in str(ev)
 
 

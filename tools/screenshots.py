@@ -2,8 +2,8 @@
 
 Usage: python tools/screenshots.py [REPORT.html] [-o FOLDER]
 
-Without a report, one is made of five recalibrations of an over-confident classifier.
-Chromium is needed.
+Without a report, three are made of an over-confident classifier: of recalibrations, of
+each class against the rest, and of groups of rows. Chromium is needed.
 """
 
 import argparse
@@ -20,44 +20,86 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from browser.chromium import Chromium
 
+PHONE = {"width": 390, "height": 844}
+DARK = {"scheme": "dark"}
 VIEWS = {
     "light": ("at=0.8", {}),
-    "dark": ("at=0.8", {"scheme": "dark"}),
+    "dark": ("at=0.8", DARK),
+    "narrow": ("intervals=1", {"width": 1280}),
     "live": ("width=0.05&at=0.8&intervals=1", {}),
-    "overlay": ("view=overlay&at=0.8", {"scheme": "dark"}),
+    "overlay": ("view=overlay&at=0.8", DARK),
     "log": ("score=log&at=0.8", {}),
-    "phone": ("at=0.8", {"width": 390, "height": 844}),
+    "phone": ("at=0.8", PHONE),
     "no_script": ("", {"script": False}),
 }
+PARTS = {"light": ("", {}), "dark": ("", DARK), "phone": ("", PHONE)}
+TITLE = "An over-confident classifier"
 PAPER_WIDTH = 1047
 """A4 on its side, less the margins, in pixels."""
 
 
-def make_report(folder):
-    """Five recalibrations of an over-confident classifier of ten classes."""
+def classifier():
+    """Labels and logits of an over-confident classifier of ten classes."""
     rng = np.random.default_rng(0)
     z = 1.7 * rng.normal(size=(30_000, 10))
-    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
-    models = ac.study(y, logits=1.8 * z, methods="paper")
-    return report(models, folder / "report.html", title="An over-confident classifier")
+    return (z + rng.gumbel(size=z.shape)).argmax(axis=1), 1.8 * z
 
 
-def take(page, folder):
-    """Save every view of a page."""
+def of_methods():
+    """Five recalibrations."""
+    y, z = classifier()
+    return ac.study(y, logits=z, methods="paper")
+
+
+def of_classes():
+    """Before and after a temperature, class by class."""
+    y, z = classifier()
+    return [
+        ac.evaluate(y, logits=scale * z, target="class-wise", name=name)
+        for name, scale in (("Uncalibrated", 1), ("Temperature", 1 / 1.8))
+    ]
+
+
+def of_groups():
+    """Four groups of rows; one of them is small."""
+    y, z = classifier()
+    group = np.random.default_rng(1).choice(
+        list("NESW"), len(y), p=[0.6, 0.25, 0.14, 0.01]
+    )
+    return ac.evaluate(y, logits=z, group=group, name="Uncalibrated")
+
+
+REPORTS = {
+    "": (of_methods, VIEWS),
+    "classes": (of_classes, PARTS),
+    "groups": (of_groups, PARTS),
+}
+
+
+def take(page, folder, views, prefix=""):
+    """Save every view of a page, and the page on paper."""
     address = page.resolve().as_uri()
     with Chromium() as browser:
-        for name, (state, options) in VIEWS.items():
+        for name, (state, options) in views.items():
             with browser.page(**options) as tab:
                 tab.open(f"{address}#{state}" if state else address)
                 if options.get("script", True):
                     tab.settle()
-                tab.picture(folder / f"{name}.png")
+                tab.picture(folder / f"{prefix}{name}.png")
         with browser.page(width=PAPER_WIDTH) as tab:
             tab.open(address)
-            (folder / "print.pdf").write_bytes(tab.printed())
+            (folder / f"{prefix}print.pdf").write_bytes(tab.printed())
             tab.call("Emulation.setEmulatedMedia", media="print")
             tab.settle()
-            tab.picture(folder / "print.png")
+            tab.picture(folder / f"{prefix}print.png")
+
+
+def take_own(folder):
+    """Make the three reports and take their pictures."""
+    for name, (models, views) in REPORTS.items():
+        prefix = f"{name}_" if name else ""
+        page = report(models(), folder / f"{prefix}report.html", title=TITLE)
+        take(page, folder, views, prefix)
 
 
 def main():
@@ -69,7 +111,10 @@ def main():
     )
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
-    take(given.page or make_report(given.output), given.output)
+    if given.page:
+        take(given.page, given.output, VIEWS)
+    else:
+        take_own(given.output)
     print(f"pictures in {given.output}")
 
 

@@ -53,6 +53,13 @@ class Effect(Record):
         Weight of rows that gave their label probability 0: infinite log loss.
     notes : tuple of str
         What the fit had to say.
+
+    Examples
+    --------
+    >>> import acumen as ac
+    >>> found = ac.study([0, 1, 1, 0] * 9, probs=[[0.8, 0.2]] * 36, target="top-label")
+    >>> found.effects["Temperature"].changed
+    0.0
     """
 
     method: str
@@ -81,6 +88,23 @@ class Comparison(Record):
         By name, for models that a study recalibrated.
     shared_rows : int
         Rows of the test set that are also among the rows fitted on.
+
+    Examples
+    --------
+    >>> import acumen as ac
+    >>> sure = ac.evaluate_pairs([1, 0, 1, 1] * 20, [0.9, 0.8, 0.9, 1.0] * 20, name="sure")
+    >>> fair = ac.evaluate_pairs([1, 0, 1, 1] * 20, [0.8, 0.6, 0.8, 0.9] * 20, name="fair")
+    >>> found = ac.Comparison((sure, fair))
+    >>> found.best("brier").name, found["fair"] is fair, found.effect("fair", "changed")
+    ('fair', True, nan)
+    >>> print(found.table("csv", columns=["accuracy", "brier"]).splitlines()[0])
+    "model","accuracy","brier"
+    >>> list(found.frame()["model"]), len(found.plot()), found.audit()[-1].severity
+    (['sure', 'fair'], 2, 'note')
+    >>> ac.Comparison.from_dict(found.to_dict()).names
+    ('sure', 'fair')
+    >>> ac.Comparison.from_json(found.to_json())["fair"].rows
+    80
     """
 
     evaluations: tuple[Evaluation, ...]

@@ -31,6 +31,13 @@ class Finding(Record):
         The numbers behind it.
     advice : str
         What to do about it.
+
+    Examples
+    --------
+    >>> import acumen as ac
+    >>> first = ac.evaluate_pairs([1, 0, 1, 1] * 20, [0.75] * 80).audit()[0]
+    >>> first.code, first.severity
+    ('trivial-confidence', 'serious')
     """
 
     code: str

@@ -20,9 +20,9 @@ from acumen.comparison import Comparison, as_comparison
 from acumen.report.coarse import Coarse
 from acumen.report.payload import as_json, axis_words, headings, payload, sums_of
 from acumen.report.picture import panels_html
-from acumen.report.remarks import findings
+from acumen.report.remarks import summary
 from acumen.report.sketch_error import MEASURED_AT, sketch_error
-from acumen.report.static import list_html, table_html, terms_html
+from acumen.report.static import findings_html, summary_html, table_html, terms_html
 from acumen.table import make_table
 from acumen.table.html import escape
 from acumen.table.numbers import Style
@@ -67,8 +67,8 @@ def build(
     ('<!doctype html>', 2)
     """
     comparison = as_comparison(models)
-    sums = sums_of(comparison)
-    data = {**payload(comparison, sums, groups), "z": _z(comparison)}
+    sums, found = sums_of(comparison), comparison.audit()
+    data = {**payload(comparison, sums, groups, found), "z": _z(comparison)}
     keys = [heading.key for heading in headings(comparison)]
     notes = make_table(comparison, Style(), columns=keys).notes
     style, script = _style(), _script()
@@ -78,8 +78,9 @@ def build(
         title=escape(title or TITLE),
         subtitle=escape(_subtitle(comparison)),
         style=style,
-        findings=list_html(findings(comparison)),
-        table=table_html(comparison),
+        summary=summary_html(summary(comparison)),
+        findings=findings_html(found),
+        table=table_html(comparison, found),
         conventions=escape(" ".join(n.text for n in notes if not n.finding)),
         panels=panels_html(comparison),
         sweep_heading=_sweep_heading(comparison),

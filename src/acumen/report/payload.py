@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from acumen.comparison import MEASURES, Comparison, is_trivial
 from acumen.encoding import plain
+from acumen.findings import Finding
 from acumen.plot.reading import view
 from acumen.plot.support import doubtful, trusted
 from acumen.report.binary import base64_of
@@ -65,6 +66,7 @@ def payload(
     comparison: Comparison,
     sums: list[Coarse | None],
     groups: Mapping[str, Any] | None = None,
+    found: Sequence[Finding] = (),
 ) -> dict[str, Any]:
     """Everything the page computes and draws from."""
     first = comparison[0]
@@ -86,7 +88,7 @@ def payload(
             "words": axis_words(first),
             "columns": [_column(heading) for heading in headings(comparison)],
             "models": [
-                _model(ev, one, comparison, common)
+                {**_model(ev, one, comparison, common), "badges": badges(ev, found)}
                 for ev, one in zip(comparison, sums, strict=True)
             ],
             "sweep": _sweep(sums),
@@ -123,7 +125,6 @@ def _model(
         "rows": ev.n,
         "trivial": is_trivial(ev),
         "infinite": ev.infinite_rows,
-        "badges": badges(ev, comparison.effects.get(ev.name)),
         "metrics": {key: interval_of(MEASURES[key].of(ev)) for key in fixed},
         "atoms": np.stack(
             [atoms.confidence, atoms.count / ev.n, atoms.accuracy], axis=1
@@ -141,7 +142,7 @@ def _parts(ev: Evaluation, score: str) -> dict[str, Any]:
     return {
         "calibration": interval_of(parts.calibration),
         "total": interval_of(parts.total),
-        "sharpness_gap": float(parts.sharpness_gap),
+        "sharpness_gap": interval_of(parts.sharpness_gap),
     }
 
 

@@ -1,76 +1,76 @@
-"""What a page says in words: badges beside a model, findings about all of them."""
+"""What a page says in words: a headline, the findings of the audit, badges of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import isfinite, isinf
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite
 
-from acumen.comparison import MEASURES, Comparison, Effect, is_trivial
+from acumen.comparison import MEASURES, Comparison
+from acumen.findings import Finding
 from acumen.results import Evaluation
 from acumen.table import make_table
 from acumen.table.cells import fixed
 from acumen.table.footnotes import rows
 from acumen.table.numbers import Style
-from acumen.words import FAR_OFF, FEW_VALUES, remarks
+from acumen.words import direction, directions
 
 Badge = dict[str, str]
 SCORE_LABELS = {"brier": "Brier", "log": "NLL / KL"}
+LEVELS = {"serious": "bad", "warning": "warn", "note": "note"}
+"""Classes of the style sheet, by severity."""
+
+SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
+    "below-chance": lambda _: "worse than chance",
+    "trivial-confidence": lambda _: "constant confidence: trivially calibrated",
+    "few-confidences": lambda e: f"only {e['distinct']:,.0f} distinct confidences",
+    "infinite-loss": lambda e: f"infinite NLL ({rows(e['rows'])})",
+    "accuracy-changed": lambda e: f"accuracy {_points(e)} points",
+    "thin-support": lambda e: f"{100 * e['share']:.0f}% of ECE from thin bins",
+    "renormalised-rows": lambda e: f"{rows(e['rows'])} renormalised",
+    "soft-labels": lambda _: "soft labels",
+}
+"""Findings about one model in a word or two, made of their evidence, by code."""
 
 
-def badges(ev: Evaluation, effect: Effect | None) -> list[Badge]:
-    """Pitfalls of one model; each has a level, a text and a sentence."""
+def _points(evidence: Mapping[str, float]) -> str:
+    return fixed(100 * evidence["accuracy_change"], 2, signed=True)
+
+
+def badges(ev: Evaluation, found: Sequence[Finding]) -> list[Badge]:
+    """What was found about one model; each has a level, a text and a sentence."""
+    told = [
+        (LEVELS[one.severity], SHORT[one.code](one.evidence), one.text)
+        for one in found
+        if one.models == (ev.name,) and one.code in SHORT
+    ]
+    if word := direction(ev):
+        points = 100 * abs(ev.metrics["confidence_gap"])
+        text = f"{word.lower()} by {points:.1f} points"
+        told.append(("warn", text, "Mean confidence less the share of hits."))
     return [
-        {"level": level, "text": text, "detail": detail}
-        for level, text, detail in _pitfalls(ev, effect)
+        {"level": level, "text": text, "detail": more} for level, text, more in told
     ]
 
 
-def _pitfalls(ev: Evaluation, effect: Effect | None) -> Iterator[tuple[str, str, str]]:
-    if is_trivial(ev):
-        yield (
-            "bad",
-            "constant confidence: trivially calibrated",
-            "One confidence for (nearly) every row: read the sharpness gap instead.",
-        )
-    elif ev.distinct <= FEW_VALUES:
-        yield (
-            "warn",
-            f"only {ev.distinct} distinct confidences",
-            "A curve between these values is interpolation.",
-        )
-    if isinf(ev.metrics.get("nll", 0.0)):
-        yield (
-            "bad",
-            f"infinite NLL ({rows(ev.infinite_rows)})",
-            "These rows gave their true class probability 0.",
-        )
-    gap = ev.metrics.get("confidence_gap", 0.0)
-    if abs(gap) >= FAR_OFF:
-        points = f"{100 * abs(gap):.1f} points"
-        text = (
-            f"forecasts {points} too {'high' if gap > 0 else 'low'}"
-            if ev.target == "positive"
-            else f"{'over' if gap > 0 else 'under'}-confident by {points}"
-        )
-        yield "warn", text, "Mean confidence less the share of hits."
-    if effect is not None and effect.changed > 0:
-        change = fixed(100 * effect.accuracy_change, 2, signed=True)
-        yield (
-            "warn",
-            f"accuracy changed by {change}",
-            f"Recalibration changed the predicted class of {rows(effect.changed)}.",
-        )
+def summary(comparison: Comparison) -> list[str]:
+    """The result in a few sentences: the score, and what stands out beside it."""
+    return [
+        *_headline(comparison),
+        *directions(comparison),
+        *_unlike(comparison),
+        *(
+            f"{name}: {note}"
+            for name, effect in comparison.effects.items()
+            for note in effect.notes
+        ),
+    ]
 
 
-def findings(comparison: Comparison) -> list[str]:
-    """Sentences a reader should have seen before quoting a number."""
-    notes = make_table(comparison, Style()).notes
-    told = [note.text for note in (*notes, *remarks(comparison)) if note.finding]
-    return [*_headline(comparison), *map(_capital, told)]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _unlike(comparison: Comparison) -> list[str]:
+    """What keeps models from being compared, as below a table without their errors."""
+    plain = Comparison(comparison.evaluations)
+    notes = make_table(plain, Style(), columns=["accuracy"]).notes
+    return [note.text for note in notes if note.finding]
 
 
 def _headline(comparison: Comparison) -> Iterator[str]:

@@ -66,7 +66,7 @@ function readReported(given) {
     read[score] = {
       calibration: numbers(parts.calibration),
       total: numbers(parts.total),
-      gap: number(parts.sharpness_gap),
+      gap: numbers(parts.sharpness_gap),
     };
   }
   return read;

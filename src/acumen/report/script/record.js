@@ -43,6 +43,7 @@ function liveRecord(model) {
     total: e.total,
     totalRange: [NaN, NaN],
     gapTotal: e.total - e.calibration,
+    gapRange: [NaN, NaN],
   };
 }
 
@@ -95,7 +96,8 @@ function reportedRecord(model) {
     calibration: parts.calibration,
     total: parts.total[0],
     totalRange: parts.total.slice(1),
-    gapTotal: parts.gap,
+    gapTotal: parts.gap[0],
+    gapRange: parts.gap.slice(1),
   };
 }
 

@@ -2,7 +2,7 @@
 
 const LIVE_VALUES = {
   calibration: record => record.calibration,
-  sharpness_gap: record => [record.gapTotal, NaN, NaN],
+  sharpness_gap: record => [record.gapTotal, ...record.gapRange],
   total: record => [record.total, ...record.totalRange],
 };
 
@@ -39,9 +39,11 @@ function cellOf(column, model, record, best, several) {
   return cell;
 }
 
+const SIGNS = { bad: "✕", warn: "⚠", note: "ℹ" };
+
 function badgesOf(model) {
   return model.badges.map(({ level, text, detail }) => make("span",
-    { "class": `badge ${level}`, title: detail }, `${level === "bad" ? "✕" : "⚠"} ${text}`));
+    { "class": `badge ${level}`, title: detail }, `${SIGNS[level]} ${text}`));
 }
 
 function sorted(pairs) {
