@@ -43,11 +43,11 @@ parts: .venv/.parts ## Install every optional part, as CI does
 
 # Old releases meet new ones here, so a warning is only a warning.
 test-floors: .venv-floors/.floors ## Run the tests at the lowest versions pyproject.toml allows
-	.venv-floors/bin/pytest -n auto -W default
+	.venv-floors/bin/pytest -n auto -W default --ignore=tests/test_docs_tutorial.py
 
 clean: ## Remove environments, caches and built files
 	rm -rf .venv .venv-bench .venv-floors .*_cache .hypothesis
-	rm -rf build dist docs/_build docs/reference/generated
+	rm -rf build dist docs/_build docs/generated docs/reference/generated
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # pip 25.1 is the first to read dependency groups.

@@ -12,6 +12,10 @@ __version__ = "0.1.0"
 _HOME = {
     "evaluation": ("evaluate", "evaluate_pairs"),
     "sketches.sketch": ("Sketch",),
+    "canonical.error": ("CanonicalError", "canonical_calibration_error"),
+    "second_opinions.bandwidth_choice": ("BandwidthChoice", "choose_bandwidth"),
+    "second_opinions.bracket": ("Bracket", "calibration_bracket"),
+    "second_opinions.confidence_split": ("ConfidenceSplit", "confidence_split"),
     "studies.study": ("Study", "study"),
     "contrasts.comparing": ("Contrast", "compare"),
     "comparison": ("Comparison", "Effect"),
@@ -51,9 +55,13 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "BandwidthChoice",
     "Bins",
+    "Bracket",
     "CalibrationTest",
+    "CanonicalError",
     "Comparison",
+    "ConfidenceSplit",
     "Contrast",
     "Corp",
     "Curve",
@@ -70,11 +78,15 @@ __all__ = [
     "ace",
     "auroc",
     "brier",
+    "calibration_bracket",
     "calibration_error",
     "calibration_test",
+    "canonical_calibration_error",
+    "choose_bandwidth",
     "classwise_ece",
     "compare",
     "confidence_gap",
+    "confidence_split",
     "corp",
     "ece",
     "evaluate",
@@ -101,6 +113,10 @@ if TYPE_CHECKING:
     from acumen.bregman import register_divergence as register_divergence
     from acumen.calibration_tests.tests import CalibrationTest as CalibrationTest
     from acumen.calibration_tests.tests import calibration_test as calibration_test
+    from acumen.canonical.error import CanonicalError as CanonicalError
+    from acumen.canonical.error import (
+        canonical_calibration_error as canonical_calibration_error,
+    )
     from acumen.comparison import Comparison as Comparison
     from acumen.comparison import Effect as Effect
     from acumen.contrasts.comparing import Contrast as Contrast
@@ -125,6 +141,22 @@ if TYPE_CHECKING:
     from acumen.results import Estimate as Estimate
     from acumen.results import Evaluation as Evaluation
     from acumen.results import SmoothCurve as SmoothCurve
+    from acumen.second_opinions.bandwidth_choice import (
+        BandwidthChoice as BandwidthChoice,
+    )
+    from acumen.second_opinions.bandwidth_choice import (
+        choose_bandwidth as choose_bandwidth,
+    )
+    from acumen.second_opinions.bracket import Bracket as Bracket
+    from acumen.second_opinions.bracket import (
+        calibration_bracket as calibration_bracket,
+    )
+    from acumen.second_opinions.confidence_split import (
+        ConfidenceSplit as ConfidenceSplit,
+    )
+    from acumen.second_opinions.confidence_split import (
+        confidence_split as confidence_split,
+    )
     from acumen.sketches.sketch import Sketch as Sketch
     from acumen.studies.study import Study as Study
     from acumen.studies.study import study as study

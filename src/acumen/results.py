@@ -93,6 +93,23 @@ class Evaluation(Record):
         The sums behind the numbers, for figures at other bandwidths, and the rows, for
         paired comparisons. They are neither written to JSON nor pickled, and class-wise
         evaluations have no sketch.
+
+    Examples
+    --------
+    >>> import acumen as ac
+    >>> ev = ac.evaluate_pairs([1, 0, 1, 1] * 20, [0.9, 0.4, 0.8, 0.7] * 20, name="a")
+    >>> ev.metrics["accuracy"], ev.decomposition.divergence
+    (0.75, 'brier')
+    >>> [finding.code for finding in ev.audit()][-1]
+    'too-few-rows'
+    >>> ev.describe().split(":")[0]
+    'Calibration-sharpness diagram of a'
+    >>> len(ev.frame()["metric"]) == 3 + len(ev.metrics)
+    True
+    >>> ac.Evaluation.from_json(ev.to_json()).metrics == ev.metrics
+    True
+    >>> ac.Evaluation.from_dict(ev.to_dict()).name
+    'a'
     """
 
     name: str

@@ -42,6 +42,13 @@ class CalibrationTest(Record):
         What was asked of each row.
     sentence : str
         The same in words.
+
+    Examples
+    --------
+    >>> import acumen as ac
+    >>> found = ac.calibration_test([1, 1, 0, 1] * 50, confidence=[0.75] * 200)
+    >>> found.p_value > 0.5, found.method
+    (True, 'kuiper')
     """
 
     statistic: float

@@ -56,6 +56,17 @@ class Contrast(Comparison):
         Whether all models saw the same rows, and differences were taken row by row.
     differences : dict of dict of Estimate
         Model less baseline, by model and column, with intervals where they are known.
+
+    Examples
+    --------
+    >>> import acumen as ac
+    >>> sure = ac.evaluate_pairs([1, 0, 1, 1] * 20, [0.9, 0.8, 0.9, 1.0] * 20, name="sure")
+    >>> fair = ac.evaluate_pairs([1, 0, 1, 1] * 20, [0.8, 0.6, 0.8, 0.9] * 20, name="fair")
+    >>> found = ac.compare(sure, fair)
+    >>> found.baseline, round(found.differences["fair"]["brier"], 3)
+    ('sure', -0.053)
+    >>> ac.Contrast.from_dict(found.to_dict()).level
+    0.95
     """
 
     baseline: str = ""

@@ -71,6 +71,19 @@ class TemperatureScaling(Recalibrator):
     >>> hot = TemperatureScaling().fit(logits, [0, 0, 1, 1])  # 3 of 4 are right
     >>> round(hot.temperature_, 4), hot.predict_proba([[4.0, 0.0]]).round(4).tolist()
     (3.641, [[0.75, 0.25]])
+
+    Like all recalibrators it predicts classes, scores itself, and is saved as JSON:
+
+    >>> hot.predict(logits).tolist(), hot.score(logits, [0, 0, 1, 1])
+    ([0, 0, 0, 1], 0.75)
+    >>> hot.recalibrate([[4.0, 0.0]])[0], hot.get_params()["objective"]
+    ('logits', 'log')
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hot.save(f"{folder}/hot.json")
+    ...     again = TemperatureScaling.load(f"{folder}/hot.json")
+    >>> again.set_params(engine="numpy").temperature_ == hot.temperature_
+    True
     """
 
     learned: ClassVar[tuple[str, ...]] = (

@@ -71,7 +71,9 @@ def _evaluate(
     found = replace(found, metrics=metrics)
     if exact:
         return found
-    return replace(found, distinct=MOST_VALUES + 1, atoms=Bins(*np.empty((6, 0))))
+    return replace(
+        found, distinct=min(MOST_VALUES + 1, found.rows), atoms=Bins(*np.empty((6, 0)))
+    )
 
 
 def _top_label_error(state: State, settings: Settings) -> float | None:

@@ -40,6 +40,8 @@ class Study(Comparison):
     'Temperature'
     >>> round(found.recalibrators["Temperature"].temperature_, 1)
     2.8
+    >>> "recalibrators" in found.to_dict()
+    False
     """
 
     recalibrators: Mapping[str, Recalibrator] = field(default_factory=dict)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import importlib
 import logging
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
-
-OPERATORS = ("nms", "qnms")
-SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 
 
 def needed(name: str) -> Any:
@@ -36,28 +32,11 @@ def needed(name: str) -> Any:
 def timm() -> Any:
     """timm, also where torchvision was built for another PyTorch than the one here.
 
-    The torchvision that pip installs by default is built for CUDA. Beside a PyTorch for
-    the CPU its compiled operators do not load, and its import stops at the first one. timm
-    uses none of them: once they are declared, the part written in Python imports.
+    timm uses none of its compiled operators: see `acumen.torch.operators`.
     """
     needed("torch")
-    try:
-        needed("torchvision")
-    except RuntimeError as error:
-        if "operator torchvision::" not in str(error):
-            raise
-        _declare_operators()
+    needed("acumen.torch.operators").mend_torchvision()
     return needed("timm")
-
-
-@cache  # it keeps the library alive, and with it the declarations
-def _declare_operators() -> Any:
-    for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
-        del sys.modules[name]  # halves of the import that failed
-    library = needed("torch").library.Library("torchvision", "DEF")
-    for operator in OPERATORS:
-        library.define(operator + SCHEMA)
-    return library
 
 
 @contextmanager

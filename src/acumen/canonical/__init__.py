@@ -1,0 +1,1 @@
+"""Calibration of the whole probability vector, for few classes."""

@@ -1,0 +1,1 @@
+"""Other answers to the headline's question: bounds, sides, and the kernel's width."""

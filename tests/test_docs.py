@@ -1,0 +1,256 @@
+"""The documentation: every block runs, every link leads somewhere, nothing lacks an example."""
+
+import inspect
+import re
+import runpy
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pages import Page, blocks_of, is_python, packages_of
+
+import acumen
+from acumen import plot, recalibration
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+MADE = {"_build", "generated"}
+PAGES = sorted(
+    path.relative_to(DOCS).as_posix()
+    for path in DOCS.rglob("*.md")
+    if not MADE & set(path.relative_to(DOCS).parts)
+)
+GALLERY = sorted(path.name for path in (DOCS / "gallery").glob("plot_*.py"))
+LANGUAGES = {"python", "console", "text", "yaml", "json", "bibtex"}
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+EXAMPLES = re.compile(r"^Examples\n-+\n(.*?)(?=^\w+\n-+$|\Z)", re.DOTALL | re.MULTILINE)
+TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def read(name):
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of its own for a page, and no window for its figures."""
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context():
+        yield tmp_path
+    plt.close("all")
+
+
+# -- code ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_prints_what_it_shows(name, folder, part):
+    text = read(name)
+    packages = packages_of(blocks_of(text))
+    for package in packages:
+        part(package)
+    page = Page(text, folder, name).run()
+    # What others train is the same only nearly, on other machines and versions.
+    wrong = page.wrong(exact=not packages)
+    assert not wrong, "\n".join(wrong) + f"\nrun python tests/pages.py docs/{name}"
+
+
+def test_readme_runs(folder):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(2000, 3))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    p, q = (np.exp(x) / np.exp(x).sum(axis=1, keepdims=True) for x in (z, 2 * z))
+    given = {"y": y, "p": p, "q": q, "y_cal": y[:500], "y_test": y[500:]}
+    given |= {"z_cal": z[:500], "z_test": z[500:], "z": z}
+    given["batches"] = [(y[:900], z[:900]), (y[900:1500], z[900:1500])]
+    given["other_sketch"] = acumen.Sketch().update(y[1500:], logits=z[1500:])
+    np.savez(folder / "predictions.npz", logits=z, labels=y)
+    write_parquet(folder / "other.parquet", p, y)
+    page = Page(with_languages(text), folder, "README.md", given).run()
+    assert page.variables["found"].best("brier").name
+    for command in re.findall(r"^    (acumen .*)$", text, re.MULTILINE):
+        code = re.search(r"# exit code (\d)$", command)
+        told = page.shell(f"cd {folder}\n{command}\necho $?").splitlines()[-1]
+        assert told == (code[1] if code else "0"), command
+
+
+def with_languages(text):
+    """The README, with fences of Python that do not say so made to say so."""
+
+    def label(match):
+        return f"```python\n{match[1]}```" if is_python(match[1]) else match[0]
+
+    return re.sub(r"^```\n(.*?)^```$", label, text, flags=re.DOTALL | re.MULTILINE)
+
+
+def write_parquet(path, probs, labels):
+    duckdb = pytest.importorskip("duckdb")
+    columns = ", ".join(f"unnest($c{j}) AS p_{j}" for j in range(probs.shape[1]))
+    given = {f"c{j}": column.tolist() for j, column in enumerate(probs.T)}
+    with duckdb.connect() as db:
+        db.execute(
+            f"CREATE TABLE t AS SELECT {columns}, unnest($y) AS label",
+            {**given, "y": labels.tolist()},
+        )
+        db.execute(f"COPY t TO '{path}' (FORMAT parquet)")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_blocks_say_what_they_are(name):
+    """So that none is left out: no fence without a language, no indented command."""
+    text = read(name)
+    found = {block.language for block in blocks_of(text)}
+    assert {x for x in found if x not in LANGUAGES and not x.startswith("{")} == set()
+    if (
+        name != "vision.md"
+    ):  # its commands fetch weights; tests/test_vision.py has others
+        assert re.findall(r"^    (?:acumen|pip|python) .*$", text, re.MULTILINE) == []
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_gallery_runs(name, folder, part, monkeypatch):
+    part("sklearn")
+    monkeypatch.chdir(folder)
+    runpy.run_path(str(DOCS / "gallery" / name))
+
+
+def test_numbers_quoted_of_real_networks(data):
+    """Those in running text; tables and blocks are checked elsewhere."""
+    file, page = data("cifar10_akamaster_resnet32"), read("explanation/metrics.md")
+    given = {"y": file["labels"], "logits": file["logits"]}
+    theirs = acumen.smooth_ece(**given, compat="relplot")
+    ours = acumen.smooth_ece(**given)
+    assert f"relplot says {theirs:.3f} where {ours:.3f} is right" in " ".join(
+        page.split()
+    )
+    row = re.search(r"^\| Uncalibrated .*$", read("recalibration.md"), re.MULTILINE)[0]
+    ece, ace = [cell.strip() for cell in row.split("|")][3:5]
+    assert f"has {ece} and {ace}." in " ".join(page.split())
+
+
+# -- links --------------------------------------------------------------------------
+
+
+def prose(text):
+    return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+@cache
+def anchors(path):
+    """The anchors of a page's headings, as GitHub and MyST make them."""
+    seen, found = {}, set()
+    for heading in HEADING.findall(prose(path.read_text(encoding="utf-8"))):
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        count = seen[slug] = seen.get(slug, -1) + 1
+        found.add(f"{slug}-{count}" if count else slug)
+    return found
+
+
+def broken_links(path):
+    for link in LINK.findall(prose(path.read_text(encoding="utf-8"))):
+        if re.match(r"https?:|mailto:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            yield link
+
+
+@pytest.mark.parametrize(
+    "name", [*(f"docs/{page}" for page in PAGES), "README.md", "CONTRIBUTING.md"]
+)
+def test_links_lead_somewhere(name):
+    assert list(broken_links(ROOT / name)) == []
+
+
+def test_a_broken_link_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A title\n[a](#a-title) [b](#b) [c](other.md) [d](page.md#a-title)"
+    )
+    assert list(broken_links(page)) == ["#b", "other.md"]
+
+
+def listed(name):
+    """The pages in the contents of a page."""
+    for entry in "\n".join(TOCTREE.findall(read(name))).split():
+        path = (DOCS / name).parent / f"{entry}.md"
+        if path.is_file():
+            yield path.resolve().relative_to(DOCS).as_posix()
+
+
+def test_every_page_is_in_the_contents_of_another():
+    assert {page for name in PAGES for page in listed(name)} == {*PAGES} - {"index.md"}
+
+
+def test_every_finding_has_its_answer_among_the_pitfalls():
+    codes = set(re.findall(r"^### `([\w-]+)`$", read("audit.md"), re.MULTILINE))
+    assert codes
+    answered = set(re.findall(r"\[`([\w-]+)`\]", read("explanation/pitfalls.md")))
+    assert codes - answered == set()
+
+
+# -- examples -----------------------------------------------------------------------
+
+RESULTS = (acumen.Evaluation, acumen.Comparison, acumen.Study, acumen.Contrast)
+RECALIBRATORS = [
+    getattr(recalibration, name)
+    for name in recalibration.__all__
+    if name not in ("FitWarning", "Recalibrator", "load")
+]
+PUBLIC = [
+    *(getattr(acumen, name) for name in acumen.__all__),
+    *(getattr(plot, name) for name in plot.__all__),
+    *RECALIBRATORS,
+    recalibration.load,
+]
+
+
+def examples(thing):
+    """The Examples section of a docstring, up to the next section."""
+    found = EXAMPLES.search(inspect.getdoc(thing))
+    return found[1] if found else ""
+
+
+@pytest.mark.parametrize("thing", PUBLIC, ids=lambda thing: thing.__name__)
+def test_public_name_shows_an_example(thing):
+    assert ">>> " in examples(thing)
+
+
+def methods_of(cls):
+    """Public methods that are ours, wherever in the class's ancestry they stand."""
+    for owner in inspect.getmro(cls):
+        if owner.__module__.startswith("acumen."):
+            for name, value in vars(owner).items():
+                callable_ = inspect.isfunction(value) or isinstance(value, classmethod)
+                if callable_ and not name.startswith("_"):
+                    yield name, getattr(owner, name)
+
+
+@pytest.mark.parametrize("cls", RESULTS, ids=lambda cls: cls.__name__)
+def test_methods_of_results_are_shown(cls):
+    """In an example of their own, or in that of the class or one it derives from."""
+    shown = "".join(examples(owner) for owner in inspect.getmro(cls)[:-1])
+    missing = [
+        name
+        for name, method in methods_of(cls)
+        if f".{name}(" not in shown + examples(method)
+    ]
+    assert missing == []
+
+
+def test_methods_of_recalibrators_are_shown():
+    """They share most methods: one example of each will do."""
+    shown = "".join(map(examples, (*RECALIBRATORS, recalibration.load)))
+    missing = {
+        name
+        for cls in RECALIBRATORS
+        for name, method in methods_of(cls)
+        if f".{name}(" not in shown + examples(method)
+    }
+    assert missing == set()
