@@ -21,6 +21,9 @@ SCORES = {"brier": "Brier", "log": "log loss"}
 LINE = 9.5
 """Distance of lines of numbers, in points."""
 
+ONE_LINE_FROM = 2.4
+"""A panel at least this many inches wide has its numbers on one line."""
+
 
 def percent(value: float, digits: int = 2) -> str:
     """A score times 100, with a true minus sign.
@@ -75,9 +78,9 @@ def title_size(views: list[View], inches: float) -> float:
     return style.TITLE if widest <= inches else style.SMALL_TITLE
 
 
-def write(ax: Axes, view: View, inches: float, size: float, *, roomy: bool) -> None:
+def write(ax: Axes, view: View, inches: float, size: float) -> None:
     """Name and numbers above an Axes, outside it, where nothing is hidden."""
-    parts = view.parts
+    parts, roomy = view.parts, inches >= ONE_LINE_FROM
     cal = rf"$d_\mathrm{{CAL}}$ {with_interval(parts.calibration)}"
     gap = f"gap {percent(parts.sharpness_gap)}"
     total = rf"$d_\mathrm{{TOT}}$ {percent(parts.total)}"

@@ -128,7 +128,7 @@ def _sheet(count: int, *, legend: bool) -> Panels:
         count,
         Margins(
             height=2.55 if columns == 1 else 2.0 if roomy else 1.62,
-            head=0.36 if roomy else 0.47,
+            head=0.36 if columns == 1 else 0.47,
             foot=0.2,
             bottom=0.2 + (key if legend else 0.0),
         ),
@@ -140,7 +140,7 @@ def _panel(sheet: Panels, place: int, one: View, look: Look, size: float) -> Non
     lower = strip.split(ax)
     diagram.draw(ax, one, look)
     strip.draw(lower, one, look.ends)
-    header.write(ax, one, sheet.inches, size, roomy=look.roomy)
+    header.write(ax, one, sheet.inches, size)
     if sheet.is_left(place):
         ax.set_ylabel("accuracy")
         lower.set_ylabel("rows", color=DENSITY_EDGE, fontsize=7)

@@ -39,6 +39,18 @@ class Sketch(Holder):
     engine : {"auto", "numpy", "numba"}
         What adds up the rows.
 
+    Notes
+    -----
+    Up to 131,072 distinct confidences every number is that of the rows. Beyond that,
+    accuracy, losses, d_CAL at a given bandwidth (Gaussian kernel), SmoothECE, the
+    confidence gap and binned errors still are, to 1e-10, with bins whose number divides
+    9600 and that are closed on the right. What depends on ranks (KS, AUROC, equal-mass
+    bins, isotonic fits) comes from cells 1/9600 wide and 0.02 in log-odds; `bounds` says
+    how far off that can be. Probabilities in single precision move the adaptive d_CAL by
+    up to 1e-4 of itself.
+
+    The sharpness gap and the top-label ECE have no interval: they need every row.
+
     Examples
     --------
     >>> import numpy as np, acumen as ac
