@@ -114,6 +114,7 @@ def main() -> int:
     options = parse()
     hold_threads(options.threads, use_peers=not options.no_peers)
     import bootstrap_rows  # noqa: F401  importing rows registers them
+    import engine_rows  # noqa: F401
     import figure_rows  # noqa: F401
     import recalibration_rows  # noqa: F401
     import report_rows  # noqa: F401

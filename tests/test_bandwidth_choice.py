@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import kernel_matrix
 from strategies import pairs
@@ -40,13 +40,14 @@ def rows(n, seed):
 # -- slow twins -------------------------------------------------------------------
 
 
+@settings(max_examples=25)
 @given(pairs(least=2, most=25, weighted=False), st.sampled_from(WIDTHS))
 def test_criterion_is_the_mean_loss_of_rows_left_out(given_rows, bandwidth):
     h, a, _ = given_rows
     found = choose_bandwidth(a, confidence=h, candidates=[bandwidth, 0.4])
     slow = slow_losses(h, a, bandwidth)
     # Where a row is all but alone its prediction turns sharply, and the grid shows.
-    assert found.criterion[0] == pytest.approx(slow.mean(), abs=1e-5)
+    assert found.criterion[0] == pytest.approx(slow.mean(), abs=1e-4)
 
 
 def test_standard_error_is_that_of_the_difference_of_losses():

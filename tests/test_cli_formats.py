@@ -34,8 +34,19 @@ def run(*arguments, cwd, start=(ACUMEN,)):
 
 
 def numbers(record):
-    """What must not depend on the format, as JSON has it."""
-    return {key: record[key] for key in COMPARED}
+    """What must not depend on the format, as JSON has it, to ten digits.
+
+    Compiled twins, which only one of two processes may have loaded, round differently.
+    """
+    return rounded({key: record[key] for key in COMPARED})
+
+
+def rounded(value):
+    if isinstance(value, dict):
+        return {key: rounded(x) for key, x in value.items()}
+    if isinstance(value, list):
+        return [rounded(x) for x in value]
+    return float(f"{value:.10g}") if isinstance(value, float) else value
 
 
 def as_json(ev):

@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "evaluation": ("evaluate", "evaluate_pairs"),
+    "engines.frames": ("sketch_frame",),
     "sketches.sketch": ("Sketch",),
     "canonical.error": ("CanonicalError", "canonical_calibration_error"),
     "second_opinions.bandwidth_choice": ("BandwidthChoice", "choose_bandwidth"),
@@ -97,6 +98,7 @@ __all__ = [
     "mce",
     "nll",
     "register_divergence",
+    "sketch_frame",
     "smooth_ece",
     "study",
     "top_label_ece",
@@ -121,6 +123,7 @@ if TYPE_CHECKING:
     from acumen.comparison import Effect as Effect
     from acumen.contrasts.comparing import Contrast as Contrast
     from acumen.contrasts.comparing import compare as compare
+    from acumen.engines.frames import sketch_frame as sketch_frame
     from acumen.evaluation import evaluate as evaluate
     from acumen.evaluation import evaluate_pairs as evaluate_pairs
     from acumen.findings import Finding as Finding

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,11 @@ def wanted_for_rows(engine: str, rows: int) -> bool:
 def wanted_if_loaded(engine: str) -> bool:
     """Whether to use numba for what does not make up for loading it."""
     return _chosen(engine, 1, 1)
+
+
+def installed() -> bool:
+    """Whether numba is there, loaded or not."""
+    return find_spec("numba") is not None
 
 
 def loaded() -> bool:

@@ -49,6 +49,8 @@ class State:
         if self.values is not None:
             self.values.add(columns)
             self._forget_if_full()
+        if columns.predicted is None:
+            self.within = None
         if self.within is not None and columns.predicted is not None:
             place = columns.predicted.astype(np.intp) * CLASS_BINS
             place += cell_of(columns.confidence, CLASS_BINS)

@@ -1,0 +1,116 @@
+"""Rows for the tests of engines, and what it means that two sketches are the same."""
+
+import numpy as np
+import pytest
+
+import acumen as ac
+
+EDGES = (0.0, 1.0, 0.5, 0.6, 0.2, 1 / 3, 1 - 1e-10, 1 - 2.0**-53, 1e-12, 1e-300)
+
+
+def pairs(n=12_000, seed=0):
+    """Columns of pairs, with certain and nearly certain rows and edges of cells."""
+    rng = np.random.default_rng(seed)
+    h = rng.beta(3, 1, n)
+    h[: len(EDGES)] = h[-len(EDGES) :] = EDGES
+    h[50:9651] = np.arange(9601) / 9600
+    a = (rng.random(n) < h).astype(np.int8)
+    a[0], a[1] = 1, 0  # infinite losses
+    with np.errstate(divide="ignore"):
+        log_loss = -1.2 * np.log(np.where(a == 1, h, 1 - h))
+    return {
+        "h": h,
+        "a": a,
+        "brier": 1.3 * (a - h) ** 2,
+        "log": log_loss,
+        "w": rng.integers(0, 4, n).astype(float),
+        "g": rng.choice(["north", "south"], n),
+    }
+
+
+def forecasts(n=4000, k=4, seed=1):
+    """Columns of probabilities with a label, its name, a weight; some rows certain."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(k, 0.3), n)
+    p[:5], p[5:9] = np.eye(k)[0], 1 / k
+    y = (p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, k - 1)
+    y[:3] = 1  # certain and wrong
+    columns = {f"p_{i}": p[:, i] for i in range(k)}
+    names = np.array(list("abcdefghij"))[y]
+    return columns | {"y": y, "name": names, "w": rng.integers(0, 3, n).astype(float)}
+
+
+def matrix(columns):
+    return np.stack([x for name, x in columns.items() if name.startswith("p_")], axis=1)
+
+
+PAIRS = {
+    "plain": {},
+    "loss": {"loss": "brier"},
+    "losses": {"loss": {"brier": "brier", "log": "log"}},
+    "weight": {"weight": "w"},
+    "weight, group and loss": {"weight": "w", "group": "g", "loss": "brier"},
+}
+
+
+def sketch_pairs(rows, loss=None, weight=None, group=None):
+    """The sketch of the same rows, added by NumPy at once."""
+    if isinstance(loss, dict):
+        loss = {name: rows[column] for name, column in loss.items()}
+    elif loss is not None:
+        loss = rows[loss]
+    given = {"sample_weight": weight, "group": group}
+    given = {name: rows[x] for name, x in given.items() if x is not None}
+    return ac.Sketch(engine="numpy").update_pairs(
+        rows["a"], rows["h"], loss=loss, **given
+    )
+
+
+def assert_same_sums(got, want, tolerance=1e-12):
+    """Every sum of every cell, to a share of the sum over all cells or of the weight."""
+    assert got.contents.kind == want.contents.kind
+    assert list(got.contents.groups) == list(want.contents.groups)
+    assert_same_state(got.contents.state, want.contents.state, tolerance)
+    for name, state in want.contents.groups.items():
+        assert_same_state(got.contents.groups[name], state, tolerance)
+    for mine, theirs in zip(
+        got.contents.per_class, want.contents.per_class, strict=True
+    ):
+        assert_same_state(mine, theirs, tolerance)
+
+
+def assert_same_state(got, want, tolerance):
+    assert got.cells.rows == want.cells.rows
+    np.testing.assert_array_equal(got.cells.low, want.cells.low)
+    np.testing.assert_array_equal(got.cells.high, want.cells.high)
+    assert got.cells.certain_no == want.cells.certain_no
+    assert got.cells.certain_yes == want.cells.certain_yes
+    weight = want.cells["weight_0"].sum()
+    for name in want.cells.fields:
+        allowed = tolerance * max(np.abs(want.cells[name]).sum(), weight)
+        off = np.abs(got.cells[name] - want.cells[name]).max()
+        assert off <= allowed, name
+    for name, totals in want.cells.totals.items():
+        np.testing.assert_allclose(
+            got.cells.totals[name].as_array(),
+            totals.as_array(),
+            rtol=tolerance,
+            atol=tolerance * weight,
+        )
+    assert (got.within is None) == (want.within is None)
+    if want.within is not None:
+        np.testing.assert_allclose(got.within, want.within, atol=tolerance * weight)
+
+
+def assert_same_metrics(got, want):
+    """Metrics of an evaluation of the rows, as near as the bounds of the sketch say."""
+    found, bounds = ac.evaluate(got, interval=None), got.bounds()
+    if not got.contents.state.exact:
+        bounds |= OF_ORDER
+    for name, value in want.metrics.items():
+        near = pytest.approx(float(value), abs=bounds.get(name, 0) + 1e-9, nan_ok=True)
+        assert float(found.metrics[name]) == near, name
+
+
+OF_ORDER = {"mcb": 1e-4, "dsc": 1e-4, "ece_debiased": 1e-3}
+"""Metrics that depend on the order within cells, and have no bound of their own."""

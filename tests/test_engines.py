@@ -1,0 +1,271 @@
+"""Sketches of data frames: the sums of the rows, whatever holds them."""
+
+import numpy as np
+import pytest
+from engine_sums import (
+    PAIRS,
+    assert_same_metrics,
+    assert_same_sums,
+    forecasts,
+    matrix,
+    pairs,
+    sketch_pairs,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+import acumen as ac
+from acumen.engines import frames, slices
+from acumen.engines.frames import sketch_frame
+from acumen.sketches import values
+
+PAIR = {"confidence": "h", "correct": "a"}
+
+
+def pandas(part, columns):
+    return part("pandas").DataFrame(columns)
+
+
+def polars(part, columns):
+    return part("polars").DataFrame(columns)
+
+
+def polars_lazy(part, columns):
+    return polars(part, columns).lazy()
+
+
+def arrow(part, columns):
+    return part("pyarrow").table(columns)
+
+
+def one_batch(part, columns):
+    return part("pyarrow").RecordBatch.from_pydict(columns)
+
+
+def reader(part, columns):
+    return arrow(part, columns).to_reader(7000)
+
+
+def batches_in_any_order(part, columns):
+    batches = arrow(part, columns).to_batches(4001)
+    return (batches[i] for i in np.random.default_rng(0).permutation(len(batches)))
+
+
+def duckdb(part, columns):
+    table = arrow(part, columns)
+    return part("duckdb").connect(config={"threads": 1}).from_arrow(table)
+
+
+FRAMES = (
+    pandas,
+    polars,
+    polars_lazy,
+    arrow,
+    one_batch,
+    reader,
+    batches_in_any_order,
+    duckdb,
+)
+LAZY = (polars_lazy, duckdb)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def grouped_where_rows_are():
+    """DuckDB groups its rows here, as it does where numba is not installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frames.fast, "installed", lambda: False)
+        yield
+
+
+def test_duckdb_gives_its_rows_to_a_compiled_loop_where_there_is_one(part, monkeypatch):
+    part("numba")
+    rows = pairs()
+    want = sketch_frame(duckdb(part, rows), **PAIR)
+    monkeypatch.setattr(frames.fast, "installed", lambda: True)
+    monkeypatch.setattr(frames, "group_rows", None)
+    assert_same_sums(sketch_frame(duckdb(part, rows), **PAIR), want)
+
+
+# -- the same sums -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", PAIRS)
+@pytest.mark.parametrize("frame", FRAMES)
+def test_pairs_have_the_sums_of_their_rows(frame, case, part):
+    rows = pairs()
+    got = sketch_frame(frame(part, rows), **PAIR, **PAIRS[case])
+    assert_same_sums(got, sketch_pairs(rows, **PAIRS[case]))
+
+
+@pytest.mark.parametrize("options", [{}, {"weight": "w"}, {"label": "name"}], ids=str)
+@pytest.mark.parametrize("frame", FRAMES)
+def test_probabilities_have_the_sums_of_their_rows(frame, options, part):
+    rows = forecasts()
+    asked = {"probs": "p_*", "label": "y"} | options
+    classes = list("abcd") if "label" in options else None
+    weight = rows["w"] if "weight" in options else None
+    got = sketch_frame(frame(part, rows), **asked, classes=classes)
+    want = ac.Sketch(engine="numpy", classes=classes).update(
+        rows[asked["label"]], probs=matrix(rows), sample_weight=weight
+    )
+    assert_same_sums(got, want)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_class_wise_and_binary_rows(frame, part):
+    rows = forecasts(2000)
+    got = sketch_frame(frame(part, rows), probs="p_*", label="y", target="class-wise")
+    want = ac.Sketch(target="class-wise").update(rows["y"], probs=matrix(rows))
+    assert_same_sums(got, want)
+    rows = {"p": rows["p_0"], "q": 1 - rows["p_0"], "y": (rows["y"] == 0).astype(int)}
+    got = sketch_frame(frame(part, rows), probs="p", label="y")
+    assert_same_sums(got, ac.Sketch().update(rows["y"], probs=rows["p"]))
+    both = np.stack([rows["q"], rows["p"]], axis=1)
+    for target in ("positive", "top-label"):
+        asked = {"probs": ["q", "p"], "label": "y", "target": target}
+        got = sketch_frame(frame(part, rows), **asked)
+        assert_same_sums(got, ac.Sketch(target=target).update(rows["y"], probs=both))
+
+
+@pytest.mark.parametrize("size", [None, 4], ids=["lists", "arrays"])
+@pytest.mark.parametrize("frame", [arrow, polars, polars_lazy, duckdb, reader, pandas])
+def test_columns_of_lists(frame, size, part):
+    rows, pa = forecasts(), part("pyarrow")
+    kind = pa.list_(pa.float64()) if size is None else pa.list_(pa.float64(), size)
+    p = pa.array(list(matrix(rows)), kind)
+    if frame in (polars, polars_lazy):
+        p = part("polars").from_arrow(p)
+    elif frame is pandas:
+        p = list(matrix(rows))
+    got = sketch_frame(frame(part, {"p": p, "y": rows["y"]}), probs="p", label="y")
+    assert_same_sums(got, ac.Sketch().update(rows["y"], probs=matrix(rows)))
+
+
+@pytest.mark.parametrize("frame", LAZY)
+@pytest.mark.parametrize("name", ["float32", "bool"])
+def test_other_types_of_numbers(frame, name, part):
+    rows = pairs()
+    rows["h" if name == "float32" else "a"] = rows[
+        "h" if name == "float32" else "a"
+    ].astype(name)
+    got = sketch_frame(frame(part, rows), **PAIR, loss="brier")
+    assert_same_sums(got, sketch_pairs(rows, loss="brier"))
+
+
+@pytest.mark.parametrize("frame", [polars_lazy, duckdb])
+def test_more_classes_than_an_engine_reduces(frame, part):
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(40), 500), rng.integers(0, 40, 500)
+    rows = {f"p_{i}": column for i, column in enumerate(p.T)} | {"y": y}
+    got = sketch_frame(frame(part, rows), probs="p_*", label="y")
+    assert_same_sums(got, ac.Sketch().update(y, probs=p))
+
+
+numbers = st.one_of(
+    st.floats(0, 1),
+    st.integers(0, 9600).map(lambda i: i / 9600),
+    st.sampled_from([0.0, 1.0, 0.5, 1e-9, 5e-324, 1 - 2.0**-53]),
+)
+
+
+@pytest.mark.parametrize("frame", LAZY)
+@given(rows=st.lists(st.tuples(numbers, st.booleans(), st.integers(0, 3)), min_size=1))
+def test_any_pairs(frame, part, rows):
+    h, a, w = (np.array(column, float) for column in zip(*rows, strict=True))
+    columns = {"h": h, "a": a, "w": w}
+    got = sketch_frame(frame(part, columns), **PAIR, weight="w")
+    want = sketch_pairs(columns, weight="w")
+    if want.contents is None:
+        assert got.rows == 0
+    else:
+        assert_same_sums(got, want)
+
+
+# -- metrics -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frame", [pandas, polars_lazy, duckdb, batches_in_any_order])
+def test_metrics_are_those_of_the_rows(frame, part):
+    rows = pairs(200_000)
+    del rows["g"]
+    got = sketch_frame(frame(part, rows), **PAIR)
+    assert_same_metrics(got, ac.evaluate_pairs(rows["a"], rows["h"], interval=None))
+
+
+@pytest.mark.parametrize("frame", [arrow, polars_lazy, duckdb])
+def test_real_probabilities(frame, part, data):
+    z = data("cifar10_akamaster_resnet32")["logits"].astype(float)
+    y = data("cifar10_akamaster_resnet32")["labels"]
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    rows = {f"p_{i}": column for i, column in enumerate(p.T)} | {"y": y}
+    got = sketch_frame(frame(part, rows), probs="p_*", label="y")
+    assert_same_sums(got, ac.Sketch().update(y, probs=p))
+    assert_same_metrics(got, ac.evaluate(y, probs=p, interval=None))
+
+
+@pytest.mark.parametrize("frame", LAZY)
+def test_few_distinct_confidences_are_known(frame, part):
+    rows = pairs()
+    rows["h"] = np.round(rows["h"], 2)
+    rows = {name: rows[name] for name in "haw"}
+    got = sketch_frame(frame(part, rows), **PAIR, weight="w")
+    want = sketch_pairs(rows, weight="w")
+    assert got.bounds() == {}
+    mine, theirs = (x.contents.state.values.settled().table for x in (got, want))
+    np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-9)
+
+
+# -- shards, slices and the compiled tally -------------------------------------------
+
+
+def test_shards_of_different_engines_add_up(part):
+    rows = pairs()
+    thirds = [{name: x[i::3] for name, x in rows.items()} for i in range(3)]
+    makers = (pandas, polars_lazy, duckdb)
+    found = [
+        sketch_frame(make(part, third), **PAIR, group="g")
+        for make, third in zip(makers, thirds, strict=True)
+    ]
+    assert_same_sums(found[0] + found[1] + found[2], sketch_pairs(rows, group="g"))
+
+
+@pytest.fixture
+def tally(part, monkeypatch):
+    """Use the tally after the first slice, and slices of few rows."""
+    part("numba")
+    monkeypatch.setattr(slices.fast, "wanted_for_rows", lambda engine, rows: True)
+    monkeypatch.setattr(slices, "ROWS", 1500)
+    monkeypatch.setattr(values, "MOST_VALUES", 0)
+
+
+@pytest.mark.parametrize("loss", [None, "brier"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_tally_is_the_row_by_row_sum(loss, dtype, part, tally):
+    rows = pairs()
+    rows["h"] = rows["h"].astype(dtype)
+    got = sketch_frame(pandas(part, rows), **PAIR, loss=loss)
+    assert_same_sums(got, sketch_pairs(rows, loss=loss))
+
+
+def test_soft_labels_pass_by_the_tally(part, tally):
+    plain, soft = pairs(), {"h": np.array([0.3]), "a": np.array([0.5])}
+    plain = {"h": plain["h"], "a": plain["a"].astype(float)}
+    frames = [pandas(part, x) for x in (plain, soft, plain)]
+    both = {x: np.concatenate([plain[x], soft[x], plain[x]]) for x in "ha"}
+    assert_same_sums(sketch_frame(iter(frames), **PAIR), sketch_pairs(both))
+
+
+def test_distinct_confidences_are_kept_while_there_are_few(part, tally, monkeypatch):
+    monkeypatch.setattr(values, "MOST_VALUES", 1 << 17)
+    assert sketch_frame(pandas(part, pairs()), **PAIR).bounds() == {}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_tally_of_top_labels_is_the_row_by_row_sum(dtype, part, tally):
+    rows = forecasts()
+    p = matrix(rows).astype(dtype)
+    rows |= {f"p_{i}": column for i, column in enumerate(p.T)}
+    got = sketch_frame(pandas(part, rows), probs="p_*", label="y")
+    want = ac.Sketch(engine="numba").update(rows["y"], probs=p)
+    assert_same_sums(got, want, 1e-12 if dtype == "float64" else 1e-8)
