@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, rel_entr
+from scipy.special import expit, logit, rel_entr
 
 from acumen.estimators.neighbours import Cells
 from acumen.predictions import read_predictions
@@ -91,7 +91,56 @@ def _one_of_many(arrays: Mapping[str, Any], model: str) -> Rows:
     return pairs(arrays["pred"][i] == arrays["labels"], arrays["confidence"][i])
 
 
-HOLD_OUT: dict[str, Callable[[Load], Rows]] = {
+def _predicted(arrays: Mapping[str, Any]) -> Rows:
+    return pairs(arrays["pred"] == arrays["labels"], arrays["confidence"])
+
+
+def _forecasts(arrays: Mapping[str, Any]) -> Rows:
+    return pairs(arrays["outcome"], arrays["prob"])
+
+
+def _stated(arrays: Mapping[str, Any]) -> Rows:
+    h = arrays["stated_confidence"]
+    given = np.isfinite(h)
+    return pairs(arrays["correct"][given], np.clip(h[given], 0, 1))
+
+
+def _beta(a: float, b: float) -> Rows:
+    """Rows of a Beta law, somewhat too sure."""
+    rng = np.random.default_rng(5)
+    h = rng.beta(a, b, 40_000)
+    return pairs(rng.random(len(h)) < expit(0.7 * logit(h) + 0.1), h)
+
+
+Laws = Mapping[str, Callable[[Load], Rows]]
+
+BENCH: Laws = {
+    "CIFAR-10 ResNet-32": lambda load: top_label(load("cifar10_akamaster_resnet32")),
+    "CIFAR-10 WRN-28-10": lambda load: top_label(load("cifar10_peterson_wrn_28_10")),
+    "CIFAR-100 DenseNet-BC": lambda load: top_label(
+        load("cifar100_netcal_densenet_bc_100")
+    ),
+    "ImageNet EfficientNet-Lite0": lambda load: top_label(
+        load("imagenet5k_efficientnet_lite0")
+    ),
+    "ImageNet ResNeXt-101": lambda load: _one_of_many(
+        load("imagenet_val_top1_14models"), "torchvision_resnext101_32x8d"
+    ),
+    "ImageNet EfficientNet-B3": lambda load: _one_of_many(
+        load("imagenet_val_top1_14models"), "timm_efficientnet_b3a"
+    ),
+    "ImageNet Inception-v3": lambda load: _one_of_many(
+        load("imagenet_val_top1_14models"), "timm_tf_inception_v3"
+    ),
+    "Games": lambda load: _forecasts(load("fivethirtyeight_games")),
+    "Stated by a language model": lambda load: _stated(load("llm_stated_confidence")),
+    "Adult, random forest": lambda load: _forecasts(load("adult_random_forest")),
+    "Beta(4, 1)": lambda load: _beta(4, 1),
+    "Beta(1/2, 1/2)": lambda load: _beta(0.5, 0.5),
+}
+"""Laws by which the constants of the estimators were chosen."""
+
+HOLD_OUT: Laws = {
     "CIFAR-10 VGG-16": lambda load: top_label(load("cifar10_verified_vgg16")),
     "CIFAR-10 WRN-28-10, human-tuned": lambda load: top_label(
         load("cifar10_peterson_wrn_28_10_humantuned_UNDERCONFIDENT")
@@ -110,13 +159,14 @@ HOLD_OUT: dict[str, Callable[[Load], Rows]] = {
 }
 """Laws that no choice in the estimators was based on."""
 
-
-def _predicted(arrays: Mapping[str, Any]) -> Rows:
-    return pairs(arrays["pred"] == arrays["labels"], arrays["confidence"])
-
-
-def _forecasts(arrays: Mapping[str, Any]) -> Rows:
-    return pairs(arrays["outcome"], arrays["prob"])
+NO_NETWORKS = (
+    "Games",
+    "Stated by a language model",
+    "Adult, random forest",
+    "Beta(4, 1)",
+    "Beta(1/2, 1/2)",
+    "Recession forecasts",
+)
 
 
 def reduce_to_atoms(rows: Rows, most: int = ATOMS) -> Law:
@@ -139,13 +189,17 @@ def reduce_to_atoms(rows: Rows, most: int = ATOMS) -> Law:
 
 # -- truths ------------------------------------------------------------------------
 
-SMOOTH = ("beta fit", "flexible fit", "temperature 1.5", "temperature 0.8")
+FITS = ("beta fit", "flexible fit")
+SMOOTH = (*FITS, "temperature 1.5", "temperature 0.8")
+OTHERS = ("calibrated", "narrow defect")
+BENCH_ONLY = ("temperature 2.5", "top too sure")
 
 
 def truths(law: Law, rows: Rows) -> dict[str, Column]:
     """Accuracies at the atoms: calibrated, smooth (two fit the rows), and a jump."""
     h, z = law.h, law.z
-    defect = (h >= 0.7) & (h <= 0.8)
+    stated = h.round(6)  # 0.7 in single precision is 0.7
+    defect = (stated >= 0.7) & (stated <= 0.8)
     return {
         "calibrated": h,
         "beta fit": _beta_fit(law, rows),
@@ -153,6 +207,8 @@ def truths(law: Law, rows: Rows) -> dict[str, Column]:
         "temperature 1.5": expit(z / 1.5),
         "temperature 0.8": expit(z / 0.8),
         "narrow defect": np.where(defect, h - 0.12, h),
+        "temperature 2.5": expit(z / 2.5),
+        "top too sure": np.where(h > 0.99, h - 0.03, h),
     }
 
 

@@ -207,7 +207,9 @@ def test_remarks_name_who_they_are_about():
     assert "-confident" not in about(confidence_gap=0.029)
     few = ac.evaluate_pairs([1, 0, 1] * 400, [0.9, 0.2, 0.8] * 400, name="few")
     text = str(Comparison((few,)))
-    assert "few has only 3 distinct confidences in 1,200 rows. [few-confidences]" in text
+    assert (
+        "few has only 3 distinct confidences in 1,200 rows. [few-confidences]" in text
+    )
     assert "[too-few-rows]" not in text
 
 

@@ -1,8 +1,5 @@
 """Intervals of an evaluation: which there are, what they rest on, how often they hold."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -182,35 +179,6 @@ def test_clusters_of_classes_are_refused():
         ac.evaluate(
             y, probs=np.full((300, 3), 1 / 3), target="class-wise", cluster=y * 0
         )
-
-
-# -- coverage, reduced -------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def coverage():
-    path = Path(__file__).resolve().parent.parent / "simulations" / "coverage.py"
-    spec = importlib.util.spec_from_file_location("simulated_coverage", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.parametrize("place", [0, 2, 9])
-def test_headline_intervals_cover(coverage, place):
-    found = coverage.simulate(coverage.WORLDS[place], 1000, 60, seed=2)
-    for name in (*coverage.HEADLINE, "ece", "ece_mass", "auroc", "confidence_gap"):
-        assert found[name]["covered"] >= 0.85  # by chance lower once in 500 times
-        assert found[name]["length"] > 0
-
-
-def test_the_page_of_coverages_marks_those_outside(coverage):
-    found = {"covered": 0.95, "above": 0.0, "length": 0.1, "count": 10}
-    names = (*coverage.HEADLINE, *coverage.OTHERS, *coverage.TERMS)
-    case = {"world": "uniform", "n": 1000, "found": dict.fromkeys(names, found)}
-    assert "**" not in coverage.page([case], 1000, 1)
-    case["found"] |= {"ece": found | {"covered": 0.8}}
-    assert coverage.page([case], 1000, 1).count("**80.0**") == 1
 
 
 # -- sharpness gap -----------------------------------------------------------------

@@ -13,7 +13,7 @@ from acumen.uncertainty import inversion, resampling, standard_errors
 from acumen.uncertainty.inversion import Family, largest_size, total_size
 from acumen.uncertainty.residual_intervals import _reflected_kernel, grouped_interval
 from acumen.uncertainty.residual_shape import denoised
-from acumen.uncertainty.squared_intervals import squared_error
+from acumen.uncertainty.squared_intervals import between, halved, squared_error
 from acumen.uncertainty.standard_errors import Rows
 
 NORMS = (total_size, largest_size)
@@ -361,6 +361,35 @@ def test_interval_of_the_squared_error_solves_its_equation():
     for end in found.interval:
         variance = se2 / size * (0.5 * noise + end)
         assert (found.value - end) ** 2 == pytest.approx(1.96**2 * variance, rel=1e-3)
+
+
+@given(n=st.integers(2, 400), seed=st.integers(0, 99), digits=st.sampled_from([1, 15]))
+def test_halved_bins_are_twice_as_many_where_values_allow(n, seed, digits):
+    columns, values = sample(n, seed=seed, digits=digits)
+    rows = Rows(columns, values)
+    bins = binning.mass_bins(values, 5)
+    fine = halved(rows, bins)
+    assert fine.count.sum() == n
+    distinct = len(values.confidence)
+    assert min(len(bins.count), distinct) <= len(fine.count) <= 2 * len(bins.count)
+    if digits > 1 and n >= 20:
+        assert len(fine.count) == 10
+
+
+def test_a_steep_curve_is_missed_by_wide_bins_and_held_by_the_interval():
+    # All within one bin: it is right on average, and wrong everywhere.
+    n = 4000
+    p = np.linspace(0.4, 0.6, n)
+    a = (np.arange(n) % 10 < np.where(p < 0.5, 1, 9)).astype(float)
+    columns = Columns(p, None, a)
+    rows = Rows(columns, order(columns))
+    coarse = squared_error(rows, binning.mass_bins(rows.ordered, 1), 0.95)
+    fine = squared_error(rows, halved(rows, binning.mass_bins(rows.ordered, 1)), 0.95)
+    truth = np.mean((np.where(p < 0.5, 0.1, 0.9) - p) ** 2)
+    assert coarse.interval[1] < 0.01 < truth
+    low, high = between(coarse, fine)
+    assert low == coarse.interval[0]
+    assert low <= truth <= high
 
 
 def test_half_of_the_noise_remains_for_a_calibrated_model():

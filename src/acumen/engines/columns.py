@@ -18,10 +18,10 @@ def arrays_of(frame: nw.DataFrame[Any], names: list[str]) -> Arrays:
 
 
 def side_by_side(arrays: Arrays, names: tuple[str, ...]) -> NDArray[Any]:
-    """Columns as those of a matrix; a single one as it is."""
+    """Columns as those of a matrix, one after the other in memory; a single one as it is."""
     if len(names) == 1:
         return arrays[names[0]]
-    return np.stack([arrays[name] for name in names], axis=1)
+    return np.stack([arrays[name] for name in names]).T
 
 
 def _array(column: nw.Series[Any]) -> NDArray[Any]:

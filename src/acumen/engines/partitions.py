@@ -3,50 +3,34 @@
 from __future__ import annotations
 
 import importlib
-import io
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import narwhals as nw
 
-from acumen.bregman import Divergence, find_divergence
 from acumen.engines.roles import Roles
 from acumen.engines.slices import Slices
 from acumen.sketches.sketch import Sketch
+from acumen.sketches.storage import to_bytes
 
-FAN_IN = 16
+FAN_IN = 4
 """Sketches merged by one task."""
 
 NO_ROWS = b""
 """What stands for a sketch without rows."""
 
 
-class _Pickler(pickle.Pickler):
-    """Pickles sketches: divergences are functions, and go by name."""
-
-    def persistent_id(self, thing: Any) -> str | None:
-        return thing.name if isinstance(thing, Divergence) else None
-
-
-class _Unpickler(pickle.Unpickler):
-    def persistent_load(self, name: str) -> Divergence:
-        return find_divergence(name)
-
-
 def pack(sketch: Sketch) -> bytes:
-    """A sketch on its way between workers of one job: quicker than `Sketch.to_bytes`."""
-    if not sketch.rows:
-        return NO_ROWS
-    file = io.BytesIO()
-    _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(sketch.checked())
-    return file.getvalue()
+    """A sketch on its way between workers, where compressing would take too long."""
+    contents = sketch.checked()
+    return NO_ROWS if contents is None else to_bytes(contents, compressed=False)
 
 
 def unpack(content: bytes) -> Sketch:
-    """The sketch that `pack` packed, in this job."""
-    return Sketch.of(_Unpickler(io.BytesIO(content)).load()) if content else Sketch()
+    """The sketch that `pack` packed."""
+    return Sketch.from_bytes(content) if content else Sketch()
 
 
 def sketch_bytes(frames: Iterable[Any], roles: Roles, parts: int = 1) -> bytes:
@@ -58,8 +42,8 @@ def sketch_bytes(frames: Iterable[Any], roles: Roles, parts: int = 1) -> bytes:
 
 
 def merge_bytes(parts: Sequence[bytes]) -> bytes:
-    """The sketch of the rows of several."""
-    return pack(Sketch().merge(*map(unpack, parts)))
+    """The sketch of the rows of several, of which two at a time are in memory."""
+    return pack(reduce(add, map(unpack, parts), Sketch()))
 
 
 def sketch_dask(frame: Any, roles: Roles) -> Sketch:

@@ -30,7 +30,7 @@ from acumen.targets import reduce_to_columns
 PIECE, LISTS = 1 << 20, 1 << 14
 """Rows that are made arrays at a time: of numbers, and of lists of any length."""
 
-ROWS, NUMBERS = 160_000, 1 << 19
+ROWS, NUMBERS = 160_000, 1 << 21
 """Most rows of a slice, more than the distinct confidences that are kept, so that it soon
 shows whether they are; and most numbers in its probabilities."""
 
@@ -89,11 +89,13 @@ class Slices:
             return False
         if self._tally is not None:
             return True
-        if contents is None:
-            return roles.pairs and _many_distinct(part[str(roles.confidence)])
-        if contents.state.values is not None:
+        if not (
+            roles.pairs or can_tally(roles.kind if contents is None else contents.kind)
+        ):
             return False
-        return roles.pairs or can_tally(contents.kind)
+        if contents is None:
+            return _many_distinct(_confidence(part, roles))
+        return contents.state.values is None
 
     def _tallied(self, part: Arrays) -> bool:
         """Add the rows to the tally, unless some are not plain, or wrong."""
@@ -133,6 +135,13 @@ def _slices(frame: nw.DataFrame[Any], roles: Roles) -> Iterator[Arrays]:
         arrays = arrays_of(piece, roles.names)
         for start in range(0, len(piece), step):
             yield {name: x[start : start + step] for name, x in arrays.items()}
+
+
+def _confidence(part: Arrays, roles: Roles) -> NDArray[Any]:
+    """The confidence of each row, or the largest of its probabilities."""
+    if roles.pairs:
+        return part[str(roles.confidence)]
+    return np.maximum.reduce([part[name] for name in roles.probs])
 
 
 def _many_distinct(column: NDArray[Any]) -> bool:

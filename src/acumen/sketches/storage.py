@@ -32,7 +32,7 @@ class SketchError(ValueError):
     """A file or bytes that are no sketch, or no longer one."""
 
 
-def to_bytes(contents: Contents) -> bytes:
+def to_bytes(contents: Contents, *, compressed: bool = True) -> bytes:
     """The contents of a sketch as an npz archive."""
     kind, states = contents.kind, _states(contents)
     arrays: Arrays = {}
@@ -51,7 +51,8 @@ def to_bytes(contents: Contents) -> bytes:
     arrays[HEADER] = np.frombuffer(text, np.uint8)
     arrays[DIGEST] = np.frombuffer(_digest(arrays), np.uint8)
     file = io.BytesIO()
-    np.savez_compressed(file, allow_pickle=False, **arrays)
+    save = np.savez_compressed if compressed else np.savez
+    save(file, allow_pickle=False, **arrays)
     return file.getvalue()
 
 

@@ -21,7 +21,13 @@ from acumen.results import Bins, Corp, Estimate
 from acumen.sums import Sums
 from acumen.uncertainty import standard_errors
 from acumen.uncertainty.residual_intervals import grouped_interval, residual_intervals
-from acumen.uncertainty.squared_intervals import discrimination, root, squared_error
+from acumen.uncertainty.squared_intervals import (
+    between,
+    discrimination,
+    halved,
+    root,
+    squared_error,
+)
 from acumen.uncertainty.standard_errors import Index, Rows, error_of_mean
 
 INVERSION, BAND, SCORE = "test inversion", "band", "score"
@@ -122,12 +128,16 @@ def _of_auroc(sample: Sample, value: float) -> Found:
 
 def _of_squares(sample: Sample) -> Found:
     """ECE (debiased) and the CORP terms that its square stands for."""
-    error = squared_error(sample.values, sample.debiased_bins, sample.level)
+    values, bins, level = sample.values, sample.debiased_bins, sample.level
+    coarse, fine = (
+        squared_error(values, b, level) for b in (bins, halved(values, bins))
+    )
+    ends = between(coarse, fine)
     terms = sample.corp.score, sample.corp.uncertainty
     return {
-        "ece_debiased": (root(error.interval), SCORE),
-        "mcb": (error.interval, SCORE),
-        "dsc": (discrimination(sample.values, error, *terms, sample.level), "normal"),
+        "ece_debiased": (root(ends), SCORE),
+        "mcb": (ends, SCORE),
+        "dsc": (discrimination(values, fine, *terms, level), "normal"),
     }
 
 

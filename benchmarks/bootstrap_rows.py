@@ -1,0 +1,85 @@
+"""A row of the table on intervals: resampled counts against resampled rows."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from registry import Ratio, agree, benchmark
+from timing import race
+
+from acumen.analysis import sketch_for
+from acumen.columns import Columns
+from acumen.estimators import bins as binning
+from acumen.estimators import cumulative, smoothing
+from acumen.ordered import order
+from acumen.scores import all_metrics, debiased_bins
+from acumen.settings import Settings
+
+ROWS, RESAMPLES, SHOWN = 40_000, 1000, 10
+SETTINGS = Settings().checked()
+
+
+@cache
+def sample() -> Columns:
+    rng = np.random.default_rng(0)
+    p = rng.random(ROWS)
+    return Columns(p, None, (rng.random(ROWS) < p**2).astype(float))
+
+
+def metrics(interval: str | None) -> float:
+    """All metrics, with or without intervals; the width of ECE's tells that they are."""
+    columns, settings = sample(), replace(SETTINGS, interval=interval)
+    sketch, ordered = sketch_for(columns, settings), order(columns)
+    values, bins = ordered.without_twins(), binning.width_bins(ordered, settings.bins)
+    rows = columns, sketch, ordered, values, bins
+    ece = all_metrics(*rows, settings, "pairs", 2)["ece"]
+    return 0.0 if ece.interval is None else float(np.ptp(ece.interval))
+
+
+def resampled(rng: np.random.Generator) -> tuple[float, ...]:
+    """Draw all rows again and compute each metric whose interval is resampled."""
+    columns = sample().take(rng.integers(0, ROWS, ROWS))
+    ordered = order(columns)
+    values, bins = ordered.without_twins(), binning.width_bins(ordered, SETTINGS.bins)
+    mass = binning.mass_bins(values, SETTINGS.bins)
+    return (
+        binning.binned_error(bins),
+        binning.average_error(bins),
+        binning.binned_error(bins, "max"),
+        binning.binned_error(mass),
+        binning.debiased_square(debiased_bins(values)),
+        smoothing.smooth_error(columns),
+        cumulative.ks_error(ordered),
+        cumulative.auroc(ordered),
+        binning.mean_gap(bins),
+    )
+
+
+def several(count: int) -> float:
+    """Width of a normal interval of ECE from so many resamples."""
+    rng = np.random.default_rng(1)
+    errors = [resampled(rng)[0] for _ in range(count)]
+    return 2 * 1.96 * float(np.std(errors))
+
+
+@benchmark(
+    "Resampling 40,000 rows 1000 times / intervals of all metrics, 1000 resamples",
+    at_least=20,
+)
+def naive_bootstrap() -> Ratio:
+    """Ten resamples are timed, and counted a hundred times."""
+    timings = race(
+        bare=lambda: metrics(None),
+        full=lambda: metrics("auto"),
+        naive=lambda: several(SHOWN),
+    )
+    check = agree("width of ECE's interval", timings["full"].answer, several(100), 2e-3)
+    seconds = {name: {"wall": t.wall, "cpu": t.cpu} for name, t in timings.items()}
+    by_cpu, by_wall = (_ratio(seconds, clock) for clock in ("cpu", "wall"))
+    return Ratio(by_cpu, by_wall, (check,), seconds)
+
+
+def _ratio(seconds: dict[str, dict[str, float]], clock: str) -> float:
+    """Cost of naive resampling over what intervals add to all metrics."""
+    added = seconds["full"][clock] - seconds["bare"][clock]
+    return RESAMPLES / SHOWN * seconds["naive"][clock] / added

@@ -1,0 +1,160 @@
+"""The interval of the log calibration error: rows left out with care, a second width."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.special import expit, logit, rel_entr
+
+from acumen.bregman import LOG
+from acumen.estimators import local_error as log_error
+from acumen.estimators import platt
+from acumen.estimators.local_error import left_out, left_out_by_one_step, local_error
+from acumen.estimators.neighbours import Cells
+
+PRIOR = 1 / platt.PRIOR_SD**2
+
+
+@pytest.fixture(scope="module")
+def laws():
+    folder = Path(__file__).resolve().parent.parent / "simulations"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(folder), *sys.path])
+        import laws
+
+    return laws
+
+
+def cells_at(h, count, hits):
+    """Hard hits at distinct confidences, as the estimators read them."""
+    some = count > 0
+    h, n, a = h[some], count[some].astype(float), hits[some].astype(float)
+    powers = [a * (1 - h) ** j + (n - a) * (-h) ** j for j in range(1, 5)]
+    return Cells(n, a, a, *powers, h, logit(h), {})
+
+
+def drawn(h, accuracy, n, replicates, seed=0):
+    """Data sets whose confidences are spread evenly over the places h."""
+    rng = np.random.default_rng(seed)
+    for _ in range(replicates):
+        count = rng.multinomial(n, np.full(len(h), 1 / len(h)))
+        yield cells_at(h, count, rng.binomial(count, accuracy))
+
+
+def truth(h, accuracy):
+    return float(np.mean(rel_entr(accuracy, h) + rel_entr(1 - accuracy, 1 - h)))
+
+
+def fit_of(cells, width=None):
+    width = log_error.fixed_width(cells.n) if width is None else width
+    return platt.fit(cells, width, platt.choose_nodes(cells))
+
+
+def plain_interval(cells, fitted=None, leave_out=left_out_by_one_step):
+    """That of one fit, by default the one behind the number, and one way to leave out."""
+    gains = log_error._gains(cells, LOG, fitted or fit_of(cells), leave_out)
+    return gains.interval(gains.model_loss, 0.95)
+
+
+def share_held(intervals, value):
+    return np.mean([low <= value <= high for low, high in intervals])
+
+
+# -- rows left out -----------------------------------------------------------------
+
+
+def refitted(z, n, hits):
+    """The shift of n rows of one log-odds, hits of them right, under the prior."""
+
+    def score(shift):
+        return hits - n * expit(z + shift) - PRIOR * shift
+
+    return brentq(score, -60, 60, xtol=1e-12)
+
+
+@given(
+    n=st.integers(2, 5000),
+    rate=st.floats(0, 1),
+    z=st.floats(-4, 8),
+    hit=st.booleans(),
+)
+def test_leaving_out_one_of_equal_rows_is_fitting_the_others(n, rate, z, hit):
+    hits = min(max(round(rate * n), int(hit)), n - 1 + int(hit))
+    eta = z + refitted(z, n, hits)
+    m = expit(eta)
+    leverage = 1 / (n * m * (1 - m) + PRIOR)
+    without = z + refitted(z, n - 1, hits - hit)
+    most = log_error.LARGEST_CHANGE
+    expected = eta + np.clip(without - eta, -most, most)
+    found = left_out(np.array([eta]), np.array([leverage]), np.array([float(hit)]))
+    assert found[0] == pytest.approx(expected, abs=0.01)
+
+
+@given(eta=st.floats(-9, 9), leverage=st.floats(1e-6, 15), hit=st.booleans())
+def test_a_row_pulls_the_fit_towards_its_hit(eta, leverage, hit):
+    arrays = np.array([eta]), np.array([leverage]), np.array([float(hit)])
+    for leave_out in (left_out, left_out_by_one_step):
+        change = leave_out(*arrays)[0] - eta
+        assert change <= 0 if hit else change >= 0
+        assert abs(change) <= log_error.LARGEST_CHANGE + 1e-9
+
+
+def test_where_rows_are_many_one_step_is_enough():
+    eta, leverage = np.linspace(-3, 3, 50), np.full(50, 1e-4)
+    for a in (np.zeros(50), np.ones(50)):
+        np.testing.assert_allclose(
+            left_out(eta, leverage, a),
+            left_out_by_one_step(eta, leverage, a),
+            atol=1e-6,
+        )
+
+
+# -- intervals ---------------------------------------------------------------------
+
+SPREAD = 0.5 + (np.arange(500) + 0.5) / 1000
+
+
+@pytest.mark.parametrize("n", [50, 1e3, 1e4, 1e5, 1e8])
+def test_the_second_width_is_narrower_if_any(n):
+    width = log_error.narrow_width(n)
+    assert 0 < width <= log_error.fixed_width(n)
+    assert log_error.narrow_width(4 * n) <= width
+
+
+def test_the_interval_holds_the_plain_one():
+    (cells,) = drawn(SPREAD, expit(logit(SPREAD) / 1.5), 3000, 1)
+    low, high = local_error(cells, LOG).interval
+    plain = plain_interval(cells)
+    assert low <= plain[0] < plain[1] <= high
+    assert high - low < 1.3 * np.ptp(plain)
+
+
+def test_a_fit_that_is_given_is_the_only_one():
+    (cells,) = drawn(SPREAD, expit(logit(SPREAD) / 1.5), 3000, 1)
+    wide = fit_of(cells, 5.0)
+    low, _ = plain_interval(cells, wide, left_out)
+    _, high = plain_interval(cells, wide)
+    assert local_error(cells, LOG, fitted=wide).interval == pytest.approx((low, high))
+
+
+def test_a_calibrated_saturated_model_is_not_accused(laws, data):
+    law = laws.reduce_to_atoms(laws.HOLD_OUT["CIFAR-10 VGG-16"](data))
+    count, hits = laws.draw(law, law.h, 50_000, 60, np.random.default_rng(0))
+    found = [laws.gather(law, *x) for x in zip(count.T, hits.T, strict=True)]
+    careful = [local_error(cells, LOG).interval for cells in found]
+    assert share_held(map(plain_interval, found), 0.0) < 0.85
+    assert share_held(careful, 0.0) > 0.85
+
+
+def test_a_narrow_defect_is_not_denied():
+    defect = (SPREAD >= 0.7) & (SPREAD <= 0.73)
+    accuracy = np.where(defect, SPREAD - 0.12, SPREAD)
+    found = list(drawn(SPREAD, accuracy, 50_000, 30))
+    value = truth(SPREAD, accuracy)
+    careful = [local_error(cells, LOG).interval for cells in found]
+    assert share_held(map(plain_interval, found), value) < 0.5
+    assert share_held(careful, value) > 0.8
