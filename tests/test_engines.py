@@ -269,3 +269,20 @@ def test_the_tally_of_top_labels_is_the_row_by_row_sum(dtype, part, tally):
     got = sketch_frame(pandas(part, rows), probs="p_*", label="y")
     want = ac.Sketch(engine="numba").update(rows["y"], probs=p)
     assert_same_sums(got, want, 1e-12 if dtype == "float64" else 1e-8)
+
+
+def test_the_tally_names_the_row_that_breaks_a_rule(part, tally):
+    rows = forecasts()
+    rows["p_1"] = rows["p_1"].copy()
+    rows["p_1"][3456] += 0.5
+    with pytest.raises(ValueError, match=r"row 3456 sums to 1\.5"):
+        sketch_frame(pandas(part, rows), probs="p_*", label="y")
+
+
+def test_frames_of_other_types_add_up_too(part):
+    rows = pairs()
+    whole = {"h": rows["h"], "a": rows["a"].astype(np.int64)}
+    other = {"h": rows["h"].astype(np.float32), "a": rows["a"].astype(float)}
+    frames = [pandas(part, whole), pandas(part, other)]
+    both = {x: np.concatenate([whole[x], other[x]]) for x in "ha"}
+    assert_same_sums(sketch_frame(iter(frames), **PAIR), sketch_pairs(both))

@@ -79,8 +79,8 @@ def reduce_probs(scores, labels, columns, tolerance, outputs, offends):
     for first in range(0, len(scores), LANES):
         rows = scores[first : first + LANES]
         add_up(PROBS, rows, labels[first : first + LANES], columns, block)
-        _finish_probs(block)
-        _mend_probs(rows, block, tolerance, offends, first)
+        finish_probs(block)
+        mend_probs(rows, block, tolerance, offends, first)
         _put(block, outputs, first, len(rows))
 
 
@@ -157,7 +157,7 @@ def _log_rest(row, top, best):
 
 
 @inlined
-def _finish_probs(block):
+def finish_probs(block):
     """As `blocks.hard_losses_of_probs`."""
     for i in range(LANES):
         top, p_y = np.float64(block.top[i]), np.float64(block.own[i])
@@ -173,7 +173,7 @@ def _finish_probs(block):
 
 
 @inlined
-def _mend_probs(rows, block, tolerance, offends, first):
+def mend_probs(rows, block, tolerance, offends, first):
     """Find rows that break a rule; take logs of 0 and its like again."""
     for i in range(len(rows)):
         top, p_y = np.float64(block.top[i]), np.float64(block.own[i])

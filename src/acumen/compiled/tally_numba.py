@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from acumen.blocks import ROW_SUM_TOLERANCE
+from acumen.compiled.kernels_numba import (
+    COPIED_BYTES,
+    PROBS,
+    finish_probs,
+    mend_probs,
+)
 from acumen.compiled.math_numba import exact, exp, inlined, kernel, log_sum, where
+from acumen.compiled.sums_numba import LANES as BLOCK
+from acumen.compiled.sums_numba import add_up, new_block, new_columns
 from acumen.grid import CELLS
+
+if TYPE_CHECKING:
+    from acumen.predictions import Predictions
 
 LANES = 256
 """Rows whose cells are found together, by vector instructions."""
@@ -49,24 +64,56 @@ def add_pairs(table, h, hit, loss):
                 _add_loss(sums, t[i], z[i], np.float64(loss[first + i]))
 
 
+def add_predictions(
+    table: NDArray[np.float64], within: NDArray[np.float64], predictions: Predictions
+) -> bool:
+    """Add top labels of rows of probabilities; say whether all follow the rules."""
+    scores, labels = predictions.scores, np.ascontiguousarray(predictions.labels)
+    dtype = np.dtype(np.float64 if scores.dtype == np.float64 else np.float32)
+    columns = new_columns(predictions.k, dtype)
+    tolerance = ROW_SUM_TOLERANCE[scores.dtype.name]
+    step = max(1, COPIED_BYTES // (predictions.k * dtype.itemsize))
+    offends = np.zeros(len(scores), np.bool_)
+    for start in range(0, len(scores), step):
+        part = slice(start, start + step)
+        rows = np.require(scores[part], dtype, ["C", "A"]).view(np.ndarray)
+        rows.flags.writeable = False  # as some inputs are: one type to compile
+        given = rows, labels[part], columns, tolerance, offends[part]
+        add_probs(table, within, *given)
+    return not offends.any()
+
+
 @kernel
-def add_top(table, within, h, log_odds, hit, brier, log, predicted):
-    """The same for top labels of known losses; `within` has residuals by class."""
+def add_probs(table, within, scores, labels, columns, tolerance, offends):
+    """The same for top labels; `within` has residuals by predicted class.
+
+    Rows are reduced as by `kernels_numba.reduce_probs`, and added before they leave the
+    cache.
+    """
+    block = new_block(scores.dtype)
     cell, p = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     t, z, x = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    for first in range(0, len(scores), BLOCK):
+        rows = scores[first : first + BLOCK]
+        add_up(PROBS, rows, labels[first : first + BLOCK], columns, block)
+        finish_probs(block)
+        mend_probs(rows, block, tolerance, offends, first)
+        count = len(rows)
+        _find_cells(block.confidence[:count], cell, p, t, z, x)
+        _pair_losses(block.log_odds[:count], block.hit[:count], z)
+        _add_block(table, within, block, count, cell, p, t, z)
+
+
+@inlined
+def _add_block(table, within, block, count, cell, p, t, unit):
     bins = CELLS // within.shape[1]
-    for first in range(0, len(h), LANES):
-        rows = h[first : first + LANES]
-        _find_cells(rows, cell, p, t, z, x)
-        part = slice(first, first + len(rows))
-        _pair_losses(log_odds[part], hit[part], z)
-        for i in range(len(rows)):
-            j = first + i
-            sums = table[2 * cell[i] + int(hit[j])]
-            _add_to_range(sums, x[i])
-            _add_loss(sums, t[i], _finite(log_odds[j]), brier[j])
-            _add_top(sums, t[i], log_odds[j], z[i], log[j])
-            within[predicted[j], p[i] // bins] += hit[j] - x[i]
+    for i in range(count):
+        h, log_odds, hit = block.confidence[i], block.log_odds[i], block.hit[i]
+        sums = table[2 * cell[i] + int(hit)]
+        _add_to_range(sums, h)
+        _add_loss(sums, t[i], _finite(log_odds), block.brier[i])
+        _add_top(sums, t[i], log_odds, unit[i], block.log[i])
+        within[block.best[i], p[i] // bins] += hit - h
 
 
 @inlined

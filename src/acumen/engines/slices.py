@@ -45,9 +45,25 @@ class Slices:
         self.roles, self.rows, self._parts = roles, 0, parts
         self._sketch = Sketch(target=roles.target, classes=roles.classes)
         self._tally: Tally | None = None
+        self._first: list[nw.DataFrame[Any]] = []
 
     def add(self, frame: nw.DataFrame[Any]) -> None:
-        """Add the rows of a frame."""
+        """Add the rows of a frame; the first few wait until they fill a slice."""
+        if self.rows:
+            self._add_frame(frame)
+            return
+        self._first.append(frame)
+        if sum(map(len, self._first)) >= ROWS:
+            self._add_first()
+
+    def _add_first(self) -> None:
+        first, self._first = self._first, []
+        if len(first) > 1 and all(x.schema == first[0].schema for x in first):
+            first = [nw.concat(first)]
+        for frame in first:
+            self._add_frame(frame)
+
+    def _add_frame(self, frame: nw.DataFrame[Any]) -> None:
         many = max(self.rows + len(frame), self._parts * len(frame))
         # Slices are small; whether numba pays is a matter of all rows.
         compiled = fast.wanted_for_rows("auto", many)
@@ -60,6 +76,7 @@ class Slices:
 
     def sketch(self) -> Sketch:
         """The sketch of all rows so far."""
+        self._add_first()
         contents = self._sketch.contents
         if self._tally is None:
             return self._sketch
@@ -122,7 +139,8 @@ class Slices:
             return False
         if self._tally is None:
             self._tally = Tally(OF_TOP, predictions.k)
-        self._tally.add_top(reduce_to_columns(predictions, {}, "numba"))
+        if not self._tally.add_probs(predictions):
+            reduce_to_columns(predictions, {}, "numba")  # raises, or they are fine
         return True
 
 

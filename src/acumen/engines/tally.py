@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acumen.columns import Columns
 from acumen.engines.grouping import Grouped
 from acumen.engines.terms import CERTAIN_NO, CERTAIN_YES
 from acumen.grid import ORDER
+from acumen.predictions import Predictions
 from acumen.sketches.cells import STEPS
 from acumen.sketches.contents import Kind
 from acumen.sketches.state import CLASS_BINS, MOST_CLASS_BINS
@@ -74,12 +74,12 @@ class Tally:
         self._count(len(h))
         return True
 
-    def add_top(self, columns: Columns) -> None:
-        """Add top labels, hits or misses, whose losses are known."""
-        rows = columns.confidence, columns.log_odds, columns.hit
-        losses = columns.losses["brier"], columns.losses["log"], columns.predicted
-        self._compiled.add_top(self._part, self._within, *rows, *losses)
-        self._count(len(columns))
+    def add_probs(self, predictions: Predictions) -> bool:
+        """Add top labels of rows of probabilities; say whether all follow the rules."""
+        assert self._within is not None
+        fine = self._compiled.add_predictions(self._part, self._within, predictions)
+        self._count(len(predictions.scores))
+        return bool(fine)
 
     def _count(self, rows: int) -> None:
         self._new += rows
