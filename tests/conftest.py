@@ -68,6 +68,12 @@ def data():
     return load
 
 
+@pytest.fixture(scope="session")
+def data_path(data):
+    """Where a real file is: `data_path("adult_random_forest")`."""
+    return lambda name: DATA / f"{name}.npz"
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         if "data" in getattr(item, "fixturenames", ()):

@@ -157,26 +157,18 @@ def test_safetensors_agree_with_their_own_library(tmp_path, part):
 # -- real files ---------------------------------------------------------------------
 
 
-@pytest.fixture
-def real(data):
-    data("adult_random_forest")
-    from conftest import DATA
-
-    return lambda name: DATA / f"{name}.npz"
-
-
-def test_real_files_read_without_options(real):
-    logits = read(real("cifar10_akamaster_resnet32"))
+def test_real_files_read_without_options(data_path):
+    logits = read(data_path("cifar10_akamaster_resnet32"))
     assert ac.accuracy(logits.y, logits=logits.scores) == pytest.approx(0.9263)
-    binary = read(real("adult_random_forest"))
+    binary = read(data_path("adult_random_forest"))
     assert ac.brier(**binary.arguments) == pytest.approx(0.11229, abs=5e-6)
-    top = read(real("top1_nncal_resnet110_c10"))  # confidence, pred and labels
+    top = read(data_path("top1_nncal_resnet110_c10"))  # confidence, pred and labels
     ece = ac.ece(top.y, confidence=top.scores)
     assert ece == pytest.approx(0.047503524372, abs=1e-9)
 
 
-def test_real_language_model_confidences_need_one_option(real):
-    path = real("llm_stated_confidence")
+def test_real_language_model_confidences_need_one_option(data_path):
+    path = data_path("llm_stated_confidence")
     with pytest.raises(FileError, match=r"'stated_confidence'.*--confidence NAME"):
         read(path)
     found = read(path, Roles(confidence="stated_confidence", group="llm"))
@@ -185,8 +177,8 @@ def test_real_language_model_confidences_need_one_option(real):
     assert found.y.mean() == pytest.approx(0.7291, abs=5e-5)
 
 
-def test_real_file_is_the_same_in_every_format(real, write):
-    arrays = dict(np.load(real("cifar10_akamaster_resnet32"), allow_pickle=False))
+def test_real_file_is_the_same_in_every_format(data_path, write):
+    arrays = dict(np.load(data_path("cifar10_akamaster_resnet32"), allow_pickle=False))
     arrays = {"logits": arrays["logits"][:500], "labels": arrays["labels"][:500]}
     expected = ac.evaluate(arrays["labels"], logits=arrays["logits"].astype(float))
     for name in ("a.csv", "a.jsonl", "a.parquet", "lists.parquet", "a.feather"):
