@@ -517,3 +517,16 @@ def test_files_of_the_page_are_short_and_all_in_use():
     } == {}
     assert {p.stem for p in FOLDER.glob("script/*.js")} == set(SCRIPTS)
     assert {p.name for p in FOLDER.glob("*.css")} == set(STYLES)
+
+
+def test_pairs_with_a_brier_score_alone_have_a_page_of_that_score(tmp_path):
+    rng = np.random.default_rng(0)
+    h = rng.beta(4, 1, 2000)
+    a = rng.random(2000) < h**1.3
+    sketch = ac.Sketch().update_pairs(a, h, loss=1.2 * (a - h) ** 2)
+    ev = ac.evaluate(sketch, name="of a sketch")
+    report([ev], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "of a sketch" in page
+    assert f"{100 * ev.metrics['brier']:.2f}" in page
+    assert "NLL / KL" not in page

@@ -71,9 +71,9 @@ class Coarse:
 
 
 def coarse_sums(ev: Evaluation, nodes: int = NODES) -> Coarse | None:
-    """The sums a page carries for one model; None if the evaluation kept no sketch."""
+    """The sums a page carries for one model; None if it kept none, or not of both scores."""
     sketch: Sums | None = ev.sketch
-    if sketch is None:
+    if sketch is None or not {*SCORES} <= {*sketch.divergences}:
         return None
     columns = [0, 1, *(sketch.column(name) for name in SCORES)]
     weight, hits, *losses = _single(split(sketch.moments[columns, :2], nodes))
