@@ -52,8 +52,7 @@ def batches_in_any_order(part, columns):
 
 
 def duckdb(part, columns):
-    table = arrow(part, columns)
-    return part("duckdb").connect(config={"threads": 1}).from_arrow(table)
+    return part("duckdb").from_arrow(arrow(part, columns))
 
 
 FRAMES = (

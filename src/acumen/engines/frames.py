@@ -179,7 +179,9 @@ def _batches(frame: nw.LazyFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
         found = native.collect_batches(maintain_order=False, engine="streaming")
     elif frame.implementation.is_duckdb():
         arrow = importlib.import_module("pyarrow")
-        found = (arrow.Table.from_batches([b]) for b in native.to_arrow_reader(1 << 17))
+        newer = hasattr(native, "to_arrow_reader")  # it was called otherwise before
+        reader = native.to_arrow_reader if newer else native.fetch_arrow_reader
+        found = (arrow.Table.from_batches([b]) for b in reader(1 << 17))
     else:
         found = [frame.collect().to_native()]
     for part in found:
