@@ -42,9 +42,11 @@ screenshots: .venv/.dev ## Pictures of the report, by headless Chromium, in buil
 parts: .venv/.parts ## Install every optional part, as CI does
 
 # Old releases meet new ones here, so a warning is only a warning. Left out is what does not
-# depend on releases: pages, experiments, the browser, and images that need a network's weights.
+# depend on releases: pages, experiments, simulations, clusters, the browser, the command in
+# every format, and images that need a network's weights.
 NOT_AT_FLOORS := $(wildcard tests/test_docs*.py tests/test_experiments*.py tests/test_vision*.py) \
-	tests/test_propositions.py tests/test_report_browser.py tests/test_coverage.py
+	$(wildcard tests/test_cli_*.py) tests/test_engines_clusters.py tests/test_propositions.py \
+	tests/test_report_browser.py tests/test_coverage.py tests/test_population.py
 test-floors: .venv-floors/.floors ## Run the tests at the lowest versions pyproject.toml allows
 	.venv-floors/bin/pytest -n auto -W default $(addprefix --ignore=,$(NOT_AT_FLOORS))
 
