@@ -5,5 +5,5 @@ from importlib.util import find_spec
 collect_ignore_glob: list[str] = []
 if not (find_spec("torch") and find_spec("torchmetrics")):
     collect_ignore_glob.append("src/acumen/torch/*")
-if not find_spec("narwhals"):
+if not (find_spec("narwhals") and find_spec("pandas")):
     collect_ignore_glob.append("src/acumen/engines/*")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import narwhals as nw
@@ -148,7 +149,8 @@ def _had_better_stream(frame: nw.LazyFrame[Any]) -> bool:
     DuckDB runs in this process, and a compiled loop over its batches takes less than half
     the time of its group-by.
     """
-    return frame.implementation.is_duckdb() and fast.installed()
+    batches = fast.installed() and find_spec("pyarrow") is not None
+    return frame.implementation.is_duckdb() and batches
 
 
 def _reading(roles: Roles, schema: Mapping[str, Any]) -> Reading | None:
