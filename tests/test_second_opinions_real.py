@@ -1,0 +1,24 @@
+"""Numbers beside the headline on a real network, as docs/method.md quotes them."""
+
+from pathlib import Path
+
+import acumen as ac
+
+PAGE = " ".join(
+    (Path(__file__).parent.parent / "docs" / "method.md").read_text("utf-8").split()
+)
+
+
+def test_the_page_quotes_what_is_found(data):
+    rows = data("cifar10_akamaster_resnet32")
+    y, z = rows["labels"], rows["logits"]
+    found = ac.calibration_bracket(y, logits=z)
+    ends = found.lower, found.debiased, found.plugin
+    assert " < ".join(f"{100 * end:.3f}" for end in ends) in PAGE
+    assert f"{100 * found.second_opinion:.3f} by bins" in PAGE
+    choice = ac.choose_bandwidth(y, logits=z)
+    flat = f"{choice.flat_from:.3f} to {choice.flat_to:.3f}"
+    assert f"the best is {choice.bandwidth:.3f}, and {flat} do as well" in PAGE
+    whole = ac.canonical_calibration_error(y, logits=z).calibration
+    quoted = f"{100 * whole:.2f} against {100 * found.debiased:.2f}"
+    assert quoted in PAGE
