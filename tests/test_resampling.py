@@ -11,6 +11,7 @@ from acumen.estimators.cumulative import auroc
 from acumen.ordered import order
 from acumen.uncertainty import inversion, resampling, standard_errors
 from acumen.uncertainty.inversion import Family, largest_size, total_size
+from acumen.uncertainty.resampling import NEIGHBOURHOODS, SHRINKAGE
 from acumen.uncertainty.residual_intervals import _reflected_kernel, grouped_interval
 from acumen.uncertainty.residual_shape import denoised
 from acumen.uncertainty.squared_intervals import between, halved, squared_error
@@ -80,11 +81,10 @@ def test_chance_is_a_probability_whose_mean_in_a_bin_is_its_shrunken_accuracy(
     n, seed, digits
 ):
     values = sample(n, seed=seed, digits=digits)[1]
-    bins = both_bins(values)
-    pieces = resampling.cut(values, bins, 0.02)
+    mass, extra = binning.mass_bins(values, NEIGHBOURHOODS), SHRINKAGE
+    pieces = resampling.cut(values, [mass], 0.02)
     assert np.all((pieces.chance >= 0) & (pieces.chance <= 1))
-    found = np.add.reduceat(pieces.weight * pieces.chance, pieces.edges[1])
-    mass, extra = bins[1], resampling.SHRINKAGE
+    found = np.add.reduceat(pieces.weight * pieces.chance, pieces.edges[0])
     hits, claimed = mass.count * mass.accuracy, mass.count * mass.confidence
     share = mass.count / (mass.count + extra)
     expected = claimed + share * (hits - claimed)

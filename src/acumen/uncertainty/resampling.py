@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from acumen.arrays import Column
 from acumen.columns import Columns
+from acumen.estimators.bins import mass_bins
 from acumen.ordered import Ordered
 from acumen.results import Bins
 
@@ -24,8 +25,8 @@ Table = NDArray[np.float64]
 
 Index = NDArray[np.intp]
 
-RANK_CELLS = 128
-SHRINKAGE = 4.0
+RANK_CELLS, NEIGHBOURHOODS = 128, 30
+SHRINKAGE = 1.0
 """Rows as good as claimed that are added to a bin before its accuracy is believed, so
 that a bin of three hits in three is not held to be free of noise."""
 
@@ -67,19 +68,20 @@ class Pieces:
 def cut(ordered: Ordered, bins: Sequence[Bins], width: float) -> Pieces:
     """Cells about `width` wide in confidence and at most 1/128 in rank, or one value.
 
-    No cell crosses an edge of the `bins`, so what they hold is a sum of cells. The last
-    of them say how far accuracy is from confidence nearby.
+    No cell crosses an edge of the `bins`, so what they hold is a sum of cells. How far
+    accuracy is from confidence is asked in bins of equal mass, whatever `bins` are.
     """
-    start, edges = _starts(ordered, bins, width)
+    nearby = mass_bins(ordered, NEIGHBOURHOODS)
+    start, (*edges, within) = _starts(ordered, [*bins, nearby], width)
     weight, claimed, hits, hits2 = (
         np.add.reduceat(x, start)
         for x in (ordered.weight, ordered.claimed, ordered.hits, ordered.hits2)
     )
     mean = claimed / weight
     floor = min(1.5 / ordered.total, 0.5)  # n hits in n rows leave room for misses
-    chance = np.clip(_moved(mean, bins[-1], edges[-1]), floor, 1 - floor)
+    chance = np.clip(_moved(mean, nearby, within), floor, 1 - floor)
     spread = spread_of(weight, hits, hits2, chance)
-    return Pieces(start, mean, weight, hits - claimed, chance, spread, edges)
+    return Pieces(start, mean, weight, hits - claimed, chance, spread, tuple(edges))
 
 
 def spread_of(weight: Column, hits: Column, hits2: Column, chance: Column) -> float:

@@ -24,7 +24,6 @@ from acumen.sums import Sums
 from acumen.uncertainty import inversion
 from acumen.uncertainty.inversion import Family, Norm, largest_size, size_of, total_size
 from acumen.uncertainty.resampling import (
-    SHRINKAGE,
     Pieces,
     Table,
     cut,
@@ -40,6 +39,8 @@ NARROWEST, WIDEST = 1 / 512, 1 / 64
 """Width of cells in confidence: half the bandwidth of SmoothECE, within these."""
 
 MOST_DRAWS, LEAST_RESAMPLES = 200_000, 200
+GROUP_SHRINKAGE = 4.0
+"""As many rows as good as claimed are added to a group, since most may hold a few."""
 SHIFTS = (-4, -2, 0, 2, 4)
 
 
@@ -172,7 +173,7 @@ def grouped_interval(
         for x in (w, w * columns.confidence, a, a * columns.hit)
     )
     h, residual = claimed / weight, hits - claimed
-    chance = h + residual / (weight + SHRINKAGE)
+    chance = h + residual / (weight + GROUP_SHRINKAGE)
     spread = spread_of(weight, hits, hits2, chance)
     pieces = Pieces(names, h, weight, residual, chance, spread, ())
     resamples = max(min(resamples, MOST_DRAWS // len(names)), LEAST_RESAMPLES)
