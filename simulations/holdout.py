@@ -116,7 +116,7 @@ def _compare(truth, ours, paper, bins=None) -> Comparison:
     values, intervals = [x.value for x in ours], [x.interval for x in ours]
     return Comparison(
         truth,
-        Errors.of(values, truth, intervals),
+        Errors.of(values, truth, intervals, [x.widened for x in ours]),
         Errors.of(paper[: len(ours)], truth),
         None if bins is None else Errors.of(bins[: len(ours)], truth),
     )

@@ -4,6 +4,7 @@ import numpy as np
 import oracles
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from strategies import pairs
 
 import acumen as ac
@@ -223,6 +224,22 @@ def test_fifty_rows_are_enough_and_forty_nine_are_not():
 def test_a_score_interval_ends_at_zero():
     low, high = intervals.score(0.0, 0.01, 0.02, 0.001, 0.95)
     assert low == 0 < high
+
+
+@given(
+    d=st.floats(-0.1, 0.1),
+    se=st.floats(1e-5, 0.01),
+    size=st.floats(1e-5, 0.1),
+    noise=st.floats(0, 0.1),
+)
+def test_a_score_interval_is_never_empty_and_grows_with_the_estimate(
+    d, se, size, noise
+):
+    low, high = intervals.score(d, se, size, noise, 0.95)
+    least, reach = intervals.score(0.0, se, size, noise, 0.95)
+    assert least <= low <= max(d, 0.0) + 1e-12
+    assert reach <= high
+    assert high > max(d, 0.0)
 
 
 def test_mean_losses_have_the_normal_interval():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import expit, logit, rel_entr
 
+import acumen as ac
 from acumen.bregman import LOG
 from acumen.estimators import local_error as log_error
 from acumen.estimators import platt
@@ -151,10 +152,93 @@ def test_a_calibrated_saturated_model_is_not_accused(laws, data):
 
 
 def test_a_narrow_defect_is_not_denied():
-    defect = (SPREAD >= 0.7) & (SPREAD <= 0.73)
-    accuracy = np.where(defect, SPREAD - 0.12, SPREAD)
+    accuracy = jump(0.12)
     found = list(drawn(SPREAD, accuracy, 50_000, 30))
     value = truth(SPREAD, accuracy)
     careful = [local_error(cells, LOG).interval for cells in found]
     assert share_held(map(plain_interval, found), value) < 0.5
     assert share_held(careful, value) > 0.8
+
+
+# -- what a fit leaves -------------------------------------------------------------
+
+
+def rest_by_pairs(h, a, m, leverage, variance):
+    """The debiased square of a - m of single rows, each divided by twice m (1 - m)."""
+    n = len(h)
+    x = 0.5 * ((np.arange(n) + 0.5) / n + h)
+    K = np.exp(-0.5 * (np.subtract.outer(x, x) / (2 / np.sqrt(n))) ** 2)
+    share, r = 1 / K.sum(axis=1), a - m
+    g = share * (K @ r)
+    others = g - share * r
+    noise = share**2 * (K**2 @ r**2) - share**2 * r**2
+    v = m * (1 - m)
+    pulled = v**2 * (2 * leverage - variance)  # products of residuals, by the fit
+    squares = 2 * r * others - others**2 + noise + pulled
+    return np.mean(squares / (2 * np.maximum(v, share)))
+
+
+def test_what_a_fit_leaves_equals_its_definition():
+    rng = np.random.default_rng(3)
+    h = np.sort(rng.uniform(0.3, 1, 400))
+    a = (rng.random(400) < h**2).astype(float)
+    cells = cells_at(h, np.ones(400), a)
+    wide = fit_of(cells, 0.5)
+    m = expit(wide.log_odds(cells.z))
+    sure = (wide.at(cells.z, x) for x in (wide.leverage, wide.variance))
+    found = log_error.remainder(cells, LOG, wide, 0.95)
+    assert found.value == pytest.approx(rest_by_pairs(h, a, m, *sure), abs=1e-7)
+
+
+def test_a_fit_to_calibrated_rows_leaves_little_on_average():
+    found = [
+        log_error.remainder(cells, LOG, fit_of(cells), 0.95).value
+        for cells in drawn(SPREAD, SPREAD, 50_000, 60)
+    ]
+    assert abs(np.mean(found)) < 0.6 * np.std(found)  # without what it absorbed: 2.6
+
+
+def test_residuals_about_the_confidence_are_those_of_the_rows():
+    (cells,) = drawn(SPREAD, SPREAD**2, 3000, 1)
+    again = cells.about(cells.h)
+    for name in ("r1", "r2", "r3", "r4"):
+        np.testing.assert_allclose(
+            getattr(again, name), getattr(cells, name), atol=1e-10
+        )
+
+
+def test_log_under_another_name_leaves_the_same():
+    (cells,) = drawn(SPREAD, SPREAD**2, 3000, 1)
+    wide = fit_of(cells)
+    log = LOG.phi, LOG.gradient, LOG.phi_1d, LOG.derivative_1d
+    other = ac.Divergence("entropy", *log)
+    found, same = (log_error.remainder(cells, x, wide, 0.95) for x in (LOG, other))
+    assert same.value == pytest.approx(found.value, rel=1e-6)
+
+
+def jump(size):
+    """Accuracy that is too low between confidences of 0.7 and 0.73 only."""
+    return np.where((SPREAD >= 0.7) & (SPREAD <= 0.73), SPREAD - size, SPREAD)
+
+
+def test_a_narrow_defect_is_named_and_included():
+    for cells in drawn(SPREAD, jump(0.12), 50_000, 10):
+        found = local_error(cells, LOG)
+        assert found.widened
+        assert found.method.removeprefix("one-sided ") == "widened score"
+        assert found.interval[1] > plain_interval(cells)[1]
+
+
+@pytest.mark.parametrize("accuracy", [SPREAD, expit(logit(SPREAD) / 1.5), SPREAD**2])
+def test_what_is_wide_is_not_called_narrow(accuracy):
+    found = [local_error(cells, LOG) for cells in drawn(SPREAD, accuracy, 50_000, 20)]
+    assert sum(error.widened for error in found) <= 2
+
+
+def test_real_networks_have_no_narrow_defect(data):
+    for name in ("cifar10_verified_vgg16", "cifar10_akamaster_resnet32"):
+        arrays = data(name)
+        kind = {key: arrays[key] for key in ("logits", "probs") if key in arrays}
+        ev = ac.evaluate(arrays["labels"], **kind)
+        assert ev.decompositions["log"].calibration.method == "score"
+        assert "narrow-defect" not in {finding.code for finding in ev.audit()}

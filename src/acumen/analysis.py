@@ -224,4 +224,4 @@ def _scaled(error: DebiasedError, factor: float) -> Estimate:
     interval = error.interval
     if interval is not None:
         interval = (factor * interval[0], factor * interval[1])
-    return Estimate(factor * error.value, interval, "score")
+    return Estimate(factor * error.value, interval, error.method)

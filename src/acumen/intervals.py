@@ -17,6 +17,10 @@ function's: 2 R(2K - K*K) / 4 R(K) for the Gaussian kernel, R the integral of sq
 CALIBRATED_BINS = 0.5
 """The same ratio for debiased squares of bins."""
 
+ONE_SIDED, WIDENED = "one-sided ", "widened "
+"""Words before the name of a method: it begins at 0; it includes what an estimate saw
+that is finer than the one in the middle."""
+
 
 def quantile(level: float) -> float:
     """Two-sided normal quantile.
@@ -44,13 +48,38 @@ def score(
     The model is Var(estimate | d) = kappa (c0 noise + d) / n with kappa = n se^2 / size,
     where `size` is the plain squared size of the estimated error, `noise` the part
     of it that is sampling noise, and c0 is `share`. Solving (estimate - d)^2 = z^2 Var
-    for d gives both ends, cut at 0.
+    for d gives both ends.
+
+    An estimate below 0 is luck, and no reason to be surer: it has the interval of 0.
+
+    Examples
+    --------
+    >>> low, high = score(0.0, 1e-3, 2e-3, 2e-3, 0.95)
+    >>> low, round(high, 4)
+    (0.0, 0.0029)
+    >>> score(-5e-3, 1e-3, 2e-3, 2e-3, 0.95) == (low, high)
+    True
     """
+    d = max(d, 0.0)
     if not size > 0:
-        return max(d, 0.0), max(d, 0.0)
+        return d, d
     c = quantile(level) ** 2 * se * se / size
-    half = sqrt(max(c * d + 0.25 * c * c + share * c * noise, 0.0))
-    return max(d + 0.5 * c - half, 0.0), max(d + 0.5 * c + half, 0.0)
+    half = sqrt(c * d + 0.25 * c * c + share * c * max(noise, 0.0))
+    return max(d + 0.5 * c - half, 0.0), d + 0.5 * c + half
+
+
+def named(method: str, interval: Interval | None) -> str:
+    """The method's name; one-sided if the interval begins at 0, below which is nothing.
+
+    Such an interval can miss a small error on one side only, so it is less likely to.
+
+    Examples
+    --------
+    >>> named("score", (0.0, 0.1)), named("one-sided score", (0.1, 0.2))
+    ('one-sided score', 'score')
+    """
+    plain = method.removeprefix(ONE_SIDED)
+    return ONE_SIDED + plain if interval is not None and interval[0] == 0 else plain
 
 
 def mean(value: float, mean_square: float, n: float, level: float) -> Interval:

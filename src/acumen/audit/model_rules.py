@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from acumen.estimators.adaptive import brier_error
 from acumen.estimators.neighbours import cells_of_sketch
 from acumen.findings import Finding
-from acumen.intervals import Interval
+from acumen.intervals import WIDENED, Interval
 from acumen.measures import is_trivial
 from acumen.results import Evaluation
 
@@ -133,6 +133,30 @@ def smoothed_away(ev: Evaluation) -> Iterator[Finding]:
         )
 
 
+def narrow_defect(ev: Evaluation) -> Iterator[Finding]:
+    """A narrow range of confidence is miscalibrated by more than the log estimate shows.
+
+    The log calibration error comes from local fits wide enough to be stable, and a defect
+    narrower than they are is smoothed away. Rows closer together still agree that
+    something is left; the interval was widened to include it. Round numbers that people
+    or language models prefer have this effect.
+    """
+    parts = ev.decompositions.get("log")
+    if parts is None or parts.calibration.interval is None:
+        return
+    if WIDENED in (parts.calibration.method or ""):
+        value, high = float(parts.calibration), parts.calibration.interval[1]
+        yield Finding(
+            "narrow-defect",
+            "note",
+            (ev.name,),
+            f"The log calibration error of {ev.name}, {value:.4f}, misses some of a "
+            f"narrow range of confidence; its interval reaches up to {high:.4f}.",
+            {"log_calibration": value, "high": high},
+            "Lead with the Brier calibration error, and look for jumps in the curve.",
+        )
+
+
 def _adaptive(ev: Evaluation) -> tuple[float, Interval | None]:
     """The adaptive estimate: the headline, or, if it is another, from the sketch."""
     found = ev.decomposition
@@ -150,4 +174,5 @@ RULES: tuple[Rule, ...] = (
     infinite_loss,
     one_dimensional_score,
     smoothed_away,
+    narrow_defect,
 )

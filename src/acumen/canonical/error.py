@@ -182,7 +182,7 @@ def error_of_vectors(vectors: Vectors, settings: Settings) -> CanonicalError:
         n=n,
         rows=rows,
         rows_used=len(vectors),
-        calibration=Estimate(value, interval, "score"),
+        calibration=Estimate(value, interval, intervals.named("score", interval)),
         held_out=held_out,
         plugin=size,
         standard_error=se,

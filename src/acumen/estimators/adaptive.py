@@ -39,6 +39,8 @@ class DebiasedError:
         Score interval; None for fewer than 50 rows.
     width : float
         The kernel's width in its own coordinate.
+    widened : bool
+        Whether the interval was widened for a defect that the estimate smooths away.
     """
 
     value: float
@@ -47,6 +49,13 @@ class DebiasedError:
     se: float
     interval: Interval | None
     width: float
+    widened: bool = False
+
+    @property
+    def method(self) -> str:
+        """What to call the interval."""
+        score = intervals.WIDENED + "score" if self.widened else "score"
+        return intervals.named(score, self.interval)
 
 
 def brier_error(
@@ -64,31 +73,72 @@ def brier_error(
 
     The kernel is Gaussian in (rank + h) / 2 with width :math:`2 / \sqrt n`.
     """
-    n = cells.n
-    width = 2 / sqrt(n) if width is None else width
-    N, r1, r2 = cells.weight, cells.r1, cells.r2
-    plain, square = kernel_sums(
-        cells.coordinate, width, np.stack([N, r1], axis=1), r2[:, None]
-    )
+    width = 2 / sqrt(cells.n) if width is None else width
+    near = neighbourhood(cells, width)
+    return error_of_pairs(cells, near, np.ones_like(cells.h), level)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbourhood:
+    """Around each cell: a row's share in it, the mean residual and its variance."""
+
+    width: float
+    share: Column
+    mean: Column
+    variance: Column
+
+
+def neighbourhood(cells: Cells, width: float) -> Neighbourhood:
+    """Kernel means of residuals."""
+    sums = np.stack([cells.weight, cells.r1], axis=1)
+    plain, square = kernel_sums(cells.coordinate, width, sums, cells.r2[:, None])
     share = 1 / np.maximum(plain[:, 0], 1.0)
-    g, V = plain[:, 1] * share, square[:, 0] * share**2
-    agreement = float((r1 * g - share * r2).sum() / n)
-    size = float((N * g**2 - 2 * share * g * r1 + share**2 * r2).sum() / n)
-    noise = float((N * V - share**2 * r2).sum() / n)
+    return Neighbourhood(width, share, plain[:, 1] * share, square[:, 0] * share**2)
+
+
+def error_of_pairs(
+    cells: Cells,
+    near: Neighbourhood,
+    importance: Column,
+    level: float,
+    absorbed: float = 0.0,
+) -> DebiasedError:
+    """Debiased mean of the squared residual, times the importance of each cell.
+
+    Residuals about a fit to the same rows agree less than they should, on average by
+    what the fit has `absorbed`.
+    """
+    n = cells.n
+    agreement, size, noise = (
+        float((importance * x).sum() / n) for x in terms_of_pairs(cells, near)
+    )
     held_out = 2 * agreement - size
-    se = _standard_error(cells, g, share)
-    value = held_out + noise
+    se = _standard_error(cells, near, importance)
+    value = held_out + noise + absorbed
     interval = None
     if n >= LEAST_ROWS:
         interval = intervals.score(value, se, size, noise, level)
-    plugin = float((N * g**2).sum() / n)
-    return DebiasedError(value, held_out, plugin, se, interval, width)
+    plugin = float((importance * cells.weight * near.mean**2).sum() / n)
+    return DebiasedError(value, held_out, plugin, se, interval, near.width)
 
 
-def _standard_error(cells: Cells, g: Column, share: Column) -> float:
+def terms_of_pairs(cells: Cells, near: Neighbourhood) -> tuple[Column, Column, Column]:
+    """Sums over each cell of r g, g^2 and V, the row itself left out."""
+    N, r1, r2 = cells.weight, cells.r1, cells.r2
+    g, share = near.mean, near.share
+    return (
+        r1 * g - share * r2,
+        N * g**2 - 2 * share * g * r1 + share**2 * r2,
+        N * near.variance - share**2 * r2,
+    )
+
+
+def _standard_error(cells: Cells, near: Neighbourhood, importance: Column) -> float:
     """Of the mean of q = 2 g_{-i} r - g_{-i}^2, a quadratic in the residual r."""
-    n = cells.n
-    c0, c1, c2 = -(g**2), 2 * g * (1 + share), -share * (2 + share)
+    n, g, share = cells.n, near.mean, near.share
+    c0, c1, c2 = (
+        importance * c for c in (-(g**2), 2 * g * (1 + share), -share * (2 + share))
+    )
     mean = (c0 * cells.weight + c1 * cells.r1 + c2 * cells.r2).sum() / n
     powers = (
         c0**2 * cells.weight

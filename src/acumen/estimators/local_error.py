@@ -5,14 +5,15 @@ variance it pays for. For the log divergence the model's own loss enters exactly
 
 The interval is careful at both ends. At the lower one, rows are left out by more than a
 linear step, which underrates how far a rare miss had moved the fit. At the upper one a
-narrower fit has a say too, since the fit behind the number smooths narrow defects away.
+narrower fit has a say too, since the fit behind the number smooths narrow defects away;
+and where pairs of close rows show that it did, what they found is added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import inf, nan, sqrt
+from dataclasses import dataclass, replace
+from math import hypot, inf, nan, sqrt
 
 import numpy as np
 
@@ -21,7 +22,12 @@ from acumen.arrays import Column
 from acumen.bregman import Divergence
 from acumen.columns import sigmoid, softplus
 from acumen.estimators import platt
-from acumen.estimators.adaptive import LEAST_ROWS, DebiasedError
+from acumen.estimators.adaptive import (
+    LEAST_ROWS,
+    DebiasedError,
+    error_of_pairs,
+    neighbourhood,
+)
 from acumen.estimators.neighbours import Cells, thin
 from acumen.estimators.platt import LocalPlatt
 from acumen.intervals import Interval
@@ -36,6 +42,10 @@ CHOOSING_TOLERANCE, CHOOSING_CELLS = 1e-2, 512
 
 NARROWEST = 0.5 / platt.RANK_NODES
 """Width in rank below which fits would pass over rows between their nodes."""
+
+WORTH_WIDENING = 0.2
+"""A remainder that moves the upper end by less, relative to its distance from the
+estimate, is not worth a word: even smooth curves leave one if there are enough rows."""
 
 STEPS = 6
 """Of Newton, to leave out a row."""
@@ -73,6 +83,11 @@ def local_error(
     fitted : LocalPlatt or None
         A fit to use, for the interval too; by default one of width
         :math:`n^{-1/4} / 2` in rank, and a narrower one for the interval.
+
+    Notes
+    -----
+    The error is what the fit :math:`m_w` saves plus :math:`E d(m, m_w)`, its own
+    calibration error, exactly. If that is above 0 for sure, the upper end includes it.
     """
     n = cells.n
     if n < LEAST_ROWS:
@@ -85,16 +100,59 @@ def local_error(
     if model_loss is None:
         model_loss = gains.model_loss
     value = gains.error(model_loss)
-    interval = (inf, inf) if value == inf else None
-    if np.isfinite(value):
-        careful = _gains(cells, divergence, fitted, left_out)
-        fine = _gains(cells, divergence, narrow)
-        found = (x.interval(model_loss, level) for x in (gains, careful, fine))
-        interval = _outer(*found)
     held_out = model_loss - gains.held_out_loss
-    return DebiasedError(
-        value, held_out, gains.plugin, gains.se, interval, fitted.width
+    error = DebiasedError(
+        value, held_out, gains.plugin, gains.se, (inf, inf), fitted.width
     )
+    if not np.isfinite(value):
+        return error if value == inf else replace(error, interval=None)
+    careful = _gains(cells, divergence, fitted, left_out)
+    fine = _gains(cells, divergence, narrow)
+    found = (x.interval(model_loss, level) for x in (gains, careful, fine))
+    return _widened(
+        replace(error, interval=_outer(*found)),
+        gains.interval(model_loss, level),
+        remainder(cells, divergence, fitted, level),
+    )
+
+
+def remainder(
+    cells: Cells, divergence: Divergence, fitted: LocalPlatt, level: float
+) -> DebiasedError:
+    """Calibration error of the fit itself, from pairs of rows much closer than its width.
+
+    A square in place of the divergence, by its curvature; where a neighbourhood expects
+    less than one miss, with the curvature at which it would expect one. Each row pulled
+    the fit towards itself and its neighbours: that agreement is put back.
+    """
+    n, z = cells.n, cells.z
+    m = sigmoid(fitted.log_odds(z))
+    v = m * (1 - m)
+    left = cells.about(m)
+    near = neighbourhood(left, 2 / sqrt(n))
+    curvature = 1.0 if divergence.name == "log" else divergence.curvature_1d(m) * v
+    importance = 0.5 * curvature / np.maximum(v, near.share)
+    pull = np.minimum(fitted.at(z, fitted.leverage) * v, 1.0)
+    spread = np.minimum(fitted.at(z, fitted.variance), LARGEST_VARIANCE) * v
+    agreement = v * (2 * pull - spread)
+    absorbed = float((cells.weight * importance * agreement).sum() / n)
+    return error_of_pairs(
+        left, near, importance, level, absorbed * _dispersion(cells, m, v)
+    )
+
+
+def _widened(
+    error: DebiasedError, plain: Interval, rest: DebiasedError
+) -> DebiasedError:
+    """With the rest in the upper end, if there is one for sure and it matters there."""
+    if error.interval is None or rest.interval is None or not rest.interval[0] > 0:
+        return error
+    value, (low, high) = max(error.value, 0.0), error.interval
+    half = plain[1] - value
+    reach = value + rest.value + hypot(half, rest.interval[1] - rest.value)
+    if reach - plain[1] < WORTH_WIDENING * half:
+        return error
+    return replace(error, interval=(low, max(high, reach)), widened=True)
 
 
 def _fit_twice(cells: Cells, engine: str) -> tuple[LocalPlatt, LocalPlatt]:
@@ -187,18 +245,14 @@ def _gains(
     fitted: LocalPlatt,
     leave_out: LeaveOut = left_out_by_one_step,
 ) -> _Gains:
-    """Losses with and without recalibration, each row left out of its own fit.
-
-    A cell's hits enter as two values with their mean and variance: 1 and 0 for hard
-    labels, where this is exact.
-    """
+    """Losses with and without recalibration, each row left out of its own fit."""
     n, N, z = cells.n, cells.weight, cells.z
     eta = fitted.log_odds(z)
     m = sigmoid(eta)
     v = m * (1 - m)
     leverage = fitted.at(z, fitted.leverage)
     loss, gain, gain2, model_loss = 0.0, 0.0, 0.0, 0.0
-    for share, a in _two_values(cells):
+    for share, a in cells.two_values():
         without = leave_out(eta, leverage, a)
         before, after = (_cross_loss(divergence, x, a) for x in (z, without))
         loss += float((N * share * after).sum() / n)
@@ -211,21 +265,6 @@ def _gains(
     plugin = float((N * _between(divergence, m, eta, cells)).sum() / n)
     se = sqrt(max(gain2 - gain * gain, 0.0) / n)
     return _Gains(model_loss, loss, plugin, noise, se)
-
-
-def _two_values(cells: Cells) -> list[tuple[Column, Column]]:
-    """Two hit values per cell, with their shares."""
-    mean = np.clip(cells.hits / cells.weight, 0.0, 1.0)
-    variance = np.maximum(cells.hits2 / cells.weight - mean**2, 0.0)
-    variance = np.minimum(variance, mean * (1 - mean))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        odds = mean / (1 - mean)
-        up = np.where(mean > 0, np.sqrt(variance / odds), 0.0)
-        down = np.where(mean < 1, np.sqrt(variance * odds), 0.0)
-    return [
-        (mean, np.minimum(mean + up, 1.0)),
-        (1 - mean, np.maximum(mean - down, 0.0)),
-    ]
 
 
 def _dispersion(cells: Cells, m: Column, v: Column) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,32 @@ class Cells:
     def coordinate(self) -> Column:
         """(rank + h) / 2: near in it means near in rank and near in probability."""
         return 0.5 * (self.rank + self.h)
+
+    def two_values(self) -> list[tuple[Column, Column]]:
+        """Two hit values per cell, each with its share: their mean and variance.
+
+        They are 1 and 0 for hard labels, where this is exact.
+        """
+        mean = np.clip(self.hits / self.weight, 0.0, 1.0)
+        variance = np.maximum(self.hits2 / self.weight - mean**2, 0.0)
+        variance = np.minimum(variance, mean * (1 - mean))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = mean / (1 - mean)
+            up = np.where(mean > 0, np.sqrt(variance / odds), 0.0)
+            down = np.where(mean < 1, np.sqrt(variance * odds), 0.0)
+        return [
+            (mean, np.minimum(mean + up, 1.0)),
+            (1 - mean, np.maximum(mean - down, 0.0)),
+        ]
+
+    def about(self, accuracy: Column) -> Cells:
+        """The same rows, with residuals about another accuracy than the confidence."""
+        (up, yes), (down, no) = self.two_values()
+        r1, r2, r3, r4 = (
+            self.weight * (up * (yes - accuracy) ** k + down * (no - accuracy) ** k)
+            for k in (1, 2, 3, 4)
+        )
+        return replace(self, r1=r1, r2=r2, r3=r3, r4=r4)
 
 
 def cells_of_sketch(sketch: Sums) -> Cells:

@@ -215,7 +215,7 @@ def bracket_columns(
         target=target,
         n=columns.total_weight,
         lower=means.pop("lower"),
-        debiased=Estimate(headline.value, headline.interval, "score"),
+        debiased=Estimate(headline.value, headline.interval, headline.method),
         plugin=corp(sketch, ordered, main.name).miscalibration,
         second_opinion=square if main is BRIER else None,
         gains=means,

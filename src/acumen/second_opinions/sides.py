@@ -14,7 +14,8 @@ from acumen.arrays import Column
 from acumen.bregman import BRIER, LOG, Divergence
 from acumen.columns import Columns
 from acumen.estimators import local_error, platt
-from acumen.estimators.neighbours import Cells, kernel_sums
+from acumen.estimators.adaptive import neighbourhood, terms_of_pairs
+from acumen.estimators.neighbours import Cells
 from acumen.estimators.regression import NODES_PER_BANDWIDTH
 from acumen.grid import coarsen, node_places, node_weights
 from acumen.kernels import GAUSSIAN, sums_at_nodes
@@ -47,7 +48,7 @@ def adaptive_sides(columns: Columns, sketch: Sums, settings: Settings) -> Sides:
     error = adaptive_error(seen, sketch, main.name, level)
     parts = _brier_parts(cells, over) if main is BRIER else _parts(local, main, over)
     return Sides(
-        Estimate(error.value, error.interval, "score"),
+        Estimate(error.value, error.interval, error.method),
         over=parts[0],
         under=parts[1],
         gap=-float(seen.r1[over].sum() / seen.n),
@@ -62,15 +63,9 @@ def _brier_parts(cells: Cells, over: Mask) -> tuple[float, float]:
 
 def brier_contributions(cells: Cells) -> Column:
     """What each cell adds to the debiased estimate of `acumen.estimators.adaptive`."""
-    n, N, r1, r2 = cells.n, cells.weight, cells.r1, cells.r2
-    plain, square = kernel_sums(
-        cells.coordinate, 2 / sqrt(n), np.stack([N, r1], axis=1), r2[:, None]
-    )
-    share = 1 / np.maximum(plain[:, 0], 1.0)
-    g, variance = plain[:, 1] * share, square[:, 0] * share**2
-    agreement = r1 * g - share * r2
-    size = N * g**2 - 2 * share * g * r1 + share**2 * r2
-    return (2 * agreement - size + N * variance - share**2 * r2) / n
+    near = neighbourhood(cells, 2 / sqrt(cells.n))
+    agreement, size, noise = terms_of_pairs(cells, near)
+    return (2 * agreement - size + noise) / cells.n
 
 
 def _parts(cells: Cells, divergence: Divergence, over: Mask) -> tuple[float, float]:

@@ -62,7 +62,8 @@ def with_clusters(
         stretch = clustered_error(saved, columns.weight, clusters)
         stretch /= max(error_of_mean(saved, columns.weight), 1e-300)
         ends = _stretched(calibration, calibration.interval, max(stretch, 1.0))
-        calibration = Estimate(calibration, ends, _named("score", clusters))
+        method = intervals.named(calibration.method or "", ends)
+        calibration = Estimate(calibration, ends, _named(method, clusters))
     return replace(parts, total=total, calibration=calibration)
 
 

@@ -135,8 +135,8 @@ def _of_squares(sample: Sample) -> Found:
     ends = between(coarse, fine)
     terms = sample.corp.score, sample.corp.uncertainty
     return {
-        "ece_debiased": (root(ends), SCORE),
-        "mcb": (ends, SCORE),
+        "ece_debiased": (root(ends), intervals.named(SCORE, ends)),
+        "mcb": (ends, intervals.named(SCORE, ends)),
         "dsc": (discrimination(values, fine, *terms, level), "normal"),
     }
 
@@ -155,6 +155,6 @@ def _of_norms(sample: Sample) -> Found:
             sample.values, sample.groups, sample.level, sample.resamples, sample.rng
         )
     return {
-        name: (ends, BAND if name == "ks_error" else INVERSION)
+        name: (ends, intervals.named(BAND if name == "ks_error" else INVERSION, ends))
         for name, ends in found.items()
     }
