@@ -152,9 +152,21 @@ def test_print_explains_an_error_below_zero():
     assert 0 < sum(texts) < 20
 
 
-def test_print_of_the_paper_preset_promises_no_interval():
+def test_print_names_the_method_of_every_interval_it_shows():
+    ev = ac.evaluate_pairs([1, 0] * 40, [0.7, 0.4] * 40)
+    told = " ".join(str(ev).split()).partition("intervals: ")[2]
+    shown = [ev.metrics[key] for key in ("accuracy", "ece", "ace", "nll", "brier")]
+    shown += [parts.calibration for parts in ev.decompositions.values()]
+    assert sum(value.interval is not None for value in shown) > 4
+    assert all(f"{value.method} (" in told for value in shown if value.interval)
+    fewer = str(ac.evaluate_pairs([1, 0] * 40, [0.7, 0.4] * 40, interval=None))
+    assert "inversion" not in fewer
+
+
+def test_print_of_the_paper_preset_promises_no_interval_of_its_decompositions():
     text = str(ac.evaluate_pairs([1, 0] * 40, [0.7, 0.4] * 40, preset="paper"))
-    assert "interval" not in text
+    assert "% interval" not in text
+    assert "d_CAL" not in text
     assert "as published" not in text
 
 

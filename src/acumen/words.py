@@ -12,7 +12,7 @@ from acumen.findings import Finding
 from acumen.results import Decomposition, Estimate, Evaluation
 from acumen.table import Note, make_table
 from acumen.table.cells import DAGGER, INFINITE, MISSING, one_line
-from acumen.table.footnotes import names
+from acumen.table.footnotes import methods_of, names
 from acumen.table.numbers import Style
 from acumen.table.text import in_ascii, note_lines, write_text
 
@@ -205,17 +205,29 @@ def _sum(parts: Decomposition) -> str:
     )
 
 
-def _metric_lines(ev: Evaluation) -> list[str]:
-    labels = {**LABELS, "ece": f"ECE ({ev.settings['bins']} bins)"}
+def _labels(ev: Evaluation, **words: str) -> dict[str, str]:
+    """What the metrics that are shown are called, of those there are."""
     if ev.target == "pairs":
-        labels["accuracy"] = "share correct"
-    cells = [
-        (label, with_interval(ev.metrics[name]))
-        for name, label in labels.items()
-        if name in ev.metrics
+        words["accuracy"] = "share correct"
+    return {key: word for key, word in (LABELS | words).items() if key in ev.metrics}
+
+
+def _metric_lines(ev: Evaluation) -> list[str]:
+    labels = _labels(ev, ece=f"ECE ({ev.settings['bins']} bins)")
+    width = max(map(len, labels.values()))
+    return [
+        f"  {label:<{width}}  {with_interval(ev.metrics[key])}"
+        for key, label in labels.items()
     ]
-    width = max(len(label) for label, _ in cells)
-    return [f"  {label:<{width}}  {value}" for label, value in cells]
+
+
+def _methods(ev: Evaluation) -> str:
+    """How the intervals that are shown were found."""
+    parts = sorted(ev.decompositions.items(), key=lambda x: x[0] != ev.divergence)
+    errors = [(f"{name} d_CAL", x.calibration) for name, x in parts]
+    others = [(label, ev.metrics[key]) for key, label in _labels(ev, ace="ACE").items()]
+    told = methods_of([*errors, *others])
+    return f"intervals: {told}." if told else ""
 
 
 def _notes(ev: Evaluation) -> list[str]:
@@ -234,7 +246,7 @@ def _notes(ev: Evaluation) -> list[str]:
             "scores are summed over the classes, each against the rest; one evaluation "
             "per class is in per_class."
         )
-    notes += map(in_brief, ev.audit())
+    notes += [*map(in_brief, ev.audit()), _methods(ev)]
     return [note for note in notes if note]
 
 

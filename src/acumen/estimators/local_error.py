@@ -61,6 +61,14 @@ def narrow_width(n: float) -> float:
     return min(max(2 / sqrt(n), NARROWEST), fixed_width(n))
 
 
+def reach_of_pairs(n: float) -> float:
+    r"""Largest width in rank of a neighbourhood of pairs: :math:`4 / \sqrt n`.
+
+    It is :math:`2 / \sqrt n` in (rank + h) / 2. From 4096 rows on the fit is wider.
+    """
+    return 4 / sqrt(n)
+
+
 def local_error(
     cells: Cells,
     divergence: Divergence,
@@ -109,11 +117,11 @@ def local_error(
     careful = _gains(cells, divergence, fitted, left_out)
     fine = _gains(cells, divergence, narrow)
     found = (x.interval(model_loss, level) for x in (gains, careful, fine))
-    return _widened(
-        replace(error, interval=_outer(*found)),
-        gains.interval(model_loss, level),
-        remainder(cells, divergence, fitted, level),
-    )
+    error = replace(error, interval=_outer(*found))
+    if reach_of_pairs(n) > fitted.width:
+        return error
+    rest = remainder(cells, divergence, fitted, level)
+    return _widened(error, gains.interval(model_loss, level), rest)
 
 
 def remainder(
@@ -129,7 +137,7 @@ def remainder(
     m = sigmoid(fitted.log_odds(z))
     v = m * (1 - m)
     left = cells.about(m)
-    near = neighbourhood(left, 2 / sqrt(n))
+    near = neighbourhood(left, 0.5 * reach_of_pairs(n))
     curvature = 1.0 if divergence.name == "log" else divergence.curvature_1d(m) * v
     importance = 0.5 * curvature / np.maximum(v, near.share)
     pull = np.minimum(fitted.at(z, fitted.leverage) * v, 1.0)

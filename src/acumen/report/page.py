@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from acumen import __version__
-from acumen.comparison import Comparison, as_comparison
+from acumen.comparison import MEASURES, Comparison, as_comparison
 from acumen.report.coarse import Coarse
 from acumen.report.payload import as_json, axis_words, headings, payload, sums_of
 from acumen.report.picture import panels_html
@@ -24,6 +24,7 @@ from acumen.report.remarks import summary
 from acumen.report.sketch_error import MEASURED_AT, sketch_error
 from acumen.report.static import findings_html, summary_html, table_html, terms_html
 from acumen.table import make_table
+from acumen.table.footnotes import methods_of
 from acumen.table.html import escape
 from acumen.table.numbers import Style
 from acumen.words import TARGETS
@@ -193,8 +194,14 @@ def _estimator(comparison: Comparison) -> str:
 
 def _intervals(comparison: Comparison) -> str:
     level = 100 * float(comparison[0].settings["level"])
+    told = methods_of(
+        (measure.label, measure.of(ev))
+        for measure in MEASURES.values()
+        for ev in comparison
+    )
+    methods = f" {told[0].upper()}{told[1:]}." if told else ""
     return (
-        f"{level:g}%, pointwise. Live ones are the kernel estimate ± {_z(comparison):.2f} "
+        f"{level:g}%, pointwise.{methods} Live ones are the kernel estimate ± {_z(comparison):.2f} "
         "standard errors; they do not cover its bias."
     )
 

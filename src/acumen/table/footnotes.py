@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite, isinf
 
 from acumen.comparison import MEASURES, Comparison, is_trivial
-from acumen.results import Evaluation
+from acumen.results import Estimate, Evaluation
 from acumen.table.cells import DAGGER, Note, Row, fixed
 from acumen.table.numbers import Style
 
@@ -206,28 +206,38 @@ def _effects(shown: Shown) -> Iterator[str]:
 def _intervals(shown: Shown) -> Iterator[str]:
     if not shown.style.intervals:
         return
-    methods: dict[str, list[str]] = {}
-    for key in shown.keys:
-        for method in sorted(_methods(shown, key)):
-            methods.setdefault(method, []).append(key)
+    named = [
+        (key, MEASURES[key].of(ev))
+        for key in shown.keys
+        if key in MEASURES
+        for ev in shown.comparison
+    ]
     level = 100 * float(shown.comparison[0].settings["level"])
-    told = [f"{method} ({', '.join(keys)})" for method, keys in methods.items()]
+    told = methods_of(named)
     yield (
-        f"In brackets: {level:g}% intervals, {names(told)}."
+        f"In brackets: {level:g}% intervals: {told}."
         if told
-        else ("No column shown has an interval.")
+        else "No column shown has an interval."
     )
 
 
-def _methods(shown: Shown, key: str) -> set[str]:
-    if key not in MEASURES:
-        return set()
-    values = [MEASURES[key].of(ev) for ev in shown.comparison]
-    return {
-        value.method or "unnamed"
-        for value in values
-        if value.interval is not None and all(isfinite(end) for end in value.interval)
-    }
+def methods_of(named: Iterable[tuple[str, Estimate]]) -> str:
+    """How the intervals of these numbers were found; nothing if there are none.
+
+    Examples
+    --------
+    >>> d = Estimate(0.1, (0.05, 0.2), "score")
+    >>> methods_of([("ECE", Estimate(0.1)), ("d_CAL", d), ("MCB", d)])
+    'score (d_CAL, MCB)'
+    """
+    methods: dict[str, list[str]] = {}
+    for name, value in named:
+        if value.interval is not None and all(isfinite(end) for end in value.interval):
+            told = methods.setdefault(value.method or "unnamed", [])
+            told += [] if name in told else [name]
+    return "; ".join(
+        f"{method} ({', '.join(told)})" for method, told in methods.items()
+    )
 
 
 CONVENTIONS: tuple[Callable[[Shown], Iterator[str]], ...] = (
