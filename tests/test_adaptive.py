@@ -236,10 +236,24 @@ def test_a_score_interval_is_never_empty_and_grows_with_the_estimate(
     d, se, size, noise
 ):
     low, high = intervals.score(d, se, size, noise, 0.95)
-    least, reach = intervals.score(0.0, se, size, noise, 0.95)
-    assert least <= low <= max(d, 0.0) + 1e-12
-    assert reach <= high
+    higher = intervals.score(d + 0.001, se, size, noise, 0.95)
+    assert 0 <= low <= max(d, 0.0) + 1e-12
     assert high > max(d, 0.0)
+    assert low <= higher[0] + 1e-12
+    assert high <= higher[1] + 1e-12
+
+
+def test_below_what_chance_does_a_score_interval_stays_the_same():
+    se, size, noise = 1e-3, 2e-3, 2e-3
+    chance = se * np.sqrt(intervals.CALIBRATED_SHARE * noise / size)
+    ends = [
+        intervals.score(d, se, size, noise, 0.95)[1]
+        for d in (-9 * chance, -chance, -0.9 * chance)
+    ]
+    assert ends[0] == ends[1] < ends[2]
+    # It is 0.96 of a standard deviation where the variance does not grow with d.
+    flat = intervals.score(-9 * chance, se, 1e6, 1e6, 0.95)
+    assert flat[1] == pytest.approx(0.96 * chance, rel=0.01)
 
 
 def test_mean_losses_have_the_normal_interval():

@@ -50,22 +50,28 @@ def score(
     of it that is sampling noise, and c0 is `share`. Solving (estimate - d)^2 = z^2 Var
     for d gives both ends.
 
-    An estimate below 0 is luck, and no reason to be surer: it has the interval of 0.
+    An estimate far below 0 is luck, and no reason to be surer: it has the interval of one
+    that is a standard deviation of a calibrated model's below, as the power-constrained
+    limits of Cowan et al. (2011) have it. So no interval is empty.
 
     Examples
     --------
-    >>> low, high = score(0.0, 1e-3, 2e-3, 2e-3, 0.95)
-    >>> low, round(high, 4)
-    (0.0, 0.0029)
-    >>> score(-5e-3, 1e-3, 2e-3, 2e-3, 0.95) == (low, high)
-    True
+    >>> for d in (3e-3, 0.0, -1e-3, -9e-3):
+    ...     low, high = score(d, 1e-3, 2e-3, 2e-3, 0.95)
+    ...     print(f"{low:.4f} {high:.4f}")
+    0.0011 0.0069
+    0.0000 0.0029
+    0.0000 0.0015
+    0.0000 0.0015
     """
-    d = max(d, 0.0)
     if not size > 0:
-        return d, d
-    c = quantile(level) ** 2 * se * se / size
-    half = sqrt(c * d + 0.25 * c * c + share * c * max(noise, 0.0))
-    return max(d + 0.5 * c - half, 0.0), d + 0.5 * c + half
+        return max(d, 0.0), max(d, 0.0)
+    z, chance = quantile(level), se * sqrt(share * max(noise, 0.0) / size)
+    c = z * z * se * se / size
+    d = max(d, -chance)
+    half = sqrt(max(c * d + 0.25 * c * c + (z * chance) ** 2, 0.0))
+    low = max(d + 0.5 * c - half, 0.0) if d > 0 else 0.0
+    return low, max(d + 0.5 * c + half, 0.0)
 
 
 def named(method: str, interval: Interval | None) -> str:
