@@ -12,7 +12,7 @@ from acumen.columns import Columns
 from acumen.estimators import bins as binning
 from acumen.estimators import cumulative, smoothing
 from acumen.ordered import order
-from acumen.scores import all_metrics, debiased_bins
+from acumen.scores import all_metrics, debiased_bins, sample_of
 from acumen.settings import Settings
 
 ROWS, RESAMPLES, SHOWN = 40_000, 1000, 10
@@ -29,10 +29,8 @@ def sample() -> Columns:
 def metrics(interval: str | None) -> float:
     """All metrics, with or without intervals; the width of ECE's tells that they are."""
     columns, settings = sample(), replace(SETTINGS, interval=interval)
-    sketch, ordered = sketch_for(columns, settings), order(columns)
-    values, bins = ordered.without_twins(), binning.width_bins(ordered, settings.bins)
-    rows = columns, sketch, ordered, values, bins
-    ece = all_metrics(*rows, settings, "pairs", 2)["ece"]
+    rows = sample_of(columns, sketch_for(columns, settings), settings)
+    ece = all_metrics(rows, settings, "pairs", 2)["ece"]
     return 0.0 if ece.interval is None else float(np.ptp(ece.interval))
 
 

@@ -16,17 +16,15 @@ from pathlib import Path
 import click
 import numpy as np
 from coverage_page import GAP_EVERY, KINDS, page
-from worlds import BINS, WORLDS, Column, World, rival, truths
+from worlds import WORLDS, Column, World, rival, truths
 
 from acumen import intervals
 from acumen.analysis import analyse, sketch_for
 from acumen.bregman import BRIER
 from acumen.columns import Columns
 from acumen.estimators.adaptive import brier_error
-from acumen.estimators.bins import width_bins
 from acumen.estimators.neighbours import cells_of_sketch
-from acumen.ordered import order
-from acumen.scores import all_metrics
+from acumen.scores import all_metrics, sample_of
 from acumen.settings import LEAST_RESAMPLES, Settings
 from acumen.uncertainty.decomposition_intervals import gap_interval
 
@@ -45,11 +43,8 @@ def find_intervals(a: Column, p: Column, kind: str) -> dict[str, tuple]:
     few = LEAST_RESAMPLES if kind == "closed" else Settings().resamples
     settings = Settings(resamples=few).checked()
     columns = Columns(p, None, a)
-    sketch, ordered = sketch_for(columns, settings), order(columns)
-    bins = width_bins(ordered, BINS)
-    values = ordered.without_twins()
-    rows = columns, sketch, ordered, values, bins
-    metrics = all_metrics(*rows, settings, "positive", 2)
+    sketch = sketch_for(columns, settings)
+    metrics = all_metrics(sample_of(columns, sketch, settings), settings, "positive", 2)
     found = {name: value.interval for name, value in metrics.items()}
     found["total"] = found["brier"]
     found["calibration"] = brier_error(cells_of_sketch(sketch)).interval

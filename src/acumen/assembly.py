@@ -6,12 +6,10 @@ from dataclasses import replace
 
 from acumen.analysis import Analysis, analyse, analyse_as_paper, sketch_for
 from acumen.columns import Columns
-from acumen.estimators import bins as binning
 from acumen.estimators import pooling
 from acumen.estimators.smooth_curve import smooth_curve
-from acumen.ordered import order
 from acumen.results import Decomposition, Evaluation
-from acumen.scores import all_metrics
+from acumen.scores import all_metrics, sample_of
 from acumen.settings import Settings
 from acumen.sums import Sums
 from acumen.uncertainty.decomposition_intervals import gap_interval, with_clusters
@@ -39,17 +37,14 @@ def evaluate_columns(
     """
     gap = sketch is None and settings.interval is not None
     sketch = sketch_for(columns, settings) if sketch is None else sketch
-    ordered = order(columns)
-    bins = binning.width_bins(ordered, settings.bins, settings.closed)
-    factor = k / (k - 1) if settings.counterpart == "tight" else 1.0
-    values = ordered.without_twins()
-    rows = columns, sketch, ordered, values, bins
-    metrics = all_metrics(*rows, settings, target, k, clusters)
-    mass_bins = binning.mass_bins(values, settings.bins)
+    sample = sample_of(columns, sketch, settings, clusters)
+    metrics = all_metrics(sample, settings, target, k)
+    bins, mass_bins, values = sample.width_bins, sample.mass_bins, sample.values.ordered
     atoms, blocks = pooling.atoms(values), pooling.isotonic_blocks(values)
     distinct = len(values.confidence)
     largest_share = float(values.weight.max() / values.total)
-    del ordered, values, rows  # as large as the columns, and no longer needed
+    del sample, values  # as large as the columns, and no longer needed
+    factor = k / (k - 1) if settings.counterpart == "tight" else 1.0
     headline = analyse(columns if exact else None, sketch, settings, factor)
     paper = analyse_as_paper(sketch, settings.level)
     return Evaluation(

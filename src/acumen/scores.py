@@ -10,7 +10,7 @@ from acumen.columns import Columns
 from acumen.estimators import bins as binning
 from acumen.estimators import cumulative, isotonic, smoothing
 from acumen.estimators.adaptive import LEAST_ROWS
-from acumen.ordered import Ordered
+from acumen.ordered import Ordered, order
 from acumen.results import Bins, Corp, Estimate
 from acumen.settings import Settings
 from acumen.sums import Sums
@@ -43,22 +43,14 @@ def debiased_bins(values: Ordered) -> Bins:
     return binning.mass_bins(values, binning.count_bins("cube-root", values.total))
 
 
-def all_metrics(
-    columns: Columns,
-    sketch: Sums,
-    ordered: Ordered,
-    values: Ordered,
-    bins: Bins,
-    settings: Settings,
-    target: str,
-    k: int,
-    clusters: Index | None = None,
-) -> dict[str, Estimate]:
-    """All metrics by name, with intervals if they are wanted and rows are enough.
-
-    `values` are the ordered rows without twins.
-    """
-    sample = Sample(
+def sample_of(
+    columns: Columns, sketch: Sums, settings: Settings, clusters: Index | None = None
+) -> Sample:
+    """The rows in order, in bins, and all else that metrics and intervals read."""
+    ordered = order(columns)
+    values = ordered.without_twins()
+    bins = binning.width_bins(ordered, settings.bins, settings.closed)
+    return Sample(
         rows=Rows(columns, ordered, clusters),
         values=Rows(columns, values, clusters),
         sketch=sketch,
@@ -71,38 +63,46 @@ def all_metrics(
         resamples=int(settings.resamples),
         rng=np.random.default_rng(settings.rng),
     )
-    plain = _plain_metrics(sample, smooth_error(columns, sketch, settings))
-    if columns.predicted is not None:
-        within = columns, columns.predicted, k, settings.bins, 1, settings.closed
-        errors, weight = binning.errors_within(*within)
-        plain["top_label_ece"] = float((errors * weight).sum() / weight.sum())
-    losses = {"nll": "log", "brier": "brier"}
-    metrics = {
-        "accuracy": accuracy(columns, target, settings.level),
-        **{
-            metric: total_loss(sketch, name, settings.level)
-            for metric, name in losses.items()
-            if name in sketch.divergences
-        },
-        **{name: Estimate(value) for name, value in plain.items()},
-    }
-    if settings.interval is None or sketch.weight < LEAST_ROWS:
+
+
+def all_metrics(
+    sample: Sample, settings: Settings, target: str, k: int
+) -> dict[str, Estimate]:
+    """All metrics by name, with intervals if they are wanted and rows are enough."""
+    metrics = _averages(sample, target)
+    metrics |= {name: Estimate(x) for name, x in _plain(sample, settings, k).items()}
+    if settings.interval is None or sample.sketch.weight < LEAST_ROWS:
         return metrics
     metrics = with_intervals(metrics, sample)
     if settings.preset == "paper":  # relplot's SmoothECE is another number
         metrics["smooth_ece"] = Estimate(metrics["smooth_ece"])
-    if clusters is not None:
+    if sample.rows.clusters is not None:
         metrics |= _clustered_averages(metrics, sample, target)
     return metrics
 
 
-def _plain_metrics(sample: Sample, smooth_ece: float) -> dict[str, float]:
+def _averages(sample: Sample, target: str) -> dict[str, Estimate]:
+    """Accuracy and mean losses, which always have an interval."""
+    sketch, level = sample.sketch, sample.level
+    losses = {"nll": "log", "brier": "brier"}
+    return {
+        "accuracy": accuracy(sample.rows.columns, target, level),
+        **{
+            metric: total_loss(sketch, name, level)
+            for metric, name in losses.items()
+            if name in sketch.divergences
+        },
+    }
+
+
+def _plain(sample: Sample, settings: Settings, k: int) -> dict[str, float]:
     """Metrics that are numbers only, in the order of the record."""
     bins, ordered, parts = sample.width_bins, sample.rows.ordered, sample.corp
-    return {
+    columns = sample.rows.columns
+    found = {
         "ece": binning.binned_error(bins),
         "ace": binning.average_error(bins),
-        "smooth_ece": smooth_ece,
+        "smooth_ece": smooth_error(columns, sample.sketch, settings),
         "mce": binning.binned_error(bins, "max"),
         "ece_mass": binning.binned_error(sample.mass_bins),
         "ece_debiased": binning.binned_error(sample.debiased_bins, 2, debias=True),
@@ -113,6 +113,11 @@ def _plain_metrics(sample: Sample, smooth_ece: float) -> dict[str, float]:
         "dsc": parts.discrimination,
         "unc": parts.uncertainty,
     }
+    if columns.predicted is not None:
+        within = columns, columns.predicted, k, settings.bins, 1, settings.closed
+        errors, weight = binning.errors_within(*within)
+        found["top_label_ece"] = float((errors * weight).sum() / weight.sum())
+    return found
 
 
 def bins_within_classes(columns: Columns, bins: Bins, closed: str) -> Index | None:
