@@ -22,3 +22,10 @@ def test_the_page_quotes_what_is_found(data):
     whole = ac.canonical_calibration_error(y, logits=z).calibration
     quoted = f"{100 * whole:.2f} against {100 * found.debiased:.2f}"
     assert quoted in PAGE
+
+
+def test_the_page_quotes_the_bandwidths_of_an_under_confident_network(data):
+    rows = data("cifar10_peterson_wrn_28_10_humantuned_UNDERCONFIDENT")
+    kind = {key: rows[key] for key in ("logits", "probs") if key in rows}
+    choice = ac.choose_bandwidth(rows["labels"], **kind)
+    assert f"wants {choice.flat_from:.2f} to {choice.flat_to:.2f}" in PAGE
