@@ -16,6 +16,7 @@ from acumen.estimators import local_error as log_error
 from acumen.estimators import platt
 from acumen.estimators.local_error import left_out, left_out_by_one_step, local_error
 from acumen.estimators.neighbours import Cells
+from acumen.estimators.remainder import remainder
 
 PRIOR = 1 / platt.PRIOR_SD**2
 
@@ -186,13 +187,13 @@ def test_what_a_fit_leaves_equals_its_definition():
     wide = fit_of(cells, 0.5)
     m = expit(wide.log_odds(cells.z))
     sure = (wide.at(cells.z, x) for x in (wide.leverage, wide.variance))
-    found = log_error.remainder(cells, LOG, wide, 0.95)
+    found = remainder(cells, LOG, wide, 0.95)
     assert found.value == pytest.approx(rest_by_pairs(h, a, m, *sure), abs=1e-7)
 
 
 def test_a_fit_to_calibrated_rows_leaves_little_on_average():
     found = [
-        log_error.remainder(cells, LOG, fit_of(cells), 0.95).value
+        remainder(cells, LOG, fit_of(cells), 0.95).value
         for cells in drawn(SPREAD, SPREAD, 50_000, 60)
     ]
     assert abs(np.mean(found)) < 0.6 * np.std(found)  # without what it absorbed: 2.6
@@ -212,7 +213,7 @@ def test_log_under_another_name_leaves_the_same():
     wide = fit_of(cells)
     log = LOG.phi, LOG.gradient, LOG.phi_1d, LOG.derivative_1d
     other = ac.Divergence("entropy", *log)
-    found, same = (log_error.remainder(cells, x, wide, 0.95) for x in (LOG, other))
+    found, same = (remainder(cells, x, wide, 0.95) for x in (LOG, other))
     assert same.value == pytest.approx(found.value, rel=1e-6)
 
 

@@ -11,11 +11,10 @@ from acumen.arrays import Column
 from acumen.canonical.neighbourhoods import Near
 from acumen.canonical.start import Start
 from acumen.canonical.vectors import Table, Vectors
+from acumen.estimators.platt import LARGEST_VARIANCE
 
 PRIOR = 1.0
 """Rows' worth of the start that each neighbourhood is given, for log."""
-
-LARGEST_VARIANCE = 4.0
 
 
 class Gains(NamedTuple):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import hypot, inf, nan, sqrt
+from math import inf, nan, sqrt
 
 import numpy as np
 
@@ -22,30 +22,21 @@ from acumen.arrays import Column
 from acumen.bregman import Divergence
 from acumen.columns import sigmoid, softplus
 from acumen.estimators import platt
-from acumen.estimators.adaptive import (
-    LEAST_ROWS,
-    DebiasedError,
-    error_of_pairs,
-    neighbourhood,
-)
+from acumen.estimators.adaptive import LEAST_ROWS, DebiasedError
 from acumen.estimators.neighbours import Cells, thin
-from acumen.estimators.platt import LocalPlatt
+from acumen.estimators.platt import LARGEST_VARIANCE, LocalPlatt
+from acumen.estimators.remainder import reach_of_pairs, remainder, widened
 from acumen.intervals import Interval
 
 LeaveOut = Callable[[Column, Column, Column], Column]
 """From log-odds, leverage and hit to log-odds of the fit without the row."""
 
 LARGEST_CHANGE = 6.0
-LARGEST_VARIANCE = 4.0
 CHOOSING_TOLERANCE, CHOOSING_CELLS = 1e-2, 512
 """Enough to compare widths: what Newton leaves undone is about its square."""
 
 NARROWEST = 0.5 / platt.RANK_NODES
 """Width in rank below which fits would pass over rows between their nodes."""
-
-WORTH_WIDENING = 0.2
-"""A remainder that moves the upper end by less, relative to its distance from the
-estimate, is not worth a word: even smooth curves leave one if there are enough rows."""
 
 STEPS = 6
 """Of Newton, to leave out a row."""
@@ -59,14 +50,6 @@ def fixed_width(n: float) -> float:
 def narrow_width(n: float) -> float:
     r"""Width in rank of the fit that may raise the interval: :math:`2 / \sqrt n`."""
     return min(max(2 / sqrt(n), NARROWEST), fixed_width(n))
-
-
-def reach_of_pairs(n: float) -> float:
-    r"""Largest width in rank of a neighbourhood of pairs: :math:`4 / \sqrt n`.
-
-    It is :math:`2 / \sqrt n` in (rank + h) / 2. From 4096 rows on the fit is wider.
-    """
-    return 4 / sqrt(n)
 
 
 def local_error(
@@ -121,46 +104,7 @@ def local_error(
     if reach_of_pairs(n) > fitted.width:
         return error
     rest = remainder(cells, divergence, fitted, level)
-    return _widened(error, gains.interval(model_loss, level), rest)
-
-
-def remainder(
-    cells: Cells, divergence: Divergence, fitted: LocalPlatt, level: float
-) -> DebiasedError:
-    """Calibration error of the fit itself, from pairs of rows much closer than its width.
-
-    A square in place of the divergence, by its curvature; where a neighbourhood expects
-    less than one miss, with the curvature at which it would expect one. Each row pulled
-    the fit towards itself and its neighbours: that agreement is put back.
-    """
-    n, z = cells.n, cells.z
-    m = sigmoid(fitted.log_odds(z))
-    v = m * (1 - m)
-    left = cells.about(m)
-    near = neighbourhood(left, 0.5 * reach_of_pairs(n))
-    curvature = 1.0 if divergence.name == "log" else divergence.curvature_1d(m) * v
-    importance = 0.5 * curvature / np.maximum(v, near.share)
-    pull = np.minimum(fitted.at(z, fitted.leverage) * v, 1.0)
-    spread = np.minimum(fitted.at(z, fitted.variance), LARGEST_VARIANCE) * v
-    agreement = v * (2 * pull - spread)
-    absorbed = float((cells.weight * importance * agreement).sum() / n)
-    return error_of_pairs(
-        left, near, importance, level, absorbed * _dispersion(cells, m, v)
-    )
-
-
-def _widened(
-    error: DebiasedError, plain: Interval, rest: DebiasedError
-) -> DebiasedError:
-    """With the rest in the upper end, if there is one for sure and it matters there."""
-    if error.interval is None or rest.interval is None or not rest.interval[0] > 0:
-        return error
-    value, (low, high) = max(error.value, 0.0), error.interval
-    half = plain[1] - value
-    reach = value + rest.value + hypot(half, rest.interval[1] - rest.value)
-    if reach - plain[1] < WORTH_WIDENING * half:
-        return error
-    return replace(error, interval=(low, max(high, reach)), widened=True)
+    return widened(error, gains.interval(model_loss, level), rest)
 
 
 def _fit_twice(cells: Cells, engine: str) -> tuple[LocalPlatt, LocalPlatt]:
@@ -269,19 +213,10 @@ def _gains(
     gain = model_loss - loss
     spread = np.minimum(fitted.at(z, fitted.variance), LARGEST_VARIANCE)
     curvature = v if divergence.name == "log" else divergence.curvature_1d(m) * v * v
-    noise = 0.5 * float((N * curvature * spread).sum() / n) * _dispersion(cells, m, v)
+    noise = 0.5 * float((N * curvature * spread).sum() / n) * cells.dispersion(m)
     plugin = float((N * _between(divergence, m, eta, cells)).sum() / n)
     se = sqrt(max(gain2 - gain * gain, 0.0) / n)
     return _Gains(model_loss, loss, plugin, noise, se)
-
-
-def _dispersion(cells: Cells, m: Column, v: Column) -> float:
-    """Variance of soft hits relative to that of hard ones; 1 for hard labels."""
-    hits, hits2 = cells.hits, cells.hits2
-    if hits2.sum() >= hits.sum() * (1 - 1e-12):
-        return 1.0
-    observed = (hits2 - 2 * m * hits + m * m * cells.weight).sum()
-    return float(observed / max((cells.weight * v).sum(), 1e-300))
 
 
 def _cross_loss(divergence: Divergence, eta: Column, a: Column) -> Column:

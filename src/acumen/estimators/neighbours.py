@@ -71,6 +71,15 @@ class Cells:
             (1 - mean, np.maximum(mean - down, 0.0)),
         ]
 
+    def dispersion(self, accuracy: Column) -> float:
+        """Variance of soft hits about an accuracy, relative to hard ones'; 1 for these."""
+        if self.hits2.sum() >= self.hits.sum() * (1 - 1e-12):
+            return 1.0
+        m, hits = accuracy, self.hits
+        observed = (self.hits2 - 2 * m * hits + m * m * self.weight).sum()
+        hard = (self.weight * m * (1 - m)).sum()
+        return float(observed / max(hard, 1e-300))
+
     def about(self, accuracy: Column) -> Cells:
         """The same rows, with residuals about another accuracy than the confidence."""
         (up, yes), (down, no) = self.two_values()

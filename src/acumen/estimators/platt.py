@@ -27,6 +27,9 @@ FEW_CELLS, NODE_BLOCK = 128, 32
 RANK_NODES, LOG_ODDS_NODES, ATOM = 64, 24, 0.005
 TOLERANCE, MOST_STEPS, LONGEST_STEP = 1e-6, 50, 1.5
 
+LARGEST_VARIANCE = 4.0
+"""Of a fitted log-odds that is believed; what is more uncertain than this is no normal."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalPlatt:
