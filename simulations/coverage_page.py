@@ -100,7 +100,8 @@ difference in Brier score to another model on the same rows.
 
 The error of a calibrated model is 0, and nothing lies below: the score intervals of d_CAL
 and the debiased ECE can miss it on one side only, so as n grows they cover it 97.5 % of
-the time, not 95 %.
+the time, not 95 %, and other small errors nearly so. An interval that begins at 0 says that
+it is one-sided.
 
 ## Data sets
 
