@@ -63,6 +63,19 @@ def _spread(cases: Sequence[dict], name: str, n: int) -> str:
     return f"{np.mean(here):.1f} ({min(here):.1f} to {max(here):.1f})" if here else ""
 
 
+def within(cases: Iterable[dict], names: Sequence[str]) -> str:
+    """How many shares are neither too small nor too large, and what they reach."""
+    shares = [
+        found[name]["covered"]
+        for found in merged(cases).values()
+        for name in names
+        if name in found
+    ]
+    good = sum(LEAST <= share <= MOST for share in shares)
+    ends = f"{100 * min(shares):.1f} to {100 * max(shares):.1f}"
+    return f"{good} of {len(shares)} shares lie within; they range from {ends}."
+
+
 def counts(cases: Sequence[dict]) -> str:
     """Data sets of each case, by kind of interval and n, with the standard error."""
     sizes = sorted({case["n"] for case in cases})
@@ -116,6 +129,8 @@ Mean over the cases (least to largest).
 {overview}
 ## Headline
 
+{within}
+
 {headline}
 ## Other calibration errors, and averages
 
@@ -131,6 +146,7 @@ def page(cases: Sequence[dict], seed: int) -> str:
         seed=seed,
         counts=counts(cases),
         overview=overview(cases),
+        within=within(cases, HEADLINE),
         headline=table(cases, HEADLINE),
         others=table(cases, OTHERS),
         terms=table(cases, TERMS),
