@@ -339,3 +339,46 @@ def test_log_under_another_name_has_the_same_error():
     cells = cells_of_rows(columns_of(h, a))
     want = local_error(cells, LOG).value
     assert local_error(cells, other).value == pytest.approx(want, abs=1e-7)
+
+
+# -- hardly any misses -------------------------------------------------------------
+
+
+def test_rows_that_are_all_right_do_not_refute_a_confidence_near_one():
+    ev = ac.evaluate_pairs(np.ones(5000), np.full(5000, 0.9999))
+    for name, reach in (("brier", 0.0004**2), ("log", 1e-4)):
+        low, high = ev.decompositions[name].calibration.interval
+        assert low == 0
+        assert high > reach  # one miss in 2000 would be no surprise
+    assert ev.metrics["ece_debiased"].interval[0] == 0
+
+
+def test_rows_that_are_all_right_refute_a_lower_confidence():
+    ev = ac.evaluate_pairs(np.ones(100), np.full(100, 0.9))
+    assert ev.decomposition.calibration.interval[0] > 0
+
+
+@pytest.mark.parametrize("n", [100, 2000])
+def test_calibrated_models_that_are_nearly_always_sure_are_not_accused(n):
+    excluded = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        h = 1 - rng.random(n) / n
+        cells = cells_of_rows(columns_of(h, (rng.random(n) < h).astype(float)))
+        excluded += brier_error(cells).interval[0] > 0
+        excluded += local_error(cells, LOG).interval[0] > 0
+    assert excluded <= 0.08 * 120
+
+
+def test_with_misses_enough_the_interval_stays_as_it_is():
+    h, a = overconfident(500)
+    cells = cells_of_rows(columns_of(h, a))
+    assert not cells.few_misses
+    assert cells.careful((0.1, 0.2), BRIER, 0.95) == (0.1, 0.2)
+
+
+@pytest.mark.parametrize("n", [50, 1000])
+def test_a_constant_that_matches_the_accuracy_has_a_finite_interval(n):
+    a = (np.random.default_rng(0).random(n) < 0.7).astype(float)
+    ev = ac.evaluate_pairs(a, np.full(n, a.mean()))
+    assert 0 < ev.decompositions["log"].calibration.interval[1] < 0.5

@@ -396,3 +396,39 @@ def test_the_page_of_codes_has_every_rule_with_its_reason():
     assert {x.code for x in found} <= {
         line[5:-1] for line in page.splitlines() if "### `" in line
     }
+
+
+# -- found by trying ---------------------------------------------------------------
+
+
+def test_cross_fitted_means_are_as_trivial_as_one():
+    rng = np.random.default_rng(0)
+    z = 3 * rng.normal(size=(1000, 3))
+    y = (z / 3 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    found = ac.study(y, logits=z, folds=5, methods=["mean-replacement"])
+    fired = {(x.code, x.models[0]) for x in audit(found)}
+    assert ("trivial-confidence", "Mean replacement") in fired
+
+
+def test_smoothing_is_judged_on_one_scale(data):
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    probs = np.column_stack([1 - p, p])
+    y = (rng.random(4000) < p**1.5).astype(int)
+    for counterpart in ("paper", "tight"):
+        ev = ac.evaluate(y, probs=probs, target="top-label", counterpart=counterpart)
+        assert "smoothed-away" not in codes(ev)
+
+
+def test_clusters_are_no_narrow_defect():
+    rng = np.random.default_rng(0)
+    h = rng.uniform(0.2, 0.9, 500)
+    hit = np.repeat((rng.random(500) < h).astype(float), 12)
+    given = np.repeat(h, 12), np.repeat(np.arange(500), 12)
+    clustered = ac.evaluate_pairs(hit, given[0], cluster=given[1])
+    assert "narrow-defect" not in codes(clustered)
+    assert "narrow-defect" in codes(ac.evaluate_pairs(hit, given[0]))
+
+
+def test_one_row_is_not_plural():
+    assert "There is 1 row:" in str(ac.evaluate_pairs([1], [0.9]))

@@ -458,4 +458,86 @@ def test_a_difference_that_may_be_chance_among_many_is_named():
     found = Contrast(
         (a, b), baseline="A", differences={"B": {"brier": strong, "ece": weak, **many}}
     )
-    assert found.sentences[-1].endswith("Holm's correction drops B's ece.")
+    assert found.sentences[-1].endswith("Holm's correction drops B's ECE.")
+
+
+# -- clusters, noise and divergences of one's own -----------------------------------
+
+
+def repeated(x, times=10):
+    return np.repeat(x, times)
+
+
+def two_forecasts(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    q = np.clip(p + 0.1 * rng.normal(size=n), 0.01, 0.99)
+    return (rng.random(n) < p).astype(int), p, q
+
+
+def test_rows_that_are_repeated_say_no_more_if_they_are_clusters():
+    y, p, q = two_forecasts()
+    once = ac.compare(
+        ac.evaluate(y, probs=p, name="A"), ac.evaluate(y, probs=q, name="B")
+    )
+    given = {"cluster": repeated(np.arange(len(y)))}
+    a, b = (
+        ac.evaluate(repeated(y), probs=repeated(x), name=name, **given)
+        for x, name in ((p, "A"), (q, "B"))
+    )
+    found = ac.compare(a, b).differences["B"]
+    for key in ("brier", "nll", "accuracy", "ece"):
+        assert found[key].method.endswith("clusters")
+        np.testing.assert_allclose(
+            found[key].interval, once.differences["B"][key].interval, atol=2e-3
+        )
+
+
+def test_models_of_different_clusters_are_refused():
+    y, p, q = two_forecasts()
+    a = ac.evaluate(y, probs=p, name="A", cluster=np.arange(len(y)) // 4)
+    b = ac.evaluate(y, probs=q, name="B")
+    with pytest.raises(ValueError, match="different clusters"):
+        ac.compare(a, b)
+
+
+def test_groups_keep_their_clusters():
+    y, p, _ = two_forecasts()
+    cluster, group = np.arange(len(y)) // 4, np.arange(len(y)) // 4 % 2
+    ev = ac.evaluate(y, probs=p, cluster=cluster, group=group)
+    assert {one.metrics["brier"].method for one in ev.per_group.values()} == {
+        "normal, clusters"
+    }
+    with pytest.raises(ValueError, match="group '0' has 5 clusters"):
+        ac.evaluate(y, probs=p, cluster=cluster, group=cluster % 20)
+
+
+def test_noise_of_two_calibrated_models_is_no_difference():
+    claimed = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p = rng.random(3000)
+        y = (rng.random(3000) < p).astype(int)
+        coarse = (np.floor(3 * p) + 0.5) / 3
+        fine, rough = (
+            ac.evaluate(y, probs=x, name=n) for x, n in ((p, "fine"), (coarse, "rough"))
+        )
+        found = ac.compare(fine, rough).differences["rough"]
+        claimed += sum(is_clear(found[key]) for key in ("smooth_ece", "ace", "mcb"))
+    assert claimed <= 5
+
+
+def test_a_divergence_that_is_not_registered_can_be_compared():
+    y, p, q = two_forecasts()
+    log = LOG.phi, LOG.gradient, LOG.phi_1d, LOG.derivative_1d
+    own = ac.Divergence("entropy", *log)
+    for_each = [
+        ac.compare(
+            *(
+                ac.evaluate(y, probs=x, name=n, divergence=d)
+                for x, n in ((p, "A"), (q, "B"))
+            )
+        ).differences["B"]["total"]
+        for d in (own, "log")
+    ]
+    np.testing.assert_allclose(for_each[0].interval, for_each[1].interval, atol=1e-9)

@@ -232,3 +232,21 @@ def test_gap_knows_clusters():
     aware = gap_interval(*given, np.tile(np.arange(1000), 4))
     assert np.ptp(aware.interval) == pytest.approx(2 * np.ptp(blind.interval), rel=0.01)
     assert aware.method == "normal, clusters"
+
+
+def test_ends_stay_in_order_and_in_range_when_all_are_sure_and_wrong():
+    ev = ac.evaluate_pairs(np.zeros(50), np.ones(50))
+    low, high = ev.decomposition.sharpness_gap.interval
+    assert 0 <= low <= high
+    assert ev.metrics["smooth_ece"].interval[1] <= 1
+
+
+def test_clusters_never_lift_the_lower_end_of_an_error_below_0():
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        p = rng.random(600)
+        hit = (rng.random(600) < p).astype(float)
+        ev = ac.evaluate_pairs(hit, p, cluster=np.arange(600) // 10)
+        for parts in ev.decompositions.values():
+            if parts.calibration < 0:
+                assert parts.calibration.interval[0] == 0

@@ -528,7 +528,7 @@ def test_intervals_are_shown_where_there_are_any():
     ev = model("a", accuracy=estimate, ece=0.1)
     text = table([ev, model("b", accuracy=0.4)], columns=["accuracy", "ece"], intervals=True)  # fmt: skip
     assert "a      50.00* [40.00, 60.00]  10.00" in text
-    assert "In brackets: 95% intervals: Wilson\n(accuracy)" in text
+    assert "In brackets: 95% intervals: Wilson\n(Accuracy)" in text
     markdown = table(ev, "markdown", columns=["accuracy"], intervals=True)
     assert r"50.00 \[40.00, 60.00\]" in markdown
     assert r"50.00 {\scriptsize {[}40.00, 60.00{]}}" in table(ev, "latex", columns=["accuracy"], intervals=True)  # fmt: skip

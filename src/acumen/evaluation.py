@@ -73,7 +73,8 @@ def evaluate(
         the largest factor for which it stays below the full calibration error.
     sample_weight : array_like, optional
         Frequency weights: a row of weight 2 counts as two rows. Weights of another
-        kind should be scaled to mean 1, since n enters the width and the intervals.
+        kind should be scaled to mean 1, since n enters the width and the intervals;
+        these, and the noise taken out of d_CAL, are then right only if weights vary little.
     bins, closed
         Number of equal-width bins, and which end belongs to a bin.
     name : str
@@ -155,7 +156,7 @@ def evaluate(
     columns = reduce_to_columns(predictions, settings.extra, engine)
     target, k = str(predictions.target), predictions.k
     ev = evaluate_columns(columns, settings, name, target, k, clusters=clusters)
-    return keep_rows(ev, columns, predictions, group, settings)
+    return keep_rows(ev, columns, clusters, predictions, group, settings)
 
 
 def evaluate_pairs(
@@ -222,4 +223,4 @@ name, preset, level, interval, resamples, rng, cluster, group
     clusters = read_clusters(cluster, predictions)
     columns = reduce_to_columns(predictions, settings.extra)
     ev = evaluate_columns(columns, settings, name, "pairs", 2, clusters=clusters)
-    return keep_rows(ev, columns, predictions, group, settings)
+    return keep_rows(ev, columns, clusters, predictions, group, settings)

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from acumen.arrays import to_numpy
 from acumen.assembly import evaluate_columns
+from acumen.clusters import LEAST_CLUSTERS
 from acumen.columns import Columns
 from acumen.fingerprints import fingerprint
 from acumen.predictions import Predictions
 from acumen.results import Evaluation
 from acumen.settings import Settings
+from acumen.uncertainty.standard_errors import Index
 
 MOST_GROUPS = 200
 
@@ -22,6 +24,7 @@ MOST_GROUPS = 200
 def keep_rows(
     ev: Evaluation,
     columns: Columns,
+    clusters: Index | None,
     predictions: Predictions,
     group: Any,
     settings: Settings,
@@ -32,15 +35,32 @@ def keep_rows(
     if group is not None:
         names = group_names(group, predictions)
         for name in np.unique(names).tolist():
-            rows = columns.take(names == name)
-            per_group[name] = evaluate_columns(rows, settings, ev.name, ev.target, ev.k)
+            own = names == name
+            about = settings, ev.name, ev.target, ev.k
+            together = None if clusters is None else renumbered(clusters[own], name)
+            per_group[name] = evaluate_columns(
+                columns.take(own), *about, clusters=together
+            )
     return replace(
         ev,
         columns=columns,
+        clusters=clusters,
         fingerprint=fingerprint(predictions.labels, predictions.weight),
         soft_rows=soft,
         per_group=per_group,
     )
+
+
+def renumbered(clusters: Index, group: str) -> Index:
+    """The clusters of one group, numbered from 0 on."""
+    found, number = np.unique(clusters, return_inverse=True)
+    if len(found) < LEAST_CLUSTERS:
+        raise ValueError(
+            f"group {group!r} has {len(found)} clusters; fewer than {LEAST_CLUSTERS} say "
+            "nothing of how clusters differ. Put groups together, or leave group= or "
+            "cluster= out."
+        )
+    return number
 
 
 def group_names(group: Any, predictions: Predictions) -> NDArray[np.str_]:

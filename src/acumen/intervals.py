@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import exp, log, log1p, sqrt
 
 import numpy as np
@@ -16,6 +17,8 @@ function's: 2 R(2K - K*K) / 4 R(K) for the Gaussian kernel, R the integral of sq
 
 CALIBRATED_BINS = 0.5
 """The same ratio for debiased squares of bins."""
+
+FEW_MISSES = 20.0
 
 ONE_SIDED, WIDENED = "one-sided ", "widened "
 """Words before the name of a method: it begins at 0; it includes what an estimate saw
@@ -64,14 +67,54 @@ def score(
     0.0000 0.0015
     0.0000 0.0015
     """
-    if not size > 0:
+    if not max(size, noise) > 0:
         return max(d, 0.0), max(d, 0.0)
-    z, chance = quantile(level), se * sqrt(share * max(noise, 0.0) / size)
+    size, noise = max(size, 0.25 * noise), max(noise, 0.0)  # size is noise and more
+    z, chance = quantile(level), se * sqrt(share * noise / size)
     c = z * z * se * se / size
     d = max(d, -chance)
     half = sqrt(max(c * d + 0.25 * c * c + (z * chance) ** 2, 0.0))
     low = max(d + 0.5 * c - half, 0.0) if d > 0 else 0.0
     return low, max(d + 0.5 * c + half, 0.0)
+
+
+def with_few_misses(
+    interval: Interval,
+    weight: Column,
+    h: Column,
+    hits: Column,
+    divergence: Callable[[Column, Column], Column],
+    level: float,
+) -> Interval:
+    """The interval of an error, where a calibrated model would hardly ever miss.
+
+    Rows without a miss vary too little to say how sure they are. If fewer than 20 misses
+    are expected (or hits, of small confidences), the interval begins at 0 unless the mean
+    accuracy contradicts the mean confidence, and reaches to the error of a model that is
+    off everywhere by as much as the mean may be.
+
+    Examples
+    --------
+    >>> def square(x, y):
+    ...     return (x - y) ** 2
+    >>> rows = np.array([5000.0]), np.array([0.9999]), np.array([5000.0])
+    >>> low, high = with_few_misses((1e-8, 1e-8), *rows, square, 0.95)
+    >>> low, round(high**0.5, 4)
+    (0.0, 0.0007)
+    """
+    if expected_misses(weight, h) >= FEW_MISSES:
+        return interval
+    n = weight.sum()
+    accuracy, confidence = np.clip([hits.sum() / n, weight @ h / n], 0.0, 1.0)
+    ends = np.concatenate(wilson(accuracy[None], n[None], level))
+    off = float(divergence(ends, np.full(2, confidence)).max())
+    inside = ends[0] <= confidence <= ends[1]
+    return 0.0 if inside else interval[0], max(interval[1], off)
+
+
+def expected_misses(weight: Column, h: Column) -> float:
+    """How many rows would differ from what is likelier, were the model calibrated."""
+    return float(weight @ np.minimum(h, 1 - h))
 
 
 def named(method: str, interval: Interval | None) -> str:

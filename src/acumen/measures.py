@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite, nan
+from math import inf, isfinite, nan, sqrt
 
 from acumen.results import Estimate, Evaluation
 
 TRIVIAL_SHARE = 0.99
 """From this share of rows at one confidence on, calibration is no achievement."""
+
+
+FEW_VALUES, TRIVIAL_SPREAD = 20, 0.005
+"""So few confidences are as good as one if their standard deviation is so small, or
+smaller than that of a share of all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,4 +83,17 @@ def is_trivial(ev: Evaluation) -> bool:
 
     Such a model is calibrated by matching one number, and says nothing of single rows.
     """
-    return ev.rows > 1 and ev.largest_share >= TRIVIAL_SHARE
+    if ev.rows < 2:
+        return False
+    return ev.largest_share >= TRIVIAL_SHARE or _is_one_in_effect(ev)
+
+
+def _is_one_in_effect(ev: Evaluation) -> bool:
+    """Whether few confidences are nearly equal, as cross-fitted means are."""
+    if ev.distinct > FEW_VALUES:
+        return False
+    bins = ev.mass_bins
+    h, n = bins.confidence[bins.count > 0], bins.count[bins.count > 0]
+    middle = (n * h).sum() / n.sum()
+    spread = sqrt((n * (h - middle) ** 2).sum() / n.sum())
+    return spread < max(TRIVIAL_SPREAD, 0.5 / sqrt(ev.n))

@@ -89,10 +89,10 @@ class Evaluation(Record):
         Weight of rows whose label is a share between 0 and 1.
     fingerprint : str or None
         Hash of labels and weights: models of the same fingerprint saw the same rows.
-    sketch, columns : Sums, Columns, or None
-        The sums behind the numbers, for figures at other bandwidths, and the rows, for
-        paired comparisons. They are neither written to JSON nor pickled, and class-wise
-        evaluations have no sketch.
+    sketch, columns, clusters : Sums, Columns, array, or None
+        The sums behind the numbers, for figures at other bandwidths, and the rows and
+        their clusters, for paired comparisons. They are neither written to JSON nor
+        pickled, and class-wise evaluations have no sketch.
 
     Examples
     --------
@@ -140,6 +140,7 @@ class Evaluation(Record):
     fingerprint: str | None = None
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
+    clusters: Any = field(default=None, metadata={"plain": False})
 
     @property
     def decomposition(self) -> Decomposition:

@@ -160,18 +160,18 @@ def in_one_line(ev: Evaluation) -> str:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number as text: fixed digits, a sign only if negative, words for the rest.
+    """A number as text: fixed digits, a sign only if one shows, words for the rest.
 
     Examples
     --------
-    >>> number(0.12345), number(float("inf")), number(float("nan"))
-    ('0.1235', 'inf', 'n/a')
+    >>> number(0.12345), number(-1e-9), number(float("inf")), number(float("nan"))
+    ('0.1235', '0.0000', 'inf', 'n/a')
     """
     if isnan(value):
         return "n/a"
     if isinf(value):
         return "inf" if value > 0 else "-inf"
-    return f"{value:.{digits}f}"
+    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def with_interval(value: Estimate, digits: int = 4) -> str:
@@ -234,9 +234,9 @@ def _notes(ev: Evaluation) -> list[str]:
     """What a reader should know before quoting a number."""
     notes = [_direction(ev)]
     values = [float(parts.calibration) for parts in ev.decompositions.values()]
-    if min(values) < 0:
+    if round(min(values), 4) < 0:
         notes.append(
-            "a calibration error below 0 means that none was found; intervals end at 0."
+            "a calibration error below 0 means that none was found; intervals begin at 0."
         )
     log = ev.decompositions.get("log")
     if log is not None and isnan(log.calibration):

@@ -117,8 +117,10 @@ def smoothed_away(ev: Evaluation) -> Iterator[Finding]:
     interval of the adaptive estimate.
     """
     value, interval = _adaptive(ev)
-    fixed = ev.paper.calibration
     headline = ev.decomposition.bandwidth is not None
+    fixed = float(ev.paper.calibration)
+    if not headline and ev.settings.get("counterpart") == "tight":
+        fixed *= ev.k / (ev.k - 1)  # as the adaptive estimate is
     if interval is not None and ev.divergence == "brier" and fixed < interval[0]:
         low, high = interval
         yield Finding(
@@ -128,7 +130,7 @@ def smoothed_away(ev: Evaluation) -> Iterator[Finding]:
             f"At bandwidth {ev.paper.bandwidth:g} the calibration error of {ev.name} is "
             f"{fixed:.4f}, below the {value:.4f} [{low:.4f}, {high:.4f}] of the adaptive "
             "estimate.",
-            {"fixed": float(fixed), "adaptive": value, "low": low, "high": high},
+            {"fixed": fixed, "adaptive": value, "low": low, "high": high},
             "Quote the adaptive estimate (bandwidth='auto').",
         )
 

@@ -53,11 +53,12 @@ def too_few_rows(ev: Evaluation) -> Iterator[Finding]:
     """
     if ev.rows < FEW_ROWS:
         low = ev.rows < TOO_FEW_ROWS
+        count = "is 1 row" if ev.rows == 1 else f"are {ev.rows:,} rows"
         yield Finding(
             "too-few-rows",
             "warning" if low else "note",
             (ev.name,),
-            f"There are {ev.rows:,} rows: small errors and differences may be chance.",
+            f"There {count}: small errors and differences may be chance.",
             {"rows": float(ev.rows)},
             "Quote intervals, or collect more rows.",
         )

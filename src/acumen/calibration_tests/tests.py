@@ -215,7 +215,7 @@ def _simulated(
 
 def in_words(found: CalibrationTest) -> str:
     """One sentence that claims no more than the p-value does."""
-    size = f"({found.method}, {found.n:,.10g} rows)"
+    size = f"({found.method}, {found.n:,.10g} row{'' if found.n == 1 else 's'})"
     p = found.p_value
     told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
     if found.law == "exact" and p == 0:

@@ -13,6 +13,7 @@ from acumen.contrasts.differences import (
     independent_differences,
     paired_differences,
     rows_of,
+    same_clusters,
     same_rows,
 )
 from acumen.encoding import number
@@ -165,8 +166,11 @@ def compare(
     Accuracy, losses and the confidence gap are means over rows: their differences have
     the interval of a mean of row differences (for accuracy the adjusted one of Bonett
     and Price, 2012). Other columns are means to first order: each row counts by its
-    influence on the estimate. Nothing is resampled. Errors that cannot be negative, such
-    as ECE, are too large by an amount that depends on n; differences share most of it.
+    influence on the estimate. Nothing is resampled. Whole clusters count as one if the
+    evaluations had ``cluster=``. Errors that cannot be negative, such as ECE, are too large
+    by an amount that depends on n, and on how well calibrated the model is; models that
+    are about as good share most of it. If neither can be told from 0, the interval of
+    their difference holds 0. Lead with losses and d_CAL, which have no such excess.
 
     Examples
     --------
@@ -250,4 +254,9 @@ def _check_rows(
             f"{ev.name!r} and {base.name!r} were evaluated on different rows (labels or "
             "weights differ), so rows cannot be paired. Evaluate both on the same rows "
             "in the same order, or pass paired=False."
+        )
+    if not same_clusters(ev, base):
+        raise ValueError(
+            f"{ev.name!r} and {base.name!r} were evaluated with different clusters, so "
+            "their rows cannot be paired. Give both the same cluster=."
         )

@@ -29,7 +29,7 @@ def sentence(
     paired: bool = True,
 ) -> str:
     """What one difference says: lower, higher, or not to be told apart."""
-    what, value = NAMES.get(key, MEASURES[key].label), float(difference)
+    what, value = name_of(key), float(difference)
     both = f"{ev.name} and {base.name}"
     if isnan(value):
         return f"{_capital(what)} of {both} is infinite."
@@ -49,6 +49,11 @@ def sentence(
     low, high = sorted(abs(end) for end in difference.interval)
     told = f"{ev.name}'s {what} is {_size(value)} {_interval(low, high)}"
     return f"{told}: a real difference on {rows}.{_trivial(ev, key, value)}"
+
+
+def name_of(key: str) -> str:
+    """What a column is called in a sentence."""
+    return NAMES.get(key, MEASURES[key].label)
 
 
 def _capital(what: str) -> str:
@@ -95,9 +100,7 @@ def multiple_note(
     if len(claimed) < 2:
         return
     kept = holm(tested, 1 - level)
-    lost = [
-        f"{name}'s {NAMES.get(k, k)}" for name, k in claimed if (name, k) not in kept
-    ]
+    lost = [f"{name}'s {name_of(k)}" for name, k in claimed if (name, k) not in kept]
     expected = (1 - level) * len(tested)
     yield (
         f"{len(claimed)} of {len(tested)} differences are called real, each at "

@@ -13,9 +13,13 @@ from acumen.contrasts.row_influence import ModelRows, correct, row_values
 from acumen.intervals import Interval, quantile
 from acumen.measures import MEASURES, Measure
 from acumen.results import Estimate, Evaluation
+from acumen.uncertainty.standard_errors import error_of_mean
 
 MEANS = ("accuracy", "nll", "brier", "total", "confidence_gap")
 """Measures that are means over rows; the others are so to first order."""
+
+INFLATED = ("ece", "ace", "smooth_ece", "mce", "ece_mass", "ks_error", "mcb")
+"""Errors that noise makes larger, the more so the finer a model's confidences are."""
 
 SAME = "the same in every row"
 
@@ -43,19 +47,40 @@ def same_rows(ev: Evaluation, baseline: Evaluation) -> bool:
     return prints[0] is not None and prints[0] == prints[1]
 
 
+def same_clusters(ev: Evaluation, baseline: Evaluation) -> bool:
+    """Whether the rows of two models belong together alike, if they do at all."""
+    mine, theirs = ev.clusters, baseline.clusters
+    if mine is None or theirs is None:
+        return mine is theirs
+    return np.array_equal(mine, theirs)
+
+
 def paired_difference(
     mine: ModelRows, theirs: ModelRows, measure: Measure, level: float = 0.95
 ) -> Estimate:
     """Model less baseline in one column, from the same rows."""
     value = _value(mine.evaluation, theirs.evaluation, measure)
-    if measure.key == "accuracy" and mine.columns.hard and theirs.columns.hard:
+    hard = mine.columns.hard and theirs.columns.hard
+    if measure.key == "accuracy" and hard and mine.clusters is None:
         return _of_accuracy(mine, theirs, value, level)
     x, y = row_values(mine, measure.key), row_values(theirs, measure.key)
     if x is None or y is None or not isfinite(value):
         return Estimate(value)
-    half = quantile(level) * _standard_error(x - y, mine.weight)
+    half = quantile(level) * error_of_mean(x - y, mine.weight, mine.clusters)
+    if not half:
+        return Estimate(value, (value, value), SAME)
+    ends = value - half, value + half
+    if measure.key in INFLATED and _may_both_be_0(mine, theirs, measure):
+        ends = min(ends[0], 0.0), max(ends[1], 0.0)
     method = "paired" if measure.key in MEANS else "paired, first order"
-    return Estimate(value, (value - half, value + half), method if half else SAME)
+    suffix = "" if mine.clusters is None else ", clusters"
+    return Estimate(value, ends, method + suffix)
+
+
+def _may_both_be_0(mine: ModelRows, theirs: ModelRows, measure: Measure) -> bool:
+    """Whether neither error can be told from 0: how noise inflates them says nothing."""
+    found = (measure.of(rows.evaluation) for rows in (mine, theirs))
+    return all(x.interval is not None and x.interval[0] <= 0 for x in found)
 
 
 def _value(ev: Evaluation, base: Evaluation, measure: Measure) -> float:
@@ -81,12 +106,6 @@ def rows_of(ev: Evaluation) -> ModelRows:
             "sketch. Evaluate it again, or pass paired=False."
         )
     return ModelRows(columns, ev)
-
-
-def _standard_error(x: Column, weight: Column) -> float:
-    n = float(weight.sum())
-    centred = x - (weight * x).sum() / n
-    return sqrt(float((weight * centred**2).sum()) / n / n)
 
 
 def _of_shares(change: Column, weight: Column, level: float) -> Interval:

@@ -58,6 +58,11 @@ class ModelRows:
         """Total weight."""
         return self.columns.total_weight
 
+    @property
+    def clusters(self) -> NDArray[np.intp] | None:
+        """Number of the cluster of each row, if rows depend on each other."""
+        return self.evaluation.clusters
+
     @cached_property
     def values(self) -> Ordered:
         """Distinct confidences in order."""
@@ -105,7 +110,9 @@ def correct(rows: ModelRows) -> Column:
 
 
 def _total(rows: ModelRows) -> Column:
-    return rows.columns.loss(find_divergence(rows.evaluation.divergence))
+    name, sketch = rows.evaluation.divergence, rows.evaluation.sketch
+    known = {} if sketch is None else sketch.divergences
+    return rows.columns.loss(known.get(name) or find_divergence(name))
 
 
 def _calibration(rows: ModelRows) -> Column | None:

@@ -7,13 +7,14 @@ miscalibrated there, so a calibrated model gives 0 on average, at any n.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
 
 from acumen import intervals
 from acumen.arrays import Column
+from acumen.bregman import BRIER
 from acumen.estimators.neighbours import Cells, kernel_sums
 from acumen.intervals import Interval
 
@@ -75,7 +76,10 @@ def brier_error(
     """
     width = 2 / sqrt(cells.n) if width is None else width
     near = neighbourhood(cells, width)
-    return error_of_pairs(cells, near, np.ones_like(cells.h), level)
+    error = error_of_pairs(cells, near, np.ones_like(cells.h), level)
+    if error.interval is None:
+        return error
+    return replace(error, interval=cells.careful(error.interval, BRIER, level))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

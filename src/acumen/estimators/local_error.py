@@ -100,8 +100,9 @@ def local_error(
     careful = _gains(cells, divergence, fitted, left_out)
     fine = _gains(cells, divergence, narrow)
     found = (x.interval(model_loss, level) for x in (gains, careful, fine))
-    error = replace(error, interval=_outer(*found))
-    if reach_of_pairs(n) > fitted.width:
+    ends = cells.careful(_outer(*found), divergence, level)
+    error = replace(error, interval=ends)
+    if cells.few_misses or reach_of_pairs(n) > fitted.width:
         return error
     rest = remainder(cells, divergence, fitted, level)
     return widened(error, gains.interval(model_loss, level), rest)

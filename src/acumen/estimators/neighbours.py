@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from acumen.arrays import Column
 from acumen.bregman import BUILT_IN, Divergence
 from acumen.columns import Columns
+from acumen.intervals import FEW_MISSES, Interval, expected_misses, with_few_misses
 from acumen.kernels import GAUSSIAN
 from acumen.ordered import starts_of_values
 from acumen.sums import CELL_SUMS, LOG_ODDS_REACH, Sums
@@ -42,6 +43,18 @@ class Cells:
     def n(self) -> float:
         """Total weight."""
         return float(self.weight.sum())
+
+    @property
+    def few_misses(self) -> bool:
+        """Whether a calibrated model would miss too rarely for its noise to be seen."""
+        return expected_misses(self.weight, self.h) < FEW_MISSES
+
+    def careful(
+        self, interval: Interval, divergence: Divergence, level: float
+    ) -> Interval:
+        """An interval of a calibration error, wider if there are few misses."""
+        rows = self.weight, self.h, self.hits
+        return with_few_misses(interval, *rows, divergence.on_unit, level)
 
     @property
     def rank(self) -> Column:

@@ -207,7 +207,7 @@ def _intervals(shown: Shown) -> Iterator[str]:
     if not shown.style.intervals:
         return
     named = [
-        (key, MEASURES[key].of(ev))
+        (MEASURES[key].label, MEASURES[key].of(ev))
         for key in shown.keys
         if key in MEASURES
         for ev in shown.comparison

@@ -34,8 +34,8 @@ def gap_interval(
         return Estimate(gap)
     values = columns.loss(divergence) - _savings(curve, columns, divergence)
     se = error_of_mean(values, columns.weight, clusters)
-    low, high = intervals.normal(gap, se, level)
-    return Estimate(gap, (max(low, 0.0), high), _named("normal", clusters))
+    low, high = (max(end, 0.0) for end in intervals.normal(gap, se, level))
+    return Estimate(gap, (low, high), _named("normal", clusters))
 
 
 def with_clusters(
@@ -61,8 +61,9 @@ def with_clusters(
         saved = _savings(curve, columns, divergence)
         stretch = clustered_error(saved, columns.weight, clusters)
         stretch /= max(error_of_mean(saved, columns.weight), 1e-300)
-        ends = _stretched(calibration, calibration.interval, max(stretch, 1.0))
-        method = intervals.named(calibration.method or "", ends)
+        value = max(float(calibration), 0.0)
+        ends = _stretched(value, calibration.interval, max(stretch, 1.0))
+        method = intervals.named("score", ends)  # rows of a cluster look like a defect
         calibration = Estimate(calibration, ends, _named(method, clusters))
     return replace(parts, total=total, calibration=calibration)
 

@@ -131,7 +131,7 @@ def _smooth_interval(found: Resampled, bandwidth: float) -> Interval:
     family = Family(found.shape @ K, found.noise @ K, total_size)
     value = size_of(found.observed @ K, total_size)
     low, high = inversion.scales(family, value, found.level)
-    return _fixed_point(found, low), _fixed_point(found, high)
+    return min(_fixed_point(found, low), 1.0), min(_fixed_point(found, high), 1.0)
 
 
 def _fixed_point(found: Resampled, scale: float) -> float:

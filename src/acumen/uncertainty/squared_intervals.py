@@ -14,6 +14,7 @@ import numpy as np
 
 from acumen import intervals
 from acumen.arrays import Column
+from acumen.bregman import BRIER
 from acumen.estimators.bins import debiased_square, mass_bins
 from acumen.intervals import Interval
 from acumen.results import Bins
@@ -70,6 +71,8 @@ def squared_error(rows: Rows, bins: Bins, level: float) -> SquaredError:
         noise = _clustered_noise(rows, gap, place, len(count)) / n
         value = size - noise
     ends = intervals.score(value, se, size, noise, level, intervals.CALIBRATED_BINS)
+    seen = rows.ordered.weight, rows.ordered.confidence, rows.ordered.hits
+    ends = intervals.with_few_misses(ends, *seen, BRIER.on_unit, level)
     return SquaredError(value, ends, gap[place])
 
 
