@@ -373,7 +373,7 @@ def test_calibrated_models_that_are_nearly_always_sure_are_not_accused(n):
 def test_with_misses_enough_the_interval_stays_as_it_is():
     h, a = overconfident(500)
     cells = cells_of_rows(columns_of(h, a))
-    assert not cells.few_misses
+    assert not cells.noise_is_hidden
     assert cells.careful((0.1, 0.2), BRIER, 0.95) == (0.1, 0.2)
 
 

@@ -88,10 +88,9 @@ def with_few_misses(
 ) -> Interval:
     """The interval of an error, where a calibrated model would hardly ever miss.
 
-    Rows without a miss vary too little to say how sure they are. If fewer than 20 misses
-    are expected (or hits, of small confidences), the interval begins at 0 unless the mean
-    accuracy contradicts the mean confidence, and reaches to the error of a model that is
-    off everywhere by as much as the mean may be.
+    Rows without a miss vary too little to say how sure they are. If noise is hidden, the
+    interval begins at 0 unless the mean accuracy contradicts the mean confidence, and
+    reaches to the error of a model that is off everywhere by as much as the mean may be.
 
     Examples
     --------
@@ -102,7 +101,7 @@ def with_few_misses(
     >>> low, round(high**0.5, 4)
     (0.0, 0.0007)
     """
-    if expected_misses(weight, h) >= FEW_MISSES:
+    if not noise_is_hidden(weight, h, hits):
         return interval
     n = weight.sum()
     accuracy, confidence = np.clip([hits.sum() / n, weight @ h / n], 0.0, 1.0)
@@ -112,9 +111,21 @@ def with_few_misses(
     return 0.0 if inside else interval[0], max(interval[1], off)
 
 
-def expected_misses(weight: Column, h: Column) -> float:
-    """How many rows would differ from what is likelier, were the model calibrated."""
-    return float(weight @ np.minimum(h, 1 - h))
+def noise_is_hidden(weight: Column, h: Column, hits: Column) -> bool:
+    """Whether few misses are expected, below 20, and rows vary even less than that says.
+
+    Of small confidences hits are meant instead.
+
+    Examples
+    --------
+    >>> n, h = np.array([100.0]), np.array([0.95])
+    >>> [noise_is_hidden(n, h, np.array([right])) for right in (100.0, 90.0)]
+    [True, False]
+    """
+    if weight @ np.minimum(h, 1 - h) >= FEW_MISSES:
+        return False
+    squares = hits * (1 - h) ** 2 + (weight - hits) * h**2
+    return bool(squares.sum() < weight @ (h * (1 - h)))
 
 
 def named(method: str, interval: Interval | None) -> str:

@@ -102,7 +102,7 @@ def local_error(
     found = (x.interval(model_loss, level) for x in (gains, careful, fine))
     ends = cells.careful(_outer(*found), divergence, level)
     error = replace(error, interval=ends)
-    if cells.few_misses or reach_of_pairs(n) > fitted.width:
+    if cells.noise_is_hidden or reach_of_pairs(n) > fitted.width:
         return error
     rest = remainder(cells, divergence, fitted, level)
     return widened(error, gains.interval(model_loss, level), rest)

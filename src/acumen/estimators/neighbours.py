@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from acumen.arrays import Column
 from acumen.bregman import BUILT_IN, Divergence
 from acumen.columns import Columns
-from acumen.intervals import FEW_MISSES, Interval, expected_misses, with_few_misses
+from acumen.intervals import Interval, noise_is_hidden, with_few_misses
 from acumen.kernels import GAUSSIAN
 from acumen.ordered import starts_of_values
 from acumen.sums import CELL_SUMS, LOG_ODDS_REACH, Sums
@@ -45,9 +45,9 @@ class Cells:
         return float(self.weight.sum())
 
     @property
-    def few_misses(self) -> bool:
-        """Whether a calibrated model would miss too rarely for its noise to be seen."""
-        return expected_misses(self.weight, self.h) < FEW_MISSES
+    def noise_is_hidden(self) -> bool:
+        """Whether misses are too few for noise to be seen."""
+        return noise_is_hidden(self.weight, self.h, self.hits)
 
     def careful(
         self, interval: Interval, divergence: Divergence, level: float
