@@ -382,3 +382,11 @@ def test_a_constant_that_matches_the_accuracy_has_a_finite_interval(n):
     a = (np.random.default_rng(0).random(n) < 0.7).astype(float)
     ev = ac.evaluate_pairs(a, np.full(n, a.mean()))
     assert 0 < ev.decompositions["log"].calibration.interval[1] < 0.5
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_certainty_that_was_never_wrong_may_still_be(value):
+    ev = ac.evaluate_pairs(np.full(5000, value), np.full(5000, value))
+    assert ev.decomposition.calibration.interval == pytest.approx((0, 5.9e-7), rel=0.01)
+    assert ev.decompositions["log"].calibration.interval == (0, np.inf)
+    assert ev.decompositions["log"].calibration.method == "one-sided score"

@@ -112,7 +112,7 @@ def with_few_misses(
 
 
 def noise_is_hidden(weight: Column, h: Column, hits: Column) -> bool:
-    """Whether few misses are expected, below 20, and rows vary even less than that says.
+    """Whether few misses are expected, below 20, and rows vary no more than that says.
 
     Of small confidences hits are meant instead.
 
@@ -125,7 +125,7 @@ def noise_is_hidden(weight: Column, h: Column, hits: Column) -> bool:
     if weight @ np.minimum(h, 1 - h) >= FEW_MISSES:
         return False
     squares = hits * (1 - h) ** 2 + (weight - hits) * h**2
-    return bool(squares.sum() < weight @ (h * (1 - h)))
+    return bool(squares.sum() <= weight @ (h * (1 - h)))
 
 
 def named(method: str, interval: Interval | None) -> str:
