@@ -154,8 +154,15 @@ def test_best_is_the_extreme_of_the_finite_values(values, by):
 def test_trivial_is_a_question_of_shares():
     assert is_trivial(constant())
     assert not is_trivial(seeded())
-    assert not is_trivial(replace(constant(), largest_share=0.98))
+    assert is_trivial(replace(seeded(), largest_share=0.99))
+    assert not is_trivial(replace(seeded(), largest_share=0.98))
     assert not is_trivial(ac.evaluate_pairs([1], [0.7]))  # one row is no pattern
+
+
+@pytest.mark.parametrize(("apart", "trivial"), [(0.004, True), (0.1, False)])
+def test_a_few_confidences_close_together_are_as_trivial_as_one(apart, trivial):
+    h = 0.7 + apart * (np.arange(2000) % 5 - 2)
+    assert is_trivial(ac.evaluate_pairs(np.arange(2000) % 2, h)) is trivial
 
 
 def test_a_measure_that_a_target_lacks_is_nan():
