@@ -11,9 +11,9 @@ TRIVIAL_SHARE = 0.99
 """From this share of rows at one confidence on, calibration is no achievement."""
 
 
-FEW_VALUES, TRIVIAL_SPREAD = 20, 0.005
-"""So few confidences are as good as one if their standard deviation is so small, or
-smaller than that of a share of all rows."""
+FEW_VALUES, TRIVIAL_SPREAD = 20, (0.005, 0.02)
+"""So few confidences are as good as one if their standard deviation is smaller than that
+of a share of all rows, within these limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,11 @@ def is_trivial(ev: Evaluation) -> bool:
 
 def _is_one_in_effect(ev: Evaluation) -> bool:
     """Whether few confidences are nearly equal, as cross-fitted means are."""
-    if ev.distinct > FEW_VALUES:
+    if ev.distinct > FEW_VALUES or ev.rows < 10 * ev.distinct:
         return False
     bins = ev.mass_bins
     h, n = bins.confidence[bins.count > 0], bins.count[bins.count > 0]
     middle = (n * h).sum() / n.sum()
     spread = sqrt((n * (h - middle) ** 2).sum() / n.sum())
-    return spread < max(TRIVIAL_SPREAD, 0.5 / sqrt(ev.n))
+    low, high = TRIVIAL_SPREAD
+    return spread < min(max(0.5 / sqrt(ev.n), low), high)
