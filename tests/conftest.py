@@ -4,6 +4,7 @@ import importlib
 import os
 import warnings
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +31,15 @@ def give_up(reason):
     pytest.skip(reason)
 
 
+NEED_TORCHVISION = ("torchvision", "torchmetrics", "timm")
+
+
 def import_part(name):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what others warn of at import is theirs
+            if name in NEED_TORCHVISION and find_spec("torch"):
+                importlib.import_module("acumen.torch.operators").mend_torchvision()
             return importlib.import_module(name)
     except ModuleNotFoundError:
         give_up(f"{name} is not installed")
