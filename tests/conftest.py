@@ -61,6 +61,14 @@ def absent():
 
 
 @pytest.fixture(scope="session")
+def simulation():
+    """Import a script of the simulations: `laws = simulation("laws")`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "simulations")
+        yield importlib.import_module
+
+
+@pytest.fixture(scope="session")
 def part():
     """Import an optional package: `torch = part("torch")`."""
     return import_part

@@ -1,7 +1,6 @@
 """How often intervals hold the truth: the script of the coverage table, reduced."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,17 +12,13 @@ FOLDER = Path(__file__).resolve().parent.parent / "simulations"
 
 
 @pytest.fixture(scope="module")
-def coverage():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(FOLDER), *sys.path])
-        import interval_coverage
-
-    return interval_coverage
+def coverage(simulation):
+    return simulation("interval_coverage")
 
 
 @pytest.fixture(scope="module")
-def pages(coverage):
-    return sys.modules["coverage_page"]
+def pages(simulation):
+    return simulation("coverage_page")
 
 
 def world_of(coverage, name):

@@ -1,8 +1,5 @@
 """The interval of the log calibration error: rows left out with care, a second width."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,13 +19,8 @@ PRIOR = 1 / platt.PRIOR_SD**2
 
 
 @pytest.fixture(scope="module")
-def laws():
-    folder = Path(__file__).resolve().parent.parent / "simulations"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(folder), *sys.path])
-        import laws
-
-    return laws
+def laws(simulation):
+    return simulation("laws")
 
 
 def cells_at(h, count, hits):

@@ -1,10 +1,8 @@
 """Simulations whose population values are exact: every estimate must find its own."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -263,13 +261,8 @@ def test_log_intervals_cover():
 
 
 @pytest.fixture(scope="module")
-def holdout():
-    folder = Path(__file__).resolve().parent.parent / "simulations"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(folder), *sys.path])
-        import holdout
-
-    return holdout
+def holdout(simulation):
+    return simulation("holdout")
 
 
 @pytest.mark.parametrize("name", ["CIFAR-10 VGG-16", "ImageNet DenseNet-161"])

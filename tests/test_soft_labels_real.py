@@ -1,8 +1,5 @@
 """Human votes as soft labels of real networks: what no model can be rid of."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -10,13 +7,8 @@ import acumen as ac
 
 
 @pytest.fixture(scope="module")
-def votes():
-    folder = Path(__file__).resolve().parent.parent / "simulations"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(folder), *sys.path])
-        import soft_labels
-
-    return soft_labels
+def votes(simulation):
+    return simulation("soft_labels")
 
 
 def network(data, votes, name):
