@@ -99,7 +99,7 @@ class Comparison(Record):
     ('fair', True, nan)
     >>> print(found.table("csv", columns=["accuracy", "brier"]).splitlines()[0])
     "model","accuracy","brier"
-    >>> list(found.frame()["model"]), len(found.plot()), found.audit()[-1].severity
+    >>> [*map(str, found.frame()["model"])], len(found.plot()), found.audit()[-1].severity
     (['sure', 'fair'], 2, 'note')
     >>> ac.Comparison.from_dict(found.to_dict()).names
     ('sure', 'fair')
