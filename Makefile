@@ -16,7 +16,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.demo ## Measure a classifier trained on the spot
-	$(BIN)/acumen demo
+	$(BIN)/calibrant demo
 
 test: lint ## Lint, then run all tests and doctests
 	$(BIN)/pytest -n auto
@@ -33,7 +33,7 @@ docs: .venv/.docs ## Build the documentation into docs/_build; a warning is an e
 paper: .venv/.dev ## Run the paper's experiments again, into build/paper
 	$(BIN)/python -m experiments all
 
-bench: .venv-bench/.bench ## Time acumen against its peers, in one run
+bench: .venv-bench/.bench ## Time calibrant against its peers, in one run
 	.venv-bench/bin/python benchmarks/run.py
 
 screenshots: .venv/.dev ## Pictures of the report, by headless Chromium, in build/screenshots

@@ -7,13 +7,14 @@ import numpy as np
 from registry import Ratio, agree, benchmark
 from timing import race
 
-from acumen.analysis import sketch_for
-from acumen.columns import Columns
-from acumen.estimators import bins as binning
-from acumen.estimators import cumulative, smoothing
-from acumen.ordered import order
-from acumen.scores import all_metrics, debiased_bins, sample_of
-from acumen.settings import Settings
+from calibrant._inputs.options import Settings
+from calibrant._rows.columns import Columns
+from calibrant._sketch.ordered import order
+from calibrant._stats import bins as binning
+from calibrant._stats import bins as cumulative
+from calibrant._stats import smooth_ece as smoothing
+from calibrant._stats.decomposition import sketch_for
+from calibrant._stats.metrics import all_metrics, debiased_bins, sample_of
 
 ROWS, RESAMPLES, SHOWN = 40_000, 1000, 10
 SETTINGS = Settings().checked()

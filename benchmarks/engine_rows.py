@@ -20,7 +20,7 @@ import numpy as np
 from registry import Ratio, agree, benchmark
 from timing import Timing
 
-ROWS = int(float(os.environ.get("ACUMEN_BENCH_ROWS", "1e8")))
+ROWS = int(float(os.environ.get("CALIBRANT_BENCH_ROWS", "1e8")))
 ROWS_OF_PROBS, CLASSES = ROWS // 10, 10
 SMALL = 2_000_000
 """Rows to warm up on: numba must pay for them (`fast.LOADING`)."""
@@ -68,7 +68,7 @@ def write(path, make, rows):
 
 @functools.cache
 def folder():
-    return tempfile.TemporaryDirectory(prefix="acumen-engines-")
+    return tempfile.TemporaryDirectory(prefix="calibrant-engines-")
 
 
 @functools.cache
@@ -118,7 +118,7 @@ def read_and_max(path):
 
 
 def brier_of(frame):
-    from acumen.engines.frames import sketch_frame
+    from calibrant._sketch.frames import sketch_frame
 
     cells = sketch_frame(frame, **PAIR).contents.state.cells
     return cells.totals["brier"].loss / cells.rows
@@ -163,7 +163,7 @@ def spark_session():
 
 
 def top_confidence_in_batches(path):
-    from acumen.engines.frames import sketch_frame
+    from calibrant._sketch.frames import sketch_frame
 
     cells = sketch_frame(batches(path), **PROBS).contents.state.cells
     return cells["h"].sum() / cells.rows
@@ -237,7 +237,7 @@ ENGINES = {
 
 for engine, (task, most, needs) in ENGINES.items():
     benchmark(
-        f"`ac.sketch_frame`, {engine} / DuckDB's `SELECT sum` of the same 3 columns",
+        f"`cal.sketch_frame`, {engine} / DuckDB's `SELECT sum` of the same 3 columns",
         at_most=most,
         needs=(*NEEDS, *needs),
     )(functools.partial(against_the_sum, task))
@@ -251,7 +251,7 @@ def memory_of(task):
 for engine, (task, _, needs) in ENGINES.items():
     if task != "in_spark":  # most of it is Java's, and set by its options
         benchmark(
-            f"peak memory of `ac.sketch_frame`, {engine}",
+            f"peak memory of `cal.sketch_frame`, {engine}",
             at_most=400,
             needs=(*NEEDS, *needs),
             unit=" MB",
@@ -259,7 +259,7 @@ for engine, (task, _, needs) in ENGINES.items():
 
 
 @benchmark(
-    f"`ac.sketch_frame` of {CLASSES} columns of probabilities, record batches, numba / "
+    f"`cal.sketch_frame` of {CLASSES} columns of probabilities, record batches, numba / "
     "reading them and taking maxima",
     at_most=4,
     needs=(*NEEDS, "numba"),

@@ -8,8 +8,8 @@ import peers
 from registry import Ratio, agree, benchmark
 from timing import race
 
-import acumen as ac
-from acumen import plot
+import calibrant as cal
+from calibrant import plot
 
 mpl.use("agg")
 
@@ -22,9 +22,9 @@ def pairs(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @functools.cache
-def evaluated(n: int) -> ac.Evaluation:
+def evaluated(n: int) -> cal.Evaluation:
     h, correct = pairs(n)
-    return ac.evaluate_pairs(correct, h)
+    return cal.evaluate_pairs(correct, h)
 
 
 def drawn(n: int) -> float:

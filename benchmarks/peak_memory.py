@@ -1,4 +1,4 @@
-"""How far memory rises above the input while acumen works on it. Linux only.
+"""How far memory rises above the input while calibrant works on it. Linux only.
 
     python benchmarks/peak_memory.py TASK ENGINE SCORES.npy LABELS.npy
 
@@ -43,9 +43,9 @@ def _status(field: str) -> int:
 
 def evaluate(scores, labels, engine):
     """The accuracy, and no array."""
-    import acumen as ac
+    import calibrant as cal
 
-    found = ac.evaluate(labels, logits=scores, engine=engine, interval=None)
+    found = cal.evaluate(labels, logits=scores, engine=engine, interval=None)
     return float(found.metrics["accuracy"]), None
 
 
@@ -53,7 +53,7 @@ def recalibrate(name):
     """Fit on the first rows, apply to the rest: accuracy there, and probabilities."""
 
     def task(scores, labels, engine):
-        from acumen import recalibration
+        from calibrant import recalibration
 
         kind = "logits" if name == "TemperatureScaling" else "probs"
         method = getattr(recalibration, name)(scores=kind, engine=engine)

@@ -10,7 +10,7 @@ from record_temperatures import scikit_learn
 from registry import Ratio, agree, benchmark
 from timing import race
 
-from acumen.recalibration import (
+from calibrant.recalibration import (
     HistogramBinning,
     IsotonicCalibration,
     TemperatureScaling,

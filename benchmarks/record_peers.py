@@ -3,7 +3,7 @@
     python benchmarks/record_peers.py --data DATA_FOLDER
 
 writes `peer_outputs.json` beside this file. Needs the packages of `peers.txt`; not
-acumen. Takes 15 seconds and, for sharpcal without subsampling in float64, 3 GB.
+calibrant. Takes 15 seconds and, for sharpcal without subsampling in float64, 3 GB.
 
 The JSON holds:
 
@@ -254,7 +254,7 @@ def rounded(value):
 
 def default_data() -> Path:
     beside_the_repository = HERE.parent.parent / "shared" / "data"
-    return Path(os.environ.get("ACUMEN_DATA", beside_the_repository))
+    return Path(os.environ.get("CALIBRANT_DATA", beside_the_repository))
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
     python benchmarks/record_recalibration.py --data DATA_FOLDER
 
-writes `tests/peer_recalibration.npz`. Needs netcal; not acumen. Takes 10 seconds.
+writes `tests/peer_recalibration.npz`. Needs netcal; not calibrant. Takes 10 seconds.
 
 Input: the stored `logits` of DATA_FOLDER/<name>.<split>.npz as float64, each row less its
 maximum, exponentiated, divided by its sum. A fifth of the rows, with their integer
@@ -98,7 +98,7 @@ def of_file(path: Path, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 def default_data() -> Path:
     beside_the_repository = HERE.parent.parent / "shared" / "data"
-    return Path(os.environ.get("ACUMEN_DATA", beside_the_repository))
+    return Path(os.environ.get("CALIBRANT_DATA", beside_the_repository))
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
     python benchmarks/report_rows.py ARGUMENT...
 
-is the command ``acumen`` with these arguments; its peak memory goes to standard error.
+is the command ``calibrant`` with these arguments; its peak memory goes to standard error.
 """
 
 import json
@@ -51,7 +51,7 @@ def write(folder: Path) -> float:
 
 
 @benchmark(
-    f"peak memory of `acumen report`, {SHARD * SHARDS:,} x {CLASSES} in Parquet shards",
+    f"peak memory of `calibrant report`, {SHARD * SHARDS:,} x {CLASSES} in Parquet shards",
     at_most=500,
     unit=" MB",
 )
@@ -85,9 +85,9 @@ def memory_of_a_report() -> Ratio:
 
 def main(*arguments: str) -> None:
     """Run the command, then say how much memory this process had at its peak."""
-    from acumen.cli import main as acumen
+    from calibrant.cli import main as calibrant
 
-    acumen(arguments, standalone_mode=False)
+    calibrant(arguments, standalone_mode=False)
     status = Path("/proc/self/status").read_text()
     kilobytes = re.search(r"VmHWM:\s+(\d+) kB", status)[1]
     print(1024 * int(kilobytes), file=sys.stderr)

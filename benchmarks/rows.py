@@ -12,7 +12,7 @@ import synthetic
 from registry import Ratio, agree, benchmark
 from timing import race, seconds_to_run
 
-import acumen as ac
+import calibrant as cal
 
 ROWS, CLASSES = 40_000, 1000
 
@@ -22,13 +22,13 @@ def imagenet_sized() -> tuple[np.ndarray, np.ndarray]:
     return synthetic.logits(ROWS, CLASSES)
 
 
-def evaluate(engine: str = "auto") -> ac.Evaluation:
+def evaluate(engine: str = "auto") -> cal.Evaluation:
     """The whole job: every metric, both decompositions and the curve.
 
     Intervals that need resamples are left out, as the other side has none.
     """
     logits, labels = imagenet_sized()
-    evaluation = ac.evaluate(labels, logits=logits, engine=engine, interval=None)
+    evaluation = cal.evaluate(labels, logits=logits, engine=engine, interval=None)
     # Whatever may be put off until asked for, ask for.
     _ = dict(evaluation.metrics), evaluation.decompositions["log"]
     _ = evaluation.paper, evaluation.curve
@@ -46,7 +46,7 @@ def sharpcal_as_shipped() -> tuple[float, float, float]:
 
 
 @benchmark(
-    "sharpcal's calibration error, 10 subsamples of 5000 / `ac.evaluate`, all rows",
+    "sharpcal's calibration error, 10 subsamples of 5000 / `cal.evaluate`, all rows",
     at_least=300,
     needs=("torch", "sharpcal"),
 )
@@ -83,7 +83,7 @@ def paper_combination() -> dict[str, float]:
 
 
 @benchmark(
-    "torch softmax, NLL, Brier + netcal ECE, ACE + relplot SmoothECE / `ac.evaluate`",
+    "torch softmax, NLL, Brier + netcal ECE, ACE + relplot SmoothECE / `cal.evaluate`",
     at_least=8,
     needs=("torch", "netcal", "relplot"),
 )
@@ -91,7 +91,7 @@ def against_the_paper_combination() -> Ratio:
     timings = race(ours=evaluate, combination=paper_combination)
     ours, theirs = (timings[name].answer for name in ("ours", "combination"))
     logits, labels = imagenet_sized()
-    like_relplot = ac.smooth_ece(labels, logits=logits, compat="relplot")
+    like_relplot = cal.smooth_ece(labels, logits=logits, compat="relplot")
     same = ("accuracy", "nll", "brier", "ece", "ace")
     return Ratio.of(
         "combination",
@@ -120,13 +120,13 @@ def against_one_read(engine: str) -> Ratio:
     return Ratio.of("ours", "read", timings, check)
 
 
-@benchmark("`ac.evaluate`, NumPy engine / one `np.max` of the logits", at_most=20)
+@benchmark("`cal.evaluate`, NumPy engine / one `np.max` of the logits", at_most=20)
 def numpy_against_one_read() -> Ratio:
     return against_one_read("numpy")
 
 
 @benchmark(
-    "`ac.evaluate`, numba engine / one `np.max` of the logits",
+    "`cal.evaluate`, numba engine / one `np.max` of the logits",
     at_most=8,
     needs=("numba",),
 )
@@ -162,7 +162,7 @@ def numba_memory() -> Ratio:
 def against_relplot(n: int) -> Ratio:
     confidence, correct = synthetic.pairs(n)
     timings = race(
-        ours=lambda: ac.smooth_ece(correct, confidence=confidence),
+        ours=lambda: cal.smooth_ece(correct, confidence=confidence),
         relplot=lambda: peers.relplot_smooth_ece(confidence, correct)[0],
     )
     ours, theirs = (timings[name].answer for name in ("ours", "relplot"))
@@ -171,14 +171,14 @@ def against_relplot(n: int) -> Ratio:
 
 
 @benchmark(
-    "relplot `smECE` / `ac.smooth_ece`, 10,000 pairs", at_least=5, needs=("relplot",)
+    "relplot `smECE` / `cal.smooth_ece`, 10,000 pairs", at_least=5, needs=("relplot",)
 )
 def against_relplot_at_ten_thousand() -> Ratio:
     return against_relplot(10_000)
 
 
 @benchmark(
-    "relplot `smECE` / `ac.smooth_ece`, 1,000,000 pairs",
+    "relplot `smECE` / `cal.smooth_ece`, 1,000,000 pairs",
     at_least=40,
     needs=("relplot",),
 )
@@ -186,13 +186,13 @@ def against_relplot_at_a_million() -> Ratio:
     return against_relplot(1_000_000)
 
 
-@benchmark("`ac.evaluate_pairs`, 10,000,000 rows / 1,000,000 rows", at_most=11)
+@benchmark("`cal.evaluate_pairs`, 10,000,000 rows / 1,000,000 rows", at_most=11)
 def linear_in_rows() -> Ratio:
     many = synthetic.pairs(10_000_000)
     few = tuple(column[:1_000_000].copy() for column in many)
     timings = race(
-        many=lambda: ac.evaluate_pairs(many[1], many[0], interval=None),
-        few=lambda: ac.evaluate_pairs(few[1], few[0], interval=None),
+        many=lambda: cal.evaluate_pairs(many[1], many[0], interval=None),
+        few=lambda: cal.evaluate_pairs(few[1], few[0], interval=None),
     )
     answers = {"many": many, "few": few}
     checks = [
@@ -213,11 +213,13 @@ def against_importing_numpy(code: str) -> Ratio:
     return Ratio(seconds[code] / seconds["import numpy"], seconds=kept)
 
 
-@benchmark("`import acumen` / `import numpy`, medians of 31", at_most=1.3)
+@benchmark("`import calibrant` / `import numpy`, medians of 31", at_most=1.3)
 def import_time() -> Ratio:
-    return against_importing_numpy("import acumen")
+    return against_importing_numpy("import calibrant")
 
 
-@benchmark("`import acumen; acumen.evaluate` (loads its modules) / `import numpy`")
+@benchmark(
+    "`import calibrant; calibrant.evaluate` (loads its modules) / `import numpy`"
+)
 def first_use_time() -> Ratio:
-    return against_importing_numpy("import acumen; acumen.evaluate")
+    return against_importing_numpy("import calibrant; calibrant.evaluate")

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-THREADS = ("ACUMEN", "NUMBA_NUM", "OMP_NUM", "OPENBLAS_NUM", "MKL_NUM")
+THREADS = ("CALIBRANT", "NUMBA_NUM", "OMP_NUM", "OPENBLAS_NUM", "MKL_NUM")
 HEADER = """\
 | ratio | measured | wall clock | target | |
 |---|--:|--:|--:|---|"""
@@ -83,7 +83,7 @@ def footnote(versions: dict[str, str], threads: int) -> str:
     each = "one thread" if threads == 1 else f"{threads} threads"
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return textwrap.fill(
-        f"Logits are {ROWS:,} x {CLASSES:,} in float32. `ac.evaluate` gives all metrics, "
+        f"Logits are {ROWS:,} x {CLASSES:,} in float32. `cal.evaluate` gives all metrics, "
         "both decompositions and the curve, without resampled intervals; answers are "
         "checked against the other "
         f"side's. Both sides ran in turns, {each} each; the ratio is of their best CPU "
@@ -140,7 +140,7 @@ def among_earlier(records: list[dict]) -> list[dict]:
 
 def finish(records: list[dict], options: argparse.Namespace) -> int:
     """Write the results down and decide on the exit code."""
-    packages = ["acumen", "numpy", "scipy", "numba"]
+    packages = ["calibrant", "numpy", "scipy", "numba"]
     if not options.no_peers:
         packages += ["torch", "sharpcal", "netcal", "relplot"]
     versions = versions_of(packages)

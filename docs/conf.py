@@ -4,15 +4,15 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import acumen
+import calibrant
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # for figure_scraper
 
-project = "acumen"
-author = "The acumen developers"
+project = "calibrant"
+author = "The calibrant developers"
 copyright = f"2026, {author}"
-release = acumen.__version__
+release = calibrant.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
@@ -53,7 +53,7 @@ autodoc_mock_imports = [x for x in ("torch", "torchmetrics") if find_spec(x) is 
 numpydoc_show_class_members = False
 
 html_theme = "pydata_sphinx_theme"
-html_title = f"acumen {release}"
+html_title = f"calibrant {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False

@@ -1,6 +1,6 @@
-"""Shows figures in the gallery that pyplot does not know of, as those of acumen.plot.
+"""Shows figures in the gallery that pyplot does not know of, as those of calibrant.plot.
 
-Sphinx-Gallery finds figures through pyplot. acumen draws without it, so that no window
+Sphinx-Gallery finds figures through pyplot. calibrant draws without it, so that no window
 opens; here the value of a block's last expression is looked at instead.
 """
 

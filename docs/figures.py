@@ -1,6 +1,6 @@
 """Make the figures of README and documentation: `python docs/figures.py`.
 
-They come from real model outputs if the folder of data is there (ACUMEN_DATA, or
+They come from real model outputs if the folder of data is there (CALIBRANT_DATA, or
 ../shared/data), else from the network that the demo trains. As in the tables of
 recalibration.md, a fifth of the rows, drawn at random, calibrates and the rest is tested.
 """
@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-import acumen as ac
-from acumen import plot
+import calibrant as cal
+from calibrant import plot
 
 HERE = Path(__file__).resolve().parent
-DATA = Path(os.environ.get("ACUMEN_DATA", HERE.parent.parent / "shared" / "data"))
+DATA = Path(os.environ.get("CALIBRANT_DATA", HERE.parent.parent / "shared" / "data"))
 Rows = tuple[str, Any, Any]
 """What the scores are ("logits" or "probs"), the scores, and the labels."""
 
@@ -47,7 +47,7 @@ def models() -> dict[str, Rows]:
         return {name: _load(DATA / f"{file}.npz") for name, file in MODELS.items()}
     from tempfile import TemporaryDirectory
 
-    from acumen.demo import run
+    from calibrant.demo import run
 
     with TemporaryDirectory() as folder:
         run(Path(folder))
@@ -64,7 +64,7 @@ def _load(path: Path) -> Rows:
 
 def study_of(kind: str, scores: Any, labels: Any) -> Any:
     """The paper's methods and split."""
-    return ac.study(labels, **{kind: scores}, split=0.2, rng=0)
+    return cal.study(labels, **{kind: scores}, split=0.2, rng=0)
 
 
 def show_ways(study: Any) -> None:

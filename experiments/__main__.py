@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from acumen.recalibration import FitWarning
+from calibrant.recalibration import FitWarning
 from experiments import figures, page, tables
 from experiments.claims import judge_all
 from experiments.exceptions import contradictions
@@ -50,7 +50,7 @@ STEPS: dict[str, Step] = {
 @click.option(
     "--outputs",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of outputs of the paper's models, as `acumen infer` writes them.",
+    help="Folder of outputs of the paper's models, as `calibrant infer` writes them.",
 )
 @click.option(
     "--into",

@@ -1,4 +1,4 @@
-"""The paper's figures, drawn by acumen's own functions."""
+"""The paper's figures, drawn by calibrant's own functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from acumen import plot
+from calibrant import plot
 from experiments.models import RECORDED
 from experiments.paper import TABLES
 from experiments.protocol import HB, IR, Experiment
@@ -21,7 +21,7 @@ LEADING = "cifar100_netcal_densenet_bc_100"
 
 DOTS = 200
 PAGE = 7.2
-"""Inches across: the text of a conference paper, as acumen's own sheets are."""
+"""Inches across: the text of a conference paper, as calibrant's own sheets are."""
 
 
 # -- drawing ------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ def draw_row(one: Experiment, **options: Any) -> Figure:
 
 
 def draw_aligned_row(one: Experiment) -> Figure:
-    """The same in acumen's own style, with aligned axes."""
+    """The same in calibrant's own style, with aligned axes."""
     return _sheet_of(plot.calibration_sharpness(one.study))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from math import inf, isinf, sqrt
 from typing import NamedTuple
 
-import acumen as ac
+import calibrant as cal
 from experiments.protocol import (
     BASELINE,
     MRR,
@@ -60,9 +60,9 @@ def least(key: str, winner: str) -> Judge:
     return judge
 
 
-def _is_less(key: str, a: ac.Evaluation, b: ac.Evaluation) -> bool:
+def _is_less(key: str, a: cal.Evaluation, b: cal.Evaluation) -> bool:
     """Whether a paired comparison finds less in the first, beyond chance."""
-    interval = ac.compare(a, b).differences[b.name][key].interval
+    interval = cal.compare(a, b).differences[b.name][key].interval
     return interval is not None and interval[0] > 0
 
 

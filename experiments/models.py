@@ -1,4 +1,4 @@
-"""Which models there are: recorded outputs, and those that `acumen infer` wrote."""
+"""Which models there are: recorded outputs, and those that `calibrant infer` wrote."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from acumen import files
+from calibrant import files
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("ACUMEN_DATA", ROOT.parent / "shared" / "data"))
+DATA = Path(os.environ.get("CALIBRANT_DATA", ROOT.parent / "shared" / "data"))
 
 Kind = Literal["logits", "probs", "confidence"]
 Arrays = Mapping[str, NDArray[Any]]
@@ -208,7 +208,7 @@ def read(name: str) -> Outputs:
     """Outputs of a recorded model."""
     if not DATA.is_dir():
         raise FileNotFoundError(
-            f"no folder of recorded outputs at {DATA}; set ACUMEN_DATA to where it is."
+            f"no folder of recorded outputs at {DATA}; set CALIBRANT_DATA to where it is."
         )
     model = RECORDED[name]
     with np.load(DATA / f"{model.file}.npz", allow_pickle=False) as file:
@@ -217,6 +217,6 @@ def read(name: str) -> Outputs:
 
 
 def read_inferred(folder: Path, name: str, dataset: str) -> Outputs:
-    """Outputs that `acumen infer` wrote into `folder`/`name`."""
+    """Outputs that `calibrant infer` wrote into `folder`/`name`."""
     found = files.read(folder / name)
     return Outputs(name, name, dataset, found.kind, _wide(found.scores), found.y)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import acumen as ac
+import calibrant as cal
 from experiments import tables
 from experiments.claims import CLAIMS, Verdict
 from experiments.exceptions import is_chance, reason_for
@@ -52,13 +52,13 @@ PROTOCOL = """## Protocol
 As in the paper: a fifth of the rows calibrates, the rest is tested; 15 bins of equal
 width; d_CAL by kernel regression with a Gaussian of σ = 0.05; temperature scaling (TS),
 histogram binning (HB) and isotonic regression (IR) as netcal does them, and mean
-replacement (MRR). That is `ac.study(y, logits=z, split=0.2, preset="paper")`. ACE is the
+replacement (MRR). That is `cal.study(y, logits=z, split=0.2, preset="paper")`. ACE is the
 average calibration error of netcal, as the paper's numbers show, not the adaptive one.
 
 Two things differ. The authors calibrate on the first fifth; recorded files may be in
 order of class, so here a fifth is drawn at random. And the paper's own models are not
 among the recorded ones, so others stand in, which is said at each table. Run
-`acumen infer` on them and pass `--outputs DIR` (one folder for each model, named as in
+`calibrant infer` on them and pass `--outputs DIR` (one folder for each model, named as in
 timm) to have the paper's own.
 
 Where only the confidence of the predicted class was recorded, each method learns one
@@ -76,7 +76,7 @@ of the tool or another routine was used; `preset="paper"` follows today's relplo
 SUBSAMPLES = """## Ten subsamples of 5,000
 
 The paper averages ten estimates from 5,000 rows each and prints their standard
-deviation. acumen uses all rows. In the middle, each estimate sees 5,000 rows only, as
+deviation. calibrant uses all rows. In the middle, each estimate sees 5,000 rows only, as
 the paper says; on the right, 5,000 rows are where the curve of all rows is read, as the
 authors' code does.
 """
@@ -91,7 +91,7 @@ CLAIMS_HEAD = """## Claims
 
 Each claim is asked of all {count} recorded models, as far as it can be: a claim on NLL
 needs probabilities of all classes, a subsample of 5,000 needs more rows than that. Where
-a ranking is not the paper's, a paired comparison (`ac.compare`, 95 %) says whether the
+a ranking is not the paper's, a paired comparison (`cal.compare`, 95 %) says whether the
 test rows can tell the two methods apart at all. A ranking that differs between two
 kernels counts only if they can be told apart with both; for the Epanechnikov kernel that
 is asked of the Gaussian of the same variance.
@@ -99,7 +99,7 @@ is asked of the Gaussian of the same variance.
 
 FIGURES = """## Figures
 
-In `build/paper`, as PNG and PDF, in acumen's rendering of the paper's style: `figure1` to
+In `build/paper`, as PNG and PDF, in calibrant's rendering of the paper's style: `figure1` to
 `figure14` are numbered as in the paper, `figure1_aligned` has aligned axes, `bandwidths`
 shows all bandwidths in one sheet, and `rows/` has the diagrams of every recorded model.
 Figures 3 to 5 show the models alike of Tables 2 to 4.
@@ -182,7 +182,7 @@ def _smooth_ece() -> tables.Grid:
             h, hit = ev.columns.confidence, ev.columns.hit
             values = (
                 *(ev.metrics[key] for key in ("ece", "smooth_ece")),
-                ac.smooth_ece(hit, confidence=h),
+                cal.smooth_ece(hit, confidence=h),
                 *(theirs[method][key] / 100 for key in ("ece", "smooth_ece")),
             )
             label = f"{table.dataset}, {method}"

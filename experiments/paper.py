@@ -30,7 +30,7 @@ class PaperTable(NamedTuple):
 
     `stand_in` has probabilities of all classes; of `alike`, where there is one, only the
     confidence is recorded. Both come with what is the same as in the paper and what is
-    not. `inferred` is the folder that `acumen infer` is asked to write the model to.
+    not. `inferred` is the folder that `calibrant infer` is asked to write the model to.
     """
 
     number: int
@@ -59,7 +59,7 @@ class PaperTable(NamedTuple):
 def _words_for(outputs: Outputs) -> str:
     rows = len(outputs.y)
     return (
-        f"The paper's model, {rows:,} rows from `acumen infer`: the same up to the "
+        f"The paper's model, {rows:,} rows from `calibrant infer`: the same up to the "
         "order of the rows, which decides who is in the calibration fifth."
     )
 

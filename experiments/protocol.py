@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import acumen as ac
-from acumen import recalibration
+import calibrant as cal
+from calibrant import recalibration
 from experiments.models import Outputs, read
 
 SPLIT, SEED = 0.2, 0
@@ -72,10 +72,10 @@ class Experiment:
         errors = self.errors[kernel]
         return tuple(sorted(errors, key=errors.__getitem__))
 
-    def evaluated(self, kernel: Kernel, names: Iterable[str]) -> list[ac.Evaluation]:
+    def evaluated(self, kernel: Kernel, names: Iterable[str]) -> list[cal.Evaluation]:
         """Confidences of some methods evaluated with another kernel."""
         return [
-            ac.evaluate_pairs(
+            cal.evaluate_pairs(
                 self.study[name].columns.hit,
                 self.study[name].columns.confidence,
                 name=name,
@@ -111,7 +111,7 @@ def experiment(name: str) -> Experiment:
 # -- recalibration ---------------------------------------------------------------------
 
 
-def run(outputs: Outputs) -> ac.Comparison:
+def run(outputs: Outputs) -> cal.Comparison:
     """Recalibrate in the paper's four ways and evaluate as published.
 
     The authors take the first fifth of the rows. Recorded files may be in order of
@@ -119,7 +119,7 @@ def run(outputs: Outputs) -> ac.Comparison:
     """
     if outputs.kind == "confidence":
         return _run_confidences(outputs)
-    return ac.study(
+    return cal.study(
         outputs.y,
         logits=outputs.scores if outputs.kind == "logits" else None,
         probs=outputs.scores if outputs.kind == "probs" else None,
@@ -132,7 +132,7 @@ def run(outputs: Outputs) -> ac.Comparison:
     )
 
 
-def _run_confidences(outputs: Outputs) -> ac.Comparison:
+def _run_confidences(outputs: Outputs) -> cal.Comparison:
     """The same for models of which only the confidence was recorded.
 
     Each method then learns a single curve, and the losses are those of the confidence.
@@ -147,14 +147,14 @@ def _run_confidences(outputs: Outputs) -> ac.Comparison:
         said[name] = learner.fit(h[fit], hit[fit]).predict_proba(h[test])[:, 1]
     said[MRR] = np.full(n - count, hit[fit].mean())
     evaluations = tuple(
-        ac.evaluate_pairs(hit[test], one, name=name, preset="paper", interval=None)
+        cal.evaluate_pairs(hit[test], one, name=name, preset="paper", interval=None)
         for name, one in said.items()
     )
     words = (
         f"fitted on {count:,} rows ({SPLIT:.0%}, drawn at random), tested on the other "
         f"{n - count:,}; only the confidence of the predicted class is known"
     )
-    return ac.Comparison(evaluations, protocol=words)
+    return cal.Comparison(evaluations, protocol=words)
 
 
 def _learners() -> dict[str, recalibration.Recalibrator]:
@@ -168,23 +168,23 @@ def _learners() -> dict[str, recalibration.Recalibrator]:
 # -- calibration errors ----------------------------------------------------------------
 
 
-def _d_cal(ev: ac.Evaluation, kernel: Kernel) -> float:
+def _d_cal(ev: cal.Evaluation, kernel: Kernel) -> float:
     if kernel == PAPER_KERNEL:
         return float(ev.paper.calibration)
     h, hit = ev.columns.confidence, ev.columns.hit
     name, width = kernel
-    return float(ac.calibration_error(hit, confidence=h, kernel=name, bandwidth=width))
+    return float(cal.calibration_error(hit, confidence=h, kernel=name, bandwidth=width))
 
 
-def _subsample_rows(ev: ac.Evaluation) -> Subsampled:
+def _subsample_rows(ev: cal.Evaluation) -> Subsampled:
     h, hit = ev.columns.confidence, ev.columns.hit
     return _summary(
-        ac.calibration_error(hit[some], confidence=h[some], bandwidth=PAPER_KERNEL[1])
+        cal.calibration_error(hit[some], confidence=h[some], bandwidth=PAPER_KERNEL[1])
         for some in _draws(len(h), replace=False)
     )
 
 
-def _subsample_points(ev: ac.Evaluation) -> Subsampled:
+def _subsample_points(ev: cal.Evaluation) -> Subsampled:
     h, curve = ev.columns.confidence, ev.paper_curve
     squared = (np.interp(h, curve.confidence, curve.accuracy) - h) ** 2
     return _summary(squared[some].mean() for some in _draws(len(h), replace=True))

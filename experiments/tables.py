@@ -1,4 +1,4 @@
-"""Tables: acumen's own of each study, and the paper's numbers beside ours."""
+"""Tables: calibrant's own of each study, and the paper's numbers beside ours."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     python simulations/canonical.py
 
 draws forecasts from a Dirichlet law and labels from a known change of them, and compares
-`acumen.canonical_calibration_error` with the population value. Writes `canonical.md`.
+`calibrant.canonical_calibration_error` with the population value. Writes `canonical.md`.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-import acumen as ac
+import calibrant as cal
 
 HERE = Path(__file__).resolve().parent
 SIZES = {1_000: 40, 10_000: 6}
@@ -71,7 +71,7 @@ def estimates(law: Law, rows: int, count: int) -> tuple[float, float]:
         rng = np.random.default_rng([seed, rows, law.k])
         p, true = law.draw(rows, rng)
         y = (true.cumsum(axis=1) > rng.random((rows, 1))).argmax(axis=1)
-        found = ac.canonical_calibration_error(y, probs=p)
+        found = cal.canonical_calibration_error(y, probs=p)
         low, high = found.calibration.interval
         values.append(float(found.calibration))
         held.append(low <= truth <= high)

@@ -1,8 +1,8 @@
-"""Check acumen's calibration errors and their intervals where the truth is known.
+"""Check calibrant's calibration errors and their intervals where the truth is known.
 
     python simulations/holdout.py [--laws bench]
 
-draws data sets from real laws of confidence with a known accuracy, and compares acumen's
+draws data sets from real laws of confidence with a known accuracy, and compares calibrant's
 estimates with the truth, with the paper's estimate (bandwidth 0.05) and with debiased
 bins. By default the laws are those on which no choice in the estimators was based; the
 others are the bench, on which they were made. Writes `holdout.md` or `bench.md`.
@@ -20,16 +20,16 @@ import numpy as np
 from holdout_page import SIZES, Case, Comparison, Errors, case_row, page
 from laws import Column, Law, Laws, Load
 
-from acumen.bregman import LOG
-from acumen.estimators.adaptive import brier_error
-from acumen.estimators.bins import count_bins, debiased_square, mass_bins
-from acumen.estimators.local_error import local_error
-from acumen.kernels import GAUSSIAN
-from acumen.ordered import Ordered
-from acumen.settings import PAPER_BANDWIDTH
+from calibrant._inputs.divergences import LOG
+from calibrant._inputs.options import PAPER_BANDWIDTH
+from calibrant._sketch.kernels import GAUSSIAN
+from calibrant._sketch.ordered import Ordered
+from calibrant._stats.bins import count_bins, debiased_square, mass_bins
+from calibrant._stats.close_pairs import brier_error
+from calibrant._stats.platt_error import local_error
 
 HERE = Path(__file__).resolve().parent
-DATA = Path(os.environ.get("ACUMEN_DATA", HERE.parent.parent / "shared" / "data"))
+DATA = Path(os.environ.get("CALIBRANT_DATA", HERE.parent.parent / "shared" / "data"))
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def simulate_all(
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=DATA,
-    help="Folder of real model outputs [default: $ACUMEN_DATA].",
+    help="Folder of real model outputs [default: $CALIBRANT_DATA].",
 )
 @click.option("--output", type=click.Path(path_type=Path), default=HERE)
 def main(

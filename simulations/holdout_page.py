@@ -45,7 +45,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Comparison:
-    """acumen's estimate of one divergence beside others', in one case."""
+    """calibrant's estimate of one divergence beside others', in one case."""
 
     truth: float
     ours: Errors
@@ -212,7 +212,7 @@ Written by
 See `README.md` for what is simulated.
 
 The calibration error d is that of the Brier score, (m - h)² on average; "log" is the
-Kullback-Leibler one. Estimates are acumen's (`bandwidth="auto"`), unclipped; "paper" is
+Kullback-Leibler one. Estimates are calibrant's (`bandwidth="auto"`), unclipped; "paper" is
 the direct estimate at bandwidth 0.05; "bins" are debiased equal-mass bins, n^(1/3) of
 them. Intervals are nominally 95 %. Their coverage is known within a standard error of
 {brier_se:.3f} (log: {log_se:.3f}), so the least over cases looks worse than it is.

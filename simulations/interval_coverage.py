@@ -1,9 +1,9 @@
-"""Check how often acumen's intervals hold the truth.
+"""Check how often calibrant's intervals hold the truth.
 
     python simulations/interval_coverage.py
 
 draws data sets from laws of scores with a known accuracy, computes every interval of
-`acumen.evaluate_pairs`, and counts those that hold the population value. Writes
+`calibrant.evaluate_pairs`, and counts those that hold the population value. Writes
 `coverage.md`, and keeps the counts of each finished case in `coverage.json`, so that a
 run that was stopped goes on where it was. Delete that file once an interval has changed.
 """
@@ -18,15 +18,15 @@ import numpy as np
 from coverage_page import GAP_EVERY, KINDS, page
 from worlds import WORLDS, Column, World, rival, truths
 
-from acumen import intervals
-from acumen.analysis import analyse, sketch_for
-from acumen.bregman import BRIER
-from acumen.columns import Columns
-from acumen.estimators.adaptive import brier_error
-from acumen.estimators.neighbours import cells_of_sketch
-from acumen.scores import all_metrics, sample_of
-from acumen.settings import LEAST_RESAMPLES, Settings
-from acumen.uncertainty.decomposition_intervals import gap_interval
+from calibrant._inputs.divergences import BRIER
+from calibrant._inputs.options import LEAST_RESAMPLES, Settings
+from calibrant._rows.columns import Columns
+from calibrant._stats import closed_forms as intervals
+from calibrant._stats.close_pairs import brier_error
+from calibrant._stats.decomposition import analyse, sketch_for
+from calibrant._stats.intervals import gap_interval
+from calibrant._stats.metrics import all_metrics, sample_of
+from calibrant._stats.neighbours import cells_of_sketch
 
 HERE = Path(__file__).resolve().parent
 SIZES = (1_000, 10_000, 100_000)

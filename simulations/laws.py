@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, rel_entr
 
-from acumen.estimators.neighbours import Cells
-from acumen.predictions import read_predictions
-from acumen.sums import LOG_ODDS_REACH
-from acumen.targets import reduce_to_columns
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch.cells import LOG_ODDS_REACH
+from calibrant._stats.neighbours import Neighbours as Cells
 
 Column = NDArray[np.float64]
 Load = Callable[[str], Mapping[str, Any]]
@@ -260,7 +260,7 @@ def draw(
 
 
 def gather(law: Law, count: Column, hits: Column) -> Cells:
-    """Counts and hits of one data set as the cells that acumen's estimators read."""
+    """Counts and hits of one data set as the cells that calibrant's estimators read."""
     some = count > 0
     count, hits, h = count[some], hits[some], law.h[some]
     powers = [hits * (1 - h) ** j + (count - hits) * (-h) ** j for j in range(1, 5)]

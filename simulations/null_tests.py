@@ -1,4 +1,4 @@
-"""Check the p-values of acumen's tests of calibration.
+"""Check the p-values of calibrant's tests of calibration.
 
     python simulations/null_tests.py
 
@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import kstest
 
-from acumen.calibration_tests.statistics import METHODS
-from acumen.calibration_tests.tests import run_test
-from acumen.columns import Columns
+from calibrant._rows.columns import Columns
+from calibrant._verbs.calibration_test import METHODS, run_test
 
 HERE = Path(__file__).resolve().parent
 LEVEL = 0.05

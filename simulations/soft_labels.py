@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-import acumen as ac
+import calibrant as cal
 
 HERE = Path(__file__).resolve().parent
-DATA = Path(os.environ.get("ACUMEN_DATA", HERE.parent.parent / "shared" / "data"))
+DATA = Path(os.environ.get("CALIBRANT_DATA", HERE.parent.parent / "shared" / "data"))
 PREFIX = "cifar10_peterson_"
 MODELS = {
     "ResNet-110": "resnet_basic_110",
@@ -53,9 +53,9 @@ def irreducible(pi: Matrix, divergence: str) -> float:
     return float(-xlogy(pi, pi).sum(axis=1).mean())
 
 
-def evaluate(name: str, scores: Mapping[str, Any], y: Any) -> ac.Evaluation:
+def evaluate(name: str, scores: Mapping[str, Any], y: Any) -> cal.Evaluation:
     """Both divergences of one model against labels or shares of votes."""
-    return ac.evaluate(y, **scores, target="top-label", name=name)
+    return cal.evaluate(y, **scores, target="top-label", name=name)
 
 
 def models(load: Load) -> Iterable[tuple[str, Mapping[str, Any], Any]]:
@@ -141,7 +141,7 @@ def page(load: Load) -> str:
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=DATA,
-    help="Folder of real model outputs [default: $ACUMEN_DATA].",
+    help="Folder of real model outputs [default: $CALIBRANT_DATA].",
 )
 @click.option("--output", default=HERE, type=click.Path(path_type=Path))
 def main(data: Path, output: Path):

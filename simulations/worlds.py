@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from acumen.estimators.smoothing import SmoothedResidual
+from calibrant._stats.smooth_ece import SmoothedResidual
 
 BINS, CELLS, PLACES = 15, 9600, 960_000
 

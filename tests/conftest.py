@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("ACUMEN_DATA", ROOT.parent / "shared" / "data"))
+DATA = Path(os.environ.get("CALIBRANT_DATA", ROOT.parent / "shared" / "data"))
 
 settings.register_profile(
     "ci",
@@ -26,8 +26,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def give_up(reason):
-    if os.environ.get("ACUMEN_STRICT") == "1":
-        pytest.fail(f"{reason}, and ACUMEN_STRICT=1")
+    if os.environ.get("CALIBRANT_STRICT") == "1":
+        pytest.fail(f"{reason}, and CALIBRANT_STRICT=1")
     pytest.skip(reason)
 
 
@@ -39,7 +39,7 @@ def import_part(name):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what others warn of at import is theirs
             if name in NEED_TORCHVISION and find_spec("torch"):
-                importlib.import_module("acumen.torch.operators").mend_torchvision()
+                importlib.import_module("calibrant.torch._operators").mend_torchvision()
             return importlib.import_module(name)
     except ModuleNotFoundError:
         give_up(f"{name} is not installed")

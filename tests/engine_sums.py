@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import acumen as ac
+import calibrant as cal
 
 EDGES = (0.0, 1.0, 0.5, 0.6, 0.2, 1 / 3, 1 - 1e-10, 1 - 2.0**-53, 1e-12, 1e-300)
 
@@ -61,7 +61,7 @@ def sketch_pairs(rows, loss=None, weight=None, group=None):
         loss = rows[loss]
     given = {"sample_weight": weight, "group": group}
     given = {name: rows[x] for name, x in given.items() if x is not None}
-    return ac.Sketch(engine="numpy").update_pairs(
+    return cal.Sketch(engine="numpy").update_pairs(
         rows["a"], rows["h"], loss=loss, **given
     )
 
@@ -104,7 +104,7 @@ def assert_same_state(got, want, tolerance):
 
 def assert_same_metrics(got, want):
     """Metrics of an evaluation of the rows, as near as the bounds of the sketch say."""
-    found, bounds = ac.evaluate(got, interval=None), got.bounds()
+    found, bounds = cal.evaluate(got, interval=None), got.bounds()
     if not got.contents.state.exact:
         bounds |= OF_ORDER
     for name, value in want.metrics.items():

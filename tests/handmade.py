@@ -5,8 +5,8 @@ from functools import cache
 
 import numpy as np
 
-import acumen as ac
-from acumen.comparison import Comparison, Effect
+import calibrant as cal
+from calibrant._base.comparison import Comparison, Effect
 
 
 @cache
@@ -15,7 +15,7 @@ def seeded():
     rng = np.random.default_rng(0)
     z = 2 * rng.normal(size=(400, 3))
     y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
-    return ac.evaluate(y, logits=z)
+    return cal.evaluate(y, logits=z)
 
 
 @cache
@@ -24,7 +24,7 @@ def constant():
     rng = np.random.default_rng(1)
     probs = np.full((400, 3), 0.2)
     probs[np.arange(400), rng.integers(0, 3, 400)] = 0.6
-    return ac.evaluate(rng.integers(0, 3, 400), probs=probs)
+    return cal.evaluate(rng.integers(0, 3, 400), probs=probs)
 
 
 def model(name, *, trivial=False, calibration=None, total=None, infinite=0, **metrics):
@@ -32,11 +32,11 @@ def model(name, *, trivial=False, calibration=None, total=None, infinite=0, **me
     ev = constant() if trivial else seeded()
     parts = ev.decomposition
     if calibration is not None:
-        parts = replace(parts, calibration=ac.Estimate(calibration))
+        parts = replace(parts, calibration=cal.Estimate(calibration))
     if total is not None:
-        parts = replace(parts, total=ac.Estimate(total))
+        parts = replace(parts, total=cal.Estimate(total))
     estimates = {
-        key: value if isinstance(value, ac.Estimate) else ac.Estimate(value)
+        key: value if isinstance(value, cal.Estimate) else cal.Estimate(value)
         for key, value in metrics.items()
     }
     return replace(

@@ -5,7 +5,7 @@ A page is Markdown. What runs in it:
 - ``python`` blocks, with prompts (then they are doctests) or without;
 - ``console`` blocks: lines that start with ``$`` are run by a shell, what follows them
   is what they print;
-- ``yaml`` blocks: lines of the form ``run: acumen ...``;
+- ``yaml`` blocks: lines of the form ``run: calibrant ...``;
 - what stands in a comment ``<!-- setup ... -->``, as Python that readers do not see;
 - a ``text`` block after the comment ``<!-- output -->`` is what the blocks without
   prompts have printed since the last such block.
@@ -33,7 +33,7 @@ FENCE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n", re.MULTILINE)
-RUN_LINE = re.compile(r"^ *-? *run: (acumen .*)$", re.MULTILINE)
+RUN_LINE = re.compile(r"^ *-? *run: (calibrant .*)$", re.MULTILINE)
 IMPORT = re.compile(r"^(?:>>> )?(?:import|from) (\w+)", re.MULTILINE)
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 NOT_RUN = re.compile(r"(?:pip install|make|git) ")
@@ -69,10 +69,10 @@ def _block(match, text):
 
 
 def packages_of(blocks):
-    """What the Python blocks import, apart from acumen, NumPy and Python's own."""
+    """What the Python blocks import, apart from calibrant, NumPy and Python's own."""
     code = "\n".join(block.body for block in blocks if block.language == "python")
-    known = {"acumen", "numpy"} | sys.stdlib_module_names
-    behind = {"torch", "torchmetrics"} if "from acumen.torch " in code else set()
+    known = {"calibrant", "numpy"} | sys.stdlib_module_names
+    behind = {"torch", "torchmetrics"} if "from calibrant.torch " in code else set()
     return sorted(set(IMPORT.findall(code)) - known | behind)
 
 

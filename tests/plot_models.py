@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-import acumen as ac
+import calibrant as cal
 
 LONG = "a name that is really quite long for a figure: 60 characters"
 
@@ -13,7 +13,7 @@ LONG = "a name that is really quite long for a figure: 60 characters"
 def ordinary(name="network", divergence="brier"):
     """Over-confident by a factor of two, with 2,000 rows of five classes."""
     z, y = _logits()
-    return ac.evaluate(y, logits=2 * z, name=name, divergence=divergence)
+    return cal.evaluate(y, logits=2 * z, name=name, divergence=divergence)
 
 
 @cache
@@ -24,10 +24,12 @@ def study():
     accuracy = (sharp.argmax(1) == y).mean()
     return (
         ordinary(),
-        ac.evaluate(y, logits=z, name="temperature"),
-        ac.evaluate(y, probs=_with_confidence(sharp, _binned(sharp, y)), name="binned"),
-        ac.evaluate(y, logits=0.5 * z, name="too flat"),
-        ac.evaluate(
+        cal.evaluate(y, logits=z, name="temperature"),
+        cal.evaluate(
+            y, probs=_with_confidence(sharp, _binned(sharp, y)), name="binned"
+        ),
+        cal.evaluate(y, logits=0.5 * z, name="too flat"),
+        cal.evaluate(
             y, probs=_with_confidence(sharp, accuracy), name="mean replacement"
         ),
     )
@@ -70,16 +72,16 @@ def edge_cases():
     p /= p.sum(axis=1, keepdims=True)
     y = rng.integers(0, 5, 1000)
     return {
-        "five rows": ac.evaluate_pairs([0, 0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8, 0.9]),
-        "one row": ac.evaluate_pairs([1], [0.7]),
-        "always wrong": ac.evaluate_pairs(np.zeros(1500), 0.4 + 0.5 * u),
-        "all ones": ac.evaluate_pairs(rng.random(400) < 0.7, np.ones(400)),
-        "all zeros": ac.evaluate_pairs(rng.random(400) < 0.1, np.zeros(400)),
-        "empty middle": ac.evaluate_pairs(rng.random(1500) < apart, apart, name=LONG),
-        "infinite loss": ac.evaluate(y, probs=p, divergence="log"),
-        "dollars": ac.evaluate_pairs(u < 0.5, u, name="costs $1 and $2 _{x}"),
-        "fixed bandwidth": ac.evaluate_pairs(rng.random(1500) < u, u, bandwidth=0.1),
-        "class-wise": ac.evaluate(y, probs=p, target="class-wise"),
+        "five rows": cal.evaluate_pairs([0, 0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8, 0.9]),
+        "one row": cal.evaluate_pairs([1], [0.7]),
+        "always wrong": cal.evaluate_pairs(np.zeros(1500), 0.4 + 0.5 * u),
+        "all ones": cal.evaluate_pairs(rng.random(400) < 0.7, np.ones(400)),
+        "all zeros": cal.evaluate_pairs(rng.random(400) < 0.1, np.zeros(400)),
+        "empty middle": cal.evaluate_pairs(rng.random(1500) < apart, apart, name=LONG),
+        "infinite loss": cal.evaluate(y, probs=p, divergence="log"),
+        "dollars": cal.evaluate_pairs(u < 0.5, u, name="costs $1 and $2 _{x}"),
+        "fixed bandwidth": cal.evaluate_pairs(rng.random(1500) < u, u, bandwidth=0.1),
+        "class-wise": cal.evaluate(y, probs=p, target="class-wise"),
     }
 
 
@@ -88,7 +90,7 @@ def hundred_classes():
     rng = np.random.default_rng(1)
     z = 2 * rng.normal(size=(1500, 100))
     y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
-    return ac.evaluate(y, logits=z, target="class-wise", name="hundred classes")
+    return cal.evaluate(y, logits=z, target="class-wise", name="hundred classes")
 
 
 @cache
@@ -96,6 +98,8 @@ def twelve():
     rng = np.random.default_rng(2)
     u = rng.random(600)
     return [
-        ac.evaluate_pairs(rng.random(600) < u, u ** (0.3 + 0.1 * i), name=f"{i} {LONG}")
+        cal.evaluate_pairs(
+            rng.random(600) < u, u ** (0.3 + 0.1 * i), name=f"{i} {LONG}"
+        )
         for i in range(12)
     ]

@@ -2,11 +2,10 @@
 
 from dataclasses import fields, replace
 
-import acumen as ac
-from acumen.fingerprints import fingerprint
-from acumen.predictions import read_predictions
-from acumen.results import Evaluation
-from acumen.targets import reduce_to_columns
+import calibrant as cal
+from calibrant._base.evaluation import Evaluation
+from calibrant._inputs.predictions import fingerprint, read_predictions
+from calibrant._rows.reduce import reduce_to_columns
 
 
 class Rowful(Evaluation):
@@ -30,10 +29,10 @@ def rowful(y, *, name="model", confidence=None, sample_weight=None, **given):
     shared = {"sample_weight": sample_weight}
     scores = {k: given.pop(k) for k in ("probs", "logits", "target") if k in given}
     if confidence is not None:
-        ev = ac.evaluate_pairs(y, confidence, name=name, **shared, **given)
+        ev = cal.evaluate_pairs(y, confidence, name=name, **shared, **given)
         scores = {"confidence": confidence}
     else:
-        ev = ac.evaluate(y, name=name, **scores, **shared, **given)
+        ev = cal.evaluate(y, name=name, **scores, **shared, **given)
     predictions = read_predictions(y, **scores, **shared)
     asked = predictions
     if predictions.target == "class-wise":

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import pairs
 
-import acumen as ac
-from acumen import intervals
-from acumen.analysis import EXACT_CELLS, find_cells
-from acumen.bregman import BRIER, BUILT_IN, LOG
-from acumen.estimators import platt
-from acumen.estimators.adaptive import brier_error
-from acumen.estimators.local_error import local_error
-from acumen.estimators.neighbours import cells_of_rows, cells_of_sketch, thin
-from acumen.predictions import read_predictions
-from acumen.sums import Sums
-from acumen.targets import reduce_to_columns
+import calibrant as cal
+from calibrant._inputs.divergences import BRIER, BUILT_IN, LOG
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch.cells import Sums
+from calibrant._stats import closed_forms as intervals
+from calibrant._stats import platt
+from calibrant._stats.close_pairs import brier_error
+from calibrant._stats.decomposition import EXACT_CELLS, find_cells
+from calibrant._stats.neighbours import cells_of_rows, cells_of_sketch, thin
+from calibrant._stats.platt_error import local_error
 
 INSIDE = (0.5, 0.2, 0.6, 1 / 3, 1 - 1e-7, 1e-6)
 
@@ -46,7 +46,7 @@ def test_pairs_error_equals_its_definition(rows):
 def test_pairs_error_equals_its_definition_on_five_thousand_rows():
     h, a = overconfident(5000)
     value, se = oracles.pairs_error(h, a, np.ones(5000, int))
-    assert ac.calibration_error(a, confidence=h) == pytest.approx(value, abs=1e-9)
+    assert cal.calibration_error(a, confidence=h) == pytest.approx(value, abs=1e-9)
     found = brier_error(cells_of_sketch(Sums(BUILT_IN).update(columns_of(h, a))))
     assert found.value == pytest.approx(value, abs=se / 50)
     assert found.se == pytest.approx(se, rel=0.01)
@@ -58,7 +58,7 @@ def test_log_error_equals_its_definition(rows):
     w = w * max(1.0, 51 / w.sum())
     columns = columns_of(h, a, w)
     want = oracles.log_error(h, np.clip(columns.log_odds, -20, 20), a, w)
-    got = ac.calibration_error(a, confidence=h, sample_weight=w, divergence="log")
+    got = cal.calibration_error(a, confidence=h, sample_weight=w, divergence="log")
     assert got == pytest.approx(want, abs=1e-9)
 
 
@@ -124,7 +124,7 @@ def test_constant_confidence_is_a_u_statistic():
 
 
 def test_one_row_says_nothing():
-    ev = ac.evaluate_pairs([1], [0.7])
+    ev = cal.evaluate_pairs([1], [0.7])
     assert ev.decomposition.calibration == 0
     assert ev.decomposition.calibration.interval is None
     assert np.isnan(ev.decompositions["log"].calibration)
@@ -135,7 +135,7 @@ def test_calibrated_models_average_to_zero_where_the_paper_does_not():
     ours, paper = [], []
     for _ in range(60):
         h = 0.02 + 0.98 * rng.beta(3.0, 0.6, 1000)
-        ev = ac.evaluate_pairs(rng.random(1000) < h, h)
+        ev = cal.evaluate_pairs(rng.random(1000) < h, h)
         ours.append(ev.decomposition.calibration)
         paper.append(ev.paper.calibration)
     assert abs(np.mean(ours)) < 3 * np.std(ours) / np.sqrt(60)
@@ -147,9 +147,9 @@ def test_few_distinct_values_are_all_used():
     columns = columns_of(h, a)
     cells, _ = find_cells(columns, Sums(BUILT_IN).update(columns))
     assert len(cells.h) == len(np.unique(h)) <= EXACT_CELLS
-    ev = ac.evaluate_pairs(a, h)
+    ev = cal.evaluate_pairs(a, h)
     assert ev.decomposition.calibration == pytest.approx(
-        ac.calibration_error(a, confidence=h), abs=1e-12
+        cal.calibration_error(a, confidence=h), abs=1e-12
     )
 
 
@@ -166,7 +166,7 @@ def test_thinning_keeps_every_sum():
 def test_the_curve_hides_what_no_row_supports():
     rng = np.random.default_rng(0)
     h = np.r_[0.1 + 0.02 * rng.random(4000), 0.9 + 0.02 * rng.random(4000)]
-    ev = ac.evaluate_pairs(rng.random(8000) < h, h)
+    ev = cal.evaluate_pairs(rng.random(8000) < h, h)
     between = (ev.curve.confidence > 0.25) & (ev.curve.confidence < 0.75)
     assert between.any()
     assert np.isnan(ev.curve.accuracy[between]).all()
@@ -178,7 +178,7 @@ def test_ribbon_covers_the_true_accuracy():
     covered = []
     for seed in range(30):
         h, a = overconfident(2000, seed)
-        curve = ac.evaluate_pairs(a, h).curve
+        curve = cal.evaluate_pairs(a, h).curve
         z = np.log(curve.confidence) - np.log1p(-curve.confidence)
         truth = 1 / (1 + np.exp(-z / 1.5))
         inside = (curve.low <= truth) & (truth <= curve.high)
@@ -190,7 +190,7 @@ def test_ribbon_covers_the_true_accuracy():
 def test_soft_hits_of_one_half_are_half_as_noisy():
     # Hits that equal the accuracy carry no noise, so nothing is subtracted for it.
     h = np.linspace(0.55, 0.95, 2000)
-    exact = ac.evaluate_pairs(h - 0.1, h)
+    exact = cal.evaluate_pairs(h - 0.1, h)
     assert exact.decomposition.calibration == pytest.approx(0.01, rel=0.02)
     log = exact.decompositions["log"].calibration
     truth = oracles.unit("log", h - 0.1, h).mean()
@@ -216,7 +216,7 @@ def test_interval_of_the_pairs_error_solves_its_equation():
 
 def test_fifty_rows_are_enough_and_forty_nine_are_not():
     for n, enough in ((49, False), (50, True)):
-        ev = ac.evaluate_pairs(np.arange(n) % 2, np.linspace(0.3, 0.9, n))
+        ev = cal.evaluate_pairs(np.arange(n) % 2, np.linspace(0.3, 0.9, n))
         assert (ev.decomposition.calibration.interval is not None) == enough
         assert np.isfinite(ev.decompositions["log"].calibration) == enough
 
@@ -261,18 +261,18 @@ def test_mean_losses_have_the_normal_interval():
     loss = (a - h) ** 2
     half = 1.959964 * loss.std() / np.sqrt(500)
     want = loss.mean() - half, loss.mean() + half
-    assert ac.evaluate_pairs(a, h).metrics["brier"].interval == pytest.approx(want)
+    assert cal.evaluate_pairs(a, h).metrics["brier"].interval == pytest.approx(want)
 
 
 def test_adaptive_density_of_uniform_confidences_is_one():
     h = (np.arange(5000) + 0.5) / 5000
-    density = ac.evaluate_pairs(h > 0.5, h).curve.density
+    density = cal.evaluate_pairs(h > 0.5, h).curve.density
     np.testing.assert_allclose(density, 1, atol=0.02)
 
 
 def test_ribbon_equals_its_definition():
     h, a = overconfident(300)
-    curve, cells = ac.evaluate_pairs(a, h).curve, cells_of_rows(columns_of(h, a))
+    curve, cells = cal.evaluate_pairs(a, h).curve, cells_of_rows(columns_of(h, a))
     at, seen = curve.confidence, ~np.isnan(curve.low)
     rank = np.interp(np.log(at) - np.log1p(-at), cells.z, cells.rank)
     K = np.exp(-150 * (0.5 * (rank + at)[:, None] - cells.coordinate) ** 2)
@@ -285,24 +285,24 @@ def test_ribbon_equals_its_definition():
 
 def test_loss_of_a_constant_confidence_is_its_mean():
     a = np.r_[np.ones(60), np.zeros(40)]
-    curve = ac.evaluate_pairs(a, np.full(100, 0.8)).curve
+    curve = cal.evaluate_pairs(a, np.full(100, 0.8)).curve
     np.testing.assert_allclose(curve.loss, 0.6 * 0.04 + 0.4 * 0.64)
 
 
 def test_values_that_differ_by_round_off_are_one():
     a, twins = np.tile([1, 0], 30), np.tile([0.3, 0.1 + 0.2], 30)
     same = np.full(60, 0.3)
-    want = ac.calibration_error(a, confidence=same)
-    assert ac.calibration_error(a, confidence=twins) == pytest.approx(want, abs=1e-12)
+    want = cal.calibration_error(a, confidence=same)
+    assert cal.calibration_error(a, confidence=twins) == pytest.approx(want, abs=1e-12)
     mass = {"strategy": "mass", "bins": 2}
-    want = ac.ece(a, confidence=same, **mass)
-    assert ac.ece(a, confidence=twins, **mass) == pytest.approx(want, abs=1e-12)
+    want = cal.ece(a, confidence=same, **mass)
+    assert cal.ece(a, confidence=twins, **mass) == pytest.approx(want, abs=1e-12)
 
 
 def test_intervals_of_pairs_follow_the_level():
     h, a = overconfident(500)
     narrow, wide = (
-        ac.evaluate_pairs(a, h, level=level).decomposition.calibration.interval
+        cal.evaluate_pairs(a, h, level=level).decomposition.calibration.interval
         for level in (0.5, 0.99)
     )
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
@@ -311,8 +311,8 @@ def test_intervals_of_pairs_follow_the_level():
 def test_interval_of_the_calibration_error_alone_follows_the_level():
     h, a = overconfident(500)
     for level in (0.5, 0.99):
-        want = ac.evaluate_pairs(a, h, level=level).decomposition.calibration
-        alone = ac.calibration_error(a, confidence=h, level=level)
+        want = cal.evaluate_pairs(a, h, level=level).decomposition.calibration
+        alone = cal.calibration_error(a, confidence=h, level=level)
         assert alone.interval == pytest.approx(want.interval)
 
 
@@ -334,7 +334,7 @@ def test_a_gain_that_all_rows_share_has_no_standard_error():
 
 def test_log_under_another_name_has_the_same_error():
     log = LOG.phi, LOG.gradient, LOG.phi_1d, LOG.derivative_1d
-    other = ac.Divergence("entropy", *log)
+    other = cal.Divergence("entropy", *log)
     h, a = overconfident(500)
     cells = cells_of_rows(columns_of(h, a))
     want = local_error(cells, LOG).value
@@ -345,7 +345,7 @@ def test_log_under_another_name_has_the_same_error():
 
 
 def test_rows_that_are_all_right_do_not_refute_a_confidence_near_one():
-    ev = ac.evaluate_pairs(np.ones(5000), np.full(5000, 0.9999))
+    ev = cal.evaluate_pairs(np.ones(5000), np.full(5000, 0.9999))
     for name, reach in (("brier", 0.0004**2), ("log", 1e-4)):
         low, high = ev.decompositions[name].calibration.interval
         assert low == 0
@@ -354,7 +354,7 @@ def test_rows_that_are_all_right_do_not_refute_a_confidence_near_one():
 
 
 def test_rows_that_are_all_right_refute_a_lower_confidence():
-    ev = ac.evaluate_pairs(np.ones(100), np.full(100, 0.9))
+    ev = cal.evaluate_pairs(np.ones(100), np.full(100, 0.9))
     assert ev.decomposition.calibration.interval[0] > 0
 
 
@@ -380,13 +380,13 @@ def test_with_misses_enough_the_interval_stays_as_it_is():
 @pytest.mark.parametrize("n", [50, 1000])
 def test_a_constant_that_matches_the_accuracy_has_a_finite_interval(n):
     a = (np.random.default_rng(0).random(n) < 0.7).astype(float)
-    ev = ac.evaluate_pairs(a, np.full(n, a.mean()))
+    ev = cal.evaluate_pairs(a, np.full(n, a.mean()))
     assert 0 < ev.decompositions["log"].calibration.interval[1] < 0.5
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_certainty_that_was_never_wrong_may_still_be(value):
-    ev = ac.evaluate_pairs(np.full(5000, value), np.full(5000, value))
+    ev = cal.evaluate_pairs(np.full(5000, value), np.full(5000, value))
     assert ev.decomposition.calibration.interval == pytest.approx((0, 5.9e-7), rel=0.01)
     assert ev.decompositions["log"].calibration.interval == (0, np.inf)
     assert ev.decompositions["log"].calibration.method == "one-sided score"

@@ -7,18 +7,20 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax, softmax
 from strategies import problems
 
-from acumen.recalibration import FitWarning, Recalibrator, TemperatureScaling
-from acumen.recalibration.affine import (
+from calibrant.recalibration import FitWarning, Recalibrator, TemperatureScaling
+from calibrant.recalibration._affine import (
     DirichletCalibration,
     MatrixScaling,
+    Objective,
+    Penalty,
+    Reader,
     VectorScaling,
 )
-from acumen.recalibration.descent import Objective, Penalty, Reader
-from acumen.recalibration.rows import Rows
+from calibrant.recalibration._rows import Rows
 
 METHODS = (VectorScaling, MatrixScaling, DirichletCalibration)
 every_method = pytest.mark.parametrize("method", METHODS)
-quiet = pytest.mark.filterwarnings("ignore::acumen.recalibration.FitWarning")
+quiet = pytest.mark.filterwarnings("ignore::calibrant.recalibration.FitWarning")
 
 
 def make_problem(n=60, k=3, seed=0, scale=2.0):

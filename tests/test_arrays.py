@@ -6,17 +6,17 @@ import sys
 import numpy as np
 import pytest
 
-import acumen as ac
-from acumen.arrays import to_numpy
+import calibrant as cal
+from calibrant._inputs.arrays import to_numpy
 
 rng = np.random.default_rng(0)
 P = rng.dirichlet(np.ones(3), 60)
 Y = rng.integers(0, 3, 60)
-WANT = ac.evaluate(Y, probs=P).to_dict()
+WANT = cal.evaluate(Y, probs=P).to_dict()
 
 
 def check(y, p):
-    assert ac.evaluate(y, probs=p).to_dict() == WANT
+    assert cal.evaluate(y, probs=p).to_dict() == WANT
 
 
 def test_lists():
@@ -28,7 +28,7 @@ def test_pandas(part):
     check(pd.Series(Y, index=range(100, 160)), pd.DataFrame(P, columns=list("abc")))
     names = pd.Series(pd.Categorical(np.array(["a", "b", "c"])[Y]))
     assert (
-        ac.evaluate(names, probs=pd.DataFrame(P), classes=["a", "b", "c"]).to_dict()
+        cal.evaluate(names, probs=pd.DataFrame(P), classes=["a", "b", "c"]).to_dict()
         == WANT
     )
 
@@ -52,17 +52,17 @@ def test_torch(part):
     check(torch.tensor(Y), torch.tensor(P, requires_grad=True))
     z = torch.randn(50, 4)
     y = torch.randint(0, 4, (50,))
-    want = ac.nll(y, logits=z)
+    want = cal.nll(y, logits=z)
     got = float(torch.nn.functional.cross_entropy(z, y))
     assert want == pytest.approx(got, rel=1e-5)
-    assert ac.nll(y, logits=z.bfloat16()) == pytest.approx(want, abs=0.02)
+    assert cal.nll(y, logits=z.bfloat16()) == pytest.approx(want, abs=0.02)
 
 
 def test_jax(part):
     jax = part("jax")
     z = jax.numpy.asarray(np.log(P), dtype="float32")
-    got = ac.nll(jax.numpy.asarray(Y), logits=z)
-    assert got == pytest.approx(ac.nll(Y, probs=P), rel=1e-5)
+    got = cal.nll(jax.numpy.asarray(Y), logits=z)
+    assert got == pytest.approx(cal.nll(Y, probs=P), rel=1e-5)
 
 
 class OnlyDlpack:
@@ -101,21 +101,21 @@ def test_other_byte_order_and_wider_floats():
 def test_masked_arrays():
     check(np.ma.array(Y), np.ma.array(P))
     with pytest.raises(ValueError, match=r"probs has masked entries \(1\)"):
-        ac.evaluate(
+        cal.evaluate(
             Y, probs=np.ma.array(P, mask=np.arange(P.size).reshape(P.shape) == 4)
         )
 
 
 def test_what_is_no_array_is_named():
     with pytest.raises(TypeError, match="probs must hold real numbers"):
-        ac.evaluate([0], probs=object())
+        cal.evaluate([0], probs=object())
     with pytest.raises(TypeError, match="could not be read as an array"):
         to_numpy([[1.0], [1.0, 2.0]], "probs")
 
 
 def test_evaluating_a_list_imports_no_framework():
     code = (
-        "import sys, acumen as ac; ac.evaluate_pairs([1, 0], [.6, .4]);"
+        "import sys, calibrant as cal; cal.evaluate_pairs([1, 0], [.6, .4]);"
         "sys.exit(any(m in sys.modules for m in ('torch', 'pandas', 'polars', 'numba',"
         " 'sklearn', 'matplotlib', 'click')))"
     )

@@ -11,12 +11,12 @@ from hypothesis import given
 from rowful import keep, rowful
 from strategies import pairs
 
-import acumen as ac
-from acumen.audit import comparison_rules
-from acumen.audit.auditing import CODES, OF_ONE, audit, docs_page
-from acumen.comparison import Comparison, Effect
-from acumen.findings import SEVERITIES, Finding
-from acumen.recalibration import TemperatureScaling
+import calibrant as cal
+from calibrant._base.comparison import Comparison, Effect
+from calibrant._base.records import SEVERITIES, Finding
+from calibrant.audit import _rules as comparison_rules
+from calibrant.audit._audit import CODES, OF_ONE, audit, docs_page
+from calibrant.recalibration import TemperatureScaling
 
 
 def codes(models):
@@ -44,7 +44,7 @@ def recalibrated(n=6000):
     z = 2 * rng.normal(size=(n, 4))
     y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
     fit, test = slice(n // 3), slice(n // 3, n)
-    found = ac.study(y[fit], y[test], logits=(z[fit], z[test]))
+    found = cal.study(y[fit], y[test], logits=(z[fit], z[test]))
     models = []
     for ev in found:
         kind, scores = found.recalibrators[ev.name].recalibrate(z[test])
@@ -194,7 +194,7 @@ def test_a_bandwidth_that_hides_the_error_is_found(data):
     assert headline.evidence["adaptive"] == pytest.approx(
         found.evidence["adaptive"], rel=0.01
     )
-    without = replace(ac.evaluate(y, logits=z, preset="paper"), sketch=None)
+    without = replace(cal.evaluate(y, logits=z, preset="paper"), sketch=None)
     assert "smoothed-away" not in codes(without)
 
 
@@ -215,7 +215,7 @@ def test_the_papers_study_shows_the_papers_pitfalls():
 def test_a_real_study_fires_for_the_right_reasons(data):
     arrays = data("cifar10_akamaster_resnet32")
     y, z = arrays["labels"], arrays["logits"]
-    found = ac.study(y[:2000], y[2000:], logits=(z[:2000], z[2000:]))
+    found = cal.study(y[:2000], y[2000:], logits=(z[:2000], z[2000:]))
     fired = {(x.code, x.models[0]) for x in audit(found)}
     assert fired >= {
         ("trivial-confidence", "Mean replacement"),
@@ -247,9 +247,9 @@ def test_the_forest_and_the_language_models_fire_for_the_right_reasons(data):
 def test_a_worse_score_needs_intervals_to_be_claimed():
     def entry(name, calibration, brier):
         half = 0.004
-        total = ac.Estimate(brier, (brier - half, brier + half), "normal")
+        total = cal.Estimate(brier, (brier - half, brier + half), "normal")
         ev = model(name, brier=total)
-        d = ac.Estimate(calibration, (calibration - half, calibration + half), "score")
+        d = cal.Estimate(calibration, (calibration - half, calibration + half), "score")
         parts = replace(ev.decomposition, calibration=d)
         parts = {**ev.decompositions, "brier": parts}
         return replace(ev, decompositions=parts, sketch=None, columns=None)
@@ -322,10 +322,10 @@ def test_a_lead_too_small_for_the_rows_is_told_with_rows_needed():
 
 def test_rows_needed_are_those_of_the_textbook():
     # A lead of one standard error needs (1.96 + 0.84)^2 = 7.8 times the rows.
-    lead = ac.Estimate(1.0, (1 - 1.959964, 1 + 1.959964))
+    lead = cal.Estimate(1.0, (1 - 1.959964, 1 + 1.959964))
     assert comparison_rules._rows_needed(lead, 1000) == 7800
-    assert comparison_rules._rows_needed(ac.Estimate(1.0, (0.5, 1.5)), 1000) == 0
-    assert comparison_rules._rows_needed(ac.Estimate(1.0), 1000) == 0
+    assert comparison_rules._rows_needed(cal.Estimate(1.0, (0.5, 1.5)), 1000) == 0
+    assert comparison_rules._rows_needed(cal.Estimate(1.0), 1000) == 0
 
 
 class Overlapping(Comparison):
@@ -371,14 +371,14 @@ def test_what_is_said_of_several_models_is_said_once():
 
 
 def test_an_evaluation_read_from_json_is_audited_too():
-    ev = ac.evaluate_pairs([1, 0] * 800, [0.7, 0.2] * 800)
+    ev = cal.evaluate_pairs([1, 0] * 800, [0.7, 0.2] * 800)
     assert codes(type(ev).from_json(ev.to_json())) == codes(ev)
 
 
 @given(pairs(most=30))
 def test_nothing_that_can_be_evaluated_fails_the_audit(rows):
     h, a, w = rows
-    for finding in audit(ac.evaluate_pairs(a, h, sample_weight=w)):
+    for finding in audit(cal.evaluate_pairs(a, h, sample_weight=w)):
         assert finding.severity in SEVERITIES
         assert all(np.isfinite(x) for x in finding.evidence.values())
 
@@ -405,7 +405,7 @@ def test_cross_fitted_means_are_as_trivial_as_one():
     rng = np.random.default_rng(0)
     z = 3 * rng.normal(size=(1000, 3))
     y = (z / 3 + rng.gumbel(size=z.shape)).argmax(axis=1)
-    found = ac.study(y, logits=z, folds=5, methods=["mean-replacement"])
+    found = cal.study(y, logits=z, folds=5, methods=["mean-replacement"])
     fired = {(x.code, x.models[0]) for x in audit(found)}
     assert ("trivial-confidence", "Mean replacement") in fired
 
@@ -416,7 +416,7 @@ def test_smoothing_is_judged_on_one_scale(data):
     probs = np.column_stack([1 - p, p])
     y = (rng.random(4000) < p**1.5).astype(int)
     for counterpart in ("paper", "tight"):
-        ev = ac.evaluate(y, probs=probs, target="top-label", counterpart=counterpart)
+        ev = cal.evaluate(y, probs=probs, target="top-label", counterpart=counterpart)
         assert "smoothed-away" not in codes(ev)
 
 
@@ -425,10 +425,10 @@ def test_clusters_are_no_narrow_defect():
     h = rng.uniform(0.2, 0.9, 500)
     hit = np.repeat((rng.random(500) < h).astype(float), 12)
     given = np.repeat(h, 12), np.repeat(np.arange(500), 12)
-    clustered = ac.evaluate_pairs(hit, given[0], cluster=given[1])
+    clustered = cal.evaluate_pairs(hit, given[0], cluster=given[1])
     assert "narrow-defect" not in codes(clustered)
-    assert "narrow-defect" in codes(ac.evaluate_pairs(hit, given[0]))
+    assert "narrow-defect" in codes(cal.evaluate_pairs(hit, given[0]))
 
 
 def test_one_row_is_not_plural():
-    assert "There is 1 row:" in str(ac.evaluate_pairs([1], [0.9]))
+    assert "There is 1 row:" in str(cal.evaluate_pairs([1], [0.9]))

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from oracles import kernel_matrix
 from strategies import pairs
 
-from acumen.columns import Columns
-from acumen.evaluation import evaluate_pairs
-from acumen.second_opinions.bandwidth_choice import (
+from calibrant._rows.columns import Columns
+from calibrant._verbs.choose_bandwidth import (
     CANDIDATES,
     BandwidthChoice,
     LeaveOneOut,
     choose_bandwidth,
 )
+from calibrant._verbs.evaluate import evaluate_pairs
 
 PRIOR = np.exp(-4.5)
 WIDTHS = [0.008, 0.02, 0.05, 0.3]

@@ -10,17 +10,18 @@ from oracles import local_platt, pav, unit
 from scipy.optimize import minimize
 from strategies import pairs
 
-from acumen.bregman import BRIER, LOG, find_divergence
-from acumen.columns import Columns
-from acumen.evaluation import evaluate, evaluate_pairs
-from acumen.second_opinions.bracket import Bracket, calibration_bracket
-from acumen.second_opinions.cross_fitting import (
+from calibrant._inputs.divergences import BRIER, LOG, find_divergence
+from calibrant._rows.columns import Columns
+from calibrant._sketch.cells import Sums
+from calibrant._verbs.calibration_bracket import (
+    METHODS,
+    Bracket,
     assign_folds,
+    calibration_bracket,
     choose_methods,
     held_out_gains,
 )
-from acumen.second_opinions.recalibrations import METHODS
-from acumen.sums import Sums
+from calibrant._verbs.evaluate import evaluate, evaluate_pairs
 
 VALUES = np.array([0.1, 0.25, 0.4, 0.5, 0.55, 0.7, 0.8, 0.9, 0.97, 0.99])
 

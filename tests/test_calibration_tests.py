@@ -10,12 +10,18 @@ from scipy.integrate import quad
 from scipy.stats import binom, kstest, norm
 from strategies import pairs
 
-from acumen.calibration_tests.redrawn_rows import NullRows
-from acumen.calibration_tests.statistics import METHODS
-from acumen.calibration_tests.tests import CalibrationTest, calibration_test, run_test
-from acumen.calibration_tests.walks import distance_tail, extremes, range_tail
-from acumen.columns import Columns
-from acumen.metrics import ks_error
+from calibrant._rows.columns import Columns
+from calibrant._verbs.calibration_test import (
+    METHODS,
+    CalibrationTest,
+    NullRows,
+    calibration_test,
+    distance_tail,
+    extremes,
+    range_tail,
+    run_test,
+)
+from calibrant._verbs.metric_functions import ks_error
 
 NAMES = tuple(METHODS)
 INNER = (0.5, 0.2, 0.6, 1 / 3, 0.9)
@@ -144,7 +150,7 @@ def test_draws_come_in_order_and_no_pair_comes_twice():
 
 
 def test_parts_add_up_to_the_resamples_asked_for(monkeypatch):
-    monkeypatch.setattr("acumen.calibration_tests.redrawn_rows.POINTS_AT_ONCE", 500)
+    monkeypatch.setattr("calibrant._verbs.calibration_test.POINTS_AT_ONCE", 500)
     parts = null_of(np.linspace(0.1, 0.9, 100), np.zeros(100)).redraw(
         23, np.random.default_rng(0)
     )

@@ -8,15 +8,23 @@ from oracles import softmax
 from scipy.optimize import minimize_scalar
 from strategies import problems
 
-from acumen.canonical import error as error_module
-from acumen.canonical import field as field_module
-from acumen.canonical.error import CanonicalError, canonical_calibration_error
-from acumen.canonical.field import SQUARES, Field
-from acumen.canonical.gains import GAINS
-from acumen.canonical.neighbourhoods import sums_around
-from acumen.canonical.start import Start, fit_slope, temper, tempered
-from acumen.canonical.vectors import Vectors, read_vectors
-from acumen.metrics import calibration_error
+from calibrant._verbs import canonical_calibration_error as error_module
+from calibrant._verbs import canonical_calibration_error as field_module
+from calibrant._verbs.canonical_calibration_error import (
+    GAINS,
+    SQUARES,
+    CanonicalError,
+    Field,
+    Start,
+    Vectors,
+    canonical_calibration_error,
+    fit_slope,
+    read_vectors,
+    sums_around,
+    temper,
+    tempered,
+)
+from calibrant._verbs.metric_functions import calibration_error
 
 DIVERGENCES = ["brier", "log"]
 

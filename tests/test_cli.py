@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import acumen as ac
-from acumen.recalibration import TemperatureScaling, load
+import calibrant as cal
+from calibrant.recalibration import TemperatureScaling, load
 
-ACUMEN = Path(sys.executable).with_name("acumen")
+CALIBRANT = Path(sys.executable).with_name("calibrant")
 ESCAPE = "\x1b"
 
 
 def run(*arguments, cwd=None, **options):
     return subprocess.run(
-        [ACUMEN, *map(str, arguments)],
+        [CALIBRANT, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -80,29 +80,29 @@ COMMANDS = (
 
 
 def test_version():
-    assert run("--version").stdout.strip() == f"acumen, version {ac.__version__}"
+    assert run("--version").stdout.strip() == f"calibrant, version {cal.__version__}"
 
 
 def test_commands_are_those_tested():
-    from acumen.cli import main
+    from calibrant.cli import main
 
     assert set(main.commands) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_shows_an_example(name):
-    assert f"acumen {name} " in run(name, "--help").stdout
+    assert f"calibrant {name} " in run(name, "--help").stdout
 
 
 def examples():
     """Lines of all helps that are commands, in the order of the helps."""
     from click.testing import CliRunner
 
-    from acumen.cli import main
+    from calibrant.cli import main
 
     for name in COMMANDS:
         text = CliRunner().invoke(main, [name, "--help"]).output
-        yield from re.findall(rf"^ +(acumen {name} .*)$", text, re.MULTILINE)
+        yield from re.findall(rf"^ +(calibrant {name} .*)$", text, re.MULTILINE)
 
 
 ELSEWHERE = {"demo", "sketch", "merge", "infer"}
@@ -116,7 +116,7 @@ def test_examples_of_the_help_run(line, folder):
     if "--load" in line:
         load_from = TemperatureScaling().fit(*noisy(seed=1))
         load_from.save(folder / "temperature.json")
-    command = line.replace("acumen", str(ACUMEN), 1)
+    command = line.replace("calibrant", str(CALIBRANT), 1)
     done = subprocess.run(
         command, shell=True, cwd=folder, capture_output=True, text=True, check=False
     )
@@ -177,7 +177,7 @@ def test_report_prints_the_numbers_of_evaluate(folder):
     done = run("report", "predictions.npz", "--json", cwd=folder)
     found = json.loads(done.stdout)["evaluations"][0]
     z, y = noisy()
-    expected = ac.evaluate(y, logits=z, name="predictions")
+    expected = cal.evaluate(y, logits=z, name="predictions")
     assert found["metrics"]["brier"]["value"] == expected.metrics["brier"]
     assert found["metrics"]["ece"] == expected.metrics["ece"].to_dict()
     assert found["name"] == "predictions"
@@ -217,7 +217,7 @@ def test_pairs_of_numpy_files_and_names(folder):
     )
     found = json.loads(done.stdout)["evaluations"][0]
     assert found["name"] == "mine"
-    assert found["metrics"]["nll"]["value"] == pytest.approx(ac.nll(y, logits=z))
+    assert found["metrics"]["nll"]["value"] == pytest.approx(cal.nll(y, logits=z))
 
 
 def test_pairs_of_confidence_and_correctness(folder):
@@ -239,7 +239,7 @@ def test_groups_are_evaluated_on_their_own(folder):
     done = run("report", "g.npz", "--group", "region", "--json", cwd=folder)
     groups = json.loads(done.stdout)["evaluations"][0]["per_group"]
     assert set(groups) == {"north", "south"}
-    north = ac.evaluate(y[:150], logits=z[:150])
+    north = cal.evaluate(y[:150], logits=z[:150])
     assert groups["north"]["metrics"]["brier"]["value"] == north.metrics["brier"]
     assert groups["south"]["n"] == 250
     text = run("report", "g.npz", "--group", "region", "-o", "g.html", cwd=folder)
@@ -277,7 +277,7 @@ def test_study_is_the_study_of_the_library(folder):
     done = run("study", "calibration.npz", "test.npz", "--json", cwd=folder)
     found = json.loads(done.stdout)
     (z_cal, y_cal), (z_test, y_test) = noisy(seed=1), noisy(seed=2)
-    expected = ac.study(y_cal, y_test, logits=(z_cal, z_test))
+    expected = cal.study(y_cal, y_test, logits=(z_cal, z_test))
     assert [ev["name"] for ev in found["evaluations"]] == list(expected.names)
     for got, ev in zip(found["evaluations"], expected, strict=True):
         assert got["metrics"]["brier"]["value"] == ev.metrics["brier"]
@@ -350,7 +350,7 @@ def test_demo_shows_the_trap_and_keeps_its_files(demo):
     assert {path.name for path in folder.iterdir()} == names
     assert all(str(folder / name) in text for name in names)
     with np.load(folder / "predictions.npz", allow_pickle=False) as data:
-        ev = ac.evaluate(data["labels"], logits=data["logits"])
+        ev = cal.evaluate(data["labels"], logits=data["logits"])
     assert f"{100 * ev.metrics['ece']:.2f}" in text
     assert ev.metrics["confidence_gap"] > 0.05
     assert ev.decomposition.calibration.interval[0] > 0
@@ -368,9 +368,7 @@ def test_demo_json_holds_the_argument_of_the_paper(tmp_path, part):
 
 
 def test_demo_says_what_is_missing(tmp_path):
-    blocked = (
-        "import sys; sys.modules['sklearn'] = None; from acumen.cli import main; main()"
-    )
+    blocked = "import sys; sys.modules['sklearn'] = None; from calibrant.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", blocked, "demo", "-o", tmp_path / "x"],
         capture_output=True,
@@ -391,7 +389,7 @@ def test_an_interrupted_write_leaves_the_old_file(how, tmp_path):
     path.write_bytes(b"old")
     code = (
         "import pathlib, signal\n"
-        "from acumen.writing import whole_file\n"
+        "from calibrant._base.write import whole_file\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # if in background\n"
         f"with whole_file(pathlib.Path({str(path)!r})) as file:\n"
         "    file.write(b'half'); file.flush(); print('writing', flush=True)\n"
@@ -418,5 +416,5 @@ def test_an_interrupted_write_leaves_the_old_file(how, tmp_path):
 
 
 def test_completion_is_there():
-    done = run(env={**os.environ, "_ACUMEN_COMPLETE": "bash_source"})
-    assert "_acumen_completion" in done.stdout
+    done = run(env={**os.environ, "_CALIBRANT_COMPLETE": "bash_source"})
+    assert "_calibrant_completion" in done.stdout

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from file_writers import write_csv, write_npz, write_safetensors
 
-ACUMEN = Path(sys.executable).with_name("acumen")
+CALIBRANT = Path(sys.executable).with_name("calibrant")
 FINE, BAD_INPUT, WRONG_USAGE, GATE_TRIPPED = 0, 1, 2, 3
 
 
 def run(*arguments, cwd):
     return subprocess.run(
-        [ACUMEN, *map(str, arguments)],
+        [CALIBRANT, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -87,7 +87,7 @@ def test_every_command_ends_with_its_code(code, arguments, folder):
         assert done.stderr.startswith("Error: ")
         assert len(done.stderr.splitlines()) == 1
     elif code == WRONG_USAGE:
-        assert done.stderr.startswith("Usage: acumen ")
+        assert done.stderr.startswith("Usage: calibrant ")
     elif code == GATE_TRIPPED:
         assert done.stderr.startswith("gate: ")
         assert done.stdout
@@ -97,7 +97,7 @@ def test_every_command_ends_with_its_code(code, arguments, folder):
 
 
 def test_every_command_is_there_with_each_code_it_can_have():
-    from acumen.cli import main
+    from calibrant.cli import main
 
     seen = {(arguments[0], code) for code, arguments in ENDS}
     for name, command in main.commands.items():
@@ -191,14 +191,14 @@ def test_a_table_of_marks_and_quotes_is_read(tmp_path):
 
 SLOW = """
 import signal, sys, time
-import acumen.report
-from acumen.cli import main
+import calibrant.report
+from calibrant.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # if in background
 def slow(*models, **options):
     print("building", file=sys.stderr, flush=True)
     time.sleep(60)
-acumen.report.build = slow
-main(prog_name="acumen")
+calibrant.report.build = slow
+main(prog_name="calibrant")
 """
 """The command, which never gets beyond its report."""
 
@@ -227,7 +227,7 @@ def test_an_interrupted_command_leaves_no_half_report(how, folder, tmp_path):
 
 
 def test_a_reader_that_leaves_is_no_error(folder):
-    pipe = f"{ACUMEN} report a.npz | head -n 1"
+    pipe = f"{CALIBRANT} report a.npz | head -n 1"
     done = subprocess.run(
         ["sh", "-c", pipe], capture_output=True, text=True, check=False, cwd=folder
     )

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from file_writers import NEEDS, WRITERS, write_csv
 
-import acumen as ac
+import calibrant as cal
 
-ACUMEN = Path(sys.executable).with_name("acumen")
+CALIBRANT = Path(sys.executable).with_name("calibrant")
 STREAMED = (
-    "import acumen.cli.loading as loading; loading.IN_MEMORY = 0\n"
-    "from acumen.cli import main; main(prog_name='acumen')"
+    "import calibrant.cli._output as loading; loading.IN_MEMORY = 0\n"
+    "from calibrant.cli import main; main(prog_name='calibrant')"
 )
 """The command, reading every file in batches, however small."""
 
@@ -25,7 +25,7 @@ MODELS = (*WRITERS, ARRAYS, SHARDS, GLOB)
 COMPARED = ("n", "rows", "k", "target", "decompositions", "metrics", "bins")
 
 
-def run(*arguments, cwd, start=(ACUMEN,)):
+def run(*arguments, cwd, start=(CALIBRANT,)):
     done = subprocess.run(
         [*start, *arguments], capture_output=True, text=True, check=False, cwd=cwd
     )
@@ -98,7 +98,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def reported(folder, start=(ACUMEN,)):
+def reported(folder, start=(CALIBRANT,)):
     """What one run of the command says of each model, by name."""
     files = [*writable(), ARRAYS, SHARDS, *([GLOB] if find_spec("pyarrow") else [])]
     names = [str(i) for i in range(len(files))]
@@ -124,13 +124,13 @@ def streamed(folder):
 def test_report_of_a_file_is_evaluate_of_its_arrays(name, whole, part):
     needed(name, part)
     y, z = made()["labels"], made()["logits"]
-    assert numbers(whole[name]) == as_json(ac.evaluate(y, logits=z))
+    assert numbers(whole[name]) == as_json(cal.evaluate(y, logits=z))
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_report_of_a_file_in_batches_has_the_same_scores(name, streamed, part):
     needed(name, part)
-    ev = ac.evaluate(made()["labels"], logits=made()["logits"])
+    ev = cal.evaluate(made()["labels"], logits=made()["logits"])
     found = streamed[name]
     assert (found["rows"], found["target"]) == (ev.rows, ev.target)
     for key in ("accuracy", "ece", "nll", "brier"):
@@ -170,7 +170,7 @@ def told(tmp_path_factory):
 def test_report_of_stated_confidences_is_evaluate_pairs(name, told, part):
     needed(name, part)
     rows = answers()
-    ev = ac.evaluate_pairs(rows["correct"], rows["confidence"])
+    ev = cal.evaluate_pairs(rows["correct"], rows["confidence"])
     assert numbers(told[name]) == as_json(ev)
 
 
@@ -223,11 +223,11 @@ def expected(case, columns):
     if case in ("confidence", "prediction"):
         pairs = (columns["right"], columns["stated"])
         given = {"sample_weight": weight} if case == "confidence" else {}
-        return ac.evaluate_pairs(*pairs, **given)
+        return cal.evaluate_pairs(*pairs, **given)
     if case == "pattern":
-        return ac.evaluate(y, probs=probs)
+        return cal.evaluate(y, probs=probs)
     given = {"classes": {"sample_weight": weight}, "group": {"group": columns["site"]}}
-    return ac.evaluate(y, logits=logits, **given.get(case, {}))
+    return cal.evaluate(y, logits=logits, **given.get(case, {}))
 
 
 @pytest.mark.parametrize("case", CASES)

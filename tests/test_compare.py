@@ -4,13 +4,22 @@ import numpy as np
 import pytest
 from rowful import keep, rowful
 
-import acumen as ac
-from acumen.bregman import LOG
-from acumen.comparison import Comparison
-from acumen.contrasts.calibration_influence import pair_values
-from acumen.contrasts.comparing import TOLD, Contrast, compare
-from acumen.contrasts.differences import (
+import calibrant as cal
+from calibrant._base.comparison import Comparison
+from calibrant._base.measures import MEASURES
+from calibrant._base.records import Estimate
+from calibrant._inputs.divergences import LOG
+from calibrant._inputs.predictions import fingerprint, read_predictions, shared_rows
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._stats.close_pairs import brier_error
+from calibrant._stats.influence import INFLUENCE, pair_values, row_values
+from calibrant._stats.neighbours import cells_of_rows
+from calibrant._stats.platt_error import local_error
+from calibrant._verbs.compare import (
     SAME,
+    TOLD,
+    Contrast,
+    compare,
     holm,
     independent_difference,
     is_clear,
@@ -18,15 +27,6 @@ from acumen.contrasts.differences import (
     paired_differences,
     rows_of,
 )
-from acumen.contrasts.row_influence import INFLUENCE, row_values
-from acumen.estimators.adaptive import brier_error
-from acumen.estimators.local_error import local_error
-from acumen.estimators.neighbours import cells_of_rows
-from acumen.fingerprints import fingerprint, shared_rows
-from acumen.measures import MEASURES
-from acumen.predictions import read_predictions
-from acumen.results import Estimate
-from acumen.targets import reduce_to_columns
 
 CIFAR = "cifar10_peterson_"
 
@@ -116,7 +116,7 @@ def moved(y, scores, key, row, step, **options):
     for sign in (1, -1):
         w = np.ones(len(y))
         w[row] += sign * step
-        ev = ac.evaluate(y, logits=scores, sample_weight=w, **options)
+        ev = cal.evaluate(y, logits=scores, sample_weight=w, **options)
         values.append(
             float(MEASURES[key].of(ev) if key in MEASURES else ev.metrics[key])
         )
@@ -220,7 +220,7 @@ def test_standard_errors_are_those_of_a_paired_bootstrap(key):
     ours = paired_differences(
         rows_of(rowful(y, logits=b, name="B")), rows_of(rowful(y, logits=a, name="A"))
     )[key]
-    assert se(ours) == pytest.approx(bootstrapped(y, a, b, getattr(ac, key)), rel=0.25)
+    assert se(ours) == pytest.approx(bootstrapped(y, a, b, getattr(cal, key)), rel=0.25)
 
 
 def test_intervals_of_decompositions_are_as_wide_as_samples_scatter():
@@ -477,15 +477,15 @@ def two_forecasts(n=400, seed=0):
 
 def test_rows_that_are_repeated_say_no_more_if_they_are_clusters():
     y, p, q = two_forecasts()
-    once = ac.compare(
-        ac.evaluate(y, probs=p, name="A"), ac.evaluate(y, probs=q, name="B")
+    once = cal.compare(
+        cal.evaluate(y, probs=p, name="A"), cal.evaluate(y, probs=q, name="B")
     )
     given = {"cluster": repeated(np.arange(len(y)))}
     a, b = (
-        ac.evaluate(repeated(y), probs=repeated(x), name=name, **given)
+        cal.evaluate(repeated(y), probs=repeated(x), name=name, **given)
         for x, name in ((p, "A"), (q, "B"))
     )
-    found = ac.compare(a, b).differences["B"]
+    found = cal.compare(a, b).differences["B"]
     for key in ("brier", "nll", "accuracy", "ece"):
         assert found[key].method.endswith("clusters")
         np.testing.assert_allclose(
@@ -495,21 +495,21 @@ def test_rows_that_are_repeated_say_no_more_if_they_are_clusters():
 
 def test_models_of_different_clusters_are_refused():
     y, p, q = two_forecasts()
-    a = ac.evaluate(y, probs=p, name="A", cluster=np.arange(len(y)) // 4)
-    b = ac.evaluate(y, probs=q, name="B")
+    a = cal.evaluate(y, probs=p, name="A", cluster=np.arange(len(y)) // 4)
+    b = cal.evaluate(y, probs=q, name="B")
     with pytest.raises(ValueError, match="different clusters"):
-        ac.compare(a, b)
+        cal.compare(a, b)
 
 
 def test_groups_keep_their_clusters():
     y, p, _ = two_forecasts()
     cluster, group = np.arange(len(y)) // 4, np.arange(len(y)) // 4 % 2
-    ev = ac.evaluate(y, probs=p, cluster=cluster, group=group)
+    ev = cal.evaluate(y, probs=p, cluster=cluster, group=group)
     assert {one.metrics["brier"].method for one in ev.per_group.values()} == {
         "normal, clusters"
     }
     with pytest.raises(ValueError, match="group '0' has 5 clusters"):
-        ac.evaluate(y, probs=p, cluster=cluster, group=cluster % 20)
+        cal.evaluate(y, probs=p, cluster=cluster, group=cluster % 20)
 
 
 def test_noise_of_two_calibrated_models_is_no_difference():
@@ -520,9 +520,10 @@ def test_noise_of_two_calibrated_models_is_no_difference():
         y = (rng.random(3000) < p).astype(int)
         coarse = (np.floor(3 * p) + 0.5) / 3
         fine, rough = (
-            ac.evaluate(y, probs=x, name=n) for x, n in ((p, "fine"), (coarse, "rough"))
+            cal.evaluate(y, probs=x, name=n)
+            for x, n in ((p, "fine"), (coarse, "rough"))
         )
-        found = ac.compare(fine, rough).differences["rough"]
+        found = cal.compare(fine, rough).differences["rough"]
         claimed += sum(is_clear(found[key]) for key in ("smooth_ece", "ace", "mcb"))
     assert claimed <= 5
 
@@ -530,11 +531,11 @@ def test_noise_of_two_calibrated_models_is_no_difference():
 def test_a_divergence_that_is_not_registered_can_be_compared():
     y, p, q = two_forecasts()
     log = LOG.phi, LOG.gradient, LOG.phi_1d, LOG.derivative_1d
-    own = ac.Divergence("entropy", *log)
+    own = cal.Divergence("entropy", *log)
     for_each = [
-        ac.compare(
+        cal.compare(
             *(
-                ac.evaluate(y, probs=x, name=n, divergence=d)
+                cal.evaluate(y, probs=x, name=n, divergence=d)
                 for x, n in ((p, "A"), (q, "B"))
             )
         ).differences["B"]["total"]

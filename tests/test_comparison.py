@@ -11,15 +11,10 @@ from handmade import constant, model, seeded, small, studied
 from hypothesis import given
 from hypothesis import strategies as st
 
-import acumen as ac
-from acumen.comparison import (
-    MEASURES,
-    Comparison,
-    Effect,
-    as_comparison,
-    is_trivial,
-)
-from acumen.words import can_show, describe_comparison
+import calibrant as cal
+from calibrant._base.comparison import Comparison, Effect, as_comparison
+from calibrant._base.measures import MEASURES, is_trivial
+from calibrant._views.words import can_show, describe_comparison
 
 INF, NAN = float("inf"), float("nan")
 NUMBERS = st.one_of(
@@ -156,20 +151,20 @@ def test_trivial_is_a_question_of_shares():
     assert not is_trivial(seeded())
     assert is_trivial(replace(seeded(), largest_share=0.99))
     assert not is_trivial(replace(seeded(), largest_share=0.98))
-    assert not is_trivial(ac.evaluate_pairs([1], [0.7]))  # one row is no pattern
+    assert not is_trivial(cal.evaluate_pairs([1], [0.7]))  # one row is no pattern
 
 
 @pytest.mark.parametrize(("apart", "trivial"), [(0.004, True), (0.1, False)])
 def test_a_few_confidences_close_together_are_as_trivial_as_one(apart, trivial):
     h = 0.7 + apart * (np.arange(2000) % 5 - 2)
-    assert is_trivial(ac.evaluate_pairs(np.arange(2000) % 2, h)) is trivial
+    assert is_trivial(cal.evaluate_pairs(np.arange(2000) % 2, h)) is trivial
 
 
 def test_a_measure_that_a_target_lacks_is_nan():
-    classwise = ac.evaluate([0, 1, 2], probs=np.eye(3), target="class-wise")
+    classwise = cal.evaluate([0, 1, 2], probs=np.eye(3), target="class-wise")
     assert np.isnan(MEASURES["dsc"].of(classwise))
     for measure in MEASURES.values():
-        assert isinstance(measure.of(seeded()), ac.Estimate)
+        assert isinstance(measure.of(seeded()), cal.Estimate)
 
 
 # -- words ------------------------------------------------------------------------
@@ -212,7 +207,7 @@ def test_remarks_name_who_they_are_about():
     assert "Over-confident on average: a (4.0 points)." in about(confidence_gap=0.04)
     assert "Under-confident on average: a (4.0 points)." in about(confidence_gap=-0.04)
     assert "-confident" not in about(confidence_gap=0.029)
-    few = ac.evaluate_pairs([1, 0, 1] * 400, [0.9, 0.2, 0.8] * 400, name="few")
+    few = cal.evaluate_pairs([1, 0, 1] * 400, [0.9, 0.2, 0.8] * 400, name="few")
     text = str(Comparison((few,)))
     assert (
         "few has only 3 distinct confidences in 1,200 rows. [few-confidences]" in text
@@ -268,7 +263,7 @@ def test_the_frame_has_a_row_per_model(library, part, monkeypatch):
 
 
 def test_the_frame_without_a_frame_library_is_a_dict_of_arrays(monkeypatch):
-    monkeypatch.setattr("acumen.encoding.find_spec", lambda name: None)
+    monkeypatch.setattr("calibrant._base.records.find_spec", lambda name: None)
     for name in ("polars", "pandas"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     frame = small().frame()
@@ -278,8 +273,8 @@ def test_the_frame_without_a_frame_library_is_a_dict_of_arrays(monkeypatch):
 
 
 def test_the_frame_leaves_out_what_no_model_has(monkeypatch):
-    monkeypatch.setattr("acumen.comparison.to_frame", dict)
-    classwise = ac.evaluate([0, 1, 2], probs=np.eye(3), target="class-wise")
+    monkeypatch.setattr("calibrant._base.comparison.to_frame", dict)
+    classwise = cal.evaluate([0, 1, 2], probs=np.eye(3), target="class-wise")
     frame = as_comparison(classwise).frame()
     assert "dsc" not in frame
     assert "ece" in frame

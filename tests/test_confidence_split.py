@@ -7,14 +7,17 @@ from hypothesis import strategies as st
 from oracles import gaussian, log_error, nadaraya_watson, pairs_error, unit
 from strategies import pairs
 
-from acumen.bregman import Divergence
-from acumen.columns import Columns
-from acumen.estimators.adaptive import brier_error
-from acumen.estimators.neighbours import cells_of_rows
-from acumen.evaluation import evaluate_pairs
-from acumen.metrics import confidence_gap
-from acumen.second_opinions.confidence_split import ConfidenceSplit, confidence_split
-from acumen.second_opinions.sides import brier_contributions
+from calibrant._inputs.divergences import Divergence
+from calibrant._rows.columns import Columns
+from calibrant._stats.close_pairs import brier_error
+from calibrant._stats.neighbours import cells_of_rows
+from calibrant._verbs.confidence_split import (
+    ConfidenceSplit,
+    brier_contributions,
+    confidence_split,
+)
+from calibrant._verbs.evaluate import evaluate_pairs
+from calibrant._verbs.metric_functions import confidence_gap
 
 DIVERGENCES = ["brier", "log"]
 BANDWIDTHS = ["auto", 0.05]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import acumen as ac
+import calibrant as cal
 
 FOLDER = Path(__file__).resolve().parent.parent / "simulations"
 
@@ -50,9 +50,9 @@ def test_the_paired_difference_is_that_of_a_comparison(coverage):
     a, p = world.draw(400, np.random.default_rng(0))
     other = coverage.rival(p)
     models = [
-        ac.evaluate_pairs(a, x, name=name) for name, x in (("p", p), ("other", other))
+        cal.evaluate_pairs(a, x, name=name) for name, x in (("p", p), ("other", other))
     ]
-    expected = ac.compare(*models).differences["other"]["brier"].interval
+    expected = cal.compare(*models).differences["other"]["brier"].interval
     found = coverage.paired((a - other) ** 2 - (a - p) ** 2)
     assert found == pytest.approx(expected, rel=1e-9)
 

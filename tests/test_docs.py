@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from pages import Page, blocks_of, is_python, packages_of
 
-import acumen
-from acumen import plot, recalibration
+import calibrant
+from calibrant import plot, recalibration
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -68,12 +68,12 @@ def test_readme_runs(folder):
     given = {"y": y, "p": p, "q": q, "y_cal": y[:500], "y_test": y[500:]}
     given |= {"z_cal": z[:500], "z_test": z[500:], "z": z}
     given["batches"] = [(y[:900], z[:900]), (y[900:1500], z[900:1500])]
-    given["other_sketch"] = acumen.Sketch().update(y[1500:], logits=z[1500:])
+    given["other_sketch"] = calibrant.Sketch().update(y[1500:], logits=z[1500:])
     np.savez(folder / "predictions.npz", logits=z, labels=y)
     write_parquet(folder / "other.parquet", p, y)
     page = Page(with_languages(text), folder, "README.md", given).run()
     assert page.variables["found"].best("brier").name
-    for command in re.findall(r"^    (acumen .*)$", text, re.MULTILINE):
+    for command in re.findall(r"^    (calibrant .*)$", text, re.MULTILINE):
         code = re.search(r"# exit code (\d)$", command)
         told = page.shell(f"cd {folder}\n{command}\necho $?").splitlines()[-1]
         assert told == (code[1] if code else "0"), command
@@ -109,7 +109,9 @@ def test_blocks_say_what_they_are(name):
     if (
         name != "vision.md"
     ):  # its commands fetch weights; tests/test_vision.py has others
-        assert re.findall(r"^    (?:acumen|pip|python) .*$", text, re.MULTILINE) == []
+        assert (
+            re.findall(r"^    (?:calibrant|pip|python) .*$", text, re.MULTILINE) == []
+        )
 
 
 @pytest.mark.parametrize("name", GALLERY)
@@ -123,8 +125,8 @@ def test_numbers_quoted_of_real_networks(data):
     """Those in running text; tables and blocks are checked elsewhere."""
     file, page = data("cifar10_akamaster_resnet32"), read("explanation/metrics.md")
     given = {"y": file["labels"], "logits": file["logits"]}
-    theirs = acumen.smooth_ece(**given, compat="relplot")
-    ours = acumen.smooth_ece(**given)
+    theirs = calibrant.smooth_ece(**given, compat="relplot")
+    ours = calibrant.smooth_ece(**given)
     assert f"relplot says {theirs:.3f} where {ours:.3f} is right" in " ".join(
         page.split()
     )
@@ -197,14 +199,19 @@ def test_every_finding_has_its_answer_among_the_pitfalls():
 
 # -- examples -----------------------------------------------------------------------
 
-RESULTS = (acumen.Evaluation, acumen.Comparison, acumen.Study, acumen.Contrast)
+RESULTS = (
+    calibrant.Evaluation,
+    calibrant.Comparison,
+    calibrant.Study,
+    calibrant.Contrast,
+)
 RECALIBRATORS = [
     getattr(recalibration, name)
     for name in recalibration.__all__
     if name not in ("FitWarning", "Recalibrator", "load")
 ]
 PUBLIC = [
-    *(getattr(acumen, name) for name in acumen.__all__),
+    *(getattr(calibrant, name) for name in calibrant.__all__),
     *(getattr(plot, name) for name in plot.__all__),
     *RECALIBRATORS,
     recalibration.load,
@@ -225,7 +232,7 @@ def test_public_name_shows_an_example(thing):
 def methods_of(cls):
     """Public methods that are ours, wherever in the class's ancestry they stand."""
     for owner in inspect.getmro(cls):
-        if owner.__module__.startswith("acumen."):
+        if owner.__module__.startswith("calibrant."):
             for name, value in vars(owner).items():
                 callable_ = inspect.isfunction(value) or isinstance(value, classmethod)
                 if callable_ and not name.startswith("_"):

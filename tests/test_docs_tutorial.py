@@ -15,8 +15,8 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"
 INSTALL = re.compile(r"^\$ pip (install .*)$", re.MULTILINE)
 
 pytestmark = pytest.mark.skipif(
-    os.environ.get("ACUMEN_STRICT") != "1",
-    reason="installs packages, for minutes: only where ACUMEN_STRICT=1",
+    os.environ.get("CALIBRANT_STRICT") != "1",
+    reason="installs packages, for minutes: only where CALIBRANT_STRICT=1",
 )
 
 
@@ -58,6 +58,8 @@ def test_tutorial_in_a_new_environment(python, tmp_path, part):
     assert (ours, torch) == ('install ".[demo]"', "install torch")
     run(python, "-m", "pip", "install", "--quiet", ".[demo]")
     run(python, "-m", "pip", "install", "--quiet", f"torch=={lend_torch(python)}")
-    home = run(python, "-c", "import acumen; print(acumen.__file__)", cwd=tmp_path)
+    home = run(
+        python, "-c", "import calibrant; print(calibrant.__file__)", cwd=tmp_path
+    )
     assert Path(home.strip()).is_relative_to(tmp_path)
     run(python, ROOT / "tests" / "pages.py", "--check", TUTORIAL, cwd=tmp_path)

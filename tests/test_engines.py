@@ -14,10 +14,11 @@ from engine_sums import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-import acumen as ac
-from acumen.engines import frames, slices
-from acumen.engines.frames import sketch_frame
-from acumen.sketches import values
+import calibrant as cal
+from calibrant._sketch import cells as values
+from calibrant._sketch import frames
+from calibrant._sketch import frames as slices
+from calibrant._sketch.frames import sketch_frame
 
 PAIR = {"confidence": "h", "correct": "a"}
 
@@ -104,7 +105,7 @@ def test_probabilities_have_the_sums_of_their_rows(frame, options, part):
     classes = list("abcd") if "label" in options else None
     weight = rows["w"] if "weight" in options else None
     got = sketch_frame(frame(part, rows), **asked, classes=classes)
-    want = ac.Sketch(engine="numpy", classes=classes).update(
+    want = cal.Sketch(engine="numpy", classes=classes).update(
         rows[asked["label"]], probs=matrix(rows), sample_weight=weight
     )
     assert_same_sums(got, want)
@@ -114,16 +115,16 @@ def test_probabilities_have_the_sums_of_their_rows(frame, options, part):
 def test_class_wise_and_binary_rows(frame, part):
     rows = forecasts(2000)
     got = sketch_frame(frame(part, rows), probs="p_*", label="y", target="class-wise")
-    want = ac.Sketch(target="class-wise").update(rows["y"], probs=matrix(rows))
+    want = cal.Sketch(target="class-wise").update(rows["y"], probs=matrix(rows))
     assert_same_sums(got, want)
     rows = {"p": rows["p_0"], "q": 1 - rows["p_0"], "y": (rows["y"] == 0).astype(int)}
     got = sketch_frame(frame(part, rows), probs="p", label="y")
-    assert_same_sums(got, ac.Sketch().update(rows["y"], probs=rows["p"]))
+    assert_same_sums(got, cal.Sketch().update(rows["y"], probs=rows["p"]))
     both = np.stack([rows["q"], rows["p"]], axis=1)
     for target in ("positive", "top-label"):
         asked = {"probs": ["q", "p"], "label": "y", "target": target}
         got = sketch_frame(frame(part, rows), **asked)
-        assert_same_sums(got, ac.Sketch(target=target).update(rows["y"], probs=both))
+        assert_same_sums(got, cal.Sketch(target=target).update(rows["y"], probs=both))
 
 
 @pytest.mark.parametrize("size", [None, 4], ids=["lists", "arrays"])
@@ -137,7 +138,7 @@ def test_columns_of_lists(frame, size, part):
     elif frame is pandas:
         p = list(matrix(rows))
     got = sketch_frame(frame(part, {"p": p, "y": rows["y"]}), probs="p", label="y")
-    assert_same_sums(got, ac.Sketch().update(rows["y"], probs=matrix(rows)))
+    assert_same_sums(got, cal.Sketch().update(rows["y"], probs=matrix(rows)))
 
 
 @pytest.mark.parametrize("frame", LAZY)
@@ -157,7 +158,7 @@ def test_more_classes_than_an_engine_reduces(frame, part):
     p, y = rng.dirichlet(np.ones(40), 500), rng.integers(0, 40, 500)
     rows = {f"p_{i}": column for i, column in enumerate(p.T)} | {"y": y}
     got = sketch_frame(frame(part, rows), probs="p_*", label="y")
-    assert_same_sums(got, ac.Sketch().update(y, probs=p))
+    assert_same_sums(got, cal.Sketch().update(y, probs=p))
 
 
 numbers = st.one_of(
@@ -188,7 +189,7 @@ def test_metrics_are_those_of_the_rows(frame, part):
     rows = pairs(200_000)
     del rows["g"]
     got = sketch_frame(frame(part, rows), **PAIR)
-    assert_same_metrics(got, ac.evaluate_pairs(rows["a"], rows["h"], interval=None))
+    assert_same_metrics(got, cal.evaluate_pairs(rows["a"], rows["h"], interval=None))
 
 
 @pytest.mark.parametrize("frame", [arrow, polars_lazy, duckdb])
@@ -199,8 +200,8 @@ def test_real_probabilities(frame, part, data):
     p /= p.sum(axis=1, keepdims=True)
     rows = {f"p_{i}": column for i, column in enumerate(p.T)} | {"y": y}
     got = sketch_frame(frame(part, rows), probs="p_*", label="y")
-    assert_same_sums(got, ac.Sketch().update(y, probs=p))
-    assert_same_metrics(got, ac.evaluate(y, probs=p, interval=None))
+    assert_same_sums(got, cal.Sketch().update(y, probs=p))
+    assert_same_metrics(got, cal.evaluate(y, probs=p, interval=None))
 
 
 @pytest.mark.parametrize("frame", LAZY)
@@ -266,7 +267,7 @@ def test_the_tally_of_top_labels_is_the_row_by_row_sum(dtype, part, tally):
     p = matrix(rows).astype(dtype)
     rows |= {f"p_{i}": column for i, column in enumerate(p.T)}
     got = sketch_frame(pandas(part, rows), probs="p_*", label="y")
-    want = ac.Sketch(engine="numba").update(rows["y"], probs=p)
+    want = cal.Sketch(engine="numba").update(rows["y"], probs=p)
     assert_same_sums(got, want, 1e-12 if dtype == "float64" else 1e-8)
 
 

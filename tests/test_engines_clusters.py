@@ -19,8 +19,8 @@ from engine_sums import (
     sketch_pairs,
 )
 
-import acumen as ac
-from acumen.engines.frames import sketch_frame
+import calibrant as cal
+from calibrant._sketch.frames import sketch_frame
 
 # What others warn of while they start and stop processes is theirs.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -79,16 +79,16 @@ def test_dask_has_the_sums_of_the_rows(cluster, part):
         got = sketch_frame(in_dask(part, rows), **PAIR, **options)
         assert_same_sums(got, sketch_pairs(rows, **options))
         if case == "plain":
-            want = ac.evaluate_pairs(rows["a"], rows["h"], interval=None)
+            want = cal.evaluate_pairs(rows["a"], rows["h"], interval=None)
             assert_same_metrics(got, want)
 
 
 def test_dask_reduces_probabilities(cluster, part):
     rows = forecasts()
-    want = ac.Sketch().update(rows["y"], probs=matrix(rows))
+    want = cal.Sketch().update(rows["y"], probs=matrix(rows))
     got = sketch_frame(in_dask(part, rows, 20), probs="p_*", label="y")
     assert_same_sums(got, want)
-    assert_same_metrics(got, ac.evaluate(rows["y"], probs=matrix(rows), interval=None))
+    assert_same_metrics(got, cal.evaluate(rows["y"], probs=matrix(rows), interval=None))
 
 
 def test_dask_without_rows_is_an_empty_sketch(part):
@@ -138,12 +138,12 @@ def test_spark_has_the_sums_of_the_rows(spark, part):
     assert_same_sums(sketch_frame(frame, **PAIR, **case), sketch_pairs(rows, **case))
     got = sketch_frame(frame, **PAIR)
     assert_same_sums(got, sketch_pairs(rows))
-    assert_same_metrics(got, ac.evaluate_pairs(rows["a"], rows["h"], interval=None))
+    assert_same_metrics(got, cal.evaluate_pairs(rows["a"], rows["h"], interval=None))
 
 
 def test_spark_reduces_probabilities(spark, part):
     rows = forecasts()
-    want = ac.Sketch().update(rows["y"], probs=matrix(rows))
+    want = cal.Sketch().update(rows["y"], probs=matrix(rows))
     frame = spark.createDataFrame(part("pyarrow").table(rows))
     assert_same_sums(sketch_frame(frame, probs="p_*", label="y"), want)
 
@@ -152,7 +152,7 @@ def test_spark_sketches_lists_on_its_executors(spark, part):
     rows, pa = forecasts(), part("pyarrow")
     lists = pa.table({"p": list(matrix(rows)), "y": rows["y"]})
     frame = spark.createDataFrame(lists).repartition(18)  # more than one task merges
-    want = ac.Sketch().update(rows["y"], probs=matrix(rows))
+    want = cal.Sketch().update(rows["y"], probs=matrix(rows))
     assert_same_sums(sketch_frame(frame, probs="p", label="y"), want)
 
 

@@ -12,7 +12,7 @@ from test_engines import (
     polars_lazy,
 )
 
-from acumen.engines.frames import sketch_frame
+from calibrant._sketch.frames import sketch_frame
 
 N = 40
 
@@ -114,7 +114,7 @@ def test_binary_rows_are_checked(frame, name, value, says, part):
 
 
 def test_errors_in_memory_name_the_row_among_all(part, monkeypatch):
-    monkeypatch.setattr("acumen.engines.slices.ROWS", 10)
+    monkeypatch.setattr("calibrant._sketch.frames.ROWS", 10)
     columns = plain_pairs()
     columns["h"][25] = 3.0
     with pytest.raises(

@@ -1,7 +1,7 @@
 """The estimators of d_CAL on ten real files, against figures computed elsewhere.
 
 All figures are times 100 and typed in as printed. They come from a prototype that
-shares no code with acumen. It gathers rows into the cells of a log-odds grid, as our
+shares no code with calibrant. It gathers rows into the cells of a log-odds grid, as our
 sketch does, divides rows of probabilities by their sum, and cuts log-odds at +-20.
 """
 
@@ -11,17 +11,17 @@ from math import inf
 import numpy as np
 import pytest
 
-import acumen as ac
-from acumen.bregman import BUILT_IN, LOG
-from acumen.columns import Columns, sigmoid
-from acumen.estimators.adaptive import brier_error
-from acumen.estimators.bins import debiased_square, mass_bins
-from acumen.estimators.local_error import local_error
-from acumen.estimators.neighbours import cells_of_rows, cells_of_sketch
-from acumen.ordered import Ordered, order
-from acumen.predictions import read_predictions
-from acumen.sums import Sums
-from acumen.targets import reduce_to_columns
+import calibrant as cal
+from calibrant._inputs.divergences import BUILT_IN, LOG
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.columns import Columns, sigmoid
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch.cells import Sums
+from calibrant._sketch.ordered import Ordered, order
+from calibrant._stats.bins import debiased_square, mass_bins
+from calibrant._stats.close_pairs import brier_error
+from calibrant._stats.neighbours import cells_of_rows, cells_of_sketch
+from calibrant._stats.platt_error import local_error
 
 
 def printed(text):
@@ -124,8 +124,8 @@ def gather(columns):
 
 def evaluate(y, scores):
     if "confidence" in scores:
-        return ac.evaluate_pairs(y, scores["confidence"])
-    return ac.evaluate(y, **scores)
+        return cal.evaluate_pairs(y, scores["confidence"])
+    return cal.evaluate(y, **scores)
 
 
 # -- the paper's estimates --------------------------------------------------------
@@ -135,9 +135,9 @@ def evaluate(y, scores):
 def test_kernel_estimates_are_the_known_ones(data, figures):
     y, scores = read(data, figures)
     wide, narrow = figures.direct
-    assert ac.calibration_error(y, **scores, bandwidth=0.05) == printed(wide)
-    assert ac.calibration_error(y, **scores, bandwidth=0.01) == printed(narrow)
-    plugin = ac.calibration_error(y, **scores, bandwidth=0.05, estimator="plugin")
+    assert cal.calibration_error(y, **scores, bandwidth=0.05) == printed(wide)
+    assert cal.calibration_error(y, **scores, bandwidth=0.01) == printed(narrow)
+    plugin = cal.calibration_error(y, **scores, bandwidth=0.05, estimator="plugin")
     assert plugin == printed(figures.plugin)
 
 
@@ -145,7 +145,7 @@ def test_kernel_estimates_are_the_known_ones(data, figures):
 def test_kernel_estimate_of_log_is_the_known_one(data, figures):
     columns = read_columns(data, figures)
     low, high = sigmoid(np.array([-20.0, 20.0]))
-    error = ac.calibration_error(
+    error = cal.calibration_error(
         columns.hit,
         confidence=np.clip(columns.confidence, low, high),
         divergence="log",
@@ -163,7 +163,7 @@ def test_kernel_estimate_of_log_is_infinite_where_certainty_can_err(data, figure
     # The figures above are finite only because they cut log-odds.
     y, scores = read(data, figures)
     assert scores["confidence"].max() == 1
-    error = ac.calibration_error(y, **scores, divergence="log", bandwidth=0.05)
+    error = cal.calibration_error(y, **scores, divergence="log", bandwidth=0.05)
     assert error == inf
 
 

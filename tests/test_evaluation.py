@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import acumen as ac
-from acumen.encoding import plain
+import calibrant as cal
+from calibrant._base.records import as_plain as plain
 
 rng = np.random.default_rng(0)
 
@@ -27,10 +27,10 @@ CASES = {
     "options", [{}, {"preset": "paper"}, {"bandwidth": 0.02, "kernel": "epanechnikov"}]
 )
 def test_edge_cases_evaluate_print_and_round_trip(y, p, target, options):
-    ev = ac.evaluate(y, probs=p, target=target, **options)
+    ev = cal.evaluate(y, probs=p, target=target, **options)
     assert str(ev)
-    assert ac.Evaluation.from_json(ev.to_json()).to_dict() == ev.to_dict()
-    assert ev.metrics["brier"] == pytest.approx(ac.brier(y, probs=p))
+    assert cal.Evaluation.from_json(ev.to_json()).to_dict() == ev.to_dict()
+    assert ev.metrics["brier"] == pytest.approx(cal.brier(y, probs=p))
     assert 0 <= ev.metrics["ece"] <= 1
 
 
@@ -43,59 +43,59 @@ def test_constant_confidence_errs_by_the_squared_gap_as_published():
         {"boundary": "reflect"},
         {"bandwidth": 0.3},
     ):
-        ev = ac.evaluate_pairs(a, np.full(100, 0.8), **{"bandwidth": 0.05, **options})
+        ev = cal.evaluate_pairs(a, np.full(100, 0.8), **{"bandwidth": 0.05, **options})
         assert ev.decomposition.calibration == pytest.approx(0.04, abs=1e-12)
-    adaptive = ac.evaluate_pairs(a, np.full(100, 0.8)).decomposition.calibration
+    adaptive = cal.evaluate_pairs(a, np.full(100, 0.8)).decomposition.calibration
     assert adaptive.interval[0] < 0.04 < adaptive.interval[1]
 
 
 def test_the_paper_preset_is_the_paper_estimate():
     z = rng.normal(size=(300, 5))
     y = rng.integers(0, 5, 300)
-    ev = ac.evaluate(y, logits=z, preset="paper")
+    ev = cal.evaluate(y, logits=z, preset="paper")
     assert ev.decomposition.calibration == ev.paper.calibration
     assert ev.decomposition.bandwidth == 0.05
-    assert ev.metrics["smooth_ece"] == ac.smooth_ece(y, logits=z, compat="relplot")
-    assert ev.metrics["ece"] == ac.ece(y, logits=z, closed="left")
+    assert ev.metrics["smooth_ece"] == cal.smooth_ece(y, logits=z, compat="relplot")
+    assert ev.metrics["ece"] == cal.ece(y, logits=z, closed="left")
 
 
 def test_metrics_of_an_evaluation_are_those_of_the_functions():
     z = 2 * rng.normal(size=(500, 4))
     y = rng.integers(0, 4, 500)
     w = rng.random(500) + 0.5
-    ev = ac.evaluate(y, logits=z, sample_weight=w)
+    ev = cal.evaluate(y, logits=z, sample_weight=w)
     given = {"logits": z, "sample_weight": w}
     functions = ["accuracy", "nll", "brier", "ece", "ace", "mce", "ks_error", "auroc", "confidence_gap", "top_label_ece", "smooth_ece"]  # fmt: skip
     for name in functions:
         assert ev.metrics[name] == pytest.approx(
-            getattr(ac, name)(y, **given), abs=1e-9
+            getattr(cal, name)(y, **given), abs=1e-9
         )
-    parts = ac.corp(y, **given)
+    parts = cal.corp(y, **given)
     assert ev.metrics["mcb"] == pytest.approx(parts.miscalibration)
-    assert ev.metrics["ece_mass"] == pytest.approx(ac.ece(y, strategy="mass", **given))
+    assert ev.metrics["ece_mass"] == pytest.approx(cal.ece(y, strategy="mass", **given))
     assert ev.metrics["ece_debiased"] == pytest.approx(
-        ac.ece(y, bins="cube-root", strategy="mass", norm=2, debias=True, **given)
+        cal.ece(y, bins="cube-root", strategy="mass", norm=2, debias=True, **given)
     )
 
 
 def test_accuracy_of_the_positive_class_is_that_of_the_decision_at_one_half():
-    assert ac.accuracy([1, 0, 0], probs=[0.9, 0.6, 0.1]) == pytest.approx(2 / 3)
-    assert ac.accuracy([1, 0, 0], confidence=[0.9, 0.6, 0.1]) == pytest.approx(1 / 3)
+    assert cal.accuracy([1, 0, 0], probs=[0.9, 0.6, 0.1]) == pytest.approx(2 / 3)
+    assert cal.accuracy([1, 0, 0], confidence=[0.9, 0.6, 0.1]) == pytest.approx(1 / 3)
 
 
 def test_divergence_chooses_the_headline():
     z = rng.normal(size=(200, 3))
     y = rng.integers(0, 3, 200)
-    ev = ac.evaluate(y, logits=z, divergence="log")
+    ev = cal.evaluate(y, logits=z, divergence="log")
     assert ev.decomposition.divergence == ev.paper.divergence == "log"
-    assert ev.decomposition.total == ac.nll(y, logits=z)
+    assert ev.decomposition.total == cal.nll(y, logits=z)
     assert ev.curve is ev.curves["log"]
 
 
 def test_intervals_follow_the_level():
     z = rng.normal(size=(400, 3))
     y = rng.integers(0, 3, 400)
-    narrow, wide = (ac.evaluate(y, logits=z, level=level) for level in (0.5, 0.99))
+    narrow, wide = (cal.evaluate(y, logits=z, level=level) for level in (0.5, 0.99))
     for get in (lambda ev: ev.decomposition.calibration, lambda ev: ev.metrics["accuracy"], lambda ev: ev.metrics["brier"]):  # fmt: skip
         (a, b), (c, d) = get(narrow).interval, get(wide).interval
         assert c <= a <= b <= d
@@ -105,23 +105,23 @@ def test_intervals_follow_the_level():
 def test_class_wise_adds_the_classes_up():
     z = rng.normal(size=(300, 4))
     y = rng.integers(0, 4, 300)
-    ev = ac.evaluate(y, logits=z, target="class-wise")
+    ev = cal.evaluate(y, logits=z, target="class-wise")
     added = sum(one.decomposition.calibration for one in ev.per_class)
     assert ev.decomposition.calibration == pytest.approx(added)
     assert [one.name for one in ev.per_class] == ["0", "1", "2", "3"]
-    errors = ac.classwise_ece(y, logits=z, reduce="none")
+    errors = cal.classwise_ece(y, logits=z, reduce="none")
     np.testing.assert_allclose([one.metrics["ece"] for one in ev.per_class], errors)
     assert ev.bins.count.sum() == 300 * 4
 
 
 def test_settings_are_part_of_the_record():
-    ev = ac.evaluate_pairs([1, 0], [0.6, 0.4], bandwidth=0.1, kernel="epanechnikov")
+    ev = cal.evaluate_pairs([1, 0], [0.6, 0.4], bandwidth=0.1, kernel="epanechnikov")
     assert plain(ev.settings)["kernel"] == "epanechnikov"
     assert ev.decomposition.bandwidth == 0.1
 
 
 def test_a_divergence_may_not_take_a_built_in_name():
-    other = ac.Divergence(
+    other = cal.Divergence(
         "log",
         phi=lambda x: (x**2).sum(axis=1),
         gradient=lambda x: 2 * x,
@@ -129,12 +129,12 @@ def test_a_divergence_may_not_take_a_built_in_name():
         derivative_1d=lambda p: 2 * p,
     )
     with pytest.raises(ValueError, match="'log' is built in"):
-        ac.evaluate_pairs([1, 0], [0.6, 0.4], divergence=other)
+        cal.evaluate_pairs([1, 0], [0.6, 0.4], divergence=other)
 
 
 def test_a_divergence_must_be_finite_for_certain_forecasts():
     with pytest.raises(ValueError, match="0 log 0 is 0"):
-        ac.Divergence(
+        cal.Divergence(
             "naive",
             phi=lambda x: (x * np.log(x)).sum(axis=1),
             gradient=lambda x: np.log(x) + 1,
@@ -145,19 +145,19 @@ def test_a_divergence_must_be_finite_for_certain_forecasts():
 
 def test_classes_share_rows_so_their_curve_has_no_band():
     z = rng.normal(size=(300, 3))
-    ev = ac.evaluate(rng.integers(0, 3, 300), logits=z, target="class-wise")
+    ev = cal.evaluate(rng.integers(0, 3, 300), logits=z, target="class-wise")
     assert np.isnan(ev.curve.low).all()
     assert not np.isnan(ev.per_class[0].curve.low).all()
 
 
 def test_all_right_is_inside_its_interval():
-    accuracy = ac.evaluate_pairs(np.ones(60), np.full(60, 0.9)).metrics["accuracy"]
+    accuracy = cal.evaluate_pairs(np.ones(60), np.full(60, 0.9)).metrics["accuracy"]
     assert accuracy.interval[1] == accuracy == 1
 
 
 def test_weights_as_large_as_populations_are_fine():
     # Two far atoms of a million rows each: kernels underflow between them.
-    ev = ac.evaluate_pairs(
+    ev = cal.evaluate_pairs(
         [1, 0, 1, 0], [0.9, 0.9, 0.1, 0.1], sample_weight=np.array([8, 2, 1, 9]) * 1e5
     )
     low, high = ev.decomposition.calibration.interval
@@ -166,21 +166,21 @@ def test_weights_as_large_as_populations_are_fine():
 
 def test_the_curve_is_infinite_only_near_rows_of_infinite_loss():
     p = [[0.5, 0.5, 0.0]] * 60 + [[0.9, 0.1, 0.0]] * 60
-    curve = ac.evaluate([2] + [0] * 119, probs=p).curves["log"]
+    curve = cal.evaluate([2] + [0] * 119, probs=p).curves["log"]
     assert np.isinf(curve.loss[curve.confidence == 0.5]).all()
     assert np.isfinite(curve.loss[curve.confidence == 0.9]).all()
 
 
 def test_one_half_predicts_the_positive_class():
-    assert ac.accuracy([1], probs=[0.5]) == 1
-    assert ac.accuracy([0], probs=[0.5]) == 0
+    assert cal.accuracy([1], probs=[0.5]) == 1
+    assert cal.accuracy([0], probs=[0.5]) == 0
 
 
 def test_class_wise_pools_the_pairs_of_all_classes():
     rng = np.random.default_rng(0)
     p, y = rng.dirichlet([1, 1, 1], 300), rng.integers(0, 3, 300)
-    ev = ac.evaluate(y, probs=p, target="class-wise")
-    want = ac.evaluate_pairs(np.eye(3)[y].ravel(), p.ravel())
+    ev = cal.evaluate(y, probs=p, target="class-wise")
+    want = cal.evaluate_pairs(np.eye(3)[y].ravel(), p.ravel())
     for name in ("count", "confidence", "accuracy", "variance"):
         np.testing.assert_allclose(getattr(ev.bins, name), getattr(want.bins, name))
     np.testing.assert_allclose(ev.paper_curve.accuracy, want.paper_curve.accuracy)
@@ -189,21 +189,21 @@ def test_class_wise_pools_the_pairs_of_all_classes():
 def test_class_wise_mce_is_the_largest_of_all_classes():
     rng = np.random.default_rng(0)
     p, y = rng.dirichlet([1, 1, 1], 300), rng.integers(0, 3, 300)
-    ev = ac.evaluate(y, probs=p, target="class-wise")
-    each = ac.classwise_ece(y, probs=p, norm="max", reduce="none")
+    ev = cal.evaluate(y, probs=p, target="class-wise")
+    each = cal.classwise_ece(y, probs=p, norm="max", reduce="none")
     assert ev.metrics["mce"] == each.max()
 
 
 def test_infinite_rows_of_every_target_count_weights():
     for target in ("top-label", "class-wise"):
         given = {"probs": [[0.5, 0.5, 0.0]] * 3, "sample_weight": [2, 1, 1]}
-        assert ac.evaluate([2, 0, 0], target=target, **given).infinite_rows == 2
+        assert cal.evaluate([2, 0, 0], target=target, **given).infinite_rows == 2
 
 
 def test_class_wise_mean_leaves_out_a_class_that_never_occurs():
     rng = np.random.default_rng(0)
     p, y = rng.dirichlet([1, 1, 1], 100), rng.integers(0, 2, 100)
-    ev = ac.evaluate(y, probs=p, target="class-wise")
+    ev = cal.evaluate(y, probs=p, target="class-wise")
     first, second, third = (one.metrics["auroc"] for one in ev.per_class)
     assert np.isnan(third)
     assert ev.metrics["auroc"] == pytest.approx((first + second) / 2)

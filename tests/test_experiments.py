@@ -271,7 +271,7 @@ def test_numbers_are_printed_as_in_the_paper():
 
 
 def shards(folder, n=900, k=10):
-    """Outputs as `acumen infer` writes them, in two files."""
+    """Outputs as `calibrant infer` writes them, in two files."""
     z, y = logits_of(n, k)
     z = z.astype(np.float16)
     folder.mkdir(parents=True)
@@ -301,7 +301,7 @@ def test_inferred_outputs_take_the_place_of_what_stands_in(tmp_path):
         "table5_differences.csv",
     }
     words = (tmp_path / "out" / "table5.md").read_text(encoding="utf-8")
-    assert "The paper's model, 900 rows from `acumen infer`" in words
+    assert "The paper's model, 900 rows from `calibrant infer`" in words
     with (tmp_path / "out" / "table5_differences.csv").open(encoding="utf-8") as file:
         first = next(csv.DictReader(file))
     test = np.random.default_rng(SEED).permutation(900)[180:]
@@ -344,7 +344,7 @@ def test_all_fourteen_figures_of_the_paper_are_there():
 def test_no_data_is_one_clear_line(monkeypatch, tmp_path):
     monkeypatch.setattr(models, "DATA", tmp_path / "none")
     with pytest.raises(
-        FileNotFoundError, match=r"none; set ACUMEN_DATA to where it is"
+        FileNotFoundError, match=r"none; set CALIBRANT_DATA to where it is"
     ):
         models.read("mnist_cleanlab_cv")
 

@@ -10,7 +10,7 @@ from experiments.models import RECORDED, read
 from experiments.protocol import Experiment
 
 PAGE = page.PAGE.read_text(encoding="utf-8")
-pytestmark = pytest.mark.filterwarnings("ignore::acumen.recalibration.FitWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.recalibration.FitWarning")
 
 
 def listed_for(model):

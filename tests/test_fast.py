@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import pairs
 
-import acumen as ac
-from acumen import reduction
-from acumen.bregman import BRIER, LOG
-from acumen.columns import Columns, sigmoid
-from acumen.compiled import fast
-from acumen.estimators import platt
-from acumen.estimators.neighbours import cells_of_rows
-from acumen.grid import CELLS, add_moments, cell_near
-from acumen.predictions import Predictions, read_predictions
-from acumen.sums import Sums
-from acumen.targets import reduce_to_columns
+import calibrant as cal
+from calibrant._inputs.divergences import BRIER, LOG
+from calibrant._inputs.predictions import Predictions, read_predictions
+from calibrant._rows import engines as fast
+from calibrant._rows import reduce as reduction
+from calibrant._rows.columns import Columns, sigmoid
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch.cells import Sums
+from calibrant._sketch.grid import CELLS, add_moments, cell_near
+from calibrant._stats import platt
+from calibrant._stats.neighbours import cells_of_rows
 
 DTYPES = [np.float16, np.float32, np.float64]
 BUILT_IN = {"brier": BRIER, "log": LOG}
@@ -41,7 +41,7 @@ LARGE = np.broadcast_to(np.float32(0), (fast.LOADING * fast.WORTH_CALLING, 2))
 
 @pytest.fixture
 def nothing_loaded(monkeypatch):
-    monkeypatch.delitem(sys.modules, "acumen.compiled.math_numba", raising=False)
+    monkeypatch.delitem(sys.modules, "calibrant._rows.numba_math", raising=False)
 
 
 @needs_numba
@@ -53,7 +53,7 @@ def test_auto_waits_until_loading_pays(nothing_loaded, monkeypatch):
     assert fast.wanted_for_rows("auto", 10**7)
     assert not fast.wanted_if_loaded("auto")
 
-    monkeypatch.setitem(sys.modules, "acumen.compiled.math_numba", sys)
+    monkeypatch.setitem(sys.modules, "calibrant._rows.numba_math", sys)
     assert not fast.wanted("auto", SMALL, plain=True)
     assert fast.wanted("auto", medium, plain=True)
     assert not fast.wanted_for_rows("auto", 1000)
@@ -86,14 +86,14 @@ def test_without_numba_auto_makes_do_and_numba_says_what_to_install(monkeypatch)
     monkeypatch.setitem(sys.modules, "numba", None)
     assert not fast.wanted("auto", LARGE, plain=True)
     with pytest.raises(
-        ImportError, match=r"needs numba .*pip install 'acumen\[fast\]'"
+        ImportError, match=r"needs numba .*pip install 'calibrant\[fast\]'"
     ):
         fast.wanted("numba", SMALL, plain=False)
 
 
 @needs_numba
 def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
-    from acumen.compiled import math_numba
+    from calibrant._rows import numba_math as math_numba
 
     def compile_uncached(**options):
         if options.pop("cache", False):
@@ -472,7 +472,7 @@ def test_evaluations_agree(weighted):
     y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
     weight = rng.random(len(y)) if weighted else None
     got, want = (
-        numbers_of(ac.evaluate(y, logits=z, sample_weight=weight, engine=e).to_dict())
+        numbers_of(cal.evaluate(y, logits=z, sample_weight=weight, engine=e).to_dict())
         for e in ("numba", "numpy")
     )
     assert len(want) > 1000

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from file_writers import NEEDS, WRITERS, write_csv, write_jsonl, write_npz
 
-import acumen as ac
-from acumen.bregman import BRIER, LOG
-from acumen.files import FileError, Roles, batches, inspect, read
-from acumen.predictions import read_predictions
-from acumen.sums import Sums
-from acumen.targets import reduce_to_columns
+import calibrant as cal
+from calibrant._inputs.divergences import BRIER, LOG
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch.cells import Sums
+from calibrant.files import FileError, Roles, batches, inspect, read
 
-SRC = Path(ac.__file__).resolve().parent.parent
+SRC = Path(cal.__file__).resolve().parent.parent
 
 
 def made(n=40, k=3, seed=0):
@@ -74,8 +74,8 @@ def test_pairs_come_back_as_they_were(name, write):
     assert found.pairs
     np.testing.assert_array_equal(found.scores, arrays["confidence"])
     np.testing.assert_array_equal(found.y, arrays["correct"])
-    assert str(ac.evaluate_pairs(**found.arguments)) == str(
-        ac.evaluate_pairs(arrays["correct"], arrays["confidence"])
+    assert str(cal.evaluate_pairs(**found.arguments)) == str(
+        cal.evaluate_pairs(arrays["correct"], arrays["confidence"])
     )
 
 
@@ -159,11 +159,11 @@ def test_safetensors_agree_with_their_own_library(tmp_path, part):
 
 def test_real_files_read_without_options(data_path):
     logits = read(data_path("cifar10_akamaster_resnet32"))
-    assert ac.accuracy(logits.y, logits=logits.scores) == pytest.approx(0.9263)
+    assert cal.accuracy(logits.y, logits=logits.scores) == pytest.approx(0.9263)
     binary = read(data_path("adult_random_forest"))
-    assert ac.brier(**binary.arguments) == pytest.approx(0.11229, abs=5e-6)
+    assert cal.brier(**binary.arguments) == pytest.approx(0.11229, abs=5e-6)
     top = read(data_path("top1_nncal_resnet110_c10"))  # confidence, pred and labels
-    ece = ac.ece(top.y, confidence=top.scores)
+    ece = cal.ece(top.y, confidence=top.scores)
     assert ece == pytest.approx(0.047503524372, abs=1e-9)
 
 
@@ -180,10 +180,10 @@ def test_real_language_model_confidences_need_one_option(data_path):
 def test_real_file_is_the_same_in_every_format(data_path, write):
     arrays = dict(np.load(data_path("cifar10_akamaster_resnet32"), allow_pickle=False))
     arrays = {"logits": arrays["logits"][:500], "labels": arrays["labels"][:500]}
-    expected = ac.evaluate(arrays["labels"], logits=arrays["logits"].astype(float))
+    expected = cal.evaluate(arrays["labels"], logits=arrays["logits"].astype(float))
     for name in ("a.csv", "a.jsonl", "a.parquet", "lists.parquet", "a.feather"):
         found = read(write(name, arrays))
-        got = ac.evaluate(found.y, logits=found.scores.astype(float))
+        got = cal.evaluate(found.y, logits=found.scores.astype(float))
         assert str(got) == str(expected), name
 
 
@@ -204,14 +204,14 @@ def test_numbered_columns_go_by_number_not_by_place(csv):
 def test_columns_numbered_from_one_name_their_classes(csv):
     found = read(csv("label,p_1,p_2\n2,0.25,0.75\n"))
     assert found.classes == (1, 2)
-    assert ac.brier(**found.arguments, target="top-label") == pytest.approx(0.125)
+    assert cal.brier(**found.arguments, target="top-label") == pytest.approx(0.125)
 
 
 def test_the_star_of_a_pattern_names_the_class(csv):
     path = csv("truth,is cat,is dog\ndog,0.25,0.75\ncat,1,0\n")
     found = read(path, Roles(label="truth", probs="is *"))
     assert found.classes == ("cat", "dog")
-    assert ac.brier(**found.arguments, target="top-label") == pytest.approx(0.0625)
+    assert cal.brier(**found.arguments, target="top-label") == pytest.approx(0.0625)
 
 
 def test_numbers_among_word_columns_are_column_numbers(csv):
@@ -224,7 +224,7 @@ def test_numbers_among_word_columns_are_column_numbers(csv):
 def test_classes_can_be_said(csv, classes):
     roles = Roles(probs="x,y", label="t", classes=classes)
     found = read(csv("t,x,y\na,0.25,0.75\nb,1,0\n"), roles)
-    assert ac.accuracy(**found.arguments, target="top-label") == 1
+    assert cal.accuracy(**found.arguments, target="top-label") == 1
 
 
 def test_class_names_beside_the_arrays_are_read(tmp_path):
@@ -235,13 +235,13 @@ def test_class_names_beside_the_arrays_are_read(tmp_path):
         classes=["a", "b"],
     )
     found = read(tmp_path / "a.npz")
-    assert ac.accuracy(**found.arguments, target="top-label") == 1
+    assert cal.accuracy(**found.arguments, target="top-label") == 1
 
 
 def test_class_numbers_said_as_words_fit_labels_that_are_numbers(tmp_path):
     np.savez(tmp_path / "a.npz", probs=[[0.25, 0.75], [1, 0]], labels=[7, 5])
     found = read(tmp_path / "a.npz", Roles(classes=["5", "7"]))
-    assert ac.accuracy(**found.arguments, target="top-label") == 1
+    assert cal.accuracy(**found.arguments, target="top-label") == 1
 
 
 def test_soft_labels_and_groups(tmp_path):
@@ -333,7 +333,7 @@ def test_a_cell_that_is_no_number_is_named_by_row(csv, cell):
 
 def test_a_row_of_weight_zero_may_hold_anything(csv):
     found = read(csv("label,prob,weight\n0,0.5,1\n1,NaN,0\n"))
-    assert ac.brier(**found.arguments) == 0.25
+    assert cal.brier(**found.arguments) == 0.25
 
 
 def test_rows_are_numbered_through_batches(csv):
@@ -457,11 +457,11 @@ def test_sketches_of_batches_add_up_to_that_of_the_whole(write, name):
 
 STREAM = """
 import pathlib, re, sys
-from acumen.bregman import BRIER, LOG
-from acumen.files import batches
-from acumen.predictions import read_predictions
-from acumen.sums import Sums
-from acumen.targets import reduce_to_columns
+from calibrant._inputs.divergences import BRIER, LOG
+from calibrant.files import batches
+from calibrant._inputs.predictions import read_predictions
+from calibrant._sketch.cells import Sums
+from calibrant._rows.reduce import reduce_to_columns
 sketch = Sums({"brier": BRIER, "log": LOG})
 for part in batches(sys.argv[1]):
     sketch.update(reduce_to_columns(read_predictions(**part.arguments), {}))
@@ -529,7 +529,7 @@ def test_inspect_of_several_looks_at_the_first(tmp_path):
 
 def test_reading_files_loads_no_database_until_a_table_is_read():
     code = (
-        "import sys, acumen.files; "
+        "import sys, calibrant.files; "
         "print(*{'duckdb', 'pyarrow', 'torch', 'pandas'} & set(sys.modules))"
     )
     run = subprocess.run(

@@ -15,11 +15,11 @@ from file_writers import NEEDS, WRITERS, write_csv, write_npz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import acumen as ac
-from acumen.files import FileError, Roles, batches, inspect, read
-from acumen.files.database import database
+import calibrant as cal
+from calibrant.files import FileError, Roles, batches, inspect, read
+from calibrant.files._duckdb import database
 
-SRC = Path(ac.__file__).resolve().parent.parent
+SRC = Path(cal.__file__).resolve().parent.parent
 RNG = np.random.default_rng(0)
 ROWS = {"logits": RNG.normal(size=(20, 3)), "labels": RNG.integers(0, 3, 20)}
 
@@ -321,7 +321,7 @@ def bomb(path, size):
 
 LIMITED = """
 import resource, sys
-from acumen.files import read
+from calibrant.files import read
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     read(sys.argv[1])

@@ -8,7 +8,7 @@ from math import inf, log
 import numpy as np
 import pytest
 
-import acumen as ac
+import calibrant as cal
 
 
 def printed(text, unit=1.0):
@@ -67,7 +67,7 @@ def scores_of(arrays):
 @pytest.mark.parametrize(("file", "accuracy", "nll", "brier", "ece"), MULTI_CLASS)
 def test_classifier_has_its_published_scores(data, file, accuracy, nll, brier, ece):
     arrays = data(file)
-    found = ac.evaluate(arrays["labels"], **scores_of(arrays))
+    found = cal.evaluate(arrays["labels"], **scores_of(arrays))
     assert found.metrics["accuracy"] == percent(accuracy)
     assert found.metrics["nll"] == printed(nll)
     assert found.metrics["brier"] == printed(brier)
@@ -79,7 +79,7 @@ def test_human_votes_have_their_published_scores(data):
     arrays = data("cifar10h_human_counts")
     labels, counts = arrays["labels"], arrays["counts"]
     probs = counts / counts.sum(axis=1, keepdims=True)
-    found = ac.evaluate(labels, probs=probs)
+    found = cal.evaluate(labels, probs=probs)
     assert found.metrics["accuracy"] == percent("99.21")
     assert found.metrics["brier"] == printed("0.0203")
     assert found.metrics["ece"] == printed("0.03771")
@@ -87,7 +87,7 @@ def test_human_votes_have_their_published_scores(data):
     assert found.metrics["nll"] == inf
     assert found.infinite_rows == 4
     chosen = (probs[np.arange(len(labels)), labels] > 0).astype(float)
-    finite = ac.nll(labels, probs=probs, sample_weight=chosen)
+    finite = cal.nll(labels, probs=probs, sample_weight=chosen)
     cut = (finite * (10_000 - 4) + 4 * 300 * log(10)) / 10_000
     assert cut == printed("0.3331")
 
@@ -95,7 +95,7 @@ def test_human_votes_have_their_published_scores(data):
 def test_reviews_have_their_published_scores(data):
     arrays = data("imdb_cleanlab_cv")
     labels, probs = arrays["labels"], arrays["probs"]
-    found = ac.evaluate(labels, probs=probs, target="top-label")
+    found = cal.evaluate(labels, probs=probs, target="top-label")
     assert found.metrics["accuracy"] == percent("89.58")
     assert found.metrics["nll"] == printed("0.3006")
     assert found.metrics["brier"] == printed("0.1590")
@@ -121,7 +121,7 @@ FULL_VECTOR = [
 def test_full_vector_error_is_the_published_one(data, model, error):
     # Stored as float32, which moves it by up to 2e-10.
     arrays = data(f"cifar10_widmann_{model}")
-    found = ac.full_vector_ece(arrays["labels"], probs=arrays["probs"])
+    found = cal.full_vector_ece(arrays["labels"], probs=arrays["probs"])
     assert found == pytest.approx(error, rel=0, abs=3e-10)
 
 
@@ -212,23 +212,23 @@ def test_imagenet_model_has_its_published_scores(
 ):
     arrays, predicted, confidence = imagenet_pairs(data, model)
     correct = predicted == arrays["labels"]
-    accuracy = ac.accuracy(correct, confidence=confidence)
+    accuracy = cal.accuracy(correct, confidence=confidence)
     assert accuracy == percent(top_1)
-    gap = ac.confidence_gap(correct, confidence=confidence)
+    gap = cal.confidence_gap(correct, confidence=confidence)
     assert gap + accuracy == printed(mean_confidence)
-    assert ac.brier(correct, confidence=confidence) == printed(brier)
-    assert ac.ece(correct, confidence=confidence) == printed(ece)
+    assert cal.brier(correct, confidence=confidence) == printed(brier)
+    assert cal.ece(correct, confidence=confidence) == printed(ece)
 
     correct, confidence = real_pairs(data, model)
     assert len(correct) == 46_837
-    assert ac.accuracy(correct, confidence=confidence) == percent(real)
-    assert ac.ece(correct, confidence=confidence) == printed(real_ece)
+    assert cal.accuracy(correct, confidence=confidence) == percent(real)
+    assert cal.ece(correct, confidence=confidence) == printed(real_ece)
 
 
 def test_twenty_bins_give_the_figure_of_the_source(data):
     arrays, predicted, confidence = imagenet_pairs(data, "timm_gluon_senet154")
     correct = predicted == arrays["labels"]
-    assert ac.ece(correct, confidence=confidence, bins=20) == percent("5.136")
+    assert cal.ece(correct, confidence=confidence, bins=20) == percent("5.136")
 
 
 @pytest.mark.parametrize(
@@ -242,10 +242,14 @@ def test_published_ece_and_mce_are_met(data, model, accuracy, brier, ece, mce):
     # Stored as float32: the figures of the notebook came from more digits.
     arrays = data(f"top1_nncal_{model}")
     correct, confidence = arrays["pred"] == arrays["labels"], arrays["confidence"]
-    assert ac.accuracy(correct, confidence=confidence) == percent(accuracy)
-    assert ac.brier(correct, confidence=confidence) == printed(brier)
-    assert ac.ece(correct, confidence=confidence) == pytest.approx(ece, rel=0, abs=1e-8)
-    assert ac.mce(correct, confidence=confidence) == pytest.approx(mce, rel=0, abs=3e-7)
+    assert cal.accuracy(correct, confidence=confidence) == percent(accuracy)
+    assert cal.brier(correct, confidence=confidence) == printed(brier)
+    assert cal.ece(correct, confidence=confidence) == pytest.approx(
+        ece, rel=0, abs=1e-8
+    )
+    assert cal.mce(correct, confidence=confidence) == pytest.approx(
+        mce, rel=0, abs=3e-7
+    )
 
 
 @pytest.mark.parametrize(
@@ -258,8 +262,8 @@ def test_published_ece_and_mce_are_met(data, model, accuracy, brier, ece, mce):
 def test_stored_digits_give_the_recomputed_ece_and_mce(data, model, ece, mce):
     arrays = data(f"top1_nncal_{model}")
     correct, confidence = arrays["pred"] == arrays["labels"], arrays["confidence"]
-    assert ac.ece(correct, confidence=confidence) == printed(ece)
-    assert ac.mce(correct, confidence=confidence) == printed(mce)
+    assert cal.ece(correct, confidence=confidence) == printed(ece)
+    assert cal.mce(correct, confidence=confidence) == printed(mce)
 
 
 # -- forecasts of one event -------------------------------------------------------
@@ -379,7 +383,7 @@ def test_forecaster_has_the_published_scores(
     data, file, part, n, base_rate, mean_p, nll, brier, ece
 ):
     p, outcome = read_forecasts(data(file), part)
-    found = ac.evaluate(outcome, probs=p)
+    found = cal.evaluate(outcome, probs=p)
     assert found.target == "positive"
     assert found.rows == n
     assert outcome.mean() == printed(base_rate)
@@ -387,7 +391,7 @@ def test_forecaster_has_the_published_scores(
     assert found.metrics["brier"] == printed(brier)
     assert found.metrics["ece"] == printed(ece)
     # The figures cut p at 1e-12 and 1 - 1e-12.
-    assert ac.nll(outcome, probs=np.clip(p, 1e-12, 1 - 1e-12)) == printed(nll)
+    assert cal.nll(outcome, probs=np.clip(p, 1e-12, 1 - 1e-12)) == printed(nll)
 
 
 @pytest.mark.parametrize(
@@ -407,7 +411,7 @@ def test_forecaster_has_the_published_scores(
 def test_certain_and_wrong_makes_the_log_loss_infinite(data, file, part, wrong):
     p, outcome = read_forecasts(data(file), part)
     assert np.count_nonzero(np.abs(p - outcome) == 1) == wrong
-    found = ac.evaluate(outcome, probs=p)
+    found = cal.evaluate(outcome, probs=p)
     assert found.metrics["nll"] == inf
     assert found.infinite_rows == wrong
 
@@ -436,7 +440,7 @@ def test_forecaster_has_the_published_corp_decomposition(
     data, file, part, mcb, dsc, unc
 ):
     p, outcome = read_forecasts(data(file), part)
-    metrics = ac.evaluate(outcome, probs=p).metrics
+    metrics = cal.evaluate(outcome, probs=p).metrics
     assert metrics["mcb"] == printed(mcb)
     assert metrics["dsc"] == printed(dsc)
     assert metrics["unc"] == printed(unc)
@@ -453,7 +457,7 @@ def test_forecaster_has_the_published_corp_decomposition(
 )
 def test_rain_in_niamey_agrees_with_reliabilitydiag(data, forecaster, score, mcb, dsc):
     p, outcome = read_forecasts(data("forecast_precip_niamey_2016"), forecaster)
-    parts = ac.corp(outcome, probs=p)
+    parts = cal.corp(outcome, probs=p)
     assert parts.score == printed(score)
     assert parts.miscalibration == printed(mcb)
     assert parts.discrimination == printed(dsc)
@@ -466,8 +470,8 @@ def test_rain_in_niamey_agrees_with_reliabilitydiag(data, forecaster, score, mcb
 def test_stated_confidence_is_right_about_as_often_as_published(data):
     p, correct = read_forecasts(data("llm_stated_confidence"), "all")
     # "Accuracy" of the table: (confidence >= 1/2) agrees with correctness.
-    assert ac.accuracy(correct, probs=p) == percent("80.65")
-    assert ac.accuracy(correct, confidence=p) == percent("72.91")
+    assert cal.accuracy(correct, probs=p) == percent("80.65")
+    assert cal.accuracy(correct, confidence=p) == percent("72.91")
 
 
 @pytest.mark.parametrize(
@@ -504,7 +508,7 @@ def test_options_of_sciq_have_their_published_scores(
 ):
     arrays = data("llm_sciq_4class_probs")
     labels, probs = arrays[f"{key}_labels"], arrays[f"{key}_probs"]
-    found = ac.evaluate(labels, probs=probs)
+    found = cal.evaluate(labels, probs=probs)
     metrics = found.metrics
     assert (found.rows, found.k, found.infinite_rows) == (n, 4, zeros)
     assert metrics["accuracy"] == percent(accuracy)
@@ -513,6 +517,6 @@ def test_options_of_sciq_have_their_published_scores(
     assert metrics["confidence_gap"] + metrics["accuracy"] == printed(mean_confidence)
     # The figures cut p at 1e-300.
     possible = (probs[np.arange(n), labels] > 0).astype(float)
-    finite = ac.nll(labels, probs=probs, sample_weight=possible)
+    finite = cal.nll(labels, probs=probs, sample_weight=possible)
     assert (finite * (n - zeros) + zeros * 300 * log(10)) / n == printed(nll)
     assert (metrics["nll"] == inf) == (zeros > 0)

@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 from oracles import softmax
 from strategies import problems
 
-from acumen.estimators.bins import mass_bins
-from acumen.ordered import Ordered
-from acumen.recalibration import FitWarning
-from acumen.recalibration.binning import mass_edges, place, width_edges
-from acumen.recalibration.histogram import HistogramBinning
-from acumen.recalibration.toplabel import give
+from calibrant._sketch.ordered import Ordered
+from calibrant._stats.bins import mass_bins
+from calibrant.recalibration import FitWarning
+from calibrant.recalibration._histogram import (
+    HistogramBinning,
+    mass_edges,
+    place,
+    width_edges,
+)
+from calibrant.recalibration._top_label import give
 
 PEER = np.load(Path(__file__).parent / "peer_recalibration.npz")
 MODES, STRATEGIES = ("one-vs-rest", "top-label"), ("width", "mass")
@@ -326,7 +330,7 @@ def test_several_threads_count_the_same(monkeypatch):
     y = rng.integers(0, 100, len(p))
     answers = []
     for threads in ("1", "3"):
-        monkeypatch.setenv("ACUMEN_THREADS", threads)
+        monkeypatch.setenv("CALIBRANT_THREADS", threads)
         answers.append(fitted(p, y).predict_proba(p))
     np.testing.assert_array_equal(*answers)
 
@@ -406,7 +410,7 @@ def test_sums_a_little_off_are_divided_too():
 
 @pytest.mark.parametrize("kind", ["probs", "logits"])
 def test_memory_stays_small_beside_the_matrix(kind, monkeypatch):
-    monkeypatch.setenv("ACUMEN_THREADS", "1")
+    monkeypatch.setenv("CALIBRANT_THREADS", "1")
     rng = np.random.default_rng(0)
     z = rng.standard_normal((8000, 1000), np.float32)
     scores = z if kind == "logits" else softmax(z).astype(np.float32)

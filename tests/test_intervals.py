@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-import acumen as ac
-from acumen.analysis import analyse, sketch_for, total_loss
-from acumen.bregman import BRIER, find_divergence
-from acumen.columns import Columns
-from acumen.predictions import read_predictions
-from acumen.settings import Settings
-from acumen.targets import reduce_to_columns
-from acumen.uncertainty.decomposition_intervals import gap_interval
+import calibrant as cal
+from calibrant._inputs.divergences import BRIER, find_divergence
+from calibrant._inputs.options import Settings
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.columns import Columns
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._stats.decomposition import analyse, sketch_for, total_loss
+from calibrant._stats.intervals import gap_interval
 
 SETTINGS = Settings().checked()
 
@@ -35,7 +35,7 @@ def ends(ev):
 
 def test_every_metric_of_a_real_model_has_an_interval_and_its_method(data):
     arrays = data("cifar10_akamaster_resnet32")
-    ev = ac.evaluate(arrays["labels"], logits=arrays["logits"])
+    ev = cal.evaluate(arrays["labels"], logits=arrays["logits"])
     assert {"top_label_ece", "dsc", "auroc"} <= set(ev.metrics)
     for value in ev.metrics.values():
         low, high = value.interval
@@ -50,7 +50,7 @@ def test_every_metric_of_a_real_model_has_an_interval_and_its_method(data):
 
 
 def test_a_calibrated_model_has_intervals_that_hold_zero_and_may_lie_below_the_value():
-    ev = ac.evaluate_pairs(*CALIBRATED)
+    ev = cal.evaluate_pairs(*CALIBRATED)
     for name in (*NORM_METRICS, "ece_debiased", "mcb"):
         assert ev.metrics[name].interval[0] == 0
     assert ev.metrics["mcb"].interval[1] < ev.metrics["mcb"]
@@ -58,16 +58,16 @@ def test_a_calibrated_model_has_intervals_that_hold_zero_and_may_lie_below_the_v
 
 def test_intervals_are_the_same_every_time_and_leave_global_randomness_alone():
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    first, second = (ends(ac.evaluate_pairs(*CALIBRATED)) for _ in range(2))
+    first, second = (ends(cal.evaluate_pairs(*CALIBRATED)) for _ in range(2))
     assert first == second
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
 def test_another_seed_or_more_resamples_change_little():
     a, p = draw(3000)
-    plain = ac.evaluate_pairs(a, p)
-    seeded = ac.evaluate_pairs(a, p, rng=1)
-    many = ac.evaluate_pairs(a, p, resamples=4000, rng=np.random.default_rng(2))
+    plain = cal.evaluate_pairs(a, p)
+    seeded = cal.evaluate_pairs(a, p, rng=1)
+    many = cal.evaluate_pairs(a, p, resamples=4000, rng=np.random.default_rng(2))
     for name in NORM_METRICS:
         low, high = plain.metrics[name].interval
         for other in (seeded, many):
@@ -79,7 +79,7 @@ def test_another_seed_or_more_resamples_change_little():
 
 
 def test_interval_none_leaves_values_and_closed_forms_that_cost_nothing():
-    full, bare = (ac.evaluate_pairs(*draw(500), interval=x) for x in ("auto", None))
+    full, bare = (cal.evaluate_pairs(*draw(500), interval=x) for x in ("auto", None))
     assert dict(full.metrics) == dict(bare.metrics)
     assert {n for n, v in bare.metrics.items() if v.interval is not None} == {
         "accuracy",
@@ -89,21 +89,21 @@ def test_interval_none_leaves_values_and_closed_forms_that_cost_nothing():
 
 
 def test_fewer_than_fifty_rows_have_no_resampled_interval():
-    ev = ac.evaluate_pairs(*draw(49))
+    ev = cal.evaluate_pairs(*draw(49))
     assert ev.metrics["ece"].interval is None
 
 
 def test_a_row_of_weight_two_is_two_rows():
     a, p = draw(400, digits=2)
-    weighted = ac.evaluate_pairs(a, p, sample_weight=np.full(400, 2.0))
-    doubled = ac.evaluate_pairs(np.tile(a, 2), np.tile(p, 2))
+    weighted = cal.evaluate_pairs(a, p, sample_weight=np.full(400, 2.0))
+    doubled = cal.evaluate_pairs(np.tile(a, 2), np.tile(p, 2))
     for name, interval in ends(weighted).items():
         assert interval == pytest.approx(doubled.metrics[name].interval, abs=1e-9)
 
 
 def test_intervals_narrow_with_the_level():
     a, p = draw(2000)
-    wide, narrow = (ac.evaluate_pairs(a, p, level=x) for x in (0.95, 0.5))
+    wide, narrow = (cal.evaluate_pairs(a, p, level=x) for x in (0.95, 0.5))
     for name, (low, high) in ends(narrow).items():
         assert wide.metrics[name].interval[0] <= low <= high
         assert high <= wide.metrics[name].interval[1]
@@ -124,7 +124,7 @@ def test_intervals_narrow_with_the_level():
 )
 def test_options_are_checked(option, message):
     with pytest.raises(ValueError, match=message):
-        ac.evaluate_pairs(*draw(500), **option)
+        cal.evaluate_pairs(*draw(500), **option)
 
 
 # -- clusters ----------------------------------------------------------------------
@@ -132,10 +132,10 @@ def test_options_are_checked(option, message):
 
 def test_copies_of_rows_in_one_cluster_tell_no_more_than_one():
     a, p = draw(1500)
-    once = ac.evaluate_pairs(a, p)
+    once = cal.evaluate_pairs(a, p)
     copies = np.tile(a, 4), np.tile(p, 4)
-    blind = ac.evaluate_pairs(*copies)
-    aware = ac.evaluate_pairs(*copies, cluster=np.tile(np.arange(1500), 4))
+    blind = cal.evaluate_pairs(*copies)
+    aware = cal.evaluate_pairs(*copies, cluster=np.tile(np.arange(1500), 4))
     names = ("accuracy", "brier", "nll", "ece", "smooth_ece", "ks_error", "auroc")
     for name in (*names, "confidence_gap", "ece_debiased"):
         length, too_short, found = (
@@ -157,7 +157,7 @@ def test_clusters_may_have_any_names():
     a, p = draw(600)
     number = np.arange(600) // 3
     found = [
-        ends(ac.evaluate_pairs(a, p, cluster=x))
+        ends(cal.evaluate_pairs(a, p, cluster=x))
         for x in (number, number.astype(str), number.astype(float), list(number))
     ]
     assert all(other["accuracy"] == found[0]["accuracy"] for other in found)
@@ -168,8 +168,8 @@ def test_rows_of_weight_zero_leave_their_cluster():
     a, p = draw(600)
     weight = np.where(np.arange(600) < 500, 1.0, 0.0)
     cluster = np.arange(600) // 5
-    zero = ac.evaluate_pairs(a, p, sample_weight=weight, cluster=cluster)
-    gone = ac.evaluate_pairs(a[:500], p[:500], cluster=cluster[:500])
+    zero = cal.evaluate_pairs(a, p, sample_weight=weight, cluster=cluster)
+    gone = cal.evaluate_pairs(a[:500], p[:500], cluster=cluster[:500])
     for name, interval in ends(zero).items():
         assert interval == pytest.approx(gone.metrics[name].interval)
 
@@ -177,7 +177,7 @@ def test_rows_of_weight_zero_leave_their_cluster():
 def test_clusters_of_classes_are_refused():
     y = np.arange(300) % 3
     with pytest.raises(ValueError, match="target='positive'"):
-        ac.evaluate(
+        cal.evaluate(
             y, probs=np.full((300, 3), 1 / 3), target="class-wise", cluster=y * 0
         )
 
@@ -235,7 +235,7 @@ def test_gap_knows_clusters():
 
 
 def test_ends_stay_in_order_and_in_range_when_all_are_sure_and_wrong():
-    ev = ac.evaluate_pairs(np.zeros(50), np.ones(50))
+    ev = cal.evaluate_pairs(np.zeros(50), np.ones(50))
     low, high = ev.decomposition.sharpness_gap.interval
     assert 0 <= low <= high
     assert ev.metrics["smooth_ece"].interval[1] <= 1
@@ -246,7 +246,7 @@ def test_clusters_never_lift_the_lower_end_of_an_error_below_0():
         rng = np.random.default_rng(seed)
         p = rng.random(600)
         hit = (rng.random(600) < p).astype(float)
-        ev = ac.evaluate_pairs(hit, p, cluster=np.arange(600) // 10)
+        ev = cal.evaluate_pairs(hit, p, cluster=np.arange(600) // 10)
         for parts in ev.decompositions.values():
             if parts.calibration < 0:
                 assert parts.calibration.interval[0] == 0

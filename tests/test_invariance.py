@@ -6,8 +6,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import pairs, problems
 
-import acumen as ac
-from acumen.encoding import plain
+import calibrant as cal
+from calibrant._base.records import as_plain as plain
 
 OPTIONS = [
     {},
@@ -17,14 +17,14 @@ OPTIONS = [
     {"preset": "paper"},
 ]
 FUNCTIONS = [
-    lambda y, **g: ac.ece(y, bins="cube-root", strategy="mass", **g),
-    lambda y, **g: ac.ece(y, bins="sweep", **g),
-    lambda y, **g: ac.ece(y, bins="cube-root", norm=2, **g),
-    lambda y, **g: ac.ece(y, strategy="mass", norm="max", **g),
-    ac.smooth_ece,
-    ac.logit_smoothed_ece,
-    lambda y, **g: ac.corp(y, divergence="log", **g).discrimination,
-    ac.calibration_error,
+    lambda y, **g: cal.ece(y, bins="cube-root", strategy="mass", **g),
+    lambda y, **g: cal.ece(y, bins="sweep", **g),
+    lambda y, **g: cal.ece(y, bins="cube-root", norm=2, **g),
+    lambda y, **g: cal.ece(y, strategy="mass", norm="max", **g),
+    cal.smooth_ece,
+    cal.logit_smoothed_ece,
+    lambda y, **g: cal.corp(y, divergence="log", **g).discrimination,
+    cal.calibration_error,
 ]
 
 
@@ -58,8 +58,8 @@ def test_weights_count_copies_of_rows(rows, data, options):
         data.draw(st.lists(st.integers(0, 3), min_size=len(h), max_size=len(h)))
     )
     assume(times.any())
-    weighted = ac.evaluate_pairs(a, h, sample_weight=times, **options)
-    copied = ac.evaluate_pairs(np.repeat(a, times), np.repeat(h, times), **options)
+    weighted = cal.evaluate_pairs(a, h, sample_weight=times, **options)
+    copied = cal.evaluate_pairs(np.repeat(a, times), np.repeat(h, times), **options)
     same(weighted, copied)
 
 
@@ -82,8 +82,8 @@ def test_weights_count_copies_for_each_function(metric, rows, data):
 def test_order_of_rows_does_not_matter(rows, random, options):
     h, a, w = rows
     index = np.array(random.sample(range(len(h)), len(h)))
-    one = ac.evaluate_pairs(a, h, sample_weight=w, **options)
-    other = ac.evaluate_pairs(a[index], h[index], sample_weight=w[index], **options)
+    one = cal.evaluate_pairs(a, h, sample_weight=w, **options)
+    other = cal.evaluate_pairs(a[index], h[index], sample_weight=w[index], **options)
     same(one, other)
 
 
@@ -94,8 +94,8 @@ def test_names_of_classes_do_not_matter(target, problem, random):
     z, y = problem
     z = z + 1e-5 * np.sqrt(np.arange(z.shape[1]))  # exact ties go to the lower class
     index = np.array(random.sample(range(z.shape[1]), z.shape[1]))
-    one = ac.evaluate(y, logits=z, target=target)
-    other = ac.evaluate(np.argsort(index)[y], logits=z[:, index], target=target)
+    one = cal.evaluate(y, logits=z, target=target)
+    other = cal.evaluate(np.argsort(index)[y], logits=z[:, index], target=target)
     for name, value in one.metrics.items():
         assert other.metrics[name] == pytest.approx(value, abs=1e-9, nan_ok=True)
     assert other.decomposition.calibration == pytest.approx(
@@ -108,7 +108,7 @@ def test_names_of_classes_do_not_matter(target, problem, random):
 @pytest.mark.parametrize("divergence", ["brier", "log"])
 def test_the_parts_add_up(divergence, rows, options):
     h, a, w = rows
-    ev = ac.evaluate_pairs(a, h, sample_weight=w, divergence=divergence, **options)
+    ev = cal.evaluate_pairs(a, h, sample_weight=w, divergence=divergence, **options)
     for parts in (*ev.decompositions.values(), *ev.paper_decompositions.values()):
         total, calibration = float(parts.total), float(parts.calibration)
         if np.isfinite(total) and np.isfinite(calibration):
@@ -124,13 +124,13 @@ def test_the_parts_add_up_for_every_target(target, counterpart, problem):
     z, y = problem
     if target == "class-wise" and counterpart == "tight":
         counterpart = "paper"
-    ev = ac.evaluate(y, logits=z, target=target, counterpart=counterpart)
+    ev = cal.evaluate(y, logits=z, target=target, counterpart=counterpart)
     parts = ev.decomposition
     assert parts.calibration + parts.sharpness_gap == pytest.approx(
         parts.total, abs=1e-12
     )
     assert parts.total == pytest.approx(
-        ac.brier(y, logits=z, target="top-label"), abs=1e-12
+        cal.brier(y, logits=z, target="top-label"), abs=1e-12
     )
 
 
@@ -139,7 +139,7 @@ def test_tight_counterpart_scales_the_calibration_error_by_k_over_k_minus_one():
     z, y = rng.normal(size=(500, 4)) * 3, rng.integers(0, 4, 500)
     for options in ({}, {"bandwidth": 0.05}):
         plain_, tight = (
-            ac.evaluate(y, logits=z, counterpart=c, **options)
+            cal.evaluate(y, logits=z, counterpart=c, **options)
             for c in ("paper", "tight")
         )
         ratio = tight.decomposition.calibration / plain_.decomposition.calibration
@@ -152,12 +152,12 @@ def test_tight_counterpart_scales_the_calibration_error_by_k_over_k_minus_one():
 
 
 MATRIX_METRICS = [
-    ac.top_label_ece,
-    ac.classwise_ece,
-    lambda y, **g: ac.classwise_ece(y, strategy="mass", norm=2, **g),
-    ac.full_vector_ece,
-    lambda y, **g: ac.evaluate(y, target="class-wise", **g).decomposition.calibration,
-    lambda y, **g: ac.evaluate(y, **g).decompositions["log"].total,
+    cal.top_label_ece,
+    cal.classwise_ece,
+    lambda y, **g: cal.classwise_ece(y, strategy="mass", norm=2, **g),
+    cal.full_vector_ece,
+    lambda y, **g: cal.evaluate(y, target="class-wise", **g).decomposition.calibration,
+    lambda y, **g: cal.evaluate(y, **g).decompositions["log"].total,
 ]
 
 
@@ -178,7 +178,7 @@ def test_tight_counterpart_scales_the_interval_too():
     rng = np.random.default_rng(0)
     z, y = rng.normal(size=(500, 4)) * 3, rng.integers(0, 4, 500)
     paper, tight = (
-        ac.evaluate(y, logits=z, counterpart=c).decomposition.calibration.interval
+        cal.evaluate(y, logits=z, counterpart=c).decomposition.calibration.interval
         for c in ("paper", "tight")
     )
     np.testing.assert_allclose(tight, np.multiply(paper, 4 / 3))

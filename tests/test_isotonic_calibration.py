@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 from oracles import softmax
 from strategies import problems
 
-from acumen.recalibration import FitWarning
-from acumen.recalibration.isotonic import IsotonicCalibration
-from acumen.recalibration.monotone import Curves, differs_as_sklearn, pool
+from calibrant.recalibration import FitWarning
+from calibrant.recalibration._isotonic import (
+    Curves,
+    IsotonicCalibration,
+    differs_as_sklearn,
+    pool,
+)
 
 PEER = np.load(Path(__file__).parent / "peer_recalibration.npz")
 MODES, ENGINES = ("one-vs-rest", "top-label"), ("numpy", "numba")
@@ -267,14 +271,14 @@ def test_engines_agree_on_many_classes(kind, dtype, monkeypatch):
     y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
     scores = z if kind == "logits" else softmax(z).astype(dtype)
     weight = rng.integers(0, 4, len(y))
-    monkeypatch.setenv("ACUMEN_THREADS", "3")
+    monkeypatch.setenv("CALIBRANT_THREADS", "3")
     slow, fast = (
         IsotonicCalibration(kind, engine=engine).fit(scores, y, weight)
         for engine in ENGINES
     )
     np.testing.assert_array_equal(slow.knots_, fast.knots_)
     np.testing.assert_array_equal(slow.values_, fast.values_)
-    monkeypatch.setenv("ACUMEN_THREADS", "1")
+    monkeypatch.setenv("CALIBRANT_THREADS", "1")
     shuffled = scores[rng.permutation(len(scores))]
     np.testing.assert_array_equal(
         slow.predict_proba(shuffled), fast.predict_proba(shuffled)
@@ -293,7 +297,7 @@ def test_curves_of_doubles_read_single_precision_exactly(data):
     p = np.repeat(near[:, None], 3, axis=1).astype(np.float32)
     slow, fast = np.empty((2, *p.shape))
     curves.evaluate(p, slow)
-    from acumen.recalibration import monotone_numba
+    from calibrant.recalibration import _numba as monotone_numba
 
     monotone_numba.evaluate(curves, curves.flat(p.dtype), p, fast)
     np.testing.assert_array_equal(fast, slow)
@@ -305,7 +309,7 @@ def test_curves_of_doubles_read_single_precision_exactly(data):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", ["probs", "logits"])
 def test_memory_stays_small_beside_the_matrix(kind, engine, monkeypatch):
-    monkeypatch.setenv("ACUMEN_THREADS", "1")
+    monkeypatch.setenv("CALIBRANT_THREADS", "1")
     rng = np.random.default_rng(0)
     z = rng.standard_normal((8000, 1000), np.float32)
     scores = z if kind == "logits" else softmax(z).astype(np.float32)

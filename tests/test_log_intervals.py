@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import expit, logit, rel_entr
 
-import acumen as ac
-from acumen.bregman import LOG
-from acumen.estimators import local_error as log_error
-from acumen.estimators import platt
-from acumen.estimators.local_error import left_out, left_out_by_one_step, local_error
-from acumen.estimators.neighbours import Cells
-from acumen.estimators.remainder import remainder
+import calibrant as cal
+from calibrant._inputs.divergences import LOG
+from calibrant._stats import platt
+from calibrant._stats import platt_error as log_error
+from calibrant._stats.close_pairs import remainder
+from calibrant._stats.neighbours import Neighbours as Cells
+from calibrant._stats.platt_error import left_out, left_out_by_one_step, local_error
 
 PRIOR = 1 / platt.PRIOR_SD**2
 
@@ -204,7 +204,7 @@ def test_log_under_another_name_leaves_the_same():
     (cells,) = drawn(SPREAD, SPREAD**2, 3000, 1)
     wide = fit_of(cells)
     log = LOG.phi, LOG.gradient, LOG.phi_1d, LOG.derivative_1d
-    other = ac.Divergence("entropy", *log)
+    other = cal.Divergence("entropy", *log)
     found, same = (remainder(cells, x, wide, 0.95) for x in (LOG, other))
     assert same.value == pytest.approx(found.value, rel=1e-6)
 
@@ -232,6 +232,6 @@ def test_real_networks_have_no_narrow_defect(data):
     for name in ("cifar10_verified_vgg16", "cifar10_akamaster_resnet32"):
         arrays = data(name)
         kind = {key: arrays[key] for key in ("logits", "probs") if key in arrays}
-        ev = ac.evaluate(arrays["labels"], **kind)
+        ev = cal.evaluate(arrays["labels"], **kind)
         assert ev.decompositions["log"].calibration.method == "score"
         assert "narrow-defect" not in {finding.code for finding in ev.audit()}

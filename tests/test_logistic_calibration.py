@@ -7,15 +7,19 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, logsumexp, softmax
 from strategies import problems
 
-from acumen.recalibration import FitWarning, Recalibrator, TemperatureScaling
-from acumen.recalibration.logistic import BetaCalibration, PlattScaling
-from acumen.recalibration.newton import Hits, Regressions
-from acumen.recalibration.odds import log_odds, read_odds
-from acumen.recalibration.rows import Rows
+from calibrant.recalibration import FitWarning, Recalibrator, TemperatureScaling
+from calibrant.recalibration._logistic import (
+    BetaCalibration,
+    Hits,
+    PlattScaling,
+    Regressions,
+)
+from calibrant.recalibration._one_vs_rest import log_odds, read_odds
+from calibrant.recalibration._rows import Rows
 
 METHODS = (PlattScaling, BetaCalibration)
 every_method = pytest.mark.parametrize("method", METHODS)
-quiet = pytest.mark.filterwarnings("ignore::acumen.recalibration.FitWarning")
+quiet = pytest.mark.filterwarnings("ignore::calibrant.recalibration.FitWarning")
 
 
 def make_binary(n=200, seed=0, slope=0.5, shift=-0.3):
@@ -238,7 +242,7 @@ def test_rows_in_any_order_and_doubled_or_weighted_give_the_same(method, problem
 def test_groups_of_classes_give_the_same_as_all_at_once(method, monkeypatch):
     z, y = make_problem(300, 30)
     one_by_one = method().fit(z, y).predict_proba(z)
-    monkeypatch.setattr("acumen.recalibration.logistic.GROUPS", 1)
+    monkeypatch.setattr("calibrant.recalibration._logistic.GROUPS", 1)
     np.testing.assert_allclose(
         method().fit(z, y).predict_proba(z), one_by_one, atol=1e-9
     )

@@ -5,8 +5,8 @@ from math import log
 import numpy as np
 import pytest
 
-import acumen as ac
-from acumen.recalibration import FitWarning, MeanReplacement
+import calibrant as cal
+from calibrant.recalibration import FitWarning, MeanReplacement
 
 ROWS = {  # table of the paper: classes, rows to fit, rows to test; printed x 100
     "ViT-B/16": (1000, 10_000, 40_000, "85.14", "0.18", "144.66", "27.51"),
@@ -73,7 +73,7 @@ def test_rows_of_the_paper_from_data_of_those_accuracies(model, sign):
     test, y, weight = counted(round(accuracy * n_test / 100), n_test, k)
     right = round((accuracy + sign * ece) * n_fit / 100)
     fitted = MeanReplacement().fit(*counted(right, n_fit, k))
-    ev = ac.evaluate(y, probs=fitted.predict_proba(test), sample_weight=weight)
+    ev = cal.evaluate(y, probs=fitted.predict_proba(test), sample_weight=weight)
     assert 100 * ev.metrics["accuracy"] == pytest.approx(accuracy, abs=HALF)
     one_row = 100 / n_fit
     for name in ("ece", "ace", "smooth_ece"):

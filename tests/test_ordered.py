@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from strategies import pairs
 
-import acumen as ac
-from acumen.estimators.isotonic import isotonic
-from acumen.ordered import order
-from acumen.predictions import read_predictions
-from acumen.targets import reduce_to_columns
+import calibrant as cal
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch.ordered import order
+from calibrant._stats.bins import isotonic
 
 
 def ordered_of(h, a, w=None):
@@ -21,14 +21,14 @@ def ordered_of(h, a, w=None):
 @given(pairs())
 def test_ks_error_equals_its_definition(rows):
     h, a, w = rows
-    got = ac.ks_error(a, confidence=h, sample_weight=w)
+    got = cal.ks_error(a, confidence=h, sample_weight=w)
     assert got == pytest.approx(oracles.ks(h, a, w), abs=1e-12)
 
 
 @given(pairs())
 def test_auroc_equals_the_share_of_pairs_in_order(rows):
     h, a, w = rows
-    got = ac.auroc(a, confidence=h, sample_weight=w)
+    got = cal.auroc(a, confidence=h, sample_weight=w)
     assert got == pytest.approx(oracles.auroc(h, a, w), abs=1e-12, nan_ok=True)
 
 
@@ -47,7 +47,7 @@ def test_isotonic_equals_the_max_min_formula(rows):
 @pytest.mark.parametrize("divergence", ["brier", "log"])
 def test_corp_terms_add_up_and_are_not_negative(divergence, rows):
     h, a, w = rows
-    parts = ac.corp(a, confidence=h, sample_weight=w, divergence=divergence)
+    parts = cal.corp(a, confidence=h, sample_weight=w, divergence=divergence)
     if np.isfinite(parts.score):
         added = parts.miscalibration - parts.discrimination + parts.uncertainty
         assert added == pytest.approx(parts.score, abs=1e-12)
@@ -75,4 +75,4 @@ def test_negative_zero_is_zero():
 
 
 def test_auroc_is_undefined_when_all_hit():
-    assert np.isnan(ac.auroc([1, 1], confidence=[0.2, 0.9]))
+    assert np.isnan(cal.auroc([1, 1], confidence=[0.2, 0.9]))

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import acumen as ac
+import calibrant as cal
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "benchmarks" / "peer_outputs.json").read_text(encoding="utf-8")
@@ -66,9 +66,9 @@ def test_every_answer_on_file_is_asked_about():
 def netcal_errors(y, scores, bins):
     left = {"bins": bins, "closed": "left"}
     return {
-        "ece": ac.ece(y, **scores, **left),
-        "ace": ac.ace(y, **scores, **left),
-        "mce": ac.mce(y, **scores, **left),
+        "ece": cal.ece(y, **scores, **left),
+        "ace": cal.ace(y, **scores, **left),
+        "mce": cal.mce(y, **scores, **left),
     }
 
 
@@ -81,7 +81,7 @@ def test_netcal_errors_of_real_models(data, file):
 @both_files
 def test_paper_preset_reports_netcal_and_relplot(data, file):
     y, scores = read_file(data, file)
-    metrics = ac.evaluate(y, **scores, preset="paper").metrics
+    metrics = cal.evaluate(y, **scores, preset="paper").metrics
     netcal, relplot = FILES[file]["netcal"], FILES[file]["relplot"]
     assert metrics["ece"] == same(netcal["ece"])
     assert metrics["ace"] == same(netcal["ace"])
@@ -110,7 +110,7 @@ def test_netcal_moves_three_tenths_below_their_edge():
     correct, h = np.array(case["correct"]), np.array(case["confidence"])
     alone = np.abs(correct - h).mean()
     for closed in ("left", "right"):
-        assert ac.ece(correct, confidence=h, bins=10, closed=closed) == same(alone)
+        assert cal.ece(correct, confidence=h, bins=10, closed=closed) == same(alone)
     low = np.where(np.isin(h, [0.3, 0.6, 0.7]), [nextafter(x, 0) for x in h], h)
     found = netcal_errors(correct, {"confidence": low}, 10)
     assert found == same(case["answers"]["netcal"])
@@ -123,7 +123,7 @@ def torchmetrics_error(correct, h, bins, norm):
     """Our left-closed error, with the confidences of exactly 1 set apart."""
     one = h == 1
     parts = [
-        (rows.mean(), ac.ece(correct[rows], confidence=h[rows], **bins, norm=norm))
+        (rows.mean(), cal.ece(correct[rows], confidence=h[rows], **bins, norm=norm))
         for rows in (one, ~one)
         if rows.any()
     ]
@@ -149,7 +149,7 @@ def test_torchmetrics_errors_of_real_models(data, file):
     found = torchmetrics_errors(correct, h.astype(np.float32), 15)
     known = FILES[file]["torchmetrics"]
     assert found == pytest.approx(known, rel=0, abs=1e-5)
-    assert ac.ece(labels, **scores, closed="left") == pytest.approx(
+    assert cal.ece(labels, **scores, closed="left") == pytest.approx(
         known["l1"], rel=0, abs=1e-5
     )
 
@@ -168,14 +168,14 @@ def test_torchmetrics_errors_at_edges(name):
 @pytest.mark.parametrize("name", TORCHMETRICS)
 def test_torchmetrics_agrees_where_nobody_is_certain(name):
     correct, scores = read_array(name)
-    error = ac.ece(correct, **scores, bins=ARRAYS[name]["bins"], closed="left")
+    error = cal.ece(correct, **scores, bins=ARRAYS[name]["bins"], closed="left")
     assert error == same(ARRAYS[name]["answers"]["torchmetrics"]["l1"])
 
 
 def test_torchmetrics_gives_certainty_a_bin_of_its_own():
     # (1 * 2 + .05 * 2) / 4 = .525 in two bins, |.975 - .5| = .475 in one.
     correct, scores = read_array("one_when_wrong")
-    error = ac.ece(correct, **scores, bins=10, closed="left")
+    error = cal.ece(correct, **scores, bins=10, closed="left")
     assert error == pytest.approx(0.475)
     known = ARRAYS["one_when_wrong"]["answers"]["torchmetrics"]["l1"]
     assert known == pytest.approx(0.525)
@@ -198,15 +198,15 @@ def test_torchmetrics_errors_of_a_matrix(name):
 def test_scikit_learn_scores_of_real_models(data, file):
     y, scores = read_file(data, file)
     known = FILES[file]["sklearn"]
-    assert ac.nll(y, **scores) == same(known["log_loss"])
-    assert ac.brier(y, **scores) == same(known["brier"])
-    assert ac.auroc(y, **scores) == same(known["auroc"])
+    assert cal.nll(y, **scores) == same(known["log_loss"])
+    assert cal.brier(y, **scores) == same(known["brier"])
+    assert cal.auroc(y, **scores) == same(known["auroc"])
 
 
 @both_files
 def test_scikit_learn_isotonic_regression_gives_our_corp(data, file):
     y, scores = read_file(data, file)
-    parts, known = ac.corp(y, **scores), FILES[file]["sklearn"]["corp"]
+    parts, known = cal.corp(y, **scores), FILES[file]["sklearn"]["corp"]
     assert parts.score == same(known["score"])
     assert parts.miscalibration == same(known["miscalibration"])
     assert parts.discrimination == same(known["discrimination"])
@@ -223,7 +223,7 @@ def assert_same_bins(bins, known):
 @both_files
 def test_scikit_learn_calibration_curve_of_real_models(data, file):
     y, scores = read_file(data, file)
-    bins = ac.evaluate(y, **scores).bins
+    bins = cal.evaluate(y, **scores).bins
     assert_same_bins(bins, FILES[file]["sklearn"]["calibration_curve"])
 
 
@@ -234,7 +234,7 @@ SKLEARN_BINS = ["middle_edge", "one_when_right", "one_when_wrong", "tenths", "ze
 def test_scikit_learn_calibration_curve_at_edges(name):
     correct, scores = read_array(name)
     case = ARRAYS[name]
-    bins = ac.evaluate_pairs(correct, scores["confidence"], bins=case["bins"]).bins
+    bins = cal.evaluate_pairs(correct, scores["confidence"], bins=case["bins"]).bins
     assert_same_bins(bins, case["answers"]["sklearn"]["calibration_curve"])
 
 
@@ -245,17 +245,17 @@ SKLEARN_LOSSES = ["three_to_one", "zero_at_the_true_class"]
 def test_scikit_learn_brier_score_of_a_matrix(name):
     y, scores = read_array(name)
     known = ARRAYS[name]["answers"]["sklearn"]
-    assert ac.brier(y, **scores) == same(known["brier"])
+    assert cal.brier(y, **scores) == same(known["brier"])
 
 
 def test_scikit_learn_log_loss_is_clipped_where_ours_is_infinite():
     y, scores = read_array("three_to_one")
     known = ARRAYS["three_to_one"]["answers"]["sklearn"]["log_loss"]
-    assert ac.nll(y, **scores) == same(known)
+    assert cal.nll(y, **scores) == same(known)
     y, scores = read_array("zero_at_the_true_class")
-    assert ac.nll(y, **scores) == inf
+    assert cal.nll(y, **scores) == inf
     # scikit-learn says 2**-52 for 0: (52 log 2 + the other three rows) / 4.
-    rest = ac.nll(y, **scores, sample_weight=[0, 1, 1, 1])
+    rest = cal.nll(y, **scores, sample_weight=[0, 1, 1, 1])
     known = ARRAYS["zero_at_the_true_class"]["answers"]["sklearn"]["log_loss"]
     assert (52 * np.log(2) + 3 * rest) / 4 == same(known)
 
@@ -267,12 +267,12 @@ def test_scikit_learn_log_loss_is_clipped_where_ours_is_infinite():
 def test_relplot_smooth_ece_of_real_models(data, file):
     y, scores = read_file(data, file)
     known = FILES[file]["relplot"]
-    error = ac.smooth_ece(y, **scores, compat="relplot")
+    error = cal.smooth_ece(y, **scores, compat="relplot")
     assert error == same(known["smooth_ece"])
-    error = ac.smooth_ece(y, **scores, compat="relplot", bandwidth=0.05)
+    error = cal.smooth_ece(y, **scores, compat="relplot", bandwidth=0.05)
     assert error == same(known["smooth_ece_at_0.05"])
     # Its bandwidth is a multiple of 1/1024, just above the error it gives.
-    error = ac.smooth_ece(y, **scores, compat="relplot", bandwidth=known["bandwidth"])
+    error = cal.smooth_ece(y, **scores, compat="relplot", bandwidth=known["bandwidth"])
     assert error == same(known["smooth_ece"])
     assert 0 < known["bandwidth"] - error < 1 / 1024
 
@@ -287,9 +287,9 @@ RELPLOT = [
 def test_relplot_smooth_ece_of_pairs(name):
     correct, scores = read_array(name)
     known = ARRAYS[name]["answers"]["relplot"]
-    error = ac.smooth_ece(correct, **scores, compat="relplot")
+    error = cal.smooth_ece(correct, **scores, compat="relplot")
     assert error == same(known["smooth_ece"])
-    error = ac.smooth_ece(correct, **scores, compat="relplot", bandwidth=0.05)
+    error = cal.smooth_ece(correct, **scores, compat="relplot", bandwidth=0.05)
     assert error == same(known["smooth_ece_at_0.05"])
 
 
@@ -298,14 +298,14 @@ def test_relplot_agrees_with_us_where_nobody_is_certain(data):
     # and its bisection to 1/1024 remain.
     y, scores = read_file(data, EFFICIENTNET)
     known = FILES[EFFICIENTNET]["relplot"]["smooth_ece"]
-    assert ac.smooth_ece(y, **scores) == pytest.approx(known, rel=0, abs=5e-4)
+    assert cal.smooth_ece(y, **scores) == pytest.approx(known, rel=0, abs=5e-4)
 
 
 def test_relplot_overstates_the_error_of_a_saturated_model(data):
     # Half the weight of the many rows at 1 is lost: .0747 where .0507 is right.
     y, scores = read_file(data, RESNET)
     known = FILES[RESNET]["relplot"]["smooth_ece"]
-    assert known - ac.smooth_ece(y, **scores) > 0.02
+    assert known - cal.smooth_ece(y, **scores) > 0.02
 
 
 # -- sharpcal: the paper's own code -----------------------------------------------
@@ -314,7 +314,7 @@ def test_relplot_overstates_the_error_of_a_saturated_model(data):
 @both_files
 def test_sharpcal_decomposition_of_real_models(data, file):
     y, scores = read_file(data, file)
-    paper, known = ac.evaluate(y, **scores).paper, FILES[file]["sharpcal"]
+    paper, known = cal.evaluate(y, **scores).paper, FILES[file]["sharpcal"]
     assert paper.total == same(known["total"])
     assert paper.calibration == same(known["calibration"])
     gap = known["total"] - known["calibration"]
@@ -327,7 +327,7 @@ def test_sharpcal_curve_of_real_models(data, file, shown):
     # divides two numbers of about 1e-7.
     y, scores = read_file(data, file)
     curve, known = (
-        ac.evaluate(y, **scores).paper_curve,
+        cal.evaluate(y, **scores).paper_curve,
         FILES[file]["sharpcal"]["curve"],
     )
     at = np.searchsorted(curve.confidence, np.array(known["confidence"]) - 1e-9)
@@ -347,8 +347,8 @@ SHARPCAL = [*RELPLOT, "three_to_one", "zero_at_the_true_class"]
 def test_sharpcal_decomposition_of_few_rows(name):
     y, scores = read_array(name)
     known = ARRAYS[name]["answers"]["sharpcal"]
-    assert ac.brier(y, **scores) == same(known["total"])
-    assert ac.calibration_error(y, **scores, bandwidth=0.05) == same(
+    assert cal.brier(y, **scores) == same(known["total"])
+    assert cal.calibration_error(y, **scores, bandwidth=0.05) == same(
         known["calibration"]
     )
 
@@ -372,7 +372,7 @@ MASS = {
 def test_uncertainty_calibration_equal_width_errors_of_real_models(data, file, key):
     y, scores = read_file(data, file)
     known = FILES[file]["uncertainty_calibration"][key]
-    assert ac.ece(y, **scores, **WIDTH[key]) == same(known)
+    assert cal.ece(y, **scores, **WIDTH[key]) == same(known)
 
 
 @both_files
@@ -381,7 +381,7 @@ def test_uncertainty_calibration_equal_mass_errors_of_real_models(data, file, ke
     # 15 does not divide n: it gives the first bins a row more, we spread them evenly.
     y, scores = read_file(data, file)
     known = FILES[file]["uncertainty_calibration"][key]
-    assert ac.ece(y, **scores, **MASS[key]) == pytest.approx(known, rel=0, abs=1e-4)
+    assert cal.ece(y, **scores, **MASS[key]) == pytest.approx(known, rel=0, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", SKLEARN_BINS)
@@ -392,5 +392,5 @@ def test_uncertainty_calibration_errors_at_edges(name, key):
     correct, scores = read_array(name)
     known = ARRAYS[name]["answers"]["uncertainty_calibration"][key]
     options = (WIDTH | MASS)[key]
-    found = ac.ece(correct, **scores, bins=ARRAYS[name]["bins"], **options)
+    found = cal.ece(correct, **scores, bins=ARRAYS[name]["bins"], **options)
     assert found == same(known)

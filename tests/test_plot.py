@@ -9,9 +9,9 @@ from plot_models import (
     study,
 )
 
-import acumen as ac
-from acumen import plot
-from acumen.plot.reading import bins_of, view
+import calibrant as cal
+from calibrant import plot
+from calibrant._views.diagram import bins_of, view
 
 ONE = ("calibration_sharpness", "reliability", "smooth_reliability", "corp", "residual")
 MANY = ("calibration_sharpness", "bandwidth_sweep", "score_map", "compare_methods")
@@ -256,9 +256,9 @@ def test_reliability_bars_are_the_bins():
 def test_other_bins_come_from_the_sums_and_agree_with_the_rows():
     z = np.random.default_rng(3).normal(size=(3000, 4))
     y = (z + np.random.default_rng(4).gumbel(size=z.shape)).argmax(axis=1)
-    ev = ac.evaluate(y, logits=2 * z)
+    ev = cal.evaluate(y, logits=2 * z)
     for count in (10, 25):
-        exact = ac.evaluate(y, logits=2 * z, bins=count)
+        exact = cal.evaluate(y, logits=2 * z, bins=count)
         found = bins_of(ev, count, "width")
         np.testing.assert_array_equal(found.count, exact.bins.count)
         np.testing.assert_allclose(found.confidence, exact.bins.confidence, rtol=1e-9)

@@ -2,7 +2,7 @@
 
 Text is left out: how it is drawn depends on the version of the font library. So do edges
 on that of matplotlib: pictures are compared under the one that drew them. After a change
-that is meant, write them anew with ACUMEN_BASELINE=write and look at them.
+that is meant, write them anew with CALIBRANT_BASELINE=write and look at them.
 """
 
 import io
@@ -17,7 +17,7 @@ from matplotlib.image import imread
 from matplotlib.text import Text
 from plot_models import edge_cases, hundred_classes, ordinary, study
 
-from acumen import plot
+from calibrant import plot
 
 BASELINE = Path(__file__).parent / "baseline"
 DRAWN_BY = "3.11"
@@ -77,7 +77,7 @@ def difference(one, other):
 @pytest.mark.parametrize("name", FIGURES)
 def test_figure_looks_as_it_did(name):
     png, path = picture(FIGURES[name]()), BASELINE / f"{name}.png"
-    if os.environ.get("ACUMEN_BASELINE") == "write":
+    if os.environ.get("CALIBRANT_BASELINE") == "write":
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(png)
     assert difference(pixels(png), pixels(path.read_bytes())) < TOLERANCE

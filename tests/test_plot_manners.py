@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from plot_models import LONG, edge_cases, hundred_classes, ordinary, study, twelve
 
-import acumen as ac
-from acumen import plot
+import calibrant as cal
+from calibrant import plot
 
 ONE = ("calibration_sharpness", "reliability", "smooth_reliability", "corp", "residual")
 MANY = ("calibration_sharpness", "bandwidth_sweep", "score_map", "compare_methods")
@@ -69,8 +69,8 @@ def test_users_settings_do_not_change_the_look():
 
 def test_matplotlib_is_loaded_when_a_figure_is_asked_for_and_not_before():
     code = (
-        "import sys, acumen, acumen.plot; assert 'matplotlib' not in sys.modules; "
-        "acumen.plot.corp; assert 'matplotlib' in sys.modules; "
+        "import sys, calibrant, calibrant.plot; assert 'matplotlib' not in sys.modules; "
+        "calibrant.plot.corp; assert 'matplotlib' in sys.modules; "
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -134,8 +134,8 @@ def test_drawing_costs_the_same_for_any_number_of_rows():
     artists = []
     for n in (500, 50_000):
         h = rng.random(n)
-        ev = ac.evaluate_pairs(rng.random(n) < h, h, bandwidth=0.05)
-        ax = plot.calibration_sharpness(ac.Evaluation.from_json(ev.to_json()))
+        ev = cal.evaluate_pairs(rng.random(n) < h, h, bandwidth=0.05)
+        ax = plot.calibration_sharpness(cal.Evaluation.from_json(ev.to_json()))
         artists.append(sum(len(line.get_xdata()) for line in ax.lines))
     assert artists[0] == artists[1]
 
@@ -233,7 +233,7 @@ def test_the_display_of_an_estimator(part):
 
 def test_errors_name_the_way_out():
     ev = ordinary()
-    restored = ac.Evaluation.from_json(ev.to_json())
+    restored = cal.Evaluation.from_json(ev.to_json())
     with pytest.raises(ValueError, match="another bandwidth needs the sums behind"):
         plot.calibration_sharpness(restored, bandwidth=0.1)
     with pytest.raises(ValueError, match="another number of bins needs"):

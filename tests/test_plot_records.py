@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plot_models import edge_cases, hundred_classes, ordinary, study
 
-import acumen as ac
-from acumen.consistency import consistency_band
-from acumen.estimators.pooling import atoms, isotonic_blocks
-from acumen.ordered import Ordered
+import calibrant as cal
+from calibrant._sketch.ordered import Ordered
+from calibrant._stats.bins import atoms, consistency_band, isotonic_blocks
 
 UNIT = st.floats(0, 1)
 ROWS = st.lists(st.tuples(UNIT, st.booleans()), min_size=1, max_size=60)
@@ -20,14 +19,14 @@ ROWS = st.lists(st.tuples(UNIT, st.booleans()), min_size=1, max_size=60)
 
 def evaluated(rows):
     h, y = (np.array(column, float) for column in zip(*rows, strict=True))
-    return ac.evaluate_pairs(y, h), h, y
+    return cal.evaluate_pairs(y, h), h, y
 
 
 # -- atoms and bins ---------------------------------------------------------------------
 
 
 def test_atoms_are_the_distinct_confidences():
-    ev = ac.evaluate_pairs([1, 0, 1, 1, 0], [0.5, 0.5, 0.9, 0.9, 0.1 + 0.2])
+    ev = cal.evaluate_pairs([1, 0, 1, 1, 0], [0.5, 0.5, 0.9, 0.9, 0.1 + 0.2])
     assert ev.atoms.confidence.tolist() == [0.1 + 0.2, 0.5, 0.9]
     assert ev.atoms.count.tolist() == [1, 2, 2]
     assert ev.atoms.accuracy.tolist() == [0, 0.5, 1]
@@ -37,13 +36,13 @@ def test_atoms_are_the_distinct_confidences():
 def test_forty_values_are_atoms_and_forty_one_are_not():
     for values in (40, 41):
         h = np.tile(np.linspace(0.1, 0.9, values), 3)
-        ev = ac.evaluate_pairs(np.ones(len(h)), h)
+        ev = cal.evaluate_pairs(np.ones(len(h)), h)
         assert len(ev.atoms.count) == (40 if values == 40 else 0)
 
 
 def test_round_off_twins_are_one_atom():
     h = np.array([0.3, 0.1 + 0.2, 0.3, 0.7])
-    ev = ac.evaluate_pairs([1, 0, 1, 1], h)
+    ev = cal.evaluate_pairs([1, 0, 1, 1], h)
     assert len(ev.atoms.count) == ev.distinct == 2
     assert ev.largest_share == 0.75
 
@@ -90,7 +89,7 @@ def test_blocks_and_atoms_keep_the_variance_of_soft_labels():
 
 def test_histograms_count_rows_in_cells():
     h = np.random.default_rng(0).random(5000)
-    ev = ac.evaluate_pairs(h < 0.5, h)
+    ev = cal.evaluate_pairs(h < 0.5, h)
     counts, _ = np.histogram(h, 480, (0, 1))
     np.testing.assert_array_equal(ev.histogram, counts)
     counts, _ = np.histogram(np.log(h / (1 - h)), 200, (-20, 20))
@@ -99,9 +98,9 @@ def test_histograms_count_rows_in_cells():
 
 def test_a_fine_bandwidth_does_not_change_the_histogram():
     h = np.random.default_rng(0).random(500)
-    fine = ac.evaluate_pairs(h < 0.5, h, bandwidth=0.004)
+    fine = cal.evaluate_pairs(h < 0.5, h, bandwidth=0.004)
     np.testing.assert_array_equal(
-        fine.histogram, ac.evaluate_pairs(h < 0.5, h).histogram
+        fine.histogram, cal.evaluate_pairs(h < 0.5, h).histogram
     )
 
 
@@ -121,8 +120,8 @@ def test_the_smooth_curve_is_the_textbooks_at_the_bandwidth_of_smooth_ece():
     rng = np.random.default_rng(0)
     h = rng.beta(4, 1, 800)
     y = (rng.random(800) < h**2).astype(float)
-    curve = ac.evaluate_pairs(y, h).smooth
-    assert curve.bandwidth == pytest.approx(ac.smooth_ece(y, confidence=h), abs=1e-9)
+    curve = cal.evaluate_pairs(y, h).smooth
+    assert curve.bandwidth == pytest.approx(cal.smooth_ece(y, confidence=h), abs=1e-9)
     accuracy, density = exact_smoothing(curve.confidence, h, y, curve.bandwidth)
     np.testing.assert_allclose(curve.density, density, atol=1e-7)
     known = np.isfinite(curve.accuracy)
@@ -130,7 +129,7 @@ def test_the_smooth_curve_is_the_textbooks_at_the_bandwidth_of_smooth_ece():
 
 
 def test_a_calibrated_model_is_smoothed_as_finely_as_can_be_drawn():
-    ev = ac.evaluate_pairs([0, 1] * 50, [0.5] * 100)
+    ev = cal.evaluate_pairs([0, 1] * 50, [0.5] * 100)
     assert ev.metrics["smooth_ece"] < 1e-3
     assert ev.smooth.bandwidth == 1 / 480
 
@@ -143,7 +142,7 @@ def test_the_sums_are_kept_but_not_written():
     assert ev.sketch.rows == ev.rows
     assert "sketch" not in ev.to_dict()
     for again in (
-        ac.Evaluation.from_json(ev.to_json()),
+        cal.Evaluation.from_json(ev.to_json()),
         pickle.loads(pickle.dumps(ev)),
         copy.deepcopy(ev),
     ):
@@ -162,7 +161,7 @@ def test_classes_share_no_sums_but_have_bins_and_atoms():
 
 def test_atoms_of_classes_are_pooled():
     probs = np.tile([0.6, 0.3, 0.1], (30, 1))
-    ev = ac.evaluate(np.arange(30) % 3, probs=probs, target="class-wise")
+    ev = cal.evaluate(np.arange(30) % 3, probs=probs, target="class-wise")
     assert ev.atoms.confidence.tolist() == [0.1, 0.3, 0.6]
     assert ev.atoms.count.tolist() == [30, 30, 30]
     np.testing.assert_allclose(ev.atoms.accuracy, 1 / 3)
@@ -178,7 +177,7 @@ def test_calibrated_models_lie_in_the_consistency_band():
     inside = []
     for _ in range(40):
         y = rng.random((60, 19)) < h
-        fit = ac.evaluate_pairs(y.ravel(), np.tile(h, 60)).isotonic
+        fit = cal.evaluate_pairs(y.ravel(), np.tile(h, 60)).isotonic
         at = np.repeat(fit.accuracy, np.searchsorted(h, fit.upper) - np.searchsorted(h, fit.lower) + 1)  # fmt: skip
         inside.append((at >= low) & (at <= high))
     assert 0.9 < np.mean(inside) < 0.99

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from plot_models import study
 
-import acumen as ac
-from acumen import plot
-from acumen.plot.sweep import errors_at, ranking_range
+import calibrant as cal
+from calibrant import plot
+from calibrant.plot._bandwidth_sweep import errors_at, ranking_range
 
 
 def test_the_sweep_draws_what_the_sums_give():
@@ -25,11 +25,11 @@ def test_errors_at_a_bandwidth_are_those_of_an_evaluation_at_it():
     rng = np.random.default_rng(5)
     h = rng.random(1000)
     y = rng.random(1000) < h**2
-    ev = ac.evaluate_pairs(y, h)
+    ev = cal.evaluate_pairs(y, h)
     for width in (0.02, 0.2):
-        exact = ac.evaluate_pairs(y, h, bandwidth=width).decomposition.calibration
+        exact = cal.evaluate_pairs(y, h, bandwidth=width).decomposition.calibration
         assert errors_at(ev, [width], "gaussian")[0] == pytest.approx(exact, abs=1e-9)
-        rough = ac.evaluate_pairs(y, h, bandwidth=width, kernel="epanechnikov")
+        rough = cal.evaluate_pairs(y, h, bandwidth=width, kernel="epanechnikov")
         assert errors_at(ev, [width], "epanechnikov")[0] == pytest.approx(
             rough.decomposition.calibration, abs=1e-3
         )
@@ -74,7 +74,7 @@ def test_a_real_study_is_drawn_with_its_own_numbers(data):
     rows = data("cifar10_akamaster_resnet32")
     y, z = rows["labels"].astype(int), rows["logits"].astype(float)
     cut = len(y) // 5
-    found = ac.study(y[:cut], y[cut:], logits=(z[:cut], z[cut:]))
+    found = cal.study(y[:cut], y[cut:], logits=(z[:cut], z[cut:]))
     axes = plot.calibration_sharpness(found)
     assert len(axes) == len(found)
     for ax, ev in zip(axes, found, strict=True):

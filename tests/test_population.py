@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit, logit, rel_entr
 
-import acumen as ac
+import calibrant as cal
 
 SIZES = (1_000, 10_000, 100_000)
 SEEDS = range(10)
@@ -117,7 +117,7 @@ def truths(world):
 
 @cache
 def estimates(world):
-    """acumen's estimates by name, as (size, seed) arrays."""
+    """calibrant's estimates by name, as (size, seed) arrays."""
     rows = [[estimate(*world.draw(n, seed)) for seed in SEEDS] for n in SIZES]
     return {
         name: np.array([[found[name] for found in row] for row in rows])
@@ -126,7 +126,7 @@ def estimates(world):
 
 
 def estimate(y, p):
-    ev = ac.evaluate_pairs(y, p)
+    ev = cal.evaluate_pairs(y, p)
     low, high = ev.decomposition.calibration.interval
     return {
         "brier": ev.metrics["brier"],
@@ -198,7 +198,7 @@ def test_paper_estimate_is_consistent_if_its_bandwidth_shrinks(world, estimator)
     def estimate_at(n, seed):
         y, p = world.draw(n, seed)
         given = {"confidence": p, "bandwidth": n**-0.25 / 2, "estimator": estimator}
-        return ac.calibration_error(y, **given)
+        return cal.calibration_error(y, **given)
 
     found = np.array([[estimate_at(n, seed) for seed in SEEDS] for n in SIZES])
     rmse = np.sqrt(((found - truths(world)["brier cal"]) ** 2).mean(axis=1))
@@ -241,7 +241,7 @@ def covered(accuracy, divergence, truth, seed):
     for _ in range(REPLICATES):
         p = rng.choice(PLACES, ROWS)
         y = rng.random(ROWS) < accuracy(p)
-        error = ac.calibration_error(y, confidence=p, divergence=divergence)
+        error = cal.calibration_error(y, confidence=p, divergence=divergence)
         hits += error.interval[0] <= truth <= error.interval[1]
     return hits / REPLICATES
 
@@ -277,7 +277,7 @@ def test_real_confidences_with_known_accuracy(holdout, data, name):
         assert found.ours.rmse < found.paper.rmse
 
 
-def test_paper_estimate_on_atoms_is_acumens(holdout, data):
+def test_paper_estimate_on_atoms_is_calibrants(holdout, data):
     laws = holdout.laws
     law = laws.reduce_to_atoms(laws.HOLD_OUT["CIFAR-10 VGG-16"](data))
     count, hits = laws.draw(law, law.h**2, 2_000, 1, np.random.default_rng(4))
@@ -286,6 +286,6 @@ def test_paper_estimate_on_atoms_is_acumens(holdout, data):
     h = np.tile(law.h, 2)
     weight = np.concatenate([hits, count - hits])[:, 0]
     given = {"confidence": h, "sample_weight": weight, "bandwidth": 0.05}
-    assert ac.calibration_error(correct, **given) == pytest.approx(brier[0], rel=1e-8)
-    found = ac.calibration_error(correct, divergence="log", **given)
+    assert cal.calibration_error(correct, **given) == pytest.approx(brier[0], rel=1e-8)
+    found = cal.calibration_error(correct, divergence="log", **given)
     assert found == pytest.approx(log[0], rel=1e-4)  # pairs know 1 - h less exactly

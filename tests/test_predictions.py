@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
-import acumen as ac
+import calibrant as cal
 
 P = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
 Y = [0, 1, 2]
@@ -71,43 +71,43 @@ BAD = {
 @pytest.mark.filterwarnings("error")
 def test_bad_input_is_named(error, words, args, given):
     with pytest.raises(error, match=words):
-        ac.evaluate(*args, **given)
+        cal.evaluate(*args, **given)
 
 
 @pytest.mark.parametrize("value", [1.2, -0.1, np.nan, np.inf])
 def test_bad_confidence_is_named(value):
     with pytest.raises(ValueError, match=r"confidence must be in \[0, 1\]; row 1 is"):
-        ac.evaluate_pairs([1, 0], [0.5, value])
+        cal.evaluate_pairs([1, 0], [0.5, value])
 
 
 @pytest.mark.parametrize("value", [2, -1, np.nan])
 def test_bad_correctness_is_named(value):
     with pytest.raises(ValueError, match=r"correct must be in \[0, 1\]; row 0 is"):
-        ac.evaluate_pairs([value, 0], [0.5, 0.5])
+        cal.evaluate_pairs([value, 0], [0.5, 0.5])
 
 
 def test_offenders_of_weight_zero_are_as_good_as_removed():
     p = changed(1, 0, np.nan)
-    ev = ac.evaluate(Y, probs=p, sample_weight=[1, 0, 1])
+    ev = cal.evaluate(Y, probs=p, sample_weight=[1, 0, 1])
     assert ev.rows == 2
-    assert ev.metrics["brier"] == ac.brier([0, 2], probs=P[[0, 2]])
-    assert ac.evaluate_pairs([1, 1], [0.5, np.nan], sample_weight=[1, 0]).rows == 1
-    each = ac.evaluate(Y, probs=p, sample_weight=[1, 0, 1], target="class-wise")
+    assert ev.metrics["brier"] == cal.brier([0, 2], probs=P[[0, 2]])
+    assert cal.evaluate_pairs([1, 1], [0.5, np.nan], sample_weight=[1, 0]).rows == 1
+    each = cal.evaluate(Y, probs=p, sample_weight=[1, 0, 1], target="class-wise")
     assert each.rows == 2
 
 
 def test_labels_may_have_any_name():
-    by_number = ac.evaluate(Y, probs=P).to_dict()
+    by_number = cal.evaluate(Y, probs=P).to_dict()
     for names in (["cat", "dog", "emu"], [10, 20, 30], [True, None, ("a", 1)]):
         y = np.empty(3, object)
         y[:] = names
-        assert ac.evaluate(y, probs=P, classes=names).to_dict() == by_number
-    assert ac.evaluate(["cat", "dog", "emu"], probs=P, classes=["cat", "dog", "emu"])
-    assert ac.accuracy(np.array([[0], [1], [2]]), probs=P) == 1
+        assert cal.evaluate(y, probs=P, classes=names).to_dict() == by_number
+    assert cal.evaluate(["cat", "dog", "emu"], probs=P, classes=["cat", "dog", "emu"])
+    assert cal.accuracy(np.array([[0], [1], [2]]), probs=P) == 1
 
 
 def test_a_mask_is_a_weight():
-    ev = ac.evaluate(Y, probs=P, sample_weight=[True, False, True])
+    ev = cal.evaluate(Y, probs=P, sample_weight=[True, False, True])
     assert ev.n == 2
 
 
@@ -115,26 +115,26 @@ def test_rows_may_be_off_by_what_their_dtype_explains():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(100), 200)
     y = rng.integers(0, 100, 200)
-    exact = ac.brier(y, probs=p)
-    assert ac.brier(y, probs=p.astype(np.float16)) == pytest.approx(exact, rel=1e-3)
-    assert ac.brier(y, probs=p.astype(np.float32)) == pytest.approx(exact, rel=1e-6)
+    exact = cal.brier(y, probs=p)
+    assert cal.brier(y, probs=p.astype(np.float16)) == pytest.approx(exact, rel=1e-3)
+    assert cal.brier(y, probs=p.astype(np.float32)) == pytest.approx(exact, rel=1e-6)
 
 
 def test_names_of_any_kind_may_come_in_a_list():
     names = [("a", 1), ("b", 2), None]
-    ev = ac.evaluate([names[0], names[2], names[1]], probs=P[[0, 2, 1]], classes=names)
+    ev = cal.evaluate([names[0], names[2], names[1]], probs=P[[0, 2, 1]], classes=names)
     assert ev.metrics["accuracy"] == 1
-    mixed = ac.accuracy([1, "b", 1.5], probs=P, classes=[1, "b", 1.5])
+    mixed = cal.accuracy([1, "b", 1.5], probs=P, classes=[1, "b", 1.5])
     assert mixed == 1
 
 
 def test_soft_labels_have_the_tolerance_of_their_dtype():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(30), 100)
-    half = ac.brier(p.astype(np.float16), probs=p)
+    half = cal.brier(p.astype(np.float16), probs=p)
     assert half == pytest.approx(0, abs=1e-5)
     one_hot = np.eye(3, dtype=bool)
-    assert ac.brier(one_hot, probs=P) == pytest.approx(ac.brier(Y, probs=P))
+    assert cal.brier(one_hot, probs=P) == pytest.approx(cal.brier(Y, probs=P))
 
 
 def test_a_row_at_the_edge_of_the_tolerance_is_judged_in_double_precision():
@@ -144,7 +144,7 @@ def test_a_row_at_the_edge_of_the_tolerance_is_judged_in_double_precision():
         row = rng.dirichlet(np.ones(1000)) * (1 + 1e-4)
         row = row.astype(np.float32)[None]
         try:
-            ac.brier([0], probs=row)
+            cal.brier([0], probs=row)
         except ValueError as error:
             assert "probs must be rows" in str(error)  # noqa: PT017
             assert abs(row.sum(dtype=np.float64) - 1) > 1e-4
@@ -152,16 +152,16 @@ def test_a_row_at_the_edge_of_the_tolerance_is_judged_in_double_precision():
 
 def test_options_of_every_metric_are_checked():
     for call, words in (
-        (lambda: ac.top_label_ece(Y, probs=P, closed="foo"), "closed must be one of"),
-        (lambda: ac.top_label_ece(Y, probs=P, bins=0), "bins must be"),
-        (lambda: ac.top_label_ece(Y, probs=P, norm=0), "norm must be"),
-        (lambda: ac.full_vector_ece(Y, probs=P, bins=-3), "bins must be"),
-        (lambda: ac.ece(Y, probs=P, norm=None), "norm must be"),
-        (lambda: ac.top_label_ece(Y, probs=P, target="positive"), "leave target out"),
-        (lambda: ac.classwise_ece(Y, probs=P, target="top-label"), "leave target out"),
-        (lambda: ac.ece(Y, probs=P, target="class-wise"), "one number per class"),
+        (lambda: cal.top_label_ece(Y, probs=P, closed="foo"), "closed must be one of"),
+        (lambda: cal.top_label_ece(Y, probs=P, bins=0), "bins must be"),
+        (lambda: cal.top_label_ece(Y, probs=P, norm=0), "norm must be"),
+        (lambda: cal.full_vector_ece(Y, probs=P, bins=-3), "bins must be"),
+        (lambda: cal.ece(Y, probs=P, norm=None), "norm must be"),
+        (lambda: cal.top_label_ece(Y, probs=P, target="positive"), "leave target out"),
+        (lambda: cal.classwise_ece(Y, probs=P, target="top-label"), "leave target out"),
+        (lambda: cal.ece(Y, probs=P, target="class-wise"), "one number per class"),
         (
-            lambda: ac.calibration_error(Y, probs=P, target="class-wise"),
+            lambda: cal.calibration_error(Y, probs=P, target="class-wise"),
             "one number per class",
         ),
     ):
@@ -171,15 +171,15 @@ def test_options_of_every_metric_are_checked():
 
 def test_weight_zero_removes_a_bad_row_from_the_full_vector_error_too():
     p = changed(1, 0, np.nan)
-    got = ac.full_vector_ece(Y, probs=p, sample_weight=[1, 0, 1])
-    assert got == ac.full_vector_ece([0, 2], probs=P[[0, 2]])
+    got = cal.full_vector_ece(Y, probs=p, sample_weight=[1, 0, 1])
+    assert got == cal.full_vector_ece([0, 2], probs=P[[0, 2]])
     z = changed(1, 0, np.inf)
-    ac.evaluate(Y, logits=z, sample_weight=[1, 0, 1], target="class-wise")
+    cal.evaluate(Y, logits=z, sample_weight=[1, 0, 1], target="class-wise")
 
 
 @pytest.mark.parametrize("name", ["ece", "brier", "classwise_ece", "smooth_ece"])
 def test_metrics_show_their_keywords_and_refuse_others(name):
-    metric = getattr(ac, name)
+    metric = getattr(cal, name)
     shown = inspect.signature(metric).parameters
     assert list(shown)[:4] == ["y", "probs", "logits", "confidence"]
     assert "given" not in shown
@@ -192,27 +192,27 @@ def test_metrics_show_their_keywords_and_refuse_others(name):
 def test_swapped_arguments_are_noticed():
     p, y = [0.2, 0.7, 0.4] * 10, [0, 1, 1] * 10
     for call in (
-        lambda: ac.evaluate_pairs(p, y),
-        lambda: ac.evaluate(p, probs=y),
-        lambda: ac.ece(p, confidence=y),
+        lambda: cal.evaluate_pairs(p, y),
+        lambda: cal.evaluate(p, probs=y),
+        lambda: cal.ece(p, confidence=y),
     ):
         with pytest.raises(ValueError, match="are the two swapped"):
             call()
-    ac.evaluate_pairs([0.5, 1.0], [1.0, 1.0])  # certain of soft labels: may well be
+    cal.evaluate_pairs([0.5, 1.0], [1.0, 1.0])  # certain of soft labels: may well be
 
 
 def test_round_off_above_one_is_allowed_in_one_column_as_in_two():
     p = np.array([1.000001, 0.25], np.float32)
     two = np.stack([1 - p, p], axis=1).clip(0)
-    assert ac.brier([1, 0], probs=p) == ac.brier([1, 0], probs=two, target="positive")
+    assert cal.brier([1, 0], probs=p) == cal.brier([1, 0], probs=two, target="positive")
     with pytest.raises(ValueError, match=r"row 0 is 1\.5"):
-        ac.brier([1, 0], probs=[1.5, 0.2])
+        cal.brier([1, 0], probs=[1.5, 0.2])
 
 
 def test_soft_labels_of_the_positive_class_are_checked():
     y = [[0.5, 0.5], [0.9, 0.9]]
     with pytest.raises(ValueError, match=r"y as soft labels.*row 1 sums to 1.8"):
-        ac.evaluate(y, probs=[[0.5, 0.5]] * 2, target="positive")
+        cal.evaluate(y, probs=[[0.5, 0.5]] * 2, target="positive")
 
 
 @pytest.mark.parametrize(
@@ -221,9 +221,9 @@ def test_soft_labels_of_the_positive_class_are_checked():
 )
 def test_unknown_choices_are_named(name):
     with pytest.raises(ValueError, match=f"{name} must be one of .*, got 'x'"):
-        ac.evaluate([0], probs=[[0.7, 0.2, 0.1]], **{name: "x"})
+        cal.evaluate([0], probs=[[0.7, 0.2, 0.1]], **{name: "x"})
 
 
 def test_a_mask_may_leave_one_row_in_a_hundred():
     given = {"confidence": np.full(100, 0.9), "sample_weight": np.arange(100) == 7}
-    assert ac.brier(np.ones(100), **given) == pytest.approx(0.01)
+    assert cal.brier(np.ones(100), **given) == pytest.approx(0.01)

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
-import acumen as ac
-from acumen import bregman
-from acumen.bregman import BRIER, LOG, Divergence
+import calibrant as cal
+from calibrant._inputs import divergences as bregman
+from calibrant._inputs.divergences import BRIER, LOG, Divergence
 
 BUILT_IN = pytest.mark.parametrize("phi", [BRIER, LOG], ids=lambda phi: phi.name)
 FINE = 0.002  # of a bandwidth
@@ -32,7 +32,7 @@ MANY = 1e6  # rows that a finite population stands for
 
 def evaluate_exactly(y, probs, mass, **options):
     given = {"probs": probs, "sample_weight": MANY * np.asarray(mass)}
-    return ac.evaluate(y, bandwidth=FINE, **given, **options)
+    return cal.evaluate(y, bandwidth=FINE, **given, **options)
 
 
 def draw_labels(rng, truth):
@@ -80,8 +80,8 @@ def test_total_is_sharpness_gap_plus_calibration_error(phi, k):
 
 
 @BUILT_IN
-def test_acumen_finds_gap_and_error_of_a_finite_population(phi):
-    # With two classes confidence says all, so acumen's parts are the Lemma's. The
+def test_calibrant_finds_gap_and_error_of_a_finite_population(phi):
+    # With two classes confidence says all, so calibrant's parts are the Lemma's. The
     # two-class Brier sums over both classes, the one of target="positive" does not.
     mass, truth, group, forecast = finite_population(np.random.default_rng(0), 2)
     gap, error = gap_and_error(phi, mass, truth, group, forecast)
@@ -116,7 +116,7 @@ def test_constant_predictor_is_calibrated_and_all_its_loss_is_gap():
     pi = np.array([0.5, 0.3, 0.2])
     rng = np.random.default_rng(2)
     y = rng.choice(3, 20_000, p=pi)
-    ev = ac.evaluate(y, probs=np.tile(pi, (len(y), 1)))
+    ev = cal.evaluate(y, probs=np.tile(pi, (len(y), 1)))
     for name, whole in (("brier", 0.62), ("log", -(pi * np.log(pi)).sum())):
         parts = ev.decompositions[name]
         assert abs(parts.calibration) < 2e-4
@@ -147,8 +147,8 @@ def test_mean_replacement_is_calibrated_and_as_accurate():
     rng = np.random.default_rng(3)
     g = rng.dirichlet(np.ones(3), 50_000)
     y = draw_labels(rng, rolled(g))
-    before = ac.evaluate(y, probs=g)
-    after = ac.evaluate(y, probs=replace_by_mean(g, ROLLED_ACCURACY))
+    before = cal.evaluate(y, probs=g)
+    after = cal.evaluate(y, probs=replace_by_mean(g, ROLLED_ACCURACY))
     q, r = ROLLED_ACCURACY, (1 - ROLLED_ACCURACY) / 2
     whole = q * ((1 - q) ** 2 + 2 * r**2) + (1 - q) * (q**2 + (1 - r) ** 2 + r**2)
 
@@ -168,8 +168,8 @@ def test_mean_replacement_changes_the_prediction_of_a_model_worse_than_chance():
     probs = np.tile([0.7, 0.1, 0.1, 0.1], (10, 1))
     y = np.array([0] + 9 * [1])
     replaced = replace_by_mean(probs, 0.1)
-    assert ac.accuracy(y, probs=probs) == 0.1
-    assert ac.accuracy(y, probs=replaced) == 0.9
+    assert cal.accuracy(y, probs=probs) == 0.1
+    assert cal.accuracy(y, probs=replaced) == 0.9
 
 
 # -- Propositions: resolution, and no calibrated predictor is worse than pi_Y ------
@@ -195,8 +195,8 @@ def test_calibrated_simplex_forecast_beats_the_base_rates():
     rng = np.random.default_rng(4)
     g = rng.dirichlet(np.ones(3), 50_000)
     y = draw_labels(rng, g)
-    ev = ac.evaluate(y, probs=g)
-    base = ac.evaluate(y, probs=np.full_like(g, 1 / 3))
+    ev = cal.evaluate(y, probs=g)
+    base = cal.evaluate(y, probs=np.full_like(g, 1 / 3))
     assert ev.metrics["brier"] == pytest.approx(1 / 2, abs=0.006)
     assert ev.metrics["nll"] == pytest.approx(5 / 6, abs=0.012)
     assert base.metrics["brier"] == pytest.approx(2 / 3)
@@ -208,8 +208,8 @@ def test_uncalibrated_predictor_can_be_worse_than_the_base_rates():
     # Always sure of class 0, which comes true half the time: 1/2 x 2 = 1 > 1/2.
     y = np.array([0, 1])
     sure, base = [[1.0, 0.0]] * 2, [[0.5, 0.5]] * 2
-    assert ac.brier(y, probs=sure, target="top-label") == 1
-    assert ac.brier(y, probs=base, target="top-label") == 0.5
+    assert cal.brier(y, probs=sure, target="top-label") == 1
+    assert cal.brier(y, probs=base, target="top-label") == 0.5
 
 
 def test_coarser_forecasts_have_a_larger_gap():
@@ -220,7 +220,7 @@ def test_coarser_forecasts_have_a_larger_gap():
     y = rng.random(50_000) < p
     gaps = []
     for bins in (1, 2, 4, 50):
-        parts = ac.evaluate(y, probs=(np.floor(p * bins) + 0.5) / bins).decomposition
+        parts = cal.evaluate(y, probs=(np.floor(p * bins) + 0.5) / bins).decomposition
         expected = 1 / 6 + 1 / (12 * bins**2)
         assert abs(parts.calibration) < 3e-4
         assert parts.sharpness_gap == pytest.approx(expected, abs=0.004)
@@ -266,8 +266,8 @@ def test_always_wrong_predictor_has_little_loss_in_one_dimension(k):
     rest = 1 / k - 1 / (k * (k - 1))
     probs = np.full((k, k), rest)
     probs[y, (y + 1) % k] = 2 / k
-    ev = ac.evaluate(y, probs=probs)
-    pairs = ac.evaluate_pairs(np.zeros(k), probs.max(axis=1))
+    ev = cal.evaluate(y, probs=probs)
+    pairs = cal.evaluate_pairs(np.zeros(k), probs.max(axis=1))
 
     assert ev.metrics["accuracy"] == 0
     assert pairs.metrics["brier"] == pytest.approx((2 / k) ** 2)
@@ -381,10 +381,10 @@ def test_bounds_are_attained():
 
 
 @EVERY_TRUTH
-def test_acumen_estimates_the_confidence_error(truth):
+def test_calibrant_estimates_the_confidence_error(truth):
     rng = np.random.default_rng(6)
     g = rng.dirichlet(np.ones(3), 100_000)
-    ev = ac.evaluate(draw_labels(rng, truth(g)), probs=g, level=0.9999)
+    ev = cal.evaluate(draw_labels(rng, truth(g)), probs=g, level=0.9999)
     for phi in (BRIER, LOG):
         low, high = ev.decompositions[phi.name].calibration.interval
         assert low < WEIGHT @ confidence_error(phi, truth) < high
@@ -395,7 +395,7 @@ def test_tight_counterpart_estimates_the_full_error_where_it_is_attained():
     rng = np.random.default_rng(7)
     g = rng.dirichlet(np.ones(3), 100_000)
     y = draw_labels(rng, shared_evenly(g))
-    tight = ac.evaluate(y, probs=g, counterpart="tight").decomposition.calibration
+    tight = cal.evaluate(y, probs=g, counterpart="tight").decomposition.calibration
     full = WEIGHT @ full_error(BRIER, shared_evenly)
     assert full == pytest.approx(7 / 300)  # 0.24 E (h - 1/3)^2
     assert tight == pytest.approx(full, rel=0.06)
@@ -418,10 +418,10 @@ def test_pointwise_gap_is_not_negative(phi, truth):
 
 
 @BUILT_IN
-def test_acumen_estimates_the_pointwise_gap(phi):
+def test_calibrant_estimates_the_pointwise_gap(phi):
     rng = np.random.default_rng(8)
     g = rng.dirichlet(np.ones(3), 200_000)
-    curve = ac.evaluate(rolled(g), probs=g, bandwidth=0.01).curves[phi.name]
+    curve = cal.evaluate(rolled(g), probs=g, bandwidth=0.01).curves[phi.name]
     # Away from the ends, and from 1/2, where the gap has a corner.
     p = curve.confidence
     inside = (p > 0.4) & (p < 0.9) & (np.abs(p - 0.5) > 0.03)
@@ -453,7 +453,7 @@ def test_fixed_bandwidth_converges_to_the_smoothed_curve(sigma):
     limits = {"direct": (m - p) ** 2, "plugin": m**2 - p**2 - 2 * p * (p**2 - p)}
     for estimator, limit in limits.items():
         given = {"bandwidth": sigma, "estimator": estimator}
-        found = ac.calibration_error(y, confidence=scores, **given)
+        found = cal.calibration_error(y, confidence=scores, **given)
         assert found == pytest.approx(limit.mean(), abs=0.0012)
     # The plug-in, which the Theorem is about, pays more for the same bandwidth.
     bias = {name: abs(limit.mean() - 1 / 30) for name, limit in limits.items()}
@@ -501,7 +501,7 @@ def test_own_divergence_works_from_end_to_end(phi, bandwidth):
     rng = np.random.default_rng(10)
     g = rng.dirichlet(np.ones(3), 2_000)
     y = draw_labels(rng, rolled(g))
-    ev = ac.evaluate(y, probs=g, divergence=phi, bandwidth=bandwidth)
+    ev = cal.evaluate(y, probs=g, divergence=phi, bandwidth=bandwidth)
     parts = ev.decomposition
     assert (ev.divergence, parts.divergence) == (phi.name, phi.name)
     assert set(ev.decompositions) == {"brier", "log", phi.name}
@@ -514,10 +514,10 @@ def test_own_divergence_works_from_end_to_end(phi, bandwidth):
 
 
 def test_registered_divergence_is_found_by_name(registry):
-    phi = ac.register_divergence(power(3, "third power"))
+    phi = cal.register_divergence(power(3, "third power"))
     y, p = [1, 0, 1, 1], [0.9, 0.6, 0.7, 0.8]
     named, given = (
-        ac.evaluate_pairs(y, p, divergence=d, bandwidth=0.1).decomposition
+        cal.evaluate_pairs(y, p, divergence=d, bandwidth=0.1).decomposition
         for d in ("third power", phi)
     )
     assert named == given
@@ -526,7 +526,7 @@ def test_registered_divergence_is_found_by_name(registry):
 def test_own_divergence_has_its_closed_form():
     # Always 0.8, right 6 times in 10: 0.6^3 - 0.8^3 - 3 (0.8^2) (0.6 - 0.8) = 0.088.
     given = {"confidence": np.full(10, 0.8), "divergence": power(3)}
-    error = ac.calibration_error([1] * 6 + [0] * 4, bandwidth=0.05, **given)
+    error = cal.calibration_error([1] * 6 + [0] * 4, bandwidth=0.05, **given)
     assert error == pytest.approx(0.088)
 
 
@@ -535,18 +535,18 @@ def test_own_divergence_adapts_and_covers():
     rng = np.random.default_rng(11)
     p = rng.random(50_000)
     y = rng.random(50_000) < p**2
-    ev = ac.evaluate_pairs(y, p, divergence=power(3), level=0.9999)
+    ev = cal.evaluate_pairs(y, p, divergence=power(3), level=0.9999)
     low, high = ev.decomposition.calibration.interval
     assert low < 3 / 70 < high
     assert ev.decomposition.calibration == pytest.approx(3 / 70, rel=0.05)
 
 
 def test_second_power_is_brier(registry):
-    ac.register_divergence(power(2, "second power"))
+    cal.register_divergence(power(2, "second power"))
     rng = np.random.default_rng(12)
     p = rng.random(500)
     y = rng.random(500) < p
-    ours = ac.evaluate_pairs(y, p, divergence="second power", bandwidth=0.1)
+    ours = cal.evaluate_pairs(y, p, divergence="second power", bandwidth=0.1)
     brier = ours.decompositions["brier"]
     assert ours.decomposition.total == pytest.approx(brier.total)
     assert ours.decomposition.calibration == pytest.approx(brier.calibration)
@@ -612,7 +612,7 @@ def test_counterpart_that_is_too_large_warns(registry):
     )
     assert not tripled.dominates
     with pytest.warns(UserWarning, match="does not dominate"):
-        ac.register_divergence(tripled)
+        cal.register_divergence(tripled)
 
 
 def test_spherical_score_does_not_dominate_its_own_two_class_form(registry):
@@ -620,7 +620,7 @@ def test_spherical_score_does_not_dominate_its_own_two_class_form(registry):
     # in full, but 1 in one dimension. So the Lemma's condition is needed, and without
     # it the sharpness gap can be negative.
     phi = spherical()
-    ev = ac.evaluate(
+    ev = cal.evaluate(
         np.tile([0.0, 0.5, 0.5], (5, 1)),
         probs=np.tile([1.0, 0.0, 0.0], (5, 1)),
         divergence=phi,
@@ -630,20 +630,20 @@ def test_spherical_score_does_not_dominate_its_own_two_class_form(registry):
     assert ev.decomposition.calibration == pytest.approx(1)
     assert ev.decomposition.sharpness_gap < 0
     with pytest.warns(UserWarning, match="no lower bound"):
-        ac.register_divergence(phi)
+        cal.register_divergence(phi)
 
 
 def test_built_in_divergences_dominate_and_keep_their_names(registry):
     assert BRIER.dominates
     assert LOG.dominates
     with pytest.raises(ValueError, match="'brier' is built in"):
-        ac.register_divergence(power(2, "brier"))
+        cal.register_divergence(power(2, "brier"))
     with pytest.raises(ValueError, match="'unheard-of'"):
-        ac.evaluate_pairs([1], [0.5], divergence="unheard-of")
+        cal.evaluate_pairs([1], [0.5], divergence="unheard-of")
 
 
 def test_own_divergence_of_soft_labels_is_that_between_distributions():
-    cube = ac.Divergence(
+    cube = cal.Divergence(
         "cube",
         phi=lambda x: (x**3).sum(axis=1),
         gradient=lambda x: 3 * x**2,
@@ -652,7 +652,7 @@ def test_own_divergence_of_soft_labels_is_that_between_distributions():
     )
     y, p = np.array([[0.5, 0.3, 0.2]]), np.array([[0.2, 0.7, 0.1]])
     want = (y**3 - p**3 - 3 * p**2 * (y - p)).sum()
-    ev = ac.evaluate(y, probs=p, divergence=cube)
+    ev = cal.evaluate(y, probs=p, divergence=cube)
     assert ev.decomposition.total == pytest.approx(want)
 
 

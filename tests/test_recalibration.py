@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import problems
 
-import acumen as ac
-from acumen import recalibration
-from acumen.recalibration import (
+import calibrant as cal
+from calibrant import recalibration
+from calibrant.recalibration import (
     BetaCalibration,
     DirichletCalibration,
     EnsembleTemperatureScaling,
@@ -53,7 +53,7 @@ VARIANTS = [
     lambda **o: IsotonicCalibration(compat="netcal", **o),
 ]
 KEEP_ORDER = [TemperatureScaling, EnsembleTemperatureScaling, Identity]
-pytestmark = pytest.mark.filterwarnings("ignore::acumen.recalibration.FitWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.recalibration.FitWarning")
 
 
 def softmax(z):
@@ -438,7 +438,7 @@ def test_applying_needs_numpy_only(tmp_path):
     code = f"""
 import sys
 import numpy as np
-from acumen.recalibration import load
+from calibrant.recalibration import load
 for number in range({len(fitted)}):
     load(rf"{tmp_path}/{{number}}.json").predict_proba(np.zeros((3, 4)))
 heavy = {{"scipy", "sklearn", "numba", "pandas", "matplotlib"}} & set(sys.modules)
@@ -499,8 +499,8 @@ def test_mean_replacement_is_the_papers():
     expected = np.full(Z.shape, (1 - q) / 3)
     expected[np.arange(400), Z.argmax(axis=1)] = q
     np.testing.assert_array_equal(p, expected)
-    assert ac.ece(Y, probs=p) < 1e-12
-    assert ac.accuracy(Y, probs=p) == q
+    assert cal.ece(Y, probs=p) < 1e-12
+    assert cal.accuracy(Y, probs=p) == q
 
 
 def test_mean_replacement_of_a_bad_model_says_so():

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from strategies import problems
 
-import acumen as ac
-from acumen.bregman import BRIER
-from acumen.predictions import read_predictions
-from acumen.targets import each_class, reduce_to_columns
+import calibrant as cal
+from calibrant._inputs.divergences import BRIER
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.reduce import each_class, reduce_to_columns
 
 
 def reduce(y, engine="numpy", **given):
@@ -102,7 +102,7 @@ def test_ties_go_to_the_lower_class():
 
 
 def test_probability_zero_at_the_label_is_legal_and_infinite():
-    ev = ac.evaluate([2, 0, 0], probs=[[0.5, 0.5, 0.0]] * 3, divergence="log")
+    ev = cal.evaluate([2, 0, 0], probs=[[0.5, 0.5, 0.0]] * 3, divergence="log")
     assert ev.metrics["nll"] == np.inf
     assert ev.infinite_rows == 1
     assert "gave the true class probability 0 in 1 of 3 rows" in str(ev)
@@ -144,13 +144,13 @@ def test_class_losses_add_up_to_the_full_brier_loss(problem):
 def test_class_wise_from_probabilities_equals_class_wise_from_logits():
     rng = np.random.default_rng(1)
     z, y = rng.normal(size=(200, 4)) * 3, rng.integers(0, 4, 200)
-    a = ac.evaluate(y, logits=z, target="class-wise")
-    b = ac.evaluate(y, probs=oracles.softmax(z), target="class-wise")
+    a = cal.evaluate(y, logits=z, target="class-wise")
+    b = cal.evaluate(y, probs=oracles.softmax(z), target="class-wise")
     assert a.decomposition.calibration == pytest.approx(
         b.decomposition.calibration, abs=1e-10
     )
-    assert a.decomposition.total == pytest.approx(ac.brier(y, logits=z), abs=1e-12)
-    assert a.metrics["ece"] == pytest.approx(ac.classwise_ece(y, logits=z), abs=1e-12)
+    assert a.decomposition.total == pytest.approx(cal.brier(y, logits=z), abs=1e-12)
+    assert a.metrics["ece"] == pytest.approx(cal.classwise_ece(y, logits=z), abs=1e-12)
     assert len(a.per_class) == 4
 
 
@@ -169,8 +169,8 @@ def test_positive_class_reads_one_column_two_columns_and_logits_alike():
         np.testing.assert_allclose(columns.confidence, p, atol=1e-15)
         np.testing.assert_allclose(columns.log_odds, z, atol=1e-12)
         np.testing.assert_array_equal(columns.hit, y)
-    pairs = ac.evaluate_pairs(y, p)
-    assert ac.brier(y, probs=p) == pairs.metrics["brier"]
+    pairs = cal.evaluate_pairs(y, p)
+    assert cal.brier(y, probs=p) == pairs.metrics["brier"]
 
 
 def test_top_label_of_one_column_spells_out_the_other_class():
@@ -189,8 +189,8 @@ def test_input_is_never_modified():
     for x in (z, y, w, p):
         x.flags.writeable = False
     for target in ("top-label", "class-wise"):
-        ac.evaluate(y, logits=z, sample_weight=w, target=target)
-        ac.evaluate(y, probs=p, sample_weight=w, target=target)
+        cal.evaluate(y, logits=z, sample_weight=w, target=target)
+        cal.evaluate(y, probs=p, sample_weight=w, target=target)
     for before, after in zip(kept, (z, y, w, p), strict=True):
         np.testing.assert_array_equal(before, after)
 
@@ -199,7 +199,7 @@ def test_many_blocks_and_threads_give_the_rows_in_order(monkeypatch):
     rng = np.random.default_rng(4)
     z, y = rng.normal(size=(70_000, 5)), rng.integers(0, 5, 70_000)
     whole = reduce(y, logits=z)
-    monkeypatch.setenv("ACUMEN_THREADS", "3")
+    monkeypatch.setenv("CALIBRANT_THREADS", "3")
     threaded = reduce(y, logits=np.asfortranarray(z))
     np.testing.assert_array_equal(whole.losses["log"], threaded.losses["log"])
 
@@ -207,16 +207,16 @@ def test_many_blocks_and_threads_give_the_rows_in_order(monkeypatch):
 def test_losses_near_certainty_do_not_cancel():
     for eps in (1e-7, 1e-8, 1e-9):
         h = 1 - eps
-        assert ac.brier([1], probs=[h]) == (1 - h) ** 2
-        assert ac.brier([1], confidence=[h]) == (1 - h) ** 2
+        assert cal.brier([1], probs=[h]) == (1 - h) ** 2
+        assert cal.brier([1], confidence=[h]) == (1 - h) ** 2
 
 
 def test_rounding_above_one_costs_nothing():
-    assert ac.nll([0], probs=[[1.00005, 0.0, 0.0]]) == 0
+    assert cal.nll([0], probs=[[1.00005, 0.0, 0.0]]) == 0
     p = np.array([[0.54776, 0.4522, 0.00009]])
-    assert ac.nll(np.eye(3)[[0]], probs=p) == pytest.approx(ac.nll([0], probs=p))
+    assert cal.nll(np.eye(3)[[0]], probs=p) == pytest.approx(cal.nll([0], probs=p))
 
 
 def test_soft_labels_that_round_above_one_count_as_one():
     given = {"probs": [[0.2, 0.8]], "target": "positive"}
-    assert ac.brier([[0.0, 1.00005]], **given) == pytest.approx(0.04, rel=1e-9)
+    assert cal.brier([[0.0, 1.00005]], **given) == pytest.approx(0.04, rel=1e-9)

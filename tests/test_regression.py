@@ -7,19 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import pairs, problems
 
-import acumen as ac
-from acumen.bregman import BUILT_IN
-from acumen.columns import Columns
-from acumen.estimators.regression import (
-    LEAST_SUPPORT,
-    PLACES,
-    calibration_error,
-    regress,
-)
-from acumen.kernels import EPANECHNIKOV, GAUSSIAN
-from acumen.predictions import read_predictions
-from acumen.sums import Sums
-from acumen.targets import reduce_to_columns
+import calibrant as cal
+from calibrant._inputs.divergences import BUILT_IN
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.columns import Columns
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch.cells import Sums
+from calibrant._sketch.kernels import EPANECHNIKOV, GAUSSIAN
+from calibrant._stats.published import LEAST_SUPPORT, PLACES, calibration_error, regress
 
 INSIDE = (0.5, 0.2, 0.6, 1 / 3, 1 - 1e-9, 1e-12)
 BANDWIDTHS = st.sampled_from([0.01, 0.03, 0.05, 0.25, 1.0])
@@ -82,7 +77,7 @@ def test_epanechnikov_from_rows_equals_the_definition(
 ):
     h, a, w = rows
     options = {"kernel": "epanechnikov", "boundary": boundary}
-    ev = ac.evaluate_pairs(
+    ev = cal.evaluate_pairs(
         a, h, sample_weight=w, bandwidth=bandwidth, divergence=divergence, **options
     )
     want = oracles.paper_error(h, a, w, divergence, bandwidth, **options)
@@ -129,20 +124,20 @@ def test_epanechnikov_from_a_sketch_is_close():
 def test_square_curve_integrates_to_one_thirtieth():
     # Accuracy h^2 at uniform confidence h: d_CAL = int (h^2 - h)^2 dh = 1/30.
     h = (np.arange(20_000) + 0.5) / 20_000
-    error = ac.calibration_error(h**2, confidence=h, bandwidth=0.004)
+    error = cal.calibration_error(h**2, confidence=h, bandwidth=0.004)
     assert error == pytest.approx(1 / 30, rel=2e-3)
 
 
 @pytest.mark.parametrize("h", [0.0, 1e-9, 0.3, 0.5, 1 - 1e-9, 1.0])
 def test_density_of_one_row_integrates_to_one_when_reflected(h):
-    ev = ac.evaluate_pairs([1.0], [h], bandwidth=0.05, boundary="reflect")
+    ev = cal.evaluate_pairs([1.0], [h], bandwidth=0.05, boundary="reflect")
     assert np.trapezoid(ev.curve.density, ev.curve.confidence) == pytest.approx(
         1, abs=1e-4
     )
 
 
 def test_nothing_is_estimated_where_no_row_is_near():
-    ev = ac.evaluate_pairs([1, 0, 1, 1], [0.1, 0.1, 0.9, 0.9], bandwidth=0.02)
+    ev = cal.evaluate_pairs([1, 0, 1, 1], [0.1, 0.1, 0.9, 0.9], bandwidth=0.02)
     middle = (ev.curve.confidence > 0.2) & (ev.curve.confidence < 0.8)
     assert np.isnan(ev.curve.accuracy[middle]).all()
     assert (ev.curve.support[middle] < 1e-3).all()
@@ -150,9 +145,11 @@ def test_nothing_is_estimated_where_no_row_is_near():
 
 
 def test_certain_and_wrong_costs_infinitely_much_under_log():
-    ev = ac.evaluate_pairs([1, 0, 1], [1.0, 1.0, 0.5], divergence="log", bandwidth=0.05)
+    ev = cal.evaluate_pairs(
+        [1, 0, 1], [1.0, 1.0, 0.5], divergence="log", bandwidth=0.05
+    )
     assert ev.decomposition.calibration == np.inf
-    right = ac.evaluate_pairs(
+    right = cal.evaluate_pairs(
         [1, 1, 1], [1.0, 1.0, 1.0], divergence="log", bandwidth=0.05
     )
     assert right.decomposition.calibration == 0
@@ -162,7 +159,7 @@ def test_bandwidth_below_the_grid_gets_a_finer_grid():
     rng = np.random.default_rng(3)
     h = rng.random(2000)
     a = (rng.random(2000) < h).astype(float)
-    got = ac.calibration_error(a, confidence=h, bandwidth=0.002)
+    got = cal.calibration_error(a, confidence=h, bandwidth=0.002)
     want = oracles.paper_error(h, a, np.ones(2000), "brier", 0.002)
     assert got == pytest.approx(want, abs=1e-10)
 
@@ -211,7 +208,7 @@ def test_every_target_is_the_definition_on_its_own_pairs(target, problem, kernel
         "class-wise": [(p[:, j], y == j) for j in range(z.shape[1])],
     }[target]
     options = {"bandwidth": 0.05, "kernel": kernel}
-    ev = ac.evaluate(y, logits=z, target=target, **options)
+    ev = cal.evaluate(y, logits=z, target=target, **options)
     w = np.ones(len(y))
     for divergence in ("brier", "log"):
         want = sum(
@@ -226,6 +223,6 @@ def test_every_target_is_the_definition_on_its_own_pairs(target, problem, kernel
 @pytest.mark.parametrize("h", [0.0, 0.3, 1.0])
 def test_density_of_one_row_integrates_to_one_with_every_kernel(h, kernel):
     options = {"bandwidth": 0.05, "boundary": "reflect", "kernel": kernel}
-    curve = ac.evaluate_pairs([1.0], [h], **options).curve
+    curve = cal.evaluate_pairs([1.0], [h], **options).curve
     area = np.trapezoid(curve.density, curve.confidence)
     assert area == pytest.approx(1, abs=2e-3)

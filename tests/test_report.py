@@ -16,18 +16,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-import acumen as ac
-import acumen.report as reporting
-from acumen import terminal
-from acumen.comparison import Comparison
-from acumen.report import build, report
-from acumen.report.coarse import NODES, calibrations, coarse_sums, estimate, split
-from acumen.report.page import SCRIPTS, STYLES, in_powers
-from acumen.report.payload import as_json, payload, sums_of
-from acumen.report.sketch_error import sketch_error
-from acumen.table import make_table
-from acumen.table.numbers import Style
-from acumen.words import SHOWN_BY_TABLES
+import calibrant as cal
+import calibrant.report as reporting
+from calibrant import terminal
+from calibrant._base.comparison import Comparison
+from calibrant._views.words import SHOWN_BY_TABLES
+from calibrant.report import build, report
+from calibrant.report._coarse import (
+    NODES,
+    calibrations,
+    coarse_sums,
+    estimate,
+    sketch_error,
+    split,
+)
+from calibrant.report._page import SCRIPTS, STYLES, in_powers
+from calibrant.report._payload import as_json, payload, sums_of
+from calibrant.table import make_table
+from calibrant.table._table import Style
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 FOLDER = Path(reporting.__file__).parent
@@ -37,13 +43,13 @@ CASES = [(k, s) for k in ("gaussian", "epanechnikov") for s in ("brier", "log")]
 def pairs(n=3000, power=1.5, name="model", **options):
     rng = np.random.default_rng(n)
     h = rng.random(n)
-    return ac.evaluate_pairs(rng.random(n) < h**power, h, name=name, **options)
+    return cal.evaluate_pairs(rng.random(n) < h**power, h, name=name, **options)
 
 
 @pytest.fixture(scope="module")
 def studied_cifar(data):
     file = data("cifar10_akamaster_resnet32")
-    return ac.study(file["labels"], logits=file["logits"], methods="paper")
+    return cal.study(file["labels"], logits=file["logits"], methods="paper")
 
 
 # -- oracles ----------------------------------------------------------------------
@@ -89,7 +95,7 @@ def kl(m, h):
 @given(arrays(float, st.integers(1, 30), elements=st.floats(0, 1)))
 def test_splitting_the_sketch_is_linear_binning_of_the_rows(h):
     correct = (np.arange(len(h)) % 2).astype(float)
-    sums = coarse_sums(ac.evaluate_pairs(correct, h))
+    sums = coarse_sums(cal.evaluate_pairs(correct, h))
     np.testing.assert_allclose(
         sums.weight, linear_binning(h, 1 + 0 * h, NODES), atol=1e-5
     )
@@ -106,7 +112,7 @@ def test_nodes_that_cut_a_cell_are_refused():
 
 
 def test_rows_of_infinite_loss_are_kept_apart():
-    ev = ac.evaluate_pairs([0, 1, 1, 0], [1.0, 1.0, 0.5, 0.25])
+    ev = cal.evaluate_pairs([0, 1, 1, 0], [1.0, 1.0, 0.5, 0.25])
     sums = coarse_sums(ev)
     assert sums.infinite.sum() == 1
     assert sums.infinite[-1] == 1
@@ -146,7 +152,7 @@ def test_estimate_is_the_textbook_sum_over_nodes(kernel, score, boundary, bandwi
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 def test_one_confidence_errs_by_its_distance_at_any_bandwidth(kernel):
     # Always 75% sure, right 60% of the time; 0.75 is a node.
-    sums = coarse_sums(ac.evaluate_pairs([1, 1, 1, 0, 0] * 40, [0.75] * 200))
+    sums = coarse_sums(cal.evaluate_pairs([1, 1, 1, 0, 0] * 40, [0.75] * 200))
     for bandwidth in (0.005, 0.05, 0.25):
         found = calibrations(sums, bandwidth, kernel)
         assert found["brier"] == pytest.approx(0.15**2, abs=1e-9)
@@ -155,7 +161,7 @@ def test_one_confidence_errs_by_its_distance_at_any_bandwidth(kernel):
 
 
 def test_a_certain_forecast_that_does_not_hold_has_no_finite_calibration_error():
-    sums = coarse_sums(ac.evaluate_pairs([1, 1, 1, 0] * 20, [1.0] * 80))
+    sums = coarse_sums(cal.evaluate_pairs([1, 1, 1, 0] * 20, [1.0] * 80))
     assert calibrations(sums, 0.05, "gaussian")["log"] == np.inf
 
 
@@ -168,7 +174,7 @@ def test_coarse_numbers_are_those_of_the_evaluation(estimator, score):
 
 
 def test_rows_one_bandwidth_away_do_not_count_for_a_kernel_that_ends_there():
-    sums = coarse_sums(ac.evaluate_pairs([1] * 30, [0.5] * 30))
+    sums = coarse_sums(cal.evaluate_pairs([1] * 30, [0.5] * 30))
     live = estimate(sums, 0.05, "epanechnikov", "brier")
     at = 540  # 0.45, exactly one bandwidth below
     assert live.support[at] == 0
@@ -376,7 +382,7 @@ def test_forecasts_of_one_class_are_high_or_low_not_confident(shift, words):
     rng = np.random.default_rng(5)
     p = rng.uniform(0.2, 0.8, 4000)
     y = (rng.random(4000) < p).astype(int)
-    ev = ac.evaluate(y, probs=p + shift, target="positive", name="rain")
+    ev = cal.evaluate(y, probs=p + shift, target="positive", name="rain")
     both = Comparison((ev, replace(ev, name="again")))
     text = " ".join(str(both).split())
     points = f"{100 * abs(ev.metrics['confidence_gap']):.1f} points"
@@ -389,7 +395,7 @@ def test_a_page_states_its_own_error_and_origin(studied_cifar):
     page = build(studied_cifar)
     errors = [sketch_error(ev.sketch, coarse_sums(ev)) for ev in studied_cifar]
     assert f"{in_powers(max(e.curve for e in errors))} in a curve" in page
-    assert f"acumen {ac.__version__}" in page
+    assert f"calibrant {cal.__version__}" in page
     assert "fitted on 2,000 rows" in page
     assert "top-label: is the predicted class as likely as claimed?" in page
     digest = hashlib.sha256()
@@ -422,7 +428,7 @@ def test_numbers_of_the_payload_are_those_of_the_record():
 
 def test_classes_are_shown_one_by_one_and_many_of_them_as_the_worst(data):
     file = data("cifar10_akamaster_resnet32")
-    ev = ac.evaluate(file["labels"], logits=file["logits"], target="class-wise")
+    ev = cal.evaluate(file["labels"], logits=file["logits"], target="class-wise")
     (view,) = payload(Comparison((ev,)), [None])["views"]
     assert view["names"] == [str(i) for i in range(10)]
     assert view["models"][0][3]["calibration"][0] == float(
@@ -462,10 +468,12 @@ def test_report_writes_the_page_and_says_where(tmp_path):
 @pytest.mark.parametrize(
     "ev",
     [
-        ac.evaluate_pairs([1, 0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8, 0.9], name="five rows"),
-        ac.evaluate_pairs([0] * 300, np.linspace(0.4, 0.9, 300), name="always wrong"),
-        ac.evaluate_pairs([1, 1, 0] * 100, np.ones(300), name="all ones"),
-        ac.evaluate_pairs([1, 0], [0.0, 1.0], name="certain and wrong"),
+        cal.evaluate_pairs(
+            [1, 0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8, 0.9], name="five rows"
+        ),
+        cal.evaluate_pairs([0] * 300, np.linspace(0.4, 0.9, 300), name="always wrong"),
+        cal.evaluate_pairs([1, 1, 0] * 100, np.ones(300), name="all ones"),
+        cal.evaluate_pairs([1, 0], [0.0, 1.0], name="certain and wrong"),
     ],
     ids=lambda ev: ev.name,
 )
@@ -523,8 +531,8 @@ def test_pairs_with_a_brier_score_alone_have_a_page_of_that_score(tmp_path):
     rng = np.random.default_rng(0)
     h = rng.beta(4, 1, 2000)
     a = rng.random(2000) < h**1.3
-    sketch = ac.Sketch().update_pairs(a, h, loss=1.2 * (a - h) ** 2)
-    ev = ac.evaluate(sketch, name="of a sketch")
+    sketch = cal.Sketch().update_pairs(a, h, loss=1.2 * (a - h) ** 2)
+    ev = cal.evaluate(sketch, name="of a sketch")
     report([ev], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "of a sketch" in page

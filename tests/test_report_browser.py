@@ -17,14 +17,13 @@ import numpy as np
 import pytest
 from browser.chromium import Chromium, find_chromium
 
-import acumen as ac
-from acumen.comparison import Comparison
-from acumen.plot.reading import view
-from acumen.plot.support import spans, trusted
-from acumen.report import report
-from acumen.report.coarse import coarse_sums, estimate
-from acumen.table import table
-from acumen.table.cells import fixed
+import calibrant as cal
+from calibrant._base.comparison import Comparison
+from calibrant._views.diagram import spans, trusted, view
+from calibrant.report import report
+from calibrant.report._coarse import coarse_sums, estimate
+from calibrant.table import table
+from calibrant.table._layout import fixed
 
 ROOT = Path(__file__).resolve().parent.parent
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -48,9 +47,11 @@ def browser(absent):
 @pytest.fixture(scope="session")
 def axe(absent):
     package = find_spec("axe_playwright_python")  # for the script in it
-    if package is None and "ACUMEN_AXE" not in os.environ:
+    if package is None and "CALIBRANT_AXE" not in os.environ:
         absent("no axe-core")
-    path = os.environ.get("ACUMEN_AXE") or Path(package.origin).with_name("axe.min.js")
+    path = os.environ.get("CALIBRANT_AXE") or Path(package.origin).with_name(
+        "axe.min.js"
+    )
     return Path(path).read_text(encoding="utf-8")
 
 
@@ -64,7 +65,7 @@ def over_confident(n=6000, k=4, scale=2.5, seed=0):
 @pytest.fixture(scope="session")
 def study():
     y, z = over_confident()
-    return ac.study(y, logits=z, methods="paper")
+    return cal.study(y, logits=z, methods="paper")
 
 
 @pytest.fixture(scope="session")
@@ -116,7 +117,7 @@ def compare(tab, models):
             got = tab.run(
                 f"(e => ({{m: e.accuracy, e: e.error, d: e.density, g: e.gap.map(String), "
                 "r: e.rows, c: String(e.calibration), t: String(e.total)}))"
-                f"(acumen.estimate({place}, {width}, '{kernel}', '{score}'))"
+                f"(calibrant.estimate({place}, {width}, '{kernel}', '{score}'))"
             )
             live = estimate(sums, width, kernel, score)
             seen = live.rows >= 1
@@ -146,9 +147,9 @@ def test_live_numbers_equal_python_for_both_kernels_and_scores(page, study):
 def test_live_numbers_equal_python_at_a_mirror_and_for_the_plug_in(browser, tmp_path):
     y, z = over_confident(1500)
     models = [
-        ac.evaluate(y, logits=z, boundary="reflect", bandwidth=0.05, name="mirror"),
-        ac.evaluate(y, logits=z, estimator="plugin", bandwidth=0.05, name="plug-in"),
-        ac.evaluate(y, logits=z, counterpart="tight", name="tight"),
+        cal.evaluate(y, logits=z, boundary="reflect", bandwidth=0.05, name="mirror"),
+        cal.evaluate(y, logits=z, estimator="plugin", bandwidth=0.05, name="plug-in"),
+        cal.evaluate(y, logits=z, counterpart="tight", name="tight"),
     ]
     with browser.page() as tab:
         tab.open(written(tmp_path, models))
@@ -157,7 +158,7 @@ def test_live_numbers_equal_python_at_a_mirror_and_for_the_plug_in(browser, tmp_
 
 def test_live_numbers_equal_python_on_real_data(browser, data, tmp_path):
     file = data("cifar10_akamaster_resnet32")
-    models = ac.study(file["labels"], logits=file["logits"], methods="paper")
+    models = cal.study(file["labels"], logits=file["logits"], methods="paper")
     with browser.page() as tab:
         tab.open(written(tmp_path, models))
         assert compare(tab, models) < 1e-9
@@ -195,7 +196,7 @@ def test_slider_and_kernel_change_curve_and_numbers_and_reset_restores(page, stu
     before, table_before = page.run(CURVE), page.text("#metrics tbody")
     page.focus("#width")
     page.press("ArrowRight", 60)
-    width = page.run("acumen.state.width")
+    width = page.run("calibrant.state.width")
     assert width > 0.05
     drawn(page, width, "gaussian", "brier")
     assert page.run(CURVE) != before
@@ -243,8 +244,8 @@ def test_the_number_box_and_the_sweep_set_the_bandwidth(page, study):
     page.wait("document.querySelector('#sweep .now')")  # the chart is drawn when idle
     page.settle()
     page.point("#sweep svg", 0.5, 0.4, press=True)
-    page.wait("acumen.state.width !== 0.02")
-    assert 0.02 < page.run("acumen.state.width") < 0.1
+    page.wait("calibrant.state.width !== 0.02")
+    assert 0.02 < page.run("calibrant.state.width") < 0.1
     assert page.run("document.querySelectorAll('#sweep .now').length") == 1
     words = page.text("#sweep-words")
     assert "trivial models aside" in words
@@ -316,7 +317,7 @@ def test_hover_and_keys_read_the_diagram(page, study):
     page.run("location.hash = 'width=0.05'")
     drawn(page, 0.05, "gaussian", "brier")
     page.point(".hit", 0.9, 0.3)
-    at = page.run("acumen.state.at")
+    at = page.run("calibrant.state.at")
     assert at == pytest.approx(0.9, abs=0.01)
     live = estimate(coarse_sums(study[0]), 0.05, "gaussian", "brier")
     places = np.linspace(0, 1, len(live.accuracy))
@@ -340,7 +341,7 @@ def test_hover_and_keys_read_the_diagram(page, study):
         "document.activeElement.ariaValueText"
     )
     page.press("Escape")
-    assert page.run("acumen.state.at") is None
+    assert page.run("calibrant.state.at") is None
 
 
 def test_overlay_reads_all_models_and_shows_one_band(page, study):
@@ -535,8 +536,8 @@ def test_without_script_there_are_table_findings_and_pictures(browser, address, 
 
 def test_a_hostile_name_is_inert_everywhere(browser, tmp_path):
     y, z = over_confident(800)
-    one = ac.evaluate(y, logits=z, name=EVIL)
-    two = ac.evaluate(y, logits=z / 2, name="=1+1")
+    one = cal.evaluate(y, logits=z, name=EVIL)
+    two = cal.evaluate(y, logits=z / 2, name="=1+1")
     both = Comparison((one, two), EVIL)
     address = written(tmp_path, both, title=EVIL, groups={EVIL: [one, two]})
     with browser.page() as tab:
@@ -599,9 +600,9 @@ def test_a_restored_page_is_frozen_and_says_why(browser, study, tmp_path):
 
 def test_classes_and_groups_have_their_own_diagrams(browser, tmp_path, axe):
     y, z = over_confident(3000)
-    ev = ac.evaluate(y, logits=z, target="class-wise", name="a")
+    ev = cal.evaluate(y, logits=z, target="class-wise", name="a")
     other = replace(ev, name="b")
-    half = [ac.evaluate(y[:900], logits=z[:900], name=name) for name in "ab"]
+    half = [cal.evaluate(y[:900], logits=z[:900], name=name) for name in "ab"]
     with browser.page() as tab:
         tab.open(written(tmp_path, [ev, other], groups={"first 900": half}))
         assert tab.texts("#views h2") == [
@@ -627,11 +628,11 @@ def test_classes_and_groups_have_their_own_diagrams(browser, tmp_path, axe):
 def test_strange_data_draw_without_nan_in_every_setting(browser, tmp_path):
     u = np.random.default_rng(0).random(900)
     models = [
-        ac.evaluate_pairs([0, 0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8, 0.9], name="five rows"),
-        ac.evaluate_pairs(np.zeros(900), 0.4 + u / 2, name="always wrong"),
-        ac.evaluate_pairs(u < 0.7, np.ones(900), name="all ones"),
-        ac.evaluate_pairs([1, 0], [0.0, 1.0], name="certain and wrong"),
-        *(ac.evaluate_pairs(u < 0.5, u ** (0.3 + i / 5), name=f"a long name, number {i}")
+        cal.evaluate_pairs([0, 0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8, 0.9], name="five rows"),
+        cal.evaluate_pairs(np.zeros(900), 0.4 + u / 2, name="always wrong"),
+        cal.evaluate_pairs(u < 0.7, np.ones(900), name="all ones"),
+        cal.evaluate_pairs([1, 0], [0.0, 1.0], name="certain and wrong"),
+        *(cal.evaluate_pairs(u < 0.5, u ** (0.3 + i / 5), name=f"a long name, number {i}")
           for i in range(8)),
     ]  # fmt: skip
     bad = (
@@ -654,7 +655,7 @@ def test_strange_data_draw_without_nan_in_every_setting(browser, tmp_path):
 
 
 def test_a_score_of_ones_own_is_shown_as_evaluated(browser, tmp_path):
-    half = ac.Divergence(
+    half = cal.Divergence(
         "half Brier",
         phi=lambda x: 0.5 * (x**2).sum(axis=1),
         gradient=lambda x: x,
@@ -662,7 +663,7 @@ def test_a_score_of_ones_own_is_shown_as_evaluated(browser, tmp_path):
         derivative_1d=lambda p: p,
     )
     y, z = over_confident(900)
-    ev = ac.evaluate(y, logits=z, divergence=half, name="own")
+    ev = cal.evaluate(y, logits=z, divergence=half, name="own")
     with browser.page() as tab:
         tab.open(written(tmp_path, ev))
         assert tab.run(cell("own", "total")) == fixed(100 * ev.decomposition.total, 2)

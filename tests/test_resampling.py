@@ -5,17 +5,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acumen.columns import Columns
-from acumen.estimators import bins as binning
-from acumen.estimators.cumulative import auroc
-from acumen.ordered import order
-from acumen.uncertainty import inversion, resampling, standard_errors
-from acumen.uncertainty.inversion import Family, largest_size, total_size
-from acumen.uncertainty.resampling import NEIGHBOURHOODS, SHRINKAGE
-from acumen.uncertainty.residual_intervals import _reflected_kernel, grouped_interval
-from acumen.uncertainty.residual_shape import denoised
-from acumen.uncertainty.squared_intervals import between, halved, squared_error
-from acumen.uncertainty.standard_errors import Rows
+from calibrant._rows.columns import Columns
+from calibrant._sketch.ordered import order
+from calibrant._stats import bins as binning
+from calibrant._stats import intervals as inversion
+from calibrant._stats import resampling, standard_errors
+from calibrant._stats.bins import auroc
+from calibrant._stats.intervals import (
+    Family,
+    _reflected_kernel,
+    between,
+    denoised,
+    grouped_interval,
+    halved,
+    largest_size,
+    squared_error,
+    total_size,
+)
+from calibrant._stats.resampling import NEIGHBOURHOODS, SHRINKAGE
+from calibrant._stats.standard_errors import Rows
 
 NORMS = (total_size, largest_size)
 

@@ -6,8 +6,9 @@ import pickle
 import numpy as np
 import pytest
 
-import acumen as ac
-from acumen.encoding import plain, to_frame
+import calibrant as cal
+from calibrant._base.records import as_plain as plain
+from calibrant._base.records import to_frame
 
 
 @pytest.fixture(scope="module")
@@ -15,12 +16,12 @@ def evaluation():
     rng = np.random.default_rng(0)
     z = 2 * rng.normal(size=(400, 3))
     y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
-    return ac.evaluate(y, logits=z, name="a </script> & b")
+    return cal.evaluate(y, logits=z, name="a </script> & b")
 
 
 @pytest.fixture(scope="module")
 def infinite():
-    return ac.evaluate([2, 0, 0], probs=[[0.5, 0.5, 0.0]] * 3, target="class-wise")
+    return cal.evaluate([2, 0, 0], probs=[[0.5, 0.5, 0.0]] * 3, target="class-wise")
 
 
 def strict(text):
@@ -35,7 +36,7 @@ def strict(text):
 @pytest.mark.parametrize("which", ["evaluation", "infinite"])
 def test_json_is_strict_and_comes_back_the_same(which, request):
     ev = request.getfixturevalue(which)
-    again = ac.Evaluation.from_json(ev.to_json())
+    again = cal.Evaluation.from_json(ev.to_json())
     assert strict(ev.to_json()) == ev.to_dict() == again.to_dict()
     assert str(again) == str(ev)
     np.testing.assert_array_equal(again.curve.accuracy, ev.curve.accuracy)
@@ -47,7 +48,7 @@ def test_infinities_and_nan_are_words(infinite):
     assert infinite.to_dict()["metrics"]["nll"]["value"] == "inf"
     assert plain([np.nan, -np.inf, 1.0]) == ["nan", "-inf", 1.0]
     assert np.isnan(
-        ac.Curve.from_dict({n: ["nan"] for n in ac.Curve.__slots__}).loss[0]
+        cal.Curve.from_dict({n: ["nan"] for n in cal.Curve.__slots__}).loss[0]
     )
 
 
@@ -55,7 +56,7 @@ def test_each_record_turns_into_plain_data(evaluation):
     parts = evaluation.decomposition.to_dict()
     assert parts["total"]["value"] == evaluation.metrics["brier"]
     assert (
-        ac.Bins.from_dict(evaluation.bins.to_dict()).to_dict()
+        cal.Bins.from_dict(evaluation.bins.to_dict()).to_dict()
         == evaluation.bins.to_dict()
     )
     assert strict(evaluation.curve.to_json())["support"]
@@ -69,7 +70,7 @@ def test_records_cannot_be_changed(evaluation):
 
 
 def test_an_estimate_is_a_float_that_remembers():
-    estimate = ac.Estimate(0.25, (0.2, 0.3), "score")
+    estimate = cal.Estimate(0.25, (0.2, 0.3), "score")
     assert estimate * 2 == 0.5
     assert isinstance(estimate + 1, float)
     again = pickle.loads(pickle.dumps(estimate))
@@ -91,7 +92,7 @@ def test_frames_are_of_the_library_at_hand(library, part, evaluation, monkeypatc
 
 
 def test_without_a_frame_library_a_dict_of_arrays_does(monkeypatch):
-    monkeypatch.setattr("acumen.encoding.find_spec", lambda name: None)
+    monkeypatch.setattr("calibrant._base.records.find_spec", lambda name: None)
     for name in ("polars", "pandas"):
         monkeypatch.delitem(__import__("sys").modules, name, raising=False)
     assert to_frame({"x": np.arange(2)})["x"].tolist() == [0, 1]
@@ -111,13 +112,13 @@ def test_print_shows_the_numbers_of_the_record(evaluation):
 
 
 def test_print_warns_of_constant_confidence():
-    ev = ac.evaluate_pairs([1, 0, 1, 1], [0.75] * 4)
+    ev = cal.evaluate_pairs([1, 0, 1, 1], [0.75] * 4)
     assert "[trivial-confidence]" in str(ev)
     assert "needs at least 50 rows" in str(ev)
 
 
 def test_every_record_comes_back_from_json(evaluation, infinite):
-    parts = ac.corp([1, 0, 1], confidence=[0.0, 0.3, 0.9], divergence="log")
+    parts = cal.corp([1, 0, 1], confidence=[0.0, 0.3, 0.9], divergence="log")
     assert parts.score == np.inf
     for record in (parts, evaluation.decomposition, infinite.decomposition, evaluation.curve, evaluation.bins):  # fmt: skip
         again = type(record).from_json(record.to_json())
@@ -135,7 +136,7 @@ def test_repr_is_one_line(evaluation):
 def test_print_speaks_of_events_for_a_positive_class():
     rng = np.random.default_rng(0)
     p = 0.3 + 0.6 * rng.random(400)
-    text = str(ac.evaluate(rng.random(400) < p - 0.2, probs=p))
+    text = str(cal.evaluate(rng.random(400) < p - 0.2, probs=p))
     assert "forecasts are too high: their mean is 0." in text
     assert "over-confident" not in text
 
@@ -145,7 +146,7 @@ def test_print_explains_an_error_below_zero():
     texts = []
     for _ in range(20):
         h = rng.random(200)
-        ev = ac.evaluate_pairs(rng.random(200) < h, h)
+        ev = cal.evaluate_pairs(rng.random(200) < h, h)
         below = min(parts.calibration for parts in ev.decompositions.values()) < 0
         texts.append(below)
         assert ("below 0 means that none was found" in str(ev)) == below
@@ -153,18 +154,18 @@ def test_print_explains_an_error_below_zero():
 
 
 def test_print_names_the_method_of_every_interval_it_shows():
-    ev = ac.evaluate_pairs([1, 0] * 40, [0.7, 0.4] * 40)
+    ev = cal.evaluate_pairs([1, 0] * 40, [0.7, 0.4] * 40)
     told = " ".join(str(ev).split()).partition("intervals: ")[2]
     shown = [ev.metrics[key] for key in ("accuracy", "ece", "ace", "nll", "brier")]
     shown += [parts.calibration for parts in ev.decompositions.values()]
     assert sum(value.interval is not None for value in shown) > 4
     assert all(f"{value.method} (" in told for value in shown if value.interval)
-    fewer = str(ac.evaluate_pairs([1, 0] * 40, [0.7, 0.4] * 40, interval=None))
+    fewer = str(cal.evaluate_pairs([1, 0] * 40, [0.7, 0.4] * 40, interval=None))
     assert "inversion" not in fewer
 
 
 def test_print_of_the_paper_preset_promises_no_interval_of_its_decompositions():
-    text = str(ac.evaluate_pairs([1, 0] * 40, [0.7, 0.4] * 40, preset="paper"))
+    text = str(cal.evaluate_pairs([1, 0] * 40, [0.7, 0.4] * 40, preset="paper"))
     assert "% interval" not in text
     assert "d_CAL" not in text
     assert "as published" not in text
@@ -189,5 +190,5 @@ def test_print_shows_the_gap_and_the_published_parts(evaluation):
 
 
 def test_print_says_under_confident():
-    text = str(ac.evaluate_pairs(np.ones(60), np.full(60, 0.7)))
+    text = str(cal.evaluate_pairs(np.ones(60), np.full(60, 0.7)))
     assert "under-confident: mean confidence is 0.300 below the share" in text

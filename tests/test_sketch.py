@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import pairs
 
-import acumen as ac
-from acumen.columns import Columns
-from acumen.grid import CELLS, cell_of
-from acumen.sketches import contents, values
-from acumen.sketches.cells import STEPS, Cells, cell_number, grid_cells
-from acumen.sketches.storage import SketchError, is_sketch
-from acumen.sums import Sums
+import calibrant as cal
+from calibrant._rows.columns import Columns
+from calibrant._sketch import cells as contents
+from calibrant._sketch import cells as values
+from calibrant._sketch.cells import STEPS, Cells, Sums, cell_number, grid_cells
+from calibrant._sketch.grid import CELLS, cell_of
+from calibrant._sketch.storage import SketchError, is_sketch
 
-BRIER_AND_LOG = ac.Sketch()._divergences
+BRIER_AND_LOG = cal.Sketch()._divergences
 
 
 def rows(n=4000, k=4, seed=0):
@@ -95,7 +95,7 @@ def test_ten_million_rows_are_summed_to_twelve_digits():
     """Against exact sums, on rows that all share one cell: the worst that can be."""
     n, piece = 10_000_000, 1_000_000
     rng = np.random.default_rng(2)
-    sketch, h_all = ac.Sketch(engine="numpy"), []
+    sketch, h_all = cal.Sketch(engine="numpy"), []
     for _ in range(n // piece):
         h = 0.70001 + 2e-5 * rng.random(piece)
         sketch.update_pairs(np.ones(piece), h)
@@ -110,7 +110,7 @@ def test_ten_million_rows_are_summed_to_twelve_digits():
 
 def test_counts_are_whole_numbers_beyond_single_precision():
     big = 2.0**52
-    one = ac.Sketch().update_pairs([1, 0], [0.5, 0.5], sample_weight=[big, 1.0])
+    one = cal.Sketch().update_pairs([1, 0], [0.5, 0.5], sample_weight=[big, 1.0])
     total = (one + one).contents.state.cells["weight_0"].sum()
     assert total == 2 * big + 2
 
@@ -127,19 +127,19 @@ def test_sketches_add_up_in_any_order_and_any_brackets(found, most, draw):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(values, "MOST_VALUES", most)
         one, two, three = (
-            ac.Sketch().update_pairs(a[i:j], h[i:j], sample_weight=w[i:j])
+            cal.Sketch().update_pairs(a[i:j], h[i:j], sample_weight=w[i:j])
             for i, j in zip([0, *cuts], [*cuts, len(h)], strict=True)
         )
         left, right = (one + two) + three, one + (two + three)
         other = three.merge(two, one)
-        whole = ac.Sketch().update_pairs(a, h, sample_weight=w)
+        whole = cal.Sketch().update_pairs(a, h, sample_weight=w)
         for sketch in (right, other, whole):
             assert_same_sums(left, sketch)
 
 
 def test_merging_leaves_the_parts_as_they_were():
     y, z = rows(100)
-    one, two = ac.Sketch().update(y, logits=z), ac.Sketch().update(y, logits=z)
+    one, two = cal.Sketch().update(y, logits=z), cal.Sketch().update(y, logits=z)
     before = one.to_bytes()
     both = one + two
     both.update(y, logits=z)
@@ -148,37 +148,37 @@ def test_merging_leaves_the_parts_as_they_were():
 
 
 def test_a_sketch_without_rows_adds_nothing():
-    some = ac.Sketch().update_pairs([1], [0.5])
-    assert (some + ac.Sketch()).rows == (ac.Sketch() + some).rows == 1
-    assert ac.Sketch().merge(ac.Sketch()).rows == 0
+    some = cal.Sketch().update_pairs([1], [0.5])
+    assert (some + cal.Sketch()).rows == (cal.Sketch() + some).rows == 1
+    assert cal.Sketch().merge(cal.Sketch()).rows == 0
 
 
 def test_a_merged_sketch_takes_more_rows():
     y, z = rows(300)
-    both = ac.Sketch().update(y[:100], logits=z[:100]) + ac.Sketch()
+    both = cal.Sketch().update(y[:100], logits=z[:100]) + cal.Sketch()
     both.update(y[100:], logits=z[100:])
-    assert_same_sums(both, ac.Sketch().update(y, logits=z))
+    assert_same_sums(both, cal.Sketch().update(y, logits=z))
 
 
 @pytest.mark.parametrize(
     ("other", "message"),
     [
         (
-            lambda y, z: ac.Sketch().update(y, logits=z[:, :3]),
+            lambda y, z: cal.Sketch().update(y, logits=z[:, :3]),
             "numbers of classes: 4 an",
         ),
         (
-            lambda y, z: ac.Sketch().update_pairs(y == 0, [0.5] * len(y)),
+            lambda y, z: cal.Sketch().update_pairs(y == 0, [0.5] * len(y)),
             "targets: 'top",
         ),
         (
-            lambda y, z: ac.Sketch(classes="wxyz").update(
+            lambda y, z: cal.Sketch(classes="wxyz").update(
                 np.array(list("wxyz"))[y], logits=z
             ),
             "classes:",
         ),
         (
-            lambda y, z: ac.Sketch(divergence=CUBIC).update(y, logits=z),
+            lambda y, z: cal.Sketch(divergence=CUBIC).update(y, logits=z),
             "different scores: .'brier', 'log'. and .'brier', 'log', 'cubic'.",
         ),
     ],
@@ -187,10 +187,10 @@ def test_sketches_of_another_kind_are_refused(other, message):
     y, z = rows(50)
     y = np.minimum(y, 2)
     with pytest.raises(ValueError, match=message):
-        ac.Sketch().update(y, logits=z) + other(y, z)
+        cal.Sketch().update(y, logits=z) + other(y, z)
 
 
-CUBIC = ac.Divergence(
+CUBIC = cal.Divergence(
     "cubic",
     phi=lambda x: (x**3).sum(axis=1),
     gradient=lambda x: 3 * x**2,
@@ -205,9 +205,9 @@ CUBIC = ac.Divergence(
 def test_probabilities_and_logits_add_up():
     y, z = rows()
     p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    sketch = ac.Sketch().update(y[:1000], logits=z[:1000])
-    got = ac.evaluate(sketch.update(y[1000:], probs=p[1000:]), name="both")
-    want = ac.evaluate(y, logits=z)
+    sketch = cal.Sketch().update(y[:1000], logits=z[:1000])
+    got = cal.evaluate(sketch.update(y[1000:], probs=p[1000:]), name="both")
+    want = cal.evaluate(y, logits=z)
     assert got.name == "both"
     for name, value in want.metrics.items():
         assert got.metrics[name] == pytest.approx(value, abs=1e-9), name
@@ -216,12 +216,12 @@ def test_probabilities_and_logits_add_up():
 def test_groups_are_those_of_evaluate():
     y, z = rows()
     group = np.array(["a", "b", "c"])[np.arange(len(y)) % 3]
-    sketch = ac.Sketch()
+    sketch = cal.Sketch()
     for part in np.array_split(np.arange(len(y)), 5):
         sketch.update(y[part], logits=z[part], group=group[part])
-    merged = sketch + ac.Sketch().update(y[:30], logits=z[:30], group=["d"] * 30)
-    assert [*ac.evaluate(merged).per_group] == ["a", "b", "c", "d"]
-    got, want = ac.evaluate(sketch), ac.evaluate(y, logits=z, group=group)
+    merged = sketch + cal.Sketch().update(y[:30], logits=z[:30], group=["d"] * 30)
+    assert [*cal.evaluate(merged).per_group] == ["a", "b", "c", "d"]
+    got, want = cal.evaluate(sketch), cal.evaluate(y, logits=z, group=group)
     assert [*got.per_group] == [*want.per_group]
     for name, ev in want.per_group.items():
         assert got.per_group[name].n == ev.n
@@ -235,12 +235,12 @@ def test_each_class_on_request(kind):
     y, z = rows()
     p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
     scores = {"probs": p, "logits": z}[kind]
-    sketch = ac.Sketch(target="class-wise")
+    sketch = cal.Sketch(target="class-wise")
     for part in np.array_split(np.arange(len(y)), 3):
         sketch.update(y[part], **{kind: scores[part]})
-    sketch = ac.Sketch.from_bytes(sketch.to_bytes())
-    got = ac.evaluate(sketch)
-    want = ac.evaluate(y, **{kind: scores}, target="class-wise")
+    sketch = cal.Sketch.from_bytes(sketch.to_bytes())
+    got = cal.evaluate(sketch)
+    want = cal.evaluate(y, **{kind: scores}, target="class-wise")
     assert [ev.name for ev in got.per_class] == [ev.name for ev in want.per_class]
     for name, value in want.metrics.items():
         assert got.metrics[name] == pytest.approx(value, abs=1e-10), name
@@ -255,7 +255,7 @@ def test_too_many_classes_for_a_sketch_of_each_are_refused(monkeypatch):
     with pytest.raises(
         ValueError, match=r"4 classes are more than 3\. Use target='top"
     ):
-        ac.Sketch(target="class-wise").update(y, logits=z)
+        cal.Sketch(target="class-wise").update(y, logits=z)
 
 
 def test_pairs_with_their_full_losses_are_a_top_label():
@@ -264,9 +264,9 @@ def test_pairs_with_their_full_losses_are_a_top_label():
     h, hit = p.max(axis=1), p.argmax(axis=1) == y
     brier = ((p - np.eye(4)[y]) ** 2).sum(axis=1)
     log = -np.log(p[np.arange(len(y)), y])
-    want = ac.evaluate(y, probs=p)
+    want = cal.evaluate(y, probs=p)
     for loss in (brier, {"brier": brier, "log": log}):
-        got = ac.evaluate(ac.Sketch().update_pairs(hit, h, loss=loss))
+        got = cal.evaluate(cal.Sketch().update_pairs(hit, h, loss=loss))
         for name in ("brier", "ece", "smooth_ece", "accuracy", "auroc"):
             assert got.metrics[name] == pytest.approx(want.metrics[name], abs=1e-10)
         assert ("nll" in got.metrics) == isinstance(loss, dict)
@@ -274,7 +274,7 @@ def test_pairs_with_their_full_losses_are_a_top_label():
         assert parts.total == pytest.approx(want.decomposition.total, abs=1e-12)
         assert parts.calibration == pytest.approx(want.decomposition.calibration, 1e-6)
         assert "Brier" in str(got)
-        assert ac.Evaluation.from_dict(got.to_dict()).metrics == got.metrics
+        assert cal.Evaluation.from_dict(got.to_dict()).metrics == got.metrics
 
 
 @pytest.mark.parametrize(
@@ -290,36 +290,36 @@ def test_pairs_with_their_full_losses_are_a_top_label():
     ],
 )
 def test_losses_that_cannot_be_are_refused(loss, message):
-    sketch = ac.Sketch()
+    sketch = cal.Sketch()
     with pytest.raises(ValueError, match=message):
         sketch.update_pairs([1, 0], [0.9, 0.4], loss=loss)
     assert sketch.rows == 0
 
 
 def test_a_sketch_is_evaluated_alone():
-    sketch = ac.Sketch().update_pairs([1, 0], [0.9, 0.4])
+    sketch = cal.Sketch().update_pairs([1, 0], [0.9, 0.4])
     with pytest.raises(TypeError, match="already holds its rows"):
-        ac.evaluate(sketch, probs=[0.5, 0.5])
+        cal.evaluate(sketch, probs=[0.5, 0.5])
     with pytest.raises(ValueError, match="holds brier, log, not 'cubic'"):
-        ac.evaluate(sketch, divergence=CUBIC)
+        cal.evaluate(sketch, divergence=CUBIC)
     with pytest.raises(ValueError, match="no row of positive weight"):
-        ac.evaluate(ac.Sketch())
+        cal.evaluate(cal.Sketch())
 
 
 def test_bounds_hold_on_many_distinct_confidences():
     rng = np.random.default_rng(4)
     h = rng.beta(4, 0.4, 200_000)
     a = rng.random(len(h)) < h**1.2
-    sketch = ac.Sketch().update_pairs(a, h)
-    got = ac.evaluate(sketch, bins=13, interval=None)
-    want = ac.evaluate_pairs(a, h, bins=13, interval=None)
+    sketch = cal.Sketch().update_pairs(a, h)
+    got = cal.evaluate(sketch, bins=13, interval=None)
+    want = cal.evaluate_pairs(a, h, bins=13, interval=None)
     bounds = sketch.bounds(bins=13)
     assert {"auroc", "ks_error", "ece_mass", "ece"} <= set(bounds)
     for name, bound in bounds.items():
         if name in want.metrics:
             assert abs(got.metrics[name] - want.metrics[name]) <= bound
     assert bounds["auroc"] < 1e-3
-    few = ac.Sketch().update_pairs(a, h.round(3))
+    few = cal.Sketch().update_pairs(a, h.round(3))
     assert few.bounds(bins=13) == {}
 
 
@@ -328,7 +328,7 @@ def test_bounds_hold_on_many_distinct_confidences():
 
 def test_a_part_counts_once():
     y, z = rows(60)
-    sketch = ac.Sketch()
+    sketch = cal.Sketch()
     for _ in range(2):
         for i in range(3):
             part = slice(20 * i, 20 * i + 20)
@@ -340,7 +340,7 @@ def test_a_part_counts_once():
 
 
 def test_rows_that_are_refused_leave_no_trace():
-    sketch = ac.Sketch().update_pairs([1, 0], [0.9, 0.4])
+    sketch = cal.Sketch().update_pairs([1, 0], [0.9, 0.4])
     before = sketch.to_bytes()
     with pytest.raises(ValueError, match="row 1"):
         sketch.update_pairs([1, 0], [0.9, 1.4], part="bad")
@@ -351,7 +351,7 @@ def test_rows_that_are_refused_leave_no_trace():
 
 def test_an_interrupted_update_is_not_used(monkeypatch):
     y, z = rows(50)
-    sketch = ac.Sketch().update(y, logits=z)
+    sketch = cal.Sketch().update(y, logits=z)
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -359,7 +359,7 @@ def test_an_interrupted_update_is_not_used(monkeypatch):
     monkeypatch.setattr(values.Values, "add", interrupt)
     with pytest.raises(KeyboardInterrupt):
         sketch.update(y, logits=z)
-    for use in (lambda: sketch.rows, sketch.to_bytes, lambda: ac.evaluate(sketch)):
+    for use in (lambda: sketch.rows, sketch.to_bytes, lambda: cal.evaluate(sketch)):
         with pytest.raises(RuntimeError, match="was interrupted"):
             use()
 
@@ -368,10 +368,10 @@ STREAM = """
 import sys
 from pathlib import Path
 import numpy as np
-import acumen as ac
+import calibrant as cal
 
 path, slow = Path(sys.argv[1]), sys.argv[2] == "slow"
-sketch = ac.Sketch.load(path) if path.exists() else ac.Sketch()
+sketch = cal.Sketch.load(path) if path.exists() else cal.Sketch()
 for shard in range(12):
     rng = np.random.default_rng(shard)
     h = rng.random(20_000)
@@ -394,7 +394,7 @@ def test_a_stream_killed_again_and_again_gives_the_same_bits(tmp_path):
                 pass
             time.sleep(0.003 * after)
             process.kill()
-        assert after <= len(ac.Sketch.load(path).parts) < 12
+        assert after <= len(cal.Sketch.load(path).parts) < 12
     subprocess.run(command(path, "fast"), check=True)
     assert path.read_bytes() == whole.read_bytes()
 
@@ -405,22 +405,22 @@ def test_a_stream_killed_again_and_again_gives_the_same_bits(tmp_path):
 def test_files_keep_every_bit(tmp_path):
     y, z = rows()
     group = np.where(np.arange(len(y)) % 2, "odd", "even \u2603")
-    sketch = ac.Sketch(classes=["a", "b", "c", "d"]).update(
+    sketch = cal.Sketch(classes=["a", "b", "c", "d"]).update(
         np.array(list("abcd"))[y], logits=z, group=group, part="one"
     )
     path = tmp_path / "rows.npz"
     sketch.save(path)
     assert is_sketch(path)
-    loaded = ac.Sketch.load(path)
+    loaded = cal.Sketch.load(path)
     assert loaded.to_bytes() == sketch.to_bytes() == path.read_bytes()
     assert loaded.contents.kind == sketch.contents.kind
-    assert ac.evaluate(loaded).to_dict() == ac.evaluate(sketch).to_dict()
+    assert cal.evaluate(loaded).to_dict() == cal.evaluate(sketch).to_dict()
     loaded.update(np.array(list("abcd"))[y], logits=z)  # it goes on
     assert loaded.rows == 2 * len(y)
 
 
 def test_an_existing_file_may_be_kept(tmp_path):
-    sketch = ac.Sketch().update_pairs([1], [0.5])
+    sketch = cal.Sketch().update_pairs([1], [0.5])
     sketch.save(tmp_path / "a.npz")
     with pytest.raises(FileExistsError):
         sketch.save(tmp_path / "a.npz", force=False)
@@ -428,11 +428,11 @@ def test_an_existing_file_may_be_kept(tmp_path):
 
 def test_nothing_is_saved_of_no_rows(tmp_path):
     with pytest.raises(ValueError, match="no rows yet"):
-        ac.Sketch().save(tmp_path / "a.npz")
+        cal.Sketch().save(tmp_path / "a.npz")
     assert not list(tmp_path.iterdir())
 
 
-SENT = ac.Sketch().update_pairs([1, 0, 1], [0.9, 0.4, 0.6], part="x").to_bytes()
+SENT = cal.Sketch().update_pairs([1, 0, 1], [0.9, 0.4, 0.6], part="x").to_bytes()
 
 
 @given(st.integers(0, len(SENT) - 1), st.integers(1, 255))
@@ -440,7 +440,7 @@ def test_a_changed_byte_is_noticed_or_means_nothing(place, change):
     damaged = bytearray(SENT)
     damaged[place] ^= change
     try:
-        sketch = ac.Sketch.from_bytes(bytes(damaged))
+        sketch = cal.Sketch.from_bytes(bytes(damaged))
     except SketchError:
         return
     assert sketch.to_bytes() == SENT  # a date in the archive, say
@@ -449,7 +449,7 @@ def test_a_changed_byte_is_noticed_or_means_nothing(place, change):
 @given(st.integers(0, len(SENT) - 1))
 def test_a_sketch_cut_short_is_refused(length):
     with pytest.raises(SketchError, match="these bytes: no sketch, or one that is cut"):
-        ac.Sketch.from_bytes(SENT[:length])
+        cal.Sketch.from_bytes(SENT[:length])
 
 
 def repacked(**changes):
@@ -465,31 +465,31 @@ def test_what_is_no_sketch_is_refused(tmp_path):
     np.savez(other, logits=np.zeros((3, 2)))
     assert not is_sketch(other)
     with pytest.raises(SketchError, match=r"other.npz: no sketch; it was not written"):
-        ac.Sketch.load(other)
+        cal.Sketch.load(other)
     with pytest.raises(SketchError, match="checksum does not match"):
-        ac.Sketch.from_bytes(repacked(**{"0.rows": np.array([4])}))
+        cal.Sketch.from_bytes(repacked(**{"0.rows": np.array([4])}))
     objects = io.BytesIO()
-    np.savez(objects, acumen_sketch=np.array([object()], dtype=object))
+    np.savez(objects, calibrant_sketch=np.array([object()], dtype=object))
     with pytest.raises(SketchError):
-        ac.Sketch.from_bytes(objects.getvalue())
+        cal.Sketch.from_bytes(objects.getvalue())
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(monkeypatch):
-    monkeypatch.setattr("acumen.sketches.storage.MOST_BYTES", 1000)
+    monkeypatch.setattr("calibrant._sketch.storage.MOST_BYTES", 1000)
     with pytest.raises(SketchError, match="larger than any sketch"):
-        ac.Sketch.from_bytes(SENT)
+        cal.Sketch.from_bytes(SENT)
 
 
 def test_another_version_of_the_format_is_refused(monkeypatch):
-    monkeypatch.setattr("acumen.sketches.storage.VERSION", 2)
+    monkeypatch.setattr("calibrant._sketch.storage.VERSION", 2)
     with pytest.raises(SketchError, match=r"version 1 of the format.*reads version 2"):
-        ac.Sketch.from_bytes(SENT)
+        cal.Sketch.from_bytes(SENT)
 
 
 def test_a_sketch_stays_small_whatever_the_rows():
     rng = np.random.default_rng(5)
     sizes = []
-    sketch = ac.Sketch()
+    sketch = cal.Sketch()
     for _ in range(4):
         h = rng.beta(1, 0.2, 200_000)
         sketch.update_pairs(rng.random(len(h)) < h, h)

@@ -1,4 +1,4 @@
-"""``acumen sketch``, ``acumen merge`` and the report of a sketch, as a user runs them."""
+"""``calibrant sketch``, ``calibrant merge`` and the report of a sketch, as a user runs them."""
 
 import json
 import subprocess
@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import acumen as ac
-from acumen.files import Roles
-from acumen.sketches import resuming
+import calibrant as cal
+from calibrant._verbs import stream as resuming
+from calibrant.files import Roles
 
-COMMAND = Path(sys.executable).parent / "acumen"
+COMMAND = Path(sys.executable).parent / "calibrant"
 
 
 def run(*arguments, cwd, code=0):
@@ -47,12 +47,12 @@ def shards(tmp_path):
 def test_a_sketch_of_shards_is_reported_like_the_rows(shards):
     said = run("sketch", "shards", "--output", "all.npz", cwd=shards).stdout
     assert "900" in said
-    assert "acumen report all.npz" in said
+    assert "calibrant report all.npz" in said
     assert "\x1b" not in said
     report = run("report", "all.npz", "--json", "-o", "page.html", cwd=shards)
-    got = ac.Evaluation.from_dict(json.loads(report.stdout)["evaluations"][0])
+    got = cal.Evaluation.from_dict(json.loads(report.stdout)["evaluations"][0])
     y, z = rows()
-    want = ac.evaluate(y, logits=z)
+    want = cal.evaluate(y, logits=z)
     for name, value in want.metrics.items():
         assert got.metrics[name] == pytest.approx(value, abs=1e-10), name
     assert "<html" in (shards / "page.html").read_text()
@@ -77,11 +77,11 @@ def test_examples_of_the_help_run(shards):
         line.strip()
         for name in ("sketch", "merge")
         for line in run(name, "--help", cwd=shards).stdout.splitlines()
-        if line.strip().startswith("acumen ")
+        if line.strip().startswith("calibrant ")
     ]
     assert len(found) == 3
     for line in found:
-        text = line.replace("acumen", str(COMMAND), 1).replace(".parquet", ".npz")
+        text = line.replace("calibrant", str(COMMAND), 1).replace(".parquet", ".npz")
         subprocess.run(text, shell=True, cwd=shards, check=True, capture_output=True)
 
 
@@ -115,7 +115,7 @@ def test_resuming_counts_nothing_twice(shards):
     run("sketch", "shards", "-o", "all.npz", "--resume", "-q", cwd=shards)
     run("sketch", "shards", "-o", "whole.npz", "-q", cwd=shards)
     assert (shards / "all.npz").read_bytes() == (shards / "whole.npz").read_bytes()
-    assert ac.Sketch.load(shards / "all.npz").rows == 900
+    assert cal.Sketch.load(shards / "all.npz").rows == 900
 
 
 class StoppedError(Exception):
@@ -130,7 +130,7 @@ def test_a_run_stopped_within_a_file_goes_on_there(tmp_path, monkeypatch, after)
     sizes = iter([170, 90])  # batches of another size the second time
 
     def batches(paths, roles):
-        from acumen.files import batches as real
+        from calibrant.files import batches as real
 
         return real(paths, roles, rows=next(sizes))
 
@@ -145,14 +145,14 @@ def test_a_run_stopped_within_a_file_goes_on_there(tmp_path, monkeypatch, after)
 
     options = {"save": save, "progress": lambda *_: None, "every": 170}
     with pytest.raises(StoppedError):
-        resuming.sketch_files([unit], Roles(), ac.Sketch(), **options)
+        resuming.sketch_files([unit], Roles(), cal.Sketch(), **options)
     assert saves[-1] == 170 * after
-    again = ac.Sketch.load(path)
+    again = cal.Sketch.load(path)
     resuming.sketch_files([unit], Roles(), again, **options)
     assert again.rows == 1000
     assert again.parts == {unit[0]}
-    want = ac.Sketch().update(y, logits=z)
-    got, whole = ac.evaluate(again).metrics, ac.evaluate(want).metrics
+    want = cal.Sketch().update(y, logits=z)
+    got, whole = cal.evaluate(again).metrics, cal.evaluate(want).metrics
     assert got["smooth_ece"] == pytest.approx(whole["smooth_ece"], abs=1e-12)
 
 
@@ -168,7 +168,7 @@ def test_a_killed_command_leaves_a_sketch_that_goes_on(tmp_path):
             assert time.monotonic() < deadline
             time.sleep(0.005)
         process.kill()
-    assert 1 <= len(ac.Sketch.load(tmp_path / "all.sketch.npz").parts) <= 12
+    assert 1 <= len(cal.Sketch.load(tmp_path / "all.sketch.npz").parts) <= 12
     run("sketch", *files, "-o", "all.sketch.npz", "--resume", "-q", cwd=tmp_path)
     run("sketch", *files, "-o", "whole.sketch.npz", "-q", cwd=tmp_path)
     whole = (tmp_path / "whole.sketch.npz").read_bytes()

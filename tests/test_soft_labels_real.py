@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import acumen as ac
+import calibrant as cal
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +22,10 @@ def test_a_vote_costs_the_distance_to_the_shares_and_an_irreducible_rest(
 ):
     scores, _ = network(data, votes, "WRN-28-10")
     pi = votes.shares(data)
-    soft = ac.evaluate(pi, **scores, target="top-label", interval=None)
+    soft = cal.evaluate(pi, **scores, target="top-label", interval=None)
     # Each image once for every class, as often as it was voted for.
     n, k = pi.shape
-    drawn = ac.evaluate(
+    drawn = cal.evaluate(
         np.tile(np.arange(k), n),
         logits=np.repeat(scores["logits"], k, axis=0),
         sample_weight=pi.ravel(),
@@ -45,7 +45,7 @@ def test_a_vote_costs_the_distance_to_the_shares_and_an_irreducible_rest(
 
 def test_shares_themselves_lose_nothing_but_the_rest(data, votes):
     pi = votes.shares(data)
-    found = ac.evaluate(pi, probs=pi, target="top-label", interval=None)
+    found = cal.evaluate(pi, probs=pi, target="top-label", interval=None)
     for name in ("brier", "log"):
         parts = found.decompositions[name]
         assert parts.total == pytest.approx(0, abs=1e-12)
@@ -54,7 +54,7 @@ def test_shares_themselves_lose_nothing_but_the_rest(data, votes):
 
 def test_the_voters_are_under_confident_about_official_labels(data, votes):
     arrays = data("cifar10h_human_counts")
-    found = ac.evaluate(arrays["labels"], probs=votes.shares(data))
+    found = cal.evaluate(arrays["labels"], probs=votes.shares(data))
     parts = found.decomposition
     assert found.metrics["confidence_gap"].interval[1] < 0
     assert parts.calibration.interval[0] > 0.004
@@ -66,7 +66,7 @@ def test_a_network_tuned_on_votes_is_calibrated_about_votes_only(data, votes):
     for name in ("WRN-28-10", "WRN-28-10, tuned on votes"):
         scores, labels = network(data, votes, name)
         for kind, y in (("labels", labels), ("votes", votes.shares(data))):
-            found = ac.evaluate(y, **scores, interval=None)
+            found = cal.evaluate(y, **scores, interval=None)
             errors[name, kind] = found.decomposition.calibration
     plain, tuned = (
         [errors[name, kind] for kind in ("labels", "votes")]

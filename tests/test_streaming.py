@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import pairs
 
-import acumen as ac
-from acumen.files import FileError, Found, batches
-from acumen.ordered import order
-from acumen.sketches import state, values
-from acumen.sketches.cells import STEPS, cell_number
-from acumen.sketches.streaming import evaluate_batches
+import calibrant as cal
+from calibrant._sketch import cells as state
+from calibrant._sketch import cells as values
+from calibrant._sketch.cells import STEPS, cell_number
+from calibrant._sketch.ordered import order
+from calibrant._verbs.stream import evaluate_batches
+from calibrant.files import FileError, Found, batches
 
 OF_ORDER = {"ece_mass", "ece_debiased", "ks_error", "auroc", "mcb", "dsc"}
 INSIDE = (0.5, 0.2, 0.6, 1 / 3, 1 - 1e-9, 1e-12)
@@ -39,9 +40,9 @@ def cut(kind, scores, y, rows=7, weight=None, classes=None):
 
 def in_memory(kind, scores, y, weight=None, classes=None, **options):
     if kind == "confidence":
-        return ac.evaluate_pairs(y, scores, sample_weight=weight, **options)
+        return cal.evaluate_pairs(y, scores, sample_weight=weight, **options)
     given = {kind: scores, "classes": classes, "sample_weight": weight}
-    return ac.evaluate(y, **given, **options)
+    return cal.evaluate(y, **given, **options)
 
 
 def numbers(ev):
@@ -189,7 +190,7 @@ def test_stated_confidences_are_the_same(data):
     assert_same_intervals(got, want)
 
 
-CUBIC = ac.Divergence(
+CUBIC = cal.Divergence(
     "cubic",
     phi=lambda x: (x**3).sum(axis=1),
     gradient=lambda x: 3 * x**2,
@@ -261,10 +262,10 @@ def test_cells_keep_bins_and_bound_what_depends_on_order(rows, bins):
     options = {"bins": bins, "interval": None}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(values, "MOST_VALUES", 0)
-        sketch = ac.Sketch()
+        sketch = cal.Sketch()
         for part in cut("confidence", h, a, 5, w):
             sketch.update_pairs(part.y, part.scores, sample_weight=part.sample_weight)
-        got, bounds = ac.evaluate(sketch, **options), sketch.bounds(bins)
+        got, bounds = cal.evaluate(sketch, **options), sketch.bounds(bins)
     want = in_memory("confidence", h, a, w, **options)
     if 9600 % bins == 0:
         for field in ("lower", "upper", "count", "confidence", "accuracy", "variance"):
@@ -328,7 +329,7 @@ def test_the_kernel_with_a_corner_hardly_minds_cells(no_values):
 @given(pairs(most=40), st.sampled_from([0, 1 << 17]))
 def test_gathered_rows_have_the_sums_of_all_rows(rows, most):
     h, a, w = rows
-    sketch = ac.Sketch()
+    sketch = cal.Sketch()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(values, "MOST_VALUES", most)
         for part in (slice(0, 9), slice(9, None)):
@@ -461,8 +462,8 @@ def test_a_divergence_that_fails_names_the_confidence():
 SHARDS, SHARD = 8, 250_000
 READ = """
 import json, pathlib, re, sys
-from acumen.files import batches
-from acumen.sketches.streaming import evaluate_batches
+from calibrant.files import batches
+from calibrant._verbs.stream import evaluate_batches
 ev = evaluate_batches(batches(sys.argv[1]), interval=None)
 status = pathlib.Path("/proc/self/status").read_text()  # rusage counts the parent too
 peak = int(re.search(r"VmHWM:\\s+(\\d+)", status)[1]) / 1024
@@ -488,9 +489,9 @@ def test_two_million_rows_in_shards_need_little_memory(part, tmp_path):
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = json.loads(output)
     assert found["peak"] < 500
-    got = ac.Evaluation.from_dict(found["record"])
+    got = cal.Evaluation.from_dict(found["record"])
     z, y = (np.concatenate(x) for x in zip(*map(shard, range(SHARDS)), strict=True))
-    want = ac.evaluate(y, logits=z, interval=None, engine="numpy")  # as in batches
+    want = cal.evaluate(y, logits=z, interval=None, engine="numpy")  # as in batches
     unsure = {"mass_bins", "isotonic", "distinct", "largest_share"}
     assert_same(got, want, leave=OF_ORDER | unsure)
     for name in OF_ORDER:

@@ -6,16 +6,15 @@ import warnings
 import numpy as np
 import pytest
 
-import acumen as ac
-from acumen.recalibration import (
+import calibrant as cal
+from calibrant._verbs.study import METHODS, read_study_rows
+from calibrant.recalibration import (
     FitWarning,
     HistogramBinning,
     IsotonicCalibration,
     MeanReplacement,
     TemperatureScaling,
 )
-from acumen.studies.methods import METHODS
-from acumen.studies.rows import read_study_rows
 
 PAPER = (
     "Uncalibrated",
@@ -54,7 +53,7 @@ def network(request, data):
     arrays = data(request.param)
     kind = "logits" if "logits" in arrays else "probs"
     scores, y = arrays[kind].astype(float), arrays["labels"].astype(int)
-    return ac.study(y, **{kind: scores}, split=0.2, rng=0)
+    return cal.study(y, **{kind: scores}, split=0.2, rng=0)
 
 
 def test_paper_pattern(network):
@@ -103,7 +102,7 @@ def test_effects_of_a_temperature(network):
 def test_netcal_is_followed_under_the_preset(data):
     arrays = data("cifar10_akamaster_resnet32")
     z, y = arrays["logits"].astype(float), arrays["labels"].astype(int)
-    found = ac.study(y, logits=z, split=0.2, rng=None, preset="paper")
+    found = cal.study(y, logits=z, split=0.2, rng=None, preset="paper")
     assert found.recalibrators["Histogram binning"].compat == "netcal"
     assert found.recalibrators["Isotonic"].compat == "netcal"
     assert found[0].settings["bandwidth"] == 0.05
@@ -116,21 +115,21 @@ def test_netcal_is_followed_under_the_preset(data):
 
 
 def test_two_sets():
-    found = ac.study(Y[:200], Y[200:], logits=(Z[:200], Z[200:]))
+    found = cal.study(Y[:200], Y[200:], logits=(Z[:200], Z[200:]))
     fitted = TemperatureScaling().fit(Z[:200], Y[:200])
     assert found.recalibrators["Temperature"].temperature_ == fitted.temperature_
-    expected = ac.evaluate(Y[200:], logits=Z[200:] / fitted.temperature_)
+    expected = cal.evaluate(Y[200:], logits=Z[200:] / fitted.temperature_)
     got = found["Temperature"]
     for name in ("nll", "brier", "ece"):
         assert got.metrics[name] == pytest.approx(expected.metrics[name], abs=1e-12)
     mean = MeanReplacement().fit(Z[:200], Y[:200]).predict_proba(Z[200:])
-    assert found["Mean replacement"].metrics["brier"] == ac.brier(Y[200:], probs=mean)
+    assert found["Mean replacement"].metrics["brier"] == cal.brier(Y[200:], probs=mean)
     assert "fitted on 200 rows, tested on 400 others" in found.protocol
 
 
 def test_logits_and_probs_give_the_same_table():
-    from_logits = ac.study(Y, logits=Z, split=0.5)
-    from_probs = ac.study(Y, probs=softmax(Z), split=0.5)
+    from_logits = cal.study(Y, logits=Z, split=0.5)
+    from_probs = cal.study(Y, probs=softmax(Z), split=0.5)
     for a, b in zip(from_logits, from_probs, strict=True):
         for name in ("accuracy", "ece", "nll", "brier"):
             assert a.metrics[name] == pytest.approx(b.metrics[name], abs=1e-7)
@@ -152,7 +151,7 @@ def test_random_and_first_rows():
 
 
 def test_cross_fitting_tests_every_row_unseen():
-    found = ac.study(Y, logits=Z, folds=5, rng=3)
+    found = cal.study(Y, logits=Z, folds=5, rng=3)
     assert all(ev.n == len(Y) for ev in found)
     rows = read_study_rows(
         Y, None, logits=Z, probs=None, sample_weight=None, split=None, folds=5, rng=3
@@ -166,7 +165,7 @@ def test_cross_fitting_tests_every_row_unseen():
         p[places] = fitted.predict_proba(Z[places])
         share = [np.mean(Y[places] == c) for c in range(4)]
         np.testing.assert_allclose(share, np.bincount(Y) / len(Y), atol=0.01)
-    assert found["Temperature"].metrics["nll"] == pytest.approx(ac.nll(Y, probs=p))
+    assert found["Temperature"].metrics["nll"] == pytest.approx(cal.nll(Y, probs=p))
     kept = found.recalibrators["Temperature"]
     assert kept.temperature_ == TemperatureScaling().fit(Z, Y).temperature_
     assert found.protocol.startswith("cross-fitted on 600 rows in 5 folds")
@@ -175,14 +174,16 @@ def test_cross_fitting_tests_every_row_unseen():
 def test_weights_are_rows():
     weight = np.random.default_rng(0).integers(1, 3, len(Y))
     cal, test = slice(0, 300), slice(300, None)
-    weighted = ac.study(
+    weighted = cal.study(
         Y[cal],
         Y[test],
         logits=(Z[cal], Z[test]),
         sample_weight=(weight[cal], weight[test]),
     )
     places = [np.repeat(np.arange(600)[part], weight[part]) for part in (cal, test)]
-    repeated = ac.study(Y[places[0]], Y[places[1]], logits=(Z[places[0]], Z[places[1]]))
+    repeated = cal.study(
+        Y[places[0]], Y[places[1]], logits=(Z[places[0]], Z[places[1]])
+    )
     for a, b in zip(weighted, repeated, strict=True):
         for name in ("accuracy", "ece", "nll", "brier"):
             assert a.metrics[name] == pytest.approx(b.metrics[name], abs=1e-7)
@@ -194,17 +195,17 @@ def test_binary_scores_of_one_column():
     rng = np.random.default_rng(0)
     z = 2 * rng.normal(size=800)
     y = (rng.uniform(size=800) < 1 / (1 + np.exp(-z / 2))).astype(int)
-    found = ac.study(y, logits=z, split=0.5, methods="all")
+    found = cal.study(y, logits=z, split=0.5, methods="all")
     assert all(ev.target == "positive" for ev in found)
     assert found.best("nll").metrics["nll"] < found[0].metrics["nll"]
-    from_probs = ac.study(y, probs=1 / (1 + np.exp(-z)), split=0.5)
+    from_probs = cal.study(y, probs=1 / (1 + np.exp(-z)), split=0.5)
     assert from_probs[1].metrics["nll"] == pytest.approx(found[1].metrics["nll"])
 
 
 def test_names_of_classes():
     names = np.array(["ant", "bee", "cat", "dog"])
-    found = ac.study(names[Y], logits=Z, split=0.5)
-    plain = ac.study(Y, logits=Z, split=0.5)
+    found = cal.study(names[Y], logits=Z, split=0.5)
+    plain = cal.study(Y, logits=Z, split=0.5)
     assert found[1].metrics["nll"] == plain[1].metrics["nll"]
     assert found.recalibrators["Temperature"].classes_.tolist() == names.tolist()
 
@@ -213,23 +214,23 @@ def test_names_of_classes():
 
 
 def test_all_methods_run():
-    found = ac.study(Y, logits=Z, split=0.5, methods="all")
+    found = cal.study(Y, logits=Z, split=0.5, methods="all")
     assert found.names == tuple(title for title, _, _ in METHODS.values())
     assert all(np.isfinite(ev.metrics["brier"]) for ev in found)
 
 
 def test_mean_replacement_and_no_method_are_always_there():
-    assert ac.study(Y, logits=Z, methods="temperature").names == (
+    assert cal.study(Y, logits=Z, methods="temperature").names == (
         "Uncalibrated",
         "Temperature",
         "Mean replacement",
     )
-    assert ac.study(Y, logits=Z, methods=["mean-replacement", "vector"]).names == (
+    assert cal.study(Y, logits=Z, methods=["mean-replacement", "vector"]).names == (
         "Uncalibrated",
         "Mean replacement",
         "Vector",
     )
-    assert ac.study(Y, logits=Z, methods=[]).names == (
+    assert cal.study(Y, logits=Z, methods=[]).names == (
         "Uncalibrated",
         "Mean replacement",
     )
@@ -237,7 +238,7 @@ def test_mean_replacement_and_no_method_are_always_there():
 
 def test_methods_of_ones_own():
     given = HistogramBinning(bins=5, smoothing=1)
-    found = ac.study(
+    found = cal.study(
         Y,
         logits=Z,
         methods={"five bins": given, "hot": "temperature", "MRR": MeanReplacement()},
@@ -245,7 +246,7 @@ def test_methods_of_ones_own():
     assert found.names == ("Uncalibrated", "five bins", "hot", "MRR")
     assert found.recalibrators["five bins"].bins == 5
     assert not hasattr(given, "classes_")  # the user's own is not touched
-    by_class = ac.study(Y, logits=Z, methods=[IsotonicCalibration(mode="top-label")])
+    by_class = cal.study(Y, logits=Z, methods=[IsotonicCalibration(mode="top-label")])
     assert by_class.names[1] == "Isotonic (top label)"
 
 
@@ -260,7 +261,7 @@ def test_methods_of_ones_own():
 )
 def test_methods_are_checked(methods, message):
     with pytest.raises(ValueError, match=message):
-        ac.study(Y, logits=Z, methods=methods)
+        cal.study(Y, logits=Z, methods=methods)
 
 
 @pytest.mark.parametrize(
@@ -284,13 +285,13 @@ def test_methods_are_checked(methods, message):
 )
 def test_bad_input(options, error, message):
     with pytest.raises(error, match=message):
-        ac.study(Y, **options)
+        cal.study(Y, **options)
 
 
 def test_an_error_names_the_method():
     z = np.where(Z < -8, -np.inf, Z)
     with pytest.raises(ValueError, match=r"Vector: .*-inf"):
-        ac.study(Y, logits=z, methods=["vector"])
+        cal.study(Y, logits=z, methods=["vector"])
 
 
 # -- the record -----------------------------------------------------------------------------
@@ -299,13 +300,13 @@ def test_an_error_names_the_method():
 def test_notes_are_kept_and_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitWarning)
-        found = ac.study(Z.argmax(axis=1), logits=Z, methods=["temperature"])
+        found = cal.study(Z.argmax(axis=1), logits=Z, methods=["temperature"])
     assert "hardly a row" in found.effects["Temperature"].notes[0]
 
 
 def test_progress_goes_from_0_to_1_and_names_the_method():
     seen = []
-    ac.study(
+    cal.study(
         Y, logits=Z, folds=3, progress=lambda share, what: seen.append((share, what))
     )
     shares = [share for share, _ in seen]
@@ -315,8 +316,8 @@ def test_progress_goes_from_0_to_1_and_names_the_method():
 
 
 def test_a_study_is_plain_data():
-    found = ac.study(Y, logits=Z)
-    again = ac.Comparison.from_json(found.to_json())
+    found = cal.study(Y, logits=Z)
+    again = cal.Comparison.from_json(found.to_json())
     assert again.names == found.names
     assert again.effects == dict(found.effects)
     assert json.loads(found.to_json()) == json.loads(again.to_json())
@@ -327,5 +328,5 @@ def test_a_study_is_plain_data():
 def test_inputs_are_not_changed():
     z, y = Z.copy(), Y.copy()
     z.flags.writeable = y.flags.writeable = False
-    ac.study(y, logits=z, methods="all", folds=2)
+    cal.study(y, logits=z, methods="all", folds=2)
     np.testing.assert_array_equal(z, Z)

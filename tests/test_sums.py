@@ -8,11 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import pairs
 
-from acumen.bregman import BRIER, BUILT_IN, LOG
-from acumen.grid import CELLS, add_moments, cell_of, coarsen, node_places, node_weights
-from acumen.predictions import read_predictions
-from acumen.sums import Sums
-from acumen.targets import reduce_to_columns
+from calibrant._inputs.divergences import BRIER, BUILT_IN, LOG
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch.cells import Sums
+from calibrant._sketch.grid import (
+    CELLS,
+    add_moments,
+    cell_of,
+    coarsen,
+    node_places,
+    node_weights,
+)
 
 
 def sketch_of(h, a, w=None):

@@ -15,13 +15,13 @@ from handmade import model, seeded, small, studied
 from hypothesis import given
 from hypothesis import strategies as st
 
-import acumen as ac
-from acumen.comparison import MEASURES, Comparison, is_trivial
-from acumen.table import make_table, table
-from acumen.table.cells import fixed, printed
-from acumen.table.columns import PAPER
-from acumen.table.numbers import Style
-from acumen.table.text import width
+import calibrant as cal
+from calibrant._base.comparison import Comparison
+from calibrant._base.measures import MEASURES, is_trivial
+from calibrant.table import make_table, table
+from calibrant.table._layout import fixed, printed
+from calibrant.table._table import PAPER, Style
+from calibrant.table._text import width
 
 COLUMNS = ["accuracy", "ece", "nll", "calibration"]
 HOSTILE = [
@@ -190,20 +190,20 @@ def test_html():
     text = written("html", footnotes=False)
     bare = re.sub(r' style="[^"]*"', "", text)
     sub = "<i>d</i><sub>CAL</sub>"
-    best = '<td class="acumen-best"><strong>{}</strong></td>'.format
-    low = '<td class="acumen-trivial">{}<sup>†</sup></td>'.format
+    best = '<td class="calibrant-best"><strong>{}</strong></td>'.format
+    low = '<td class="calibrant-trivial">{}<sup>†</sup></td>'.format
     assert bare == "\n".join(
         [
-            '<div class="acumen-table" id="tab:models">',
+            '<div class="calibrant-table" id="tab:models">',
             "<table>",
             "<caption>Models &amp; rows</caption>",
             "<thead>",
             (
                 '<tr><th scope="col">Model</th>'
-                '<th scope="col" class="acumen-accuracy">Accuracy</th>'
-                '<th scope="col" class="acumen-ece">ECE</th>'
-                '<th scope="col" class="acumen-nll">NLL</th>'
-                f'<th scope="col" class="acumen-calibration">{sub}</th></tr>'
+                '<th scope="col" class="calibrant-accuracy">Accuracy</th>'
+                '<th scope="col" class="calibrant-ece">ECE</th>'
+                '<th scope="col" class="calibrant-nll">NLL</th>'
+                f'<th scope="col" class="calibrant-calibration">{sub}</th></tr>'
             ),
             "</thead>",
             "<tbody>",
@@ -239,7 +239,7 @@ def test_csv_has_the_numbers_as_measured():
 
 
 def test_frame_has_the_same(monkeypatch):
-    monkeypatch.setattr("acumen.table.csv.to_frame", dict)
+    monkeypatch.setattr("calibrant.table._text.to_frame", dict)
     frame = written("frame", intervals=True)
     assert frame["model"].tolist() == list(small().names)
     assert frame["nll"].tolist() == [0.5683, inf, 1.4466]
@@ -248,7 +248,7 @@ def test_frame_has_the_same(monkeypatch):
 
 def test_ascii():
     made = make_table(small(), Style(), columns=COLUMNS)
-    from acumen.table.text import write_text
+    from calibrant.table._text import write_text
 
     text = write_text(made, unicode=False)
     assert text.isascii()
@@ -488,12 +488,12 @@ def keys(made):
 
 def test_default_columns_are_the_papers_and_the_parts():
     assert tuple(keys(make_table(small(), Style()))) == PAPER
-    pairs = ac.evaluate_pairs([1, 0, 1], [0.7, 0.2, 0.9])
+    pairs = cal.evaluate_pairs([1, 0, 1], [0.7, 0.2, 0.9])
     assert tuple(keys(make_table(pairs, Style()))) == PAPER
 
 
 def test_sets_leave_out_what_no_model_has_and_names_do_not():
-    classwise = ac.evaluate([0, 1, 2] * 30, probs=np.eye(3)[[0, 1, 2] * 30], target="class-wise")  # fmt: skip
+    classwise = cal.evaluate([0, 1, 2] * 30, probs=np.eye(3)[[0, 1, 2] * 30], target="class-wise")  # fmt: skip
     assert "dsc" not in keys(make_table(classwise, Style(), columns="all"))
     made = make_table(classwise, Style(), columns=["dsc", "ece"])
     assert made.rows[0].cells[0].text == "–"
@@ -524,7 +524,7 @@ def test_wrong_options_are_named():
 
 
 def test_intervals_are_shown_where_there_are_any():
-    estimate = ac.Estimate(0.5, (0.4, 0.6), "Wilson")
+    estimate = cal.Estimate(0.5, (0.4, 0.6), "Wilson")
     ev = model("a", accuracy=estimate, ece=0.1)
     text = table([ev, model("b", accuracy=0.4)], columns=["accuracy", "ece"], intervals=True)  # fmt: skip
     assert "a      50.00* [40.00, 60.00]  10.00" in text
@@ -576,7 +576,7 @@ def test_conventions_follow_the_target_and_the_divergence():
     assert "ACE is the average, not the adaptive, calibration error." in notes(small())
     rng = np.random.default_rng(0)
     p, y = rng.random(300), rng.integers(0, 2, 300)
-    binary = ac.evaluate(y, probs=p, divergence="log", bandwidth=0.05)
+    binary = cal.evaluate(y, probs=p, divergence="log", bandwidth=0.05)
     assert "Brier is of the positive class alone: 0 to 100." in notes(binary)
     assert "d_CAL + sharpness gap = NLL; d_CAL is the gaussian kernel estimate of bandwidth 0.05." in notes(binary)  # fmt: skip
     plain = make_table(binary, Style(percent=False)).notes[-1].text
@@ -591,7 +591,7 @@ def test_a_negative_error_is_explained_only_where_it_shows():
 
 
 def test_models_that_are_not_alike_are_told():
-    pairs = ac.evaluate_pairs([1, 0, 1], [0.7, 0.2, 0.9], name="pairs")
+    pairs = cal.evaluate_pairs([1, 0, 1], [0.7, 0.2, 0.9], name="pairs")
     text = notes([seeded(), pairs])
     assert "Not alike in target: model top-label and pairs pairs." in text
     assert "Not alike in number of rows" in text
@@ -617,9 +617,9 @@ def test_mean_replacement_of_a_real_network_is_lowest_but_never_bold(data):
     probs[np.arange(len(z)), z.argmax(axis=1)] = q
     found = Comparison(
         (
-            ac.evaluate(y, logits=z, name="network"),
-            ac.evaluate(y, logits=z / 1.6, name="temperature"),
-            ac.evaluate(y, probs=probs, name="mean"),
+            cal.evaluate(y, logits=z, name="network"),
+            cal.evaluate(y, logits=z / 1.6, name="temperature"),
+            cal.evaluate(y, probs=probs, name="mean"),
         )
     )
     made = make_table(found, Style())

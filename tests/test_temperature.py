@@ -12,16 +12,20 @@ from scipy.optimize import brentq
 from scipy.special import log_softmax, softmax
 from strategies import problems
 
-import acumen as ac
-from acumen.recalibration import (
+import calibrant as cal
+from calibrant.recalibration import (
     EnsembleTemperatureScaling,
     FitWarning,
     TemperatureScaling,
 )
-from acumen.recalibration.brier_tempering import BrierLoss
-from acumen.recalibration.ensemble import mixture_weights
-from acumen.recalibration.rows import Rows
-from acumen.recalibration.tempering import Bend, LogLoss, search
+from calibrant.recalibration._rows import Rows
+from calibrant.recalibration._temperature import (
+    Bend,
+    BrierLoss,
+    LogLoss,
+    mixture_weights,
+    search,
+)
 
 PEERS = json.loads((Path(__file__).parent / "peer_temperatures.json").read_text())
 PRINTED = {  # file: T*, NLL(T*) as printed with the files
@@ -96,7 +100,7 @@ def test_real_files(name, data):
     printed_t, printed_nll = PRINTED[name]
     assert fitted.temperature_ == digits(printed_t)
     got, recalibrated = fitted.recalibrate(scores)
-    assert ac.nll(y, **{got: recalibrated}, target="top-label") == digits(printed_nll)
+    assert cal.nll(y, **{got: recalibrated}, target="top-label") == digits(printed_nll)
     assert nll(z / fitted.temperature_, y) <= nll(z, y)
     for tool, value in PEERS["files"][name].items():
         assert fitted.temperature_ == pytest.approx(value, rel=1e-6), tool
@@ -232,7 +236,7 @@ def test_never_worse_than_no_temperature(problem, objective):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
         fitted = TemperatureScaling(objective=objective).fit(z, y)
-    score = ac.nll if objective == "log" else ac.brier
+    score = cal.nll if objective == "log" else cal.brier
     assert fitted.temperature_ > 0
     after = score(y, logits=z / fitted.temperature_, target="top-label")
     before = score(y, logits=z, target="top-label")
@@ -245,9 +249,9 @@ def test_brier_objective_is_the_best_of_a_fine_grid():
     z, y = noisy()
     fitted = TemperatureScaling(objective="brier").fit(z, y)
     grid = np.geomspace(0.5, 20, 2000)
-    values = [ac.brier(y, logits=z / t) for t in grid]
+    values = [cal.brier(y, logits=z / t) for t in grid]
     assert fitted.temperature_ == pytest.approx(grid[np.argmin(values)], rel=3e-3)
-    assert ac.brier(y, logits=z / fitted.temperature_) <= min(values) + 1e-12
+    assert cal.brier(y, logits=z / fitted.temperature_) <= min(values) + 1e-12
 
 
 @pytest.mark.parametrize("factor", [1e-6, 1e-3, 1.0, 1e3, 1e6])
@@ -346,8 +350,8 @@ def test_ensemble_is_never_worse_than_its_temperature(data):
     single = TemperatureScaling().fit(z[:2000], y[:2000])
     mixed = EnsembleTemperatureScaling().fit(z[:2000], y[:2000])
     assert mixed.temperature_ == single.temperature_
-    before = ac.nll(y[:2000], probs=single.predict_proba(z[:2000]))
-    after = ac.nll(y[:2000], probs=mixed.predict_proba(z[:2000]))
+    before = cal.nll(y[:2000], probs=single.predict_proba(z[:2000]))
+    after = cal.nll(y[:2000], probs=mixed.predict_proba(z[:2000]))
     assert after <= before + 1e-12
     np.testing.assert_array_equal(mixed.predict(z), z.argmax(axis=1))
 
@@ -361,5 +365,5 @@ def test_ensemble_insures_against_sure_and_wrong():
         EnsembleTemperatureScaling().fit(z, y),
     )
     assert mixed.weights_[2] > 0.01
-    before = ac.nll(y, probs=single.predict_proba(z), target="top-label")
-    assert ac.nll(y, probs=mixed.predict_proba(z), target="top-label") < before - 0.01
+    before = cal.nll(y, probs=single.predict_proba(z), target="top-label")
+    assert cal.nll(y, probs=mixed.predict_proba(z), target="top-label") < before - 0.01

@@ -14,15 +14,21 @@ from handmade import constant, model, seeded, small, studied
 from hypothesis import given
 from hypothesis import strategies as st
 
-import acumen as ac
-from acumen import terminal
-from acumen.comparison import Comparison
-from acumen.table.text import width
-from acumen.terminal.canvas import DOTS, EMPTY, Canvas
-from acumen.terminal.diagram import band, diagram, top_of
-from acumen.terminal.page import page
-from acumen.terminal.spans import Span, beside, plain, shorten
-from acumen.terminal.sparkline import BLOCKS, sparkline
+import calibrant as cal
+from calibrant import terminal
+from calibrant._base.comparison import Comparison
+from calibrant.table._text import width
+from calibrant.terminal._diagram import (
+    BLOCKS,
+    DOTS,
+    EMPTY,
+    Canvas,
+    band,
+    diagram,
+    sparkline,
+    top_of,
+)
+from calibrant.terminal._page import Span, beside, page, plain, shorten
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -187,13 +193,13 @@ def test_a_band_too_high_is_cut_and_told():
 
 def test_few_confidences_are_marks_hollow_where_rows_are_few():
     hits = [1] * 30 + [0] * 10 + [1, 0, 1]
-    ev = ac.evaluate_pairs(hits, [0.7] * 40 + [0.2] * 3)
+    ev = cal.evaluate_pairs(hits, [0.7] * 40 + [0.2] * 3)
     text = "\n".join(plain(line) for line in diagram(ev, 44, 11, 1.25))
     assert (text.count("●"), text.count("○")) == (1, 1)
 
 
 def test_infinite_loss_has_no_band():
-    ev = ac.evaluate_pairs([1, 0, 1, 1], [1.0, 1.0, 0.5, 0.5], divergence="log")
+    ev = cal.evaluate_pairs([1, 0, 1, 1], [1.0, 1.0, 0.5, 0.5], divergence="log")
     assert ev.decomposition.total == np.inf
     text = "\n".join(plain(line) for line in diagram(ev, 44, 11, top_of([ev])))
     assert "∞" in text or "–" in text
@@ -285,8 +291,8 @@ def test_a_terminal_gets_colour_unless_it_is_unwanted(part, monkeypatch):
 def test_it_works_without_rich():
     code = (
         "import sys; sys.modules['rich'] = sys.modules['rich.console'] = None\n"
-        "import acumen as ac; from acumen.terminal import render\n"
-        "ev = ac.evaluate_pairs([1, 0, 1], [0.9, 0.2, 0.8])\n"
+        "import calibrant as cal; from calibrant.terminal import render\n"
+        "ev = cal.evaluate_pairs([1, 0, 1], [0.9, 0.2, 0.8])\n"
         "sys.stdout.reconfigure(encoding='utf-8')\n"
         "print(render(ev, width=60, colour=True))"
     )
@@ -300,7 +306,7 @@ def test_other_encodings_get_other_signs(encoding):
     code = (
         "import sys; sys.path.insert(0, 'tests')\n"
         "from handmade import model, studied\n"
-        "from acumen.terminal import show\n"
+        "from calibrant.terminal import show\n"
         "show(studied()); show(model('long ' * 9)); print(studied())"
     )
     run = subprocess.run(

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from acumen.predictions import read_predictions
-from acumen.sketches.cells import cell_number as cell_number_of_numpy
-from acumen.targets import reduce_to_columns
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch.cells import cell_number as cell_number_of_numpy
 
 DTYPES = ["float16", "bfloat16", "float32", "float64"]
 NAMES = ("confidence", "log_odds", "hit", "brier", "log")
@@ -25,7 +25,7 @@ def torch(part):
 
 @pytest.fixture(scope="module")
 def reduce_rows(torch):
-    from acumen.torch import reduce_rows
+    from calibrant.torch import reduce_rows
 
     return reduce_rows
 
@@ -36,7 +36,7 @@ def numpy_columns(y, target="top-label", **scores):
     )
     losses = found.losses
     if not losses:  # one positive class: the losses are those of its confidence
-        from acumen.bregman import BUILT_IN
+        from calibrant._inputs.divergences import BUILT_IN
 
         losses = {name: found.unit_loss(d) for name, d in BUILT_IN.items()}
     columns = (found.confidence, found.log_odds, found.hit)
@@ -235,7 +235,7 @@ def test_what_is_given_must_be_of_the_right_kind(torch, reduce_rows):
 
 
 def test_cells_are_those_of_numpy(torch):
-    from acumen.torch.cells import cell_number
+    from calibrant.torch._tensor_cells import cell_number
 
     rng = np.random.default_rng(0)
     inside = [rng.random(2000), 10.0 ** rng.uniform(-12, 0, 500)]
@@ -259,14 +259,14 @@ def run(code):
 
 def test_the_reduction_needs_no_torchmetrics(torch):
     hidden = "import sys; sys.modules['torchmetrics'] = None\n"
-    assert run(f"{hidden}from acumen.torch import reduce_rows").returncode == 0
-    told = run(f"{hidden}import acumen.torch as t; t.CalibrationSharpness").stderr
-    assert "acumen.torch.CalibrationSharpness needs torchmetrics" in told
-    assert "pip install 'acumen[torch]'" in told
+    assert run(f"{hidden}from calibrant.torch import reduce_rows").returncode == 0
+    told = run(f"{hidden}import calibrant.torch as t; t.CalibrationSharpness").stderr
+    assert "calibrant.torch.CalibrationSharpness needs torchmetrics" in told
+    assert "pip install 'calibrant[torch]'" in told
 
 
 def test_an_unknown_name_is_refused(torch):
-    import acumen.torch
+    import calibrant.torch
 
     with pytest.raises(AttributeError, match="no attribute 'Calibration'"):
-        _ = acumen.torch.Calibration
+        _ = calibrant.torch.Calibration

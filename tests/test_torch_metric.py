@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import acumen as ac
+import calibrant as cal
 
 FREE = ("accuracy", "brier", "nll", "ece", "smooth_ece", "confidence_gap")
 
@@ -17,7 +17,7 @@ FREE = ("accuracy", "brier", "nll", "ece", "smooth_ece", "confidence_gap")
 @pytest.fixture(scope="module")
 def torch(part):
     torch = part("torch")
-    from acumen.torch.operators import mend_torchvision
+    from calibrant.torch._operators import mend_torchvision
 
     mend_torchvision()
     part("torchmetrics")
@@ -26,7 +26,7 @@ def torch(part):
 
 @pytest.fixture(scope="module")
 def make(torch):
-    from acumen.torch import CalibrationSharpness
+    from calibrant.torch import CalibrationSharpness
 
     def make(num_classes=4, scores="logits", **options):
         return CalibrationSharpness(num_classes, scores=scores, **options)
@@ -92,7 +92,7 @@ def test_sums_are_those_of_a_sketch(make):
     z[:3] = [[800, 0, 0, 0], [0, 0, -np.inf, 1], [0, 0, 0, 0]]
     metric = fill(make(), z, y)
     assert_same_sums(
-        metric.sketch(), ac.Sketch(engine="numpy").update(y, logits=z), AS_NUMPY
+        metric.sketch(), cal.Sketch(engine="numpy").update(y, logits=z), AS_NUMPY
     )
 
 
@@ -102,14 +102,14 @@ def test_sums_of_a_positive_class_are_those_of_a_sketch(make):
     z[:2] = [-np.inf, 40.0]
     metric = fill(make(2, target="positive"), z, y)
     assert_same_sums(
-        metric.sketch(), ac.Sketch(engine="numpy").update(y, logits=z), AS_NUMPY
+        metric.sketch(), cal.Sketch(engine="numpy").update(y, logits=z), AS_NUMPY
     )
 
 
 def test_rows_that_are_certain_and_wrong_are_counted(make):
     p = np.array([[1.0, 0, 0], [1.0, 0, 0], [0.5, 0.5, 0]])
     metric = fill(make(3, "probs"), p, np.array([0, 1, 1]))
-    sketch = ac.Sketch(engine="numpy").update([0, 1, 1], probs=p)
+    sketch = cal.Sketch(engine="numpy").update([0, 1, 1], probs=p)
     assert_same_sums(metric.sketch(), sketch, AS_NUMPY)
     assert metric.compute()["nll"].item() == np.inf
     assert metric.evaluation(interval=None).infinite_rows == 1
@@ -118,14 +118,14 @@ def test_rows_that_are_certain_and_wrong_are_counted(make):
 def test_sums_of_many_classes_are_those_of_a_sketch(make):
     z, y = draw(50, classes=4000)
     metric = fill(make(4000), z, y)
-    sketch = ac.Sketch(engine="numpy").update(y, logits=z)
+    sketch = cal.Sketch(engine="numpy").update(y, logits=z)
     assert metric.sketch().contents.state.within is None
     assert_same_sums(metric.sketch(), sketch, AS_NUMPY)
 
 
 def test_numbers_are_those_of_the_rows(torch, make):
     z, y = draw(20_000)
-    metric, whole = fill(make(), z, y), ac.evaluate(y, logits=z, interval=None)
+    metric, whole = fill(make(), z, y), cal.evaluate(y, logits=z, interval=None)
     found = metric.compute()
     for name in FREE:
         assert found[name].item() == pytest.approx(whole.metrics[name], abs=1e-10)
@@ -139,7 +139,7 @@ def test_numbers_are_those_of_the_rows(torch, make):
 
 def test_other_numbers_are_within_their_bounds(make):
     z, y = draw(20_000)
-    metric, whole = fill(make(), z, y), ac.evaluate(y, logits=z, interval=None)
+    metric, whole = fill(make(), z, y), cal.evaluate(y, logits=z, interval=None)
     ev, bounds = metric.evaluation(name="net", interval=None), metric.sketch().bounds()
     assert ev.name == "net"
     assert sorted(bounds) == ["auroc", "ece_mass", "ks_error"]
@@ -155,7 +155,7 @@ def test_real_logits_give_their_golden_numbers(torch, make, data):
     z, y = torch.tensor(found["logits"]), torch.tensor(found["labels"])
     for scores, labels in zip(z.split(1000), y.split(1000), strict=True):
         metric.update(scores, labels)
-    whole = ac.evaluate(found["labels"], logits=found["logits"], interval=None)
+    whole = cal.evaluate(found["labels"], logits=found["logits"], interval=None)
     numbers = metric.compute()
     for name in FREE:
         assert numbers[name].item() == pytest.approx(whole.metrics[name], abs=1e-7)
@@ -174,9 +174,9 @@ def test_ece_is_that_of_torchmetrics(torch, make, part):
 
 def test_a_sketch_of_other_rows_can_be_merged(make):
     z, y = draw()
-    rest = ac.Sketch(engine="numpy").update(y[2000:], logits=z[2000:])
+    rest = cal.Sketch(engine="numpy").update(y[2000:], logits=z[2000:])
     both = fill(make(), z[:2000], y[:2000]).sketch() + rest
-    assert_same_sums(both, ac.Sketch(engine="numpy").update(y, logits=z), AS_NUMPY)
+    assert_same_sums(both, cal.Sketch(engine="numpy").update(y, logits=z), AS_NUMPY)
 
 
 def test_a_sketch_is_of_the_rows_so_far(make):
@@ -197,7 +197,7 @@ def test_ignored_labels_leave_no_trace(make):
     with_holes, holes = z.copy(), y.copy()
     with_holes[some], holes[some] = np.nan, -100
     metric = fill(make(ignore_index=-100), with_holes, holes)
-    only = ac.Sketch(engine="numpy").update(y[~some], logits=z[~some])
+    only = cal.Sketch(engine="numpy").update(y[~some], logits=z[~some])
     assert_same_sums(metric.sketch(), only, AS_NUMPY)
 
 
@@ -220,7 +220,7 @@ def test_no_rows_give_no_numbers(torch, make):
     with pytest.raises(ValueError, match="holds no row"):
         metric.compute()
     z, y = draw(20)
-    rest = ac.Sketch(engine="numpy").update(y, logits=z)
+    rest = cal.Sketch(engine="numpy").update(y, logits=z)
     assert_same_sums(metric.sketch() + rest, rest)
 
 
@@ -256,7 +256,7 @@ def test_reset_forgets_every_row(make):
     metric.reset()
     again = fill(metric, z[:50], y[:50]).sketch()
     assert_same_sums(
-        again, ac.Sketch(engine="numpy").update(y[:50], logits=z[:50]), AS_NUMPY
+        again, cal.Sketch(engine="numpy").update(y[:50], logits=z[:50]), AS_NUMPY
     )
 
 
@@ -265,7 +265,7 @@ def test_forward_gives_the_batch_and_keeps_all_rows(torch, make):
     metric = make()
     for part in (slice(0, 300), slice(300, 400)):
         given = metric(torch.tensor(z[part]), torch.tensor(y[part]))
-        own = ac.brier(y[part], logits=z[part])
+        own = cal.brier(y[part], logits=z[part])
         assert given["brier"].item() == pytest.approx(own, abs=1e-12)
     assert_same_sums(metric.sketch(), fill(make(), z, y).sketch())
 
@@ -305,7 +305,7 @@ def test_it_works_in_a_collection(torch, make, part):
     for part_ in (slice(0, 300), slice(300, 400)):
         both.update(torch.tensor(z[part_]), torch.tensor(y[part_]))
     found = both.compute()
-    assert found["val_brier"].item() == pytest.approx(ac.brier(y, logits=z), abs=1e-12)
+    assert found["val_brier"].item() == pytest.approx(cal.brier(y, logits=z), abs=1e-12)
     assert {"val_calibration", "val_sharpness_gap", "val_ece"} <= set(found)
 
 
@@ -323,7 +323,7 @@ def test_sums_stay_in_double_precision(torch, make, convert):
 
 
 def test_sums_stay_on_the_cpu_where_the_device_has_no_doubles(torch, make, monkeypatch):
-    from acumen.torch import metric as module
+    from calibrant.torch import _metric as module
 
     monkeypatch.setattr(module, "NO_DOUBLE", {"meta"})  # no such device is at hand
     metric = make().to("meta")
@@ -377,7 +377,7 @@ def work(rank, share, folder):
     """What one process of two does: its own rows, then the numbers of all."""
     import torch.distributed as dist
 
-    from acumen.torch import CalibrationSharpness
+    from calibrant.torch import CalibrationSharpness
 
     store = (Path(folder) / "store").as_uri()
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=2)
@@ -413,7 +413,7 @@ def test_two_processes_give_the_numbers_of_one(make, share, tmp_path):
     z, y = draw(1000)
     alone = fill(make(), z, y)
     for rank in range(2):
-        assert_same_sums(ac.Sketch.load(tmp_path / f"{rank}.npz"), alone.sketch())
+        assert_same_sums(cal.Sketch.load(tmp_path / f"{rank}.npz"), alone.sketch())
         with np.load(tmp_path / f"numbers{rank}.npz") as numbers:
             assert numbers["own"] == np.diff(SHARES[share])[rank]
             for name, value in alone.compute().items():

@@ -12,11 +12,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import acumen as ac
-from acumen.files import read
-from acumen.vision import Images, Item, Model, infer, load_model, open_images, packages
-from acumen.vision import inference as inference_module
-from acumen.vision.shards import MANIFEST, read_manifest
+import calibrant as cal
+from calibrant.files import read
+from calibrant.vision import (
+    Images,
+    Item,
+    Model,
+    infer,
+    load_model,
+    open_images,
+)
+from calibrant.vision import (
+    _images as packages,
+)
+from calibrant.vision import _inference as inference_module
+from calibrant.vision._inference import MANIFEST, read_manifest
 
 ARCHITECTURE, CLASSES, ROWS = "test_vit", 3, 11
 SMALL = {"batch_size": 2, "shard_rows": 4}  # shards of 4, 4 and 3 rows
@@ -138,7 +148,7 @@ def test_shards_are_read_like_any_other_folder(finished):
     found = read(finished)
     assert found.kind == "logits"
     assert found.scores.shape == (ROWS, CLASSES)
-    ev = ac.evaluate(**found.arguments)
+    ev = cal.evaluate(**found.arguments)
     assert ev.n == ROWS
     with np.load(finished / "shard-00002.npz", allow_pickle=False) as last:
         assert last["logits"].dtype == np.float32
@@ -182,8 +192,8 @@ def test_half_precision_is_storage_only(torch, tmp_path):
     assert half.dtype == np.float16
     exact = np.outer(np.arange(9), np.array([1, 1, 1, 0], np.float32) / np.float32(3))
     np.testing.assert_array_equal(half, exact.astype(np.float16))
-    ev = ac.evaluate(**read(tmp_path / "half").arguments)
-    expected = ac.nll(np.arange(9) % 4, logits=exact)
+    ev = cal.evaluate(**read(tmp_path / "half").arguments)
+    expected = cal.nll(np.arange(9) % 4, logits=exact)
     assert ev.metrics["nll"] == pytest.approx(expected, rel=1e-3)
 
 
@@ -296,7 +306,7 @@ def test_a_stop_between_a_shard_and_its_manifest_loses_nothing(
 def test_a_killed_process_is_finished_by_another(finished, photos, weights, tmp_path):
     code = f"""
         import os, signal, torch
-        from acumen.vision import infer, load_model, open_images
+        from calibrant.vision import infer, load_model, open_images
 
         torch.set_num_threads(1)
 
@@ -447,7 +457,7 @@ def test_the_manifest_holds_the_digests_of_the_files(finished):
 
 
 def test_nothing_heavy_is_loaded_before_it_is_used():
-    code = "import acumen.vision, sys; print(*sys.modules)"
+    code = "import calibrant.vision, sys; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     )
@@ -456,9 +466,7 @@ def test_nothing_heavy_is_loaded_before_it_is_used():
 
 
 def test_a_missing_package_is_named_with_the_way_to_get_it(photos, tmp_path):
-    blocked = (
-        "import sys; sys.modules['torch'] = None; from acumen.cli import main; main()"
-    )
+    blocked = "import sys; sys.modules['torch'] = None; from calibrant.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", blocked, "infer", "x", "--images", photos, "-o", "out"],
         cwd=tmp_path,
@@ -468,6 +476,6 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(photos, tmp_path):
         text=True,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("Error: acumen.vision needs torch")
-    assert "pip install 'acumen[vision]'" in done.stderr
+    assert done.stderr.startswith("Error: calibrant.vision needs torch")
+    assert "pip install 'calibrant[vision]'" in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from acumen.vision import open_images
-from acumen.vision.images import Item, picture
+from calibrant.vision import open_images
+from calibrant.vision._images import Item, picture
 
 
 def pixels(seed, height=20, width=24):
@@ -270,7 +270,7 @@ def test_a_damaged_shard_is_named(tmp_path):
 
 def test_a_stream_gives_what_its_shards_hold(shards, part, tmp_path):
     datasets = part("datasets")
-    from acumen.vision.streams import images_of
+    from calibrant.vision._images import images_of
 
     files = {"validation": sorted(map(str, shards.glob("*.tar")))}
     rows = datasets.load_dataset(
@@ -289,7 +289,7 @@ def test_a_stream_gives_what_its_shards_hold(shards, part, tmp_path):
 
 def test_a_stream_without_the_columns_says_what_it_has(part):
     datasets = part("datasets")
-    from acumen.vision.streams import images_of
+    from calibrant.vision._images import images_of
 
     rows = datasets.Dataset.from_dict({"image": ["a"], "caption": ["b"]})
     with pytest.raises(ValueError, match=r"one column named label.*'image', 'caption'"):

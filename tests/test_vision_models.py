@@ -14,22 +14,26 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from acumen.cli import main
-from acumen.files import read
-from acumen.vision import (
+from calibrant.cli import main
+from calibrant.files import read
+from calibrant.vision import (
     Images,
     Item,
     Model,
     infer,
     load_model,
     open_images,
-    packages,
-    resnets,
 )
-from acumen.vision.checkpoints import put_weights, read_weights, weights_digest
-from acumen.vision.classes import read_classes
+from calibrant.vision import (
+    _images as packages,
+)
+from calibrant.vision import (
+    _models as resnets,
+)
+from calibrant.vision._images import read_classes
+from calibrant.vision._models import put_weights, read_weights, weights_digest
 
-ACUMEN = Path(sys.executable).with_name("acumen")
+CALIBRANT = Path(sys.executable).with_name("calibrant")
 ARCHITECTURE = "test_vit"
 
 
@@ -384,7 +388,7 @@ def test_a_damaged_shard_is_reported_on_stderr(folder, monkeypatch):
 
 def examples():
     text = CliRunner().invoke(main, ["infer", "--help"]).output
-    return re.findall(r"^ +(acumen infer .*)$", text, re.MULTILINE)
+    return re.findall(r"^ +(calibrant infer .*)$", text, re.MULTILINE)
 
 
 def test_the_help_shows_an_example_of_each_kind():
@@ -396,7 +400,7 @@ def test_examples_of_the_help_run_or_say_what_they_cannot_reach(line, folder, of
     if "hf:" in line and importlib.util.find_spec("datasets") is None:
         pytest.skip("datasets is not installed")
     done = subprocess.run(
-        line.replace("acumen", str(ACUMEN), 1),
+        line.replace("calibrant", str(CALIBRANT), 1),
         shell=True,
         cwd=folder,
         capture_output=True,
@@ -406,7 +410,7 @@ def test_examples_of_the_help_run_or_say_what_they_cannot_reach(line, folder, of
     if "--checkpoint" in line:
         assert done.returncode == 0, done.stderr
         report = subprocess.run(
-            [ACUMEN, "report", "logits", "--json"],
+            [CALIBRANT, "report", "logits", "--json"],
             cwd=folder,
             capture_output=True,
             text=True,

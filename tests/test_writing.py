@@ -5,8 +5,8 @@ import stat
 import numpy as np
 import pytest
 
-from acumen.files import read
-from acumen.writing import whole_file, write_bytes, write_npz, write_text
+from calibrant._base.write import whole_file, write_bytes, write_npz, write_text
+from calibrant.files import read
 
 
 def write_half(path, error, **options):

@@ -7,7 +7,7 @@ of date (exit code 1).
 import sys
 from pathlib import Path
 
-from acumen.audit.auditing import docs_page
+from calibrant.audit._audit import docs_page
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "audit.md"
 

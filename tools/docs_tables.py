@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-import acumen as ac
+import calibrant as cal
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("ACUMEN_DATA", ROOT.parent / "shared" / "data"))
+DATA = Path(os.environ.get("CALIBRANT_DATA", ROOT.parent / "shared" / "data"))
 PAGE = ROOT / "docs" / "recalibration.md"
 MARKERS = re.compile(
     r"(?<=<!-- tables:start -->\n).*(?=<!-- tables:end -->)", re.DOTALL
@@ -26,12 +26,12 @@ NETWORKS = {
 }
 
 
-def study(name: str) -> ac.Study:
+def study(name: str) -> cal.Study:
     """The paper's protocol: 20 % to fit on, drawn at random."""
     with np.load(DATA / f"{name}.npz", allow_pickle=False) as file:
         kind = "logits" if "logits" in file.files else "probs"
         scores, labels = file[kind].astype(np.float64), file["labels"]
-    return ac.study(labels, **{kind: scores}, split=0.2, rng=0)
+    return cal.study(labels, **{kind: scores}, split=0.2, rng=0)
 
 
 def section(name: str, title: str) -> str:

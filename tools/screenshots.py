@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-import acumen as ac
-from acumen.report import report
+import calibrant as cal
+from calibrant.report import report
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
@@ -48,14 +48,14 @@ def classifier():
 def of_methods():
     """Five recalibrations."""
     y, z = classifier()
-    return ac.study(y, logits=z, methods="paper")
+    return cal.study(y, logits=z, methods="paper")
 
 
 def of_classes():
     """Before and after a temperature, class by class."""
     y, z = classifier()
     return [
-        ac.evaluate(y, logits=scale * z, target="class-wise", name=name)
+        cal.evaluate(y, logits=scale * z, target="class-wise", name=name)
         for name, scale in (("Uncalibrated", 1), ("Temperature", 1 / 1.8))
     ]
 
@@ -66,7 +66,7 @@ def of_groups():
     group = np.random.default_rng(1).choice(
         list("NESW"), len(y), p=[0.6, 0.25, 0.14, 0.01]
     )
-    return ac.evaluate(y, logits=z, group=group, name="Uncalibrated")
+    return cal.evaluate(y, logits=z, group=group, name="Uncalibrated")
 
 
 REPORTS = {

@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-import acumen as ac
-from acumen import plot
+import calibrant as cal
+from calibrant import plot
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.8, random_state=0)
@@ -25,7 +25,7 @@ models = {
     "Logistic": LogisticRegression(max_iter=2000),
 }
 found = [
-    ac.evaluate(
+    cal.evaluate(
         y_test, probs=model.fit(X_train, y_train).predict_proba(X_test), name=name
     )
     for name, model in models.items()

@@ -10,12 +10,12 @@ diagonal, as calibrated as can be, and has the largest band: it says the same of
 from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB
 
-import acumen as ac
-from acumen import plot
+import calibrant as cal
+from calibrant import plot
 
 X, y = load_digits(return_X_y=True)
 model = GaussianNB(var_smoothing=0.01).fit(X[:300], y[:300])
-study = ac.study(y[300:], probs=model.predict_proba(X[300:]), split=0.4, rng=0)
+study = cal.study(y[300:], probs=model.predict_proba(X[300:]), split=0.4, rng=0)
 plot.calibration_sharpness(study)
 
 # %%

@@ -11,15 +11,15 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-import acumen as ac
-from acumen import plot
+import calibrant as cal
+from calibrant import plot
 
 X, y = load_breast_cancer(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(
     X[:, :2], y, test_size=0.8, random_state=0
 )
 model = GaussianNB().fit(X_train, y_train)
-ev = ac.evaluate(y_test, probs=model.predict_proba(X_test)[:, 1], name="Naive Bayes")
+ev = cal.evaluate(y_test, probs=model.predict_proba(X_test)[:, 1], name="Naive Bayes")
 
 fig, axes = plt.subplots(2, 2, figsize=(9, 9), layout="constrained")
 ways = (plot.reliability, plot.smooth_reliability, plot.corp, plot.residual)

@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
-import acumen as ac
-from acumen import plot
+import calibrant as cal
+from calibrant import plot
 
 X, y = load_digits(return_X_y=True)
 models = {
@@ -23,7 +23,7 @@ models = {
     "20 neighbours": KNeighborsClassifier(20),
 }
 found = [
-    ac.evaluate(
+    cal.evaluate(
         y[400:], probs=model.fit(X[:400], y[:400]).predict_proba(X[400:]), name=name
     )
     for name, model in models.items()

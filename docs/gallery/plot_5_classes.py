@@ -9,12 +9,12 @@ each column is a forecast of its own.
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 
-import acumen as ac
-from acumen import plot
+import calibrant as cal
+from calibrant import plot
 
 X, y = load_digits(return_X_y=True)
 model = KNeighborsClassifier(20).fit(X[:300], y[:300])
-ev = ac.evaluate(
+ev = cal.evaluate(
     y[300:],
     probs=model.predict_proba(X[300:]),
     target="class-wise",

@@ -9,11 +9,11 @@ out the confidences of a saturated model.
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
-import acumen as ac
+import calibrant as cal
 
 X, y = load_digits(return_X_y=True)
 net = MLPClassifier((64,), max_iter=1000, random_state=0).fit(X[:300] / 16, y[:300])
-ev = ac.evaluate(y[300:], probs=net.predict_proba(X[300:] / 16), name="Network")
+ev = cal.evaluate(y[300:], probs=net.predict_proba(X[300:] / 16), name="Network")
 ev.plot(style="paper")
 
 # %%

@@ -17,8 +17,8 @@ error, and nothing else, puts it first. A proper score sees through it.
 import matplotlib.pyplot as plt
 import numpy as np
 
-import acumen as ac
-from acumen.recalibration import MeanReplacement
+import calibrant as cal
+from calibrant.recalibration import MeanReplacement
 
 # %%
 # The population
@@ -51,7 +51,7 @@ truth = 0.8 * g + 0.2 / 3
 y = (rng.random((len(g), 1)) > truth.cumsum(axis=1)[:, :2]).sum(axis=1)
 
 # %%
-# What acumen finds
+# What calibrant finds
 # -----------------
 # The first 5,000 rows are the calibration set; mean replacement learns q from them. The
 # others are the test set. *True probabilities* is the best that recalibration could do.
@@ -65,7 +65,7 @@ forecasts = {
     "Base rates": np.full_like(g, 1 / 3),
 }
 found = {
-    name: ac.evaluate(y, probs=probs, name=name, level=0.99)
+    name: cal.evaluate(y, probs=probs, name=name, level=0.99)
     for name, probs in forecasts.items()
 }
 

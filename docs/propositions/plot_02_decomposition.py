@@ -22,7 +22,7 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import entr, rel_entr
 
-import acumen as ac
+import calibrant as cal
 
 # %%
 # The population
@@ -68,13 +68,13 @@ assert np.allclose(exact["brier"], [1 / 6, 2 / 15, 1 / 30])
 assert np.isclose(exact["log"][0], 1 / 2)
 
 # %%
-# What acumen finds
+# What calibrant finds
 # -----------------
 
 rng = np.random.default_rng(2)
 forecast = rng.random(20_000)
 outcome = rng.random(20_000) < forecast**2
-ev = ac.evaluate(outcome, probs=forecast, level=0.99)
+ev = cal.evaluate(outcome, probs=forecast, level=0.99)
 
 numbers = {}
 for name, values in exact.items():
@@ -98,10 +98,10 @@ ax.spines[["top", "right"]].set_visible(False)
 # -------------------------
 # The paper's Z is the distribution of the label given everything known about a row. Data
 # hold only the label. Its own randomness then sits in the gap, the same amount for every
-# model, and the calibration error does not change. acumen takes both. With the true
+# model, and the calibration error does not change. calibrant takes both. With the true
 # probabilities for labels the gap is 0 here, since p says all there is to know.
 
-soft = ac.evaluate(
+soft = cal.evaluate(
     np.column_stack([1 - forecast**2, forecast**2]),
     probs=np.column_stack([1 - forecast, forecast]),
     target="positive",

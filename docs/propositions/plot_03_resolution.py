@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import entr
 
-import acumen as ac
+import calibrant as cal
 
 # %%
 # The population
@@ -54,13 +54,13 @@ exact = {
 }
 
 # %%
-# What acumen finds
+# What calibrant finds
 # -----------------
 
 rng = np.random.default_rng(3)
 u = rng.random(20_000)
 rain = rng.random(20_000) < u
-found = [ac.evaluate(rain, probs=middle(u, b), level=0.99) for b in parts]
+found = [cal.evaluate(rain, probs=middle(u, b), level=0.99) for b in parts]
 
 fig, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained")
 grid = np.linspace(0, 0.9999, 1000)
@@ -120,7 +120,7 @@ for i, (b, ev) in enumerate(zip(parts, found, strict=True)):
     for name, split in ev.decompositions.items():
         numbers[f"gap, {name}, b = {b}"] = split.sharpness_gap, exact[name][i]
     numbers[f"d_CAL, brier, b = {b}"] = ev.decomposition.calibration, 0.0
-sure = ac.evaluate(rain, probs=(u > 0.2).astype(float), level=0.99)
+sure = cal.evaluate(rain, probs=(u > 0.2).astype(float), level=0.99)
 numbers["loss, brier, sure of itself"] = sure.decomposition.total, 0.34
 
 for name, (estimate, value) in numbers.items():

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import beta
 
-import acumen as ac
+import calibrant as cal
 
 # %%
 # Lying pays, unless q = 2
@@ -76,12 +76,12 @@ cubic_loss = {
     for name, said in (("honest", honest), ("liar", liar))
 }
 brier_loss = {
-    name: ac.brier(outcome, confidence=said)
+    name: cal.brier(outcome, confidence=said)
     for name, said in (("honest", honest), ("liar", liar))
 }
 print("L3 loss:   ", {name: round(float(v), 4) for name, v in cubic_loss.items()})
 print("Brier loss:", {name: round(float(v), 4) for name, v in brier_loss.items()})
-print("ECE of the liar:", round(ac.ece(outcome, confidence=liar), 3), "exact 0.133")
+print("ECE of the liar:", round(cal.ece(outcome, confidence=liar), 3), "exact 0.133")
 
 # %%
 # Third powers that do belong to a score
@@ -96,7 +96,7 @@ print("ECE of the liar:", round(ac.ece(outcome, confidence=liar), 3), "exact 0.1
 #    d_CAL       3/70    E [p⁶ - p³ - 3 p² (p² - p)]
 #    loss        7/30    E [p² (1 - 3 p² + 2 p³) + (1 - p²) 2 p³]
 
-cubic = ac.Divergence(
+cubic = cal.Divergence(
     "cubic",
     phi=lambda x: (x**3).sum(axis=1),
     gradient=lambda x: 3 * x**2,
@@ -105,8 +105,8 @@ cubic = ac.Divergence(
 )
 forecast = rng.random(20_000)
 hit = rng.random(20_000) < forecast**2
-ev = ac.evaluate_pairs(hit, forecast, divergence=cubic, level=0.99)
-l3 = ac.ece(hit, confidence=forecast, norm=3, strategy="mass", bins=20) ** 3
+ev = cal.evaluate_pairs(hit, forecast, divergence=cubic, level=0.99)
+l3 = cal.ece(hit, confidence=forecast, norm=3, strategy="mass", bins=20) ** 3
 
 # %%
 # The numbers

@@ -16,7 +16,7 @@ So reduce to one dimension only to measure calibration, never to measure loss.
 import matplotlib.pyplot as plt
 import numpy as np
 
-import acumen as ac
+import calibrant as cal
 
 # %%
 # The population
@@ -47,9 +47,9 @@ def exact(k):
 
 
 # %%
-# What acumen finds
+# What calibrant finds
 # -----------------
-# `ac.evaluate_pairs` scores pairs, `ac.evaluate` the whole vector. Draw 2,000 labels for
+# `cal.evaluate_pairs` scores pairs, `cal.evaluate` the whole vector. Draw 2,000 labels for
 # each k, and a wrong class for each label.
 
 
@@ -67,8 +67,8 @@ for k in sizes:
     y = rng.integers(k, size=2000)
     probs = always_wrong(y, k, rng)
     correct = probs.argmax(axis=1) == y
-    full = ac.evaluate(y, probs=probs, interval=None)
-    pairs = ac.evaluate_pairs(correct, probs.max(axis=1), interval=None)
+    full = cal.evaluate(y, probs=probs, interval=None)
+    pairs = cal.evaluate_pairs(correct, probs.max(axis=1), interval=None)
     found.append(
         {
             "accuracy": full.metrics["accuracy"],

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import rel_entr
 
-import acumen as ac
+import calibrant as cal
 
 # %%
 # A population of four forecasts
@@ -117,16 +117,16 @@ right.spines[["top", "right"]].set_visible(False)
 # %%
 # The numbers
 # -----------
-# acumen's d_CAL is the confidence calibration error, the last of the three. For up to ten
+# calibrant's d_CAL is the confidence calibration error, the last of the three. For up to ten
 # classes `canonical_calibration_error` estimates the first.
 
 row = rng.integers(4, size=40_000)
 y = (rng.random((len(row), 1)) > truth[row].cumsum(axis=1)[:, :2]).sum(axis=1)
-ev = ac.evaluate(y, probs=forecast[row], level=0.99)
+ev = cal.evaluate(y, probs=forecast[row], level=0.99)
 numbers = {}
 for name, errors in exact.items():
     options = {"probs": forecast[row], "divergence": name, "level": 0.99}
-    whole = ac.canonical_calibration_error(y, **options)
+    whole = cal.canonical_calibration_error(y, **options)
     numbers[f"full, {name}"] = whole.calibration, errors[0]
     numbers[f"d_CAL, {name}"] = ev.decompositions[name].calibration, errors[2]
 for name, (estimate, value) in numbers.items():

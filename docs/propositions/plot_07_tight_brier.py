@@ -11,14 +11,14 @@ at least (x_i - y_i)². For probability vectors more is true. If one coordinate 
    |x - y|²  ≥  δ² + (k - 1) (δ / (k - 1))²  =  k / (k - 1) · δ²
 
 So the confidence calibration error times k / (k - 1) is still at most the full one; with
-two classes that is twice as much. ``counterpart="tight"`` asks acumen for it; the paper's
+two classes that is twice as much. ``counterpart="tight"`` asks calibrant for it; the paper's
 stays the default.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-import acumen as ac
+import calibrant as cal
 
 # %%
 # The factor cannot be larger
@@ -85,7 +85,7 @@ numbers = {}
 for name, truth in truths.items():
     y = (rng.random((len(g), 1)) > truth.cumsum(axis=1)[:, :2]).sum(axis=1)
     for counterpart in ("paper", "tight"):
-        ev = ac.evaluate(y, probs=g, counterpart=counterpart, level=0.99)
+        ev = cal.evaluate(y, probs=g, counterpart=counterpart, level=0.99)
         estimate = ev.decomposition.calibration
         numbers[f"{name}, {counterpart}"] = estimate, exact[name][counterpart]
 

@@ -18,7 +18,7 @@ never below the 1-D divergence of a coordinate.
 import matplotlib.pyplot as plt
 import numpy as np
 
-import acumen as ac
+import calibrant as cal
 
 # %%
 # The population
@@ -42,7 +42,7 @@ def exact_gap(h):
 
 
 # %%
-# What acumen finds
+# What calibrant finds
 # -----------------
 # The curve is the paper's, with a bandwidth of 0.03. The kernel is not sharp, so near the
 # ends, where rows lie on one side only, the estimate is off; elsewhere it follows ρ.
@@ -51,8 +51,8 @@ rng = np.random.default_rng(8)
 g = rng.dirichlet(np.ones(3), 50_000)
 truth = 0.8 * g + 0.2 / 3
 y = (rng.random((len(g), 1)) > truth.cumsum(axis=1)[:, :2]).sum(axis=1)
-ev = ac.evaluate(y, probs=g, level=0.99)
-curve = ac.evaluate(y, probs=g, bandwidth=0.03, interval=None).curve
+ev = cal.evaluate(y, probs=g, level=0.99)
+curve = cal.evaluate(y, probs=g, bandwidth=0.03, interval=None).curve
 inside = (curve.confidence > 0.4) & (curve.confidence < 0.95)
 h, found_gap = curve.confidence[inside], curve.sharpness_gap[inside]
 
@@ -69,14 +69,14 @@ def norm(p):
     return np.hypot(p, 1 - p)
 
 
-spherical = ac.Divergence(
+spherical = cal.Divergence(
     "spherical",
     phi=lambda x: np.linalg.norm(x, axis=1),
     gradient=lambda x: x / np.linalg.norm(x, axis=1, keepdims=True),
     phi_1d=norm,
     derivative_1d=lambda p: (2 * p - 1) / norm(p),
 )
-brier = ac.Divergence(
+brier = cal.Divergence(
     "Brier",
     phi=lambda x: (x**2).sum(axis=1),
     gradient=lambda x: 2 * x,
@@ -96,7 +96,7 @@ t = np.linspace(1 / 3, 1, 200)
 fig, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
 fine = np.linspace(1 / 3, 1, 300)
 left.plot(fine, exact_gap(fine), color="black", lw=1, label="exact")
-left.plot(h, found_gap, color="C3", lw=2.5, alpha=0.6, label="acumen")
+left.plot(h, found_gap, color="C3", lw=2.5, alpha=0.6, label="calibrant")
 left.set(xlabel="confidence", ylabel="ρ", ylim=(0, None), title="Brier score")
 for divergence, style, colour in ((brier, "-", "C0"), (spherical, "--", "C3")):
     right.plot(t, gap_at(divergence, t), style, color=colour, label=divergence.name)

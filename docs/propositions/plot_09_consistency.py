@@ -15,7 +15,7 @@ smoothed curve. And how fast the error falls depends on the estimator.
 import matplotlib.pyplot as plt
 import numpy as np
 
-import acumen as ac
+import calibrant as cal
 
 # %%
 # The population
@@ -37,10 +37,10 @@ def smoothed(sigma, nodes=2000):
 exact, limit = 1 / 30, smoothed(0.05)
 
 # %%
-# What acumen finds
+# What calibrant finds
 # -----------------
 # Three estimates, on ten samples of each size: the plug-in with σ = 0.05; the plug-in
-# with σ = n^(-1/3) / 2, which meets the Theorem's condition; and acumen's default, whose
+# with σ = n^(-1/3) / 2, which meets the Theorem's condition; and calibrant's default, whose
 # neighbourhoods shrink like 1/√n and which is debiased, so that it may.
 
 sizes = [300, 1500, 7000, 30_000]
@@ -50,7 +50,7 @@ ways = {
         "bandwidth": n ** (-1 / 3) / 2,
         "estimator": "plugin",
     },
-    "acumen's default": lambda n: {},
+    "calibrant's default": lambda n: {},
 }
 rng = np.random.default_rng(9)
 
@@ -60,7 +60,9 @@ def estimates(n):
     p = rng.random(n)
     correct = rng.random(n) < p**2
     return [
-        ac.evaluate_pairs(correct, p, interval=None, **way(n)).decomposition.calibration
+        cal.evaluate_pairs(
+            correct, p, interval=None, **way(n)
+        ).decomposition.calibration
         for way in ways.values()
     ]
 
@@ -93,7 +95,7 @@ for ax in (left, right):
 # -----------
 
 p = rng.random(30_000)
-ev = ac.evaluate_pairs(rng.random(30_000) < p**2, p, level=0.99)
+ev = cal.evaluate_pairs(rng.random(30_000) < p**2, p, level=0.99)
 numbers = {"d_CAL, n = 30,000": (ev.decomposition.calibration, exact)}
 for name, (estimate, value) in numbers.items():
     low, high = estimate.interval

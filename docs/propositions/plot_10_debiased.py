@@ -12,7 +12,7 @@ estimates of the Brier calibration error:
 
 - **plug-in**: the paper's Theorem, with its bandwidth of 0.05;
 - **direct**: the mean of (m(h) - h)², as the authors' code computes it, same bandwidth;
-- **debiased**: acumen's default. It compares residuals of neighbouring rows, never a row
+- **debiased**: calibrant's default. It compares residuals of neighbouring rows, never a row
   with itself, and its neighbourhoods follow the data.
 """
 
@@ -22,7 +22,7 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
 
-import acumen as ac
+import calibrant as cal
 
 # %%
 # The population
@@ -46,7 +46,7 @@ exact = {
 }
 
 # %%
-# What acumen finds
+# What calibrant finds
 # -----------------
 # Twelve samples of 4,000 rows each.
 
@@ -66,7 +66,7 @@ def draw(rng, a, n=4000):
 def estimates(correct, confidence):
     """The three estimates of one sample."""
     given = {"confidence": confidence}
-    return [ac.calibration_error(correct, **given, **way) for way in ways.values()]
+    return [cal.calibration_error(correct, **given, **way) for way in ways.values()]
 
 
 rng = np.random.default_rng(10)
@@ -97,12 +97,12 @@ axes[0].set_yticks(range(3), list(ways))
 # are few, it follows their noise.
 
 correct, confidence = draw(rng, 1.0)
-sample = ac.evaluate_pairs(correct, confidence, level=0.99, name="calibrated")
+sample = cal.evaluate_pairs(correct, confidence, level=0.99, name="calibrated")
 fig, ax = plt.subplots(figsize=(4.6, 3.4), layout="constrained")
 ax.plot([0, 1], [0, 1], ":", color="0.4")
 for curve, label, colour in (
     (sample.paper_curve, "bandwidth 0.05", "C1"),
-    (sample.curve, "acumen's default", "C0"),
+    (sample.curve, "calibrant's default", "C0"),
 ):
     ax.plot(curve.confidence, curve.accuracy, color=colour, label=label)
 ax.set(xlabel="confidence", ylabel="accuracy", xlim=(0.4, 1), ylim=(0.4, 1))
@@ -113,7 +113,7 @@ ax.spines[["top", "right"]].set_visible(False)
 # The numbers
 # -----------
 
-over = ac.evaluate_pairs(*draw(rng, 0.5), level=0.99)
+over = cal.evaluate_pairs(*draw(rng, 0.5), level=0.99)
 numbers = {
     "calibrated": (sample.decomposition.calibration, exact["calibrated"]),
     "over-confident": (over.decomposition.calibration, exact["over-confident"]),

@@ -41,8 +41,8 @@ KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home
 
 
 def find_chromium():
-    """The browser's file, or None: a path in ACUMEN_CHROMIUM, or a command."""
-    named = os.environ.get("ACUMEN_CHROMIUM")
+    """The browser's file, or None: a path in CALIBRANT_CHROMIUM, or a command."""
+    named = os.environ.get("CALIBRANT_CHROMIUM")
     return named or shutil.which("chromium") or shutil.which("google-chrome")
 
 
@@ -50,7 +50,7 @@ class Chromium:
     """The browser process; `page()` opens a tab."""
 
     def __init__(self, program=None):
-        self.profile = tempfile.mkdtemp(prefix="acumen-chromium-")
+        self.profile = tempfile.mkdtemp(prefix="calibrant-chromium-")
         child_reads, self.outgoing = os.pipe()
         self.incoming, child_writes = os.pipe()
         command = [

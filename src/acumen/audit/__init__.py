@@ -1,1 +1,0 @@
-"""Findings about a model or a comparison: rules, and how they are applied."""

@@ -1,1 +1,0 @@
-"""Tests of calibration, and what calibrated rows would look like."""

@@ -1,1 +1,0 @@
-"""Calibration of the whole probability vector, for few classes."""

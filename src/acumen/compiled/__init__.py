@@ -1,1 +1,0 @@
-"""Compiled twins of the NumPy code, threads, and when they pay."""

@@ -1,1 +1,0 @@
-"""Sketches of data frames, made where the rows are: in memory, in an engine, on a cluster."""

@@ -1,1 +1,0 @@
-"""Estimates from rows or sums: binned, smoothed, isotonic, adaptive."""

@@ -1,1 +1,0 @@
-"""Sums that replace the rows, and evaluation from them."""

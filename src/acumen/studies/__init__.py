@@ -1,1 +1,0 @@
-"""The paper's table for one's own model."""

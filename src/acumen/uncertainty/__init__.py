@@ -1,1 +1,0 @@
-"""Intervals: which method each number gets, and how it is computed."""

@@ -1,0 +1,101 @@
+from . import audit, files, plot, recalibration, report, table, terminal
+from ._base.comparison import Comparison, Effect
+from ._base.evaluation import Evaluation
+from ._base.records import (
+    Bins,
+    Corp,
+    Curve,
+    Decomposition,
+    Estimate,
+    Finding,
+    SmoothCurve,
+)
+from ._inputs.divergences import Divergence, register_divergence
+from ._sketch.frames import sketch_frame
+from ._sketch.sketch import Sketch
+from ._verbs.calibration_bracket import Bracket, calibration_bracket
+from ._verbs.calibration_test import CalibrationTest, calibration_test
+from ._verbs.canonical_calibration_error import (
+    CanonicalError,
+    canonical_calibration_error,
+)
+from ._verbs.choose_bandwidth import BandwidthChoice, choose_bandwidth
+from ._verbs.compare import Contrast, compare
+from ._verbs.confidence_split import ConfidenceSplit, confidence_split
+from ._verbs.evaluate import evaluate, evaluate_pairs
+from ._verbs.metric_functions import (
+    accuracy,
+    ace,
+    auroc,
+    brier,
+    calibration_error,
+    classwise_ece,
+    confidence_gap,
+    corp,
+    ece,
+    full_vector_ece,
+    ks_error,
+    logit_smoothed_ece,
+    mce,
+    nll,
+    smooth_ece,
+    top_label_ece,
+)
+from ._verbs.study import Study, study
+
+__version__: str
+__all__ = [
+    "BandwidthChoice",
+    "Bins",
+    "Bracket",
+    "CalibrationTest",
+    "CanonicalError",
+    "Comparison",
+    "ConfidenceSplit",
+    "Contrast",
+    "Corp",
+    "Curve",
+    "Decomposition",
+    "Divergence",
+    "Effect",
+    "Estimate",
+    "Evaluation",
+    "Finding",
+    "Sketch",
+    "SmoothCurve",
+    "Study",
+    "accuracy",
+    "ace",
+    "audit",
+    "auroc",
+    "brier",
+    "calibration_bracket",
+    "calibration_error",
+    "calibration_test",
+    "canonical_calibration_error",
+    "choose_bandwidth",
+    "classwise_ece",
+    "compare",
+    "confidence_gap",
+    "confidence_split",
+    "corp",
+    "ece",
+    "evaluate",
+    "evaluate_pairs",
+    "files",
+    "full_vector_ece",
+    "ks_error",
+    "logit_smoothed_ece",
+    "mce",
+    "nll",
+    "plot",
+    "recalibration",
+    "register_divergence",
+    "report",
+    "sketch_frame",
+    "smooth_ece",
+    "study",
+    "table",
+    "terminal",
+    "top_label_ece",
+]

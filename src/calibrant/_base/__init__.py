@@ -1,0 +1,1 @@
+"""Stage 0: records of plain numbers, and what every stage above needs."""

@@ -1,0 +1,271 @@
+"""Several models on the same rows: a record that every table and figure reads."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf, nan
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+
+from calibrant._base.checks import check_choice
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import MEASURES, is_trivial
+from calibrant._base.records import Frame, Record, number, to_frame
+
+if TYPE_CHECKING:
+    from calibrant._base.records import Finding
+
+
+EFFECTS = ("accuracy_change", "changed", "tied", "impossible", "fit_seconds")
+"""Numbers of an `Effect` that can be columns too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect(Record):
+    """What a recalibration did besides changing scores.
+
+    Attributes
+    ----------
+    method : str
+        The class of the recalibrator.
+    fit_seconds, apply_seconds : float
+        Time taken, summed over folds.
+    accuracy_change : float
+        Accuracy after less accuracy before.
+    changed : float
+        Weight of rows whose predicted class is another than before.
+    tied : float
+        Weight of rows whose largest probability is shared by several classes, so that
+        the order of the columns decides what is predicted.
+    impossible : float
+        Weight of rows that gave their label probability 0: infinite log loss.
+    notes : tuple of str
+        What the fit had to say.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.study([0, 1, 1, 0] * 9, probs=[[0.8, 0.2]] * 36, target="top-label")
+    >>> found.effects["Temperature"].changed
+    0.0
+    """
+
+    method: str
+    fit_seconds: float
+    apply_seconds: float
+    accuracy_change: float
+    changed: float
+    tied: float
+    impossible: float
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comparison(Record):
+    """Evaluations of several models on the same rows, in order.
+
+    It is a sequence of evaluations that can also be asked by name.
+
+    Attributes
+    ----------
+    evaluations : tuple of Evaluation
+        One per model, of distinct names.
+    protocol : str
+        How the rows to fit on and to test on were chosen, in words.
+    effects : dict of str to Effect
+        By name, for models that a study recalibrated.
+    shared_rows : int
+        Rows of the test set that are also among the rows fitted on.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> sure = cal.evaluate_pairs([1, 0, 1, 1] * 20, [0.9, 0.8, 0.9, 1.0] * 20, name="sure")
+    >>> fair = cal.evaluate_pairs([1, 0, 1, 1] * 20, [0.8, 0.6, 0.8, 0.9] * 20, name="fair")
+    >>> found = cal.Comparison((sure, fair))
+    >>> found.best("brier").name, found["fair"] is fair, found.effect("fair", "changed")
+    ('fair', True, nan)
+    >>> print(found.table("csv", columns=["accuracy", "brier"]).splitlines()[0])
+    "model","accuracy","brier"
+    >>> [*map(str, found.frame()["model"])], len(found.plot()), found.audit()[-1].severity
+    (['sure', 'fair'], 2, 'note')
+    >>> cal.Comparison.from_dict(found.to_dict()).names
+    ('sure', 'fair')
+    >>> cal.Comparison.from_json(found.to_json())["fair"].rows
+    80
+    """
+
+    evaluations: tuple[Evaluation, ...]
+    protocol: str = ""
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    shared_rows: int = 0
+
+    def __post_init__(self) -> None:
+        names = self.names
+        if not names:
+            raise ValueError("a comparison needs at least one evaluation, got none.")
+        twice = [name for i, name in enumerate(names) if name in names[:i]]
+        if twice:
+            raise ValueError(
+                f"models must have distinct names; {twice[0]!r} occurs more than once. "
+                "Name them with evaluate(..., name=...)."
+            )
+        strange = [name for name in self.effects if name not in names]
+        if strange:
+            raise ValueError(f"effects must belong to models; {strange[0]!r} is none.")
+
+    def __len__(self) -> int:
+        return len(self.evaluations)
+
+    def __iter__(self) -> Iterator[Evaluation]:
+        return iter(self.evaluations)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.names or item in self.evaluations
+
+    @overload
+    def __getitem__(self, key: int | str) -> Evaluation: ...
+    @overload
+    def __getitem__(self, key: slice) -> Comparison: ...
+    def __getitem__(self, key: int | str | slice) -> Evaluation | Comparison:
+        if isinstance(key, str):
+            check_choice(key, "model", self.names)
+            return self.evaluations[self.names.index(key)]
+        if isinstance(key, slice):
+            kept = self.names[key]
+            effects = {name: e for name, e in self.effects.items() if name in kept}
+            return Comparison(
+                self.evaluations[key], self.protocol, effects, self.shared_rows
+            )
+        return self.evaluations[key]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the models, in order."""
+        return tuple(ev.name for ev in self.evaluations)
+
+    def best(self, by: str = "brier") -> Evaluation:
+        """The best model by one column; the first of several that are equal.
+
+        A calibration error alone is won by models that say the same of every row. Such a
+        model is passed over in a calibration column, and a warning says so. Below 0 a
+        calibration error counts as 0. NaN and infinity are never best.
+        """
+        check_choice(by, "by", tuple(MEASURES))
+        measure = MEASURES[by]
+        place = {ev.name: measure.place(measure.of(ev)) for ev in self}
+        finite = (ev for ev in self if place[ev.name] < inf)
+        ranked = sorted(finite, key=lambda ev: place[ev.name])
+        if not ranked:
+            raise ValueError(
+                f"no model can be best by {by!r}: it is infinite or missing for each. "
+                "Use by='brier'."
+            )
+        if not measure.calibration:
+            return ranked[0]
+        honest = [ev for ev in ranked if not is_trivial(ev)]
+        if not honest:
+            raise ValueError(
+                f"no model can be best by {by!r}: each has the same confidence in every "
+                "row, and such a model is calibrated by matching one number. Use "
+                "by='brier' or by='nll'."
+            )
+        if place[honest[0].name] > place[ranked[0].name]:
+            _warn_of_trivial(ranked[0].name, honest[0].name, measure.label)
+        return honest[0]
+
+    def frame(self) -> Frame:
+        """One row per model: every column any model has, and effects if there are any.
+
+        A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays.
+        """
+        columns: dict[str, Any] = {"model": np.array(self.names)}
+        for key, measure in MEASURES.items():
+            values = np.array([float(measure.of(ev)) for ev in self])
+            if not np.isnan(values).all():
+                columns[key] = values
+        for key in EFFECTS if self.effects else ():
+            columns[key] = np.array([self.effect(name, key) for name in self.names])
+        return to_frame(columns)
+
+    def effect(self, name: str, key: str) -> float:
+        """One number of a model's effect; NaN for a model that has none."""
+        return float(getattr(self.effects.get(name), key, nan))
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the diagrams side by side; see `calibrant.plot.calibration_sharpness`."""
+        from calibrant.plot._calibration_sharpness import calibration_sharpness
+
+        return calibration_sharpness(self, **options)
+
+    def table(self, format: str = "text", **options: Any) -> Any:  # noqa: A002
+        """The table as text, Markdown, LaTeX, HTML, CSV or a frame.
+
+        Options are those of `calibrant.table.table`.
+        """
+        from calibrant.table._table import table
+
+        return table(self, format, **options)
+
+    def audit(self) -> tuple[Finding, ...]:
+        """What to know before quoting a number or a ranking, worst first."""
+        from calibrant.audit._audit import audit
+
+        return audit(self)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Restore what ``to_dict`` gave."""
+        effects = {n: _effect(e) for n, e in given["effects"].items()}
+        evaluations = tuple(Evaluation.from_dict(ev) for ev in given["evaluations"])
+        return cls(evaluations, given["protocol"], effects, given["shared_rows"])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.names))})"
+
+    def __str__(self) -> str:
+        from calibrant._views.words import describe_comparison
+
+        return describe_comparison(self)
+
+    def _repr_html_(self) -> str:
+        return self.table("html")
+
+
+def as_comparison(models: Any) -> Comparison:
+    """Read a comparison, one evaluation, or several in a list."""
+    if isinstance(models, Comparison):
+        return models
+    if isinstance(models, Evaluation):
+        return Comparison((models,))
+    if not isinstance(models, Iterable) or isinstance(models, str):
+        raise TypeError(f"{_ACCEPTED}, got {type(models).__name__}.")
+    evaluations = tuple(models)
+    for place, ev in enumerate(evaluations):
+        if not isinstance(ev, Evaluation):
+            raise TypeError(f"{_ACCEPTED}; item {place} is {type(ev).__name__}.")
+    return Comparison(evaluations)
+
+
+_ACCEPTED = "models must be a Comparison, an Evaluation or a list of Evaluations"
+
+
+def _effect(given: Mapping[str, Any]) -> Effect:
+    """Restore an effect, whose NaN and infinities are words."""
+    words = ("method", "notes")
+    read = {key: x if key in words else number(x) for key, x in given.items()}
+    return Effect(**{**read, "notes": tuple(given["notes"])})  # type: ignore[arg-type]
+
+
+def _warn_of_trivial(trivial: str, best: str, label: str) -> None:
+    warnings.warn(
+        f"{trivial!r} has the least {label}, but gives (nearly) every row the same "
+        "confidence: that is trivially calibrated and says nothing of single rows. "
+        f"{best!r} is the best of the others; by='brier' weighs calibration and "
+        "sharpness together.",
+        UserWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,225 @@
+"""Results: frozen records of plain numbers that every view reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.records import (
+    Bins,
+    Curve,
+    Decomposition,
+    Estimate,
+    Frame,
+    Record,
+    SmoothCurve,
+    to_frame,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from calibrant._base.records import Finding
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Evaluation(Record):
+    """Everything calibrant says about one model on one set of rows.
+
+    Attributes
+    ----------
+    name : str
+        The model's name.
+    n, rows : float, int
+        Total weight, and rows of positive weight; equal without weights.
+    k : int
+        Number of classes; 2 for pairs.
+    target : str
+        ``"top-label"``, ``"positive"``, ``"class-wise"`` or ``"pairs"``.
+    divergence : str
+        The divergence behind `decomposition` and `curve`.
+    decompositions, curves : dict
+        By divergence, at the bandwidth asked for.
+    paper_decompositions, paper_curves : dict
+        The same as published: Gaussian kernel of bandwidth 0.05, no boundary rule.
+    metrics : dict
+        Estimates by name: those of the functions of the same name, and ``ece_mass``
+        (``ece(strategy="mass")``), ``ece_debiased`` (``ece(bins="cube-root",
+        strategy="mass", norm=2, debias=True)``), and ``mcb``, ``dsc``, ``unc`` (the terms
+        of ``corp``). All have intervals, unless ``interval=None``.
+    bins, mass_bins : Bins
+        Equal-width bins of the confidence, and as many of equal weight, ties unsplit.
+    atoms : Bins
+        One bin for each distinct confidence if there are at most 40, else no bin.
+    isotonic : Bins
+        The blocks of the isotonic fit: accuracy, pooled until it increases.
+    smooth : SmoothCurve
+        The curve behind SmoothECE.
+    histogram, log_odds_histogram : arrays
+        Weight of rows in 480 right-closed cells of [0, 1], and in 200 cells of the
+        log-odds from -20 to 20; what lies beyond is in the last ones.
+    infinite_rows : float
+        Weight of rows whose true class was given probability 0: log loss infinite.
+    distinct : int
+        Number of distinct confidences, round-off aside.
+    largest_share : float
+        Share of rows at the commonest confidence; 1 if all have the same.
+    settings : dict
+        The options it was made with.
+    per_class : tuple of Evaluation
+        One for each class when the target is ``"class-wise"``, else empty.
+    per_group : dict of str to Evaluation
+        One for each group of rows, if groups were given.
+    soft_rows : float
+        Weight of rows whose label is a share between 0 and 1.
+    fingerprint : str or None
+        Hash of labels and weights: models of the same fingerprint saw the same rows.
+    sketch, columns, clusters : Sums, Columns, array, or None
+        The sums behind the numbers, for figures at other bandwidths, and the rows and
+        their clusters, for paired comparisons. They are neither written to JSON nor
+        pickled, and class-wise evaluations have no sketch.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> ev = cal.evaluate_pairs([1, 0, 1, 1] * 20, [0.9, 0.4, 0.8, 0.7] * 20, name="a")
+    >>> ev.metrics["accuracy"], ev.decomposition.divergence
+    (0.75, 'brier')
+    >>> [finding.code for finding in ev.audit()][-1]
+    'too-few-rows'
+    >>> ev.describe().split(":")[0]
+    'Calibration-sharpness diagram of a'
+    >>> len(ev.frame()["metric"]) == 3 + len(ev.metrics)
+    True
+    >>> cal.Evaluation.from_json(ev.to_json()).metrics == ev.metrics
+    True
+    >>> cal.Evaluation.from_dict(ev.to_dict()).name
+    'a'
+    """
+
+    name: str
+    n: float
+    rows: int
+    k: int
+    target: str
+    divergence: str
+    decompositions: Mapping[str, Decomposition]
+    curves: Mapping[str, Curve]
+    paper_decompositions: Mapping[str, Decomposition]
+    paper_curves: Mapping[str, Curve]
+    metrics: Mapping[str, Estimate]
+    bins: Bins
+    mass_bins: Bins
+    atoms: Bins
+    isotonic: Bins
+    smooth: SmoothCurve
+    histogram: NDArray[np.float64]
+    log_odds_histogram: NDArray[np.float64]
+    infinite_rows: float
+    distinct: int
+    largest_share: float
+    settings: Mapping[str, Any]
+    per_class: tuple[Evaluation, ...] = field(default=())
+    per_group: Mapping[str, Evaluation] = field(default_factory=dict)
+    soft_rows: float = 0.0
+    fingerprint: str | None = None
+    sketch: Any = field(default=None, metadata={"plain": False})
+    columns: Any = field(default=None, metadata={"plain": False})
+    clusters: Any = field(default=None, metadata={"plain": False})
+
+    @property
+    def decomposition(self) -> Decomposition:
+        """The headline: d_TOT = d_CAL + sharpness gap."""
+        return self.decompositions[self.divergence]
+
+    @property
+    def curve(self) -> Curve:
+        """The calibration curve with sharpness gap and density."""
+        return self.curves[self.divergence]
+
+    @property
+    def paper(self) -> Decomposition:
+        """The decomposition as published, at bandwidth 0.05."""
+        return self.paper_decompositions[self.divergence]
+
+    @property
+    def paper_curve(self) -> Curve:
+        """The curve as published, at bandwidth 0.05."""
+        return self.paper_curves[self.divergence]
+
+    def plot(self, **options: Any) -> Axes:
+        """Draw the calibration-sharpness diagram; options of `calibrant.plot`'s function.
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> ax = cal.evaluate_pairs([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7], name="a").plot()
+        >>> ax.get_ylabel()
+        'accuracy'
+        """
+        from calibrant.plot._calibration_sharpness import calibration_sharpness
+
+        ax: Axes = calibration_sharpness(self, **options)
+        return ax
+
+    def describe(self, style: str = "modern") -> str:
+        """What the calibration-sharpness diagram shows, in a paragraph of plain text."""
+        from calibrant._views.words import describe_diagram
+
+        return describe_diagram(self, style)
+
+    def audit(self) -> tuple[Finding, ...]:
+        """What to know before quoting a number, worst first."""
+        from calibrant.audit._audit import audit
+
+        return audit(self)
+
+    def _repr_html_(self) -> str:
+        from calibrant.table._table import table
+
+        return str(table(self, "html"))
+
+    def __reduce__(self) -> Any:
+        kept = [f.metadata.get("plain", True) for f in fields(self)]
+        values = [getattr(self, f.name) for f in fields(self)]
+        pairs = zip(values, kept, strict=True)
+        return Evaluation, tuple(value if keep else None for value, keep in pairs)
+
+    def __repr__(self) -> str:
+        from calibrant._views.words import in_one_line
+
+        return in_one_line(self)
+
+    def __str__(self) -> str:
+        from calibrant._views.words import describe
+
+        return describe(self)
+
+    def _rows(self) -> Iterator[tuple[str, Estimate]]:
+        parts = self.decomposition
+        yield "total", parts.total
+        yield "calibration", parts.calibration
+        yield "sharpness_gap", parts.sharpness_gap
+        yield from self.metrics.items()
+
+    def frame(self) -> Frame:
+        """One row per number: model, metric, value, low, high, method.
+
+        A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays.
+        """
+        rows = list(self._rows())
+        bounds = [x.interval or (np.nan, np.nan) for _, x in rows]
+        return to_frame(
+            {
+                "model": np.array([self.name] * len(rows)),
+                "metric": np.array([name for name, _ in rows]),
+                "value": np.array([float(x) for _, x in rows]),
+                "low": np.array([low for low, _ in bounds]),
+                "high": np.array([high for _, high in bounds]),
+                "method": np.array([x.method or "" for _, x in rows]),
+            }
+        )

@@ -1,0 +1,1 @@
+"""The methods of a result open its views: the one place that looks up the list."""

@@ -1,0 +1,259 @@
+r"""Bregman divergences: a proper score and the calibration error that belongs to it.
+
+A convex function :math:`\phi` on the simplex gives the full loss
+
+.. math:: d_\phi(x, y) = \phi(x) - \phi(y) - \langle \nabla\phi(y), x - y \rangle,
+
+and its one-dimensional counterpart :math:`\varphi` on [0, 1] the calibration error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._inputs.arrays import Column
+
+Rows = NDArray[np.float64]
+_CHECK_POINTS = 400
+_CHECK_CLASSES = (2, 3, 7)
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    r"""A Bregman divergence on the simplex with its counterpart on [0, 1].
+
+    Parameters
+    ----------
+    name : str
+        How the divergence is called in results and in ``divergence=``.
+    phi : callable
+        The convex function on the simplex: (n, k) probabilities to (n,) numbers.
+    gradient : callable
+        Its gradient: (n, k) to (n, k).
+    phi_1d, derivative_1d : callable
+        The convex counterpart on [0, 1] and its derivative, (n,) to (n,).
+
+    Notes
+    -----
+    Construction checks numerically that both functions are convex and finite, that the
+    gradients belong to them, and whether d_phi(x, y) >= d_phi1(x_i, y_i) for every class
+    i. Only then is the confidence calibration error a lower bound of the full one (the
+    paper's Lemma on confidence calibration); ``dominates`` says so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import Divergence
+    >>> half = Divergence(
+    ...     "half Brier",
+    ...     phi=lambda x: 0.5 * (x**2).sum(axis=1),
+    ...     gradient=lambda x: x,
+    ...     phi_1d=lambda p: 0.5 * p**2,
+    ...     derivative_1d=lambda p: p,
+    ... )
+    >>> half.dominates
+    True
+    >>> float(half.on_unit(np.array([0.75]), np.array([0.25]))[0])
+    0.125
+    """
+
+    name: str
+    phi: Callable[[Rows], Column]
+    gradient: Callable[[Rows], Rows]
+    phi_1d: Callable[[Column], Column]
+    derivative_1d: Callable[[Column], Column]
+    dominates: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dominates", _check(self))
+
+    def between(self, x: Rows, y: Rows) -> Column:
+        """d_phi(x, y) row by row; 0 times infinity counts as 0."""
+        with np.errstate(all="ignore"):
+            slope = self.gradient(y)
+            inner = np.where(x == y, 0.0, slope * (x - y)).sum(axis=1)
+            return self.phi(x) - self.phi(y) - inner
+
+    def of_labels(self, probs: Rows, labels: NDArray[Any]) -> Column:
+        """d_phi(e_y, p): the loss of each row for its observed class."""
+        one_hot = np.zeros_like(probs)
+        one_hot[np.arange(len(probs)), labels] = 1.0
+        return self.between(one_hot, probs)
+
+    def on_unit(self, a: Column, h: Column) -> Column:
+        """The counterpart d(a, h) for two columns of numbers in [0, 1]."""
+        with np.errstate(all="ignore"):
+            slope = np.where(a == h, 0.0, self.derivative_1d(h) * (a - h))
+            return self.phi_1d(a) - self.phi_1d(h) - slope
+
+    def curvature_1d(self, p: Column) -> Column:
+        """Second derivative of the counterpart, by a central difference."""
+        step = 1e-5 * np.minimum(p, 1 - p) + 1e-12
+        slope = self.derivative_1d
+        return (slope(p + step) - slope(p - step)) / (2 * step)
+
+
+def _xlogx(x: Rows) -> Rows:
+    return x * np.log(np.where(x > 0, x, 1.0))
+
+
+def _slope_of_entropy(p: Column) -> Column:
+    with np.errstate(divide="ignore"):
+        return np.log(p) - np.log1p(-p)
+
+
+def _log_gradient(x: Rows) -> Rows:
+    with np.errstate(divide="ignore"):
+        return np.log(x) + 1.0
+
+
+def _check(divergence: Divergence) -> bool:
+    """Check convexity and gradients on random points; return whether phi dominates."""
+    _require_corners(divergence)
+    rng = np.random.default_rng(0)
+    p, q = rng.random((2, _CHECK_POINTS))
+    d = divergence.on_unit(p, q)
+    _require_divergence(divergence, d, divergence.on_unit(p, p), "phi_1d")
+    _check_slope(
+        divergence, divergence.phi_1d, divergence.derivative_1d(p), p, 1.0, "phi_1d"
+    )
+    dominates = True
+    for k in _CHECK_CLASSES:
+        x, y = rng.dirichlet(np.full(k, 0.7), (2, _CHECK_POINTS))
+        x, y = 1e-6 / k + (1 - 1e-6) * x, 1e-6 / k + (1 - 1e-6) * y
+        full = divergence.between(x, y)
+        _require_divergence(divergence, full, divergence.between(x, x), "phi")
+        towards = x - y
+        slope = (divergence.gradient(y) * towards).sum(axis=1)
+        _check_slope(divergence, divergence.phi, slope, y, towards, "phi")
+        unit = divergence.on_unit(x.ravel(), y.ravel()).reshape(x.shape)
+        dominates &= bool(np.all(full[:, None] >= unit - 1e-9))
+    return dominates
+
+
+def _require_corners(divergence: Divergence) -> None:
+    """Labels sit in the corners, so both functions must be finite there."""
+    with np.errstate(all="ignore"):
+        corners = divergence.phi(np.eye(3)), divergence.phi_1d(np.array([0.0, 1.0]))
+    if not all(np.isfinite(values).all() for values in corners):
+        raise ValueError(
+            f"divergence {divergence.name!r}: phi and phi_1d must be finite for certain "
+            "forecasts too (0 log 0 is 0, not NaN)."
+        )
+
+
+def _require_divergence(
+    divergence: Divergence, d: Column, itself: Column, name: str
+) -> None:
+    if np.shape(d) != (_CHECK_POINTS,) or not np.isfinite(d).all():
+        raise ValueError(
+            f"divergence {divergence.name!r}: {name} must map each row to one finite "
+            "number inside the simplex."
+        )
+    if d.min() < -1e-9:
+        raise ValueError(
+            f"divergence {divergence.name!r}: {name} must be convex, but it gives a "
+            f"negative divergence ({d.min():.3g}). Check the sign and the gradient."
+        )
+    if np.abs(itself).max() > 1e-9:
+        raise ValueError(
+            f"divergence {divergence.name!r}: d(p, p) must be 0, got "
+            f"{np.abs(itself).max():.3g}."
+        )
+
+
+def _check_slope(
+    divergence: Divergence,
+    phi: Callable[[Any], Column],
+    slope: Column,
+    at: Any,
+    towards: Any,
+    name: str,
+) -> None:
+    """Compare the slope given with a central difference of the function itself."""
+    eps = 1e-6
+    measured = (phi(at + eps * towards) - phi(at - eps * towards)) / (2 * eps)
+    least = np.minimum(at, 1 - at) if np.ndim(at) == 1 else at.min(axis=1)
+    inside = least > 1e-3  # away from the edges, where a derivative may be infinite
+    wrong = np.abs(measured - slope)[inside] > 1e-4 * (1 + np.abs(slope[inside]))
+    if wrong.any():
+        raise ValueError(
+            f"divergence {divergence.name!r}: the derivative given for {name} does not "
+            f"match its differences ({int(wrong.sum())} of {wrong.size} points)."
+        )
+
+
+BRIER = Divergence(
+    "brier",
+    phi=lambda x: np.vecdot(x, x),
+    gradient=lambda x: 2 * x,
+    phi_1d=lambda p: p * p,
+    derivative_1d=lambda p: 2 * p,
+)
+
+LOG = Divergence(
+    "log",
+    phi=lambda x: _xlogx(x).sum(axis=1),
+    gradient=_log_gradient,
+    phi_1d=lambda p: _xlogx(p) + _xlogx(1 - p),
+    derivative_1d=_slope_of_entropy,
+)
+
+BUILT_IN = {"brier": BRIER, "log": LOG}
+_REGISTERED: dict[str, Divergence] = dict(BUILT_IN)
+
+
+def register_divergence(divergence: Divergence) -> Divergence:
+    """Make a divergence available by name in ``evaluate(divergence=...)``.
+
+    Warns when it does not dominate its counterpart: the confidence calibration
+    error may then exceed the full one.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> twice = cal.Divergence(
+    ...     "twice Brier",
+    ...     phi=lambda x: 2 * (x**2).sum(axis=1),
+    ...     gradient=lambda x: 4 * x,
+    ...     phi_1d=lambda p: 2 * p**2,
+    ...     derivative_1d=lambda p: 4 * p,
+    ... )
+    >>> cal.register_divergence(twice).name
+    'twice Brier'
+    """
+    if not isinstance(divergence, Divergence):
+        raise TypeError(f"expected a Divergence, got {type(divergence).__name__}.")
+    if divergence.name in BUILT_IN:
+        raise ValueError(f"{divergence.name!r} is built in; choose another name.")
+    if not divergence.dominates:
+        import warnings
+
+        warnings.warn(
+            f"divergence {divergence.name!r} does not dominate its one-dimensional "
+            "counterpart: the confidence calibration error is no lower bound of the "
+            "full calibration error.",
+            stacklevel=2,
+        )
+    _REGISTERED[divergence.name] = divergence
+    return divergence
+
+
+def find_divergence(name: Any) -> Divergence:
+    """Look up a divergence by name; a Divergence is returned as it is."""
+    if isinstance(name, Divergence):
+        if name is not BUILT_IN.get(name.name, name):
+            raise ValueError(f"{name.name!r} is built in; choose another name.")
+        return name
+    if name not in _REGISTERED:
+        known = ", ".join(repr(known) for known in _REGISTERED)
+        raise ValueError(
+            f"divergence must be one of {known} or a Divergence, got {name!r}. "
+            "Your own is added with register_divergence."
+        )
+    return _REGISTERED[name]

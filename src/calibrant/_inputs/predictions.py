@@ -1,0 +1,447 @@
+"""The boundary: labels, scores, weights, clusters and groups are read here, once.
+
+What needs only shapes, labels and weights is checked here. What needs the numbers in
+the matrix (NaN, rows that do not sum to 1) is checked by the pass that reduces the
+rows, so that checking costs no pass of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.checks import check_choice
+from calibrant._inputs.arrays import Column, Matrix, as_scores, to_numpy
+
+# ----------------------------------------------------------------------------
+# The boundary: scores, labels and weights are read and checked once, here.
+#
+# What needs only shapes, labels and weights is checked here. What needs the numbers in
+# the matrix (NaN, rows that do not sum to 1) is checked by the pass that reduces the
+# rows, so that checking costs no pass of its own.
+
+
+Kind = Literal["probs", "logits", "confidence"]
+Target = Literal["top-label", "positive", "class-wise"]
+TARGETS = ("top-label", "positive", "class-wise")
+LEAST_MEAN_WEIGHT, MOST_MEAN_WEIGHT = 0.05, 1e6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictions:
+    """Scores with their labels, of agreeing shapes; nothing converted or copied.
+
+    `labels` are column numbers, or a matrix of soft labels. Scores are one number
+    per row (the positive class, or a confidence) or one per row and class.
+    """
+
+    scores: Matrix
+    kind: Kind
+    labels: NDArray[Any]
+    weight: Column | None
+    target: Target | None
+    classes: tuple[Hashable, ...]
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def soft(self) -> bool:
+        """Whether labels are distributions over the classes, not classes."""
+        return self.labels.dtype.kind == "f"
+
+
+def read_predictions(
+    y: Any,
+    *,
+    probs: Any = None,
+    logits: Any = None,
+    confidence: Any = None,
+    classes: Sequence[Hashable] | None = None,
+    target: str | None = None,
+    sample_weight: Any = None,
+) -> Predictions:
+    """Read one set of predictions; every rule of shape is enforced here."""
+    kind, given = _one_of(probs=probs, logits=logits, confidence=confidence)
+    scores = as_scores(given, kind)
+    if scores.ndim not in (1, 2) or (kind == "confidence" and scores.ndim != 1):
+        raise ValueError(
+            f"{kind} must be {'1-D' if kind == 'confidence' else '1-D or 2-D'}, "
+            f"got shape {scores.shape}."
+        )
+    if len(scores) == 0:
+        raise ValueError(f"{kind} has no rows; at least one is needed.")
+    if kind == "confidence":
+        if target is not None or classes is not None:
+            raise ValueError("target and classes do not apply to confidence pairs.")
+        names: tuple[Hashable, ...] = (False, True)
+        labels = _read_hits(y, len(scores), "correct")
+        chosen = None
+    else:
+        chosen = _choose_target(scores, kind, target)
+        names = _class_names(scores, kind, classes)
+        labels = _read_labels(y, scores, kind, names, given_classes=classes is not None)
+    if scores.ndim == 1 and labels.ndim == 1 and _look_swapped(scores, labels):
+        raise ValueError(
+            f"{kind} are all 0 or 1, and the labels are not: are the two swapped? "
+            "Labels, or correctness, come first."
+        )
+    weight = read_weight(sample_weight, len(scores))
+    return Predictions(scores, kind, labels, weight, chosen, names)
+
+
+def _look_swapped(scores: Matrix, labels: NDArray[Any]) -> bool:
+    """Whether all scores are 0 or 1 while most labels are not, in more than a few rows."""
+    if labels.dtype.kind != "f" or len(labels) < 20:
+        return False
+    fractions = np.mean((labels > 0) & (labels < 1)) > 0.5
+    return bool(fractions and np.all((scores == 0) | (scores == 1)))
+
+
+def _one_of(**scores: Any) -> tuple[Kind, Any]:
+    given = [name for name, value in scores.items() if value is not None]
+    if len(given) != 1:
+        options = "probs= and logits= (metrics also take confidence=)"
+        got = " and ".join(f"{name}=" for name in given) or "none of them"
+        raise TypeError(
+            f"pass exactly one of {options}; got {got}. Probabilities and logits are "
+            "never told apart by looking at the numbers."
+        )
+    return given[0], scores[given[0]]  # type: ignore[return-value]
+
+
+def _choose_target(scores: Matrix, kind: Kind, target: str | None) -> Target:
+    if target is not None:
+        check_choice(target, "target", TARGETS)
+    if scores.ndim == 1:
+        return target or "positive"  # type: ignore[return-value]
+    k = scores.shape[1]
+    if k == 1:
+        raise ValueError(
+            f"{kind} has one column, but needs one per class. For a binary problem "
+            "pass the scores of the positive class as a 1-D array."
+        )
+    if k == 2 and target is None:
+        raise ValueError(
+            f"{kind} has two columns, which can be read in two ways: say "
+            "target='positive' to ask about the second column (is the event as likely "
+            "as forecast?) or target='top-label' to ask about the larger one (is the "
+            "predicted class as likely as claimed?)."
+        )
+    if k > 2 and target == "positive":
+        raise ValueError(
+            f"target='positive' needs a binary problem, got {k} classes. Use "
+            "'top-label' or 'class-wise', or pass the column of one class as 1-D."
+        )
+    return target or "top-label"  # type: ignore[return-value]
+
+
+def _class_names(
+    scores: Matrix, kind: Kind, classes: Sequence[Hashable] | None
+) -> tuple[Hashable, ...]:
+    k = 2 if scores.ndim == 1 else scores.shape[1]
+    if classes is None:
+        return tuple(range(k))
+    if hasattr(classes, "tolist"):
+        classes = classes.tolist()
+    names = tuple(classes)
+    if len(names) != k or len(set(names)) != k:
+        raise ValueError(
+            f"classes must name each of the {k} classes of {kind} once, in column "
+            f"order; got {len(names)} names, {len(set(names))} of them distinct."
+        )
+    return names
+
+
+def _read_labels(
+    y: Any,
+    scores: Matrix,
+    kind: Kind,
+    names: tuple[Hashable, ...],
+    *,
+    given_classes: bool,
+) -> NDArray[Any]:
+    if given_classes and isinstance(y, list | tuple):
+        labels = np.empty(len(y), object)
+        labels[:] = list(y)  # names of any kind, one by one
+    else:
+        labels = _flat(to_numpy(y, "y"))
+    if len(labels) != len(scores):
+        raise ValueError(
+            f"y must have one entry per row of {kind}: {len(labels)} against "
+            f"{len(scores)} rows."
+        )
+    if labels.ndim == 2:
+        return _check_soft_shape(labels, scores, kind)
+    if given_classes:
+        return _codes_by_name(labels, names)
+    if scores.ndim == 1 and labels.dtype.kind == "f":
+        return _read_hits(labels, len(scores), "y")
+    return _codes_by_number(labels, len(names))
+
+
+def _flat(labels: NDArray[Any]) -> NDArray[Any]:
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        return labels[:, 0]
+    if labels.ndim not in (1, 2):
+        raise ValueError(
+            f"y must be 1-D, or n x k for soft labels; got {labels.ndim}-D."
+        )
+    return labels
+
+
+def _check_soft_shape(labels: NDArray[Any], scores: Matrix, kind: Kind) -> NDArray[Any]:
+    if labels.shape != scores.shape:
+        raise ValueError(
+            f"soft labels must have the shape of {kind}: {labels.shape} against "
+            f"{scores.shape}."
+        )
+    if labels.dtype == bool:
+        labels = labels.astype(np.float64)
+    return as_scores(labels, "y")
+
+
+def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
+    if labels.dtype.kind == "f":
+        whole = labels == np.floor(labels)
+        if not whole.all():
+            row = int(np.argmin(whole))
+            raise ValueError(
+                f"y must hold class numbers; row {row} is {labels[row]} "
+                f"({int((~whole).sum())} of {len(labels)} rows are not whole). "
+                "Soft labels are given as an n x k matrix."
+            )
+    elif labels.dtype.kind not in "iub":
+        raise TypeError(
+            f"y holds {labels.dtype} labels; pass classes=[...], the names of the "
+            "classes in column order."
+        )
+    codes = labels.astype(np.intp)
+    outside = (codes < 0) | (codes >= k)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise ValueError(
+            f"y must be in 0..{k - 1}, the column numbers; row {row} is "
+            f"{labels[row]} ({int(outside.sum())} of {len(labels)} rows are outside). "
+            "If labels have other names, pass classes=[...] in column order."
+        )
+    return codes
+
+
+def _codes_by_name(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray[Any]:
+    code_of = {name: code for code, name in enumerate(names)}
+    if labels.dtype == object:
+        found = [code_of.get(label, -1) for label in labels.tolist()]
+        codes = np.array(found, dtype=np.intp)
+    else:
+        distinct, inverse = np.unique(labels, return_inverse=True)
+        lookup = [code_of.get(label, -1) for label in distinct.tolist()]
+        codes = np.array(lookup, dtype=np.intp)[inverse]
+    if codes.min() < 0:
+        row = int(np.argmin(codes))
+        raise ValueError(
+            f"y must hold only names in classes; row {row} is {labels.tolist()[row]!r} "
+            f"({int((codes < 0).sum())} of {len(labels)} rows are unknown)."
+        )
+    return codes
+
+
+def _read_hits(y: Any, n: int, name: str) -> NDArray[Any]:
+    """Read correctness: booleans, 0/1, or shares in [0, 1]."""
+    hits = _flat(to_numpy(y, name))
+    if hits.ndim != 1 or len(hits) != n:
+        raise ValueError(
+            f"{name} must have one entry per row: {hits.shape} for {n} rows."
+        )
+    if hits.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold 0/1, booleans or shares; got {hits.dtype}.")
+    hits = hits.astype(np.float64, copy=False)
+    if not (hits.min() >= 0 and hits.max() <= 1):  # NaN fails too
+        outside = ~((hits >= 0) & (hits <= 1))
+        row = int(np.argmax(outside))
+        raise ValueError(
+            f"{name} must be in [0, 1]; row {row} is {hits[row]} "
+            f"({int(outside.sum())} of {n} rows are outside)."
+        )
+    return hits
+
+
+def read_weight(sample_weight: Any, n: int, *, part: bool = False) -> Column | None:
+    """Read weights; of a part of the rows they may all be 0 and of any mean."""
+    if sample_weight is None:
+        return None
+    weight = _flat(to_numpy(sample_weight, "sample_weight"))
+    if weight.dtype != bool:  # a mask is a weight of 0 or 1
+        weight = as_scores(weight, "sample_weight")
+    weight = weight.astype(np.float64)
+    if weight.shape != (n,):
+        raise ValueError(
+            f"sample_weight must have one entry per row: {weight.shape} for {n} rows."
+        )
+    bad = ~((weight >= 0) & np.isfinite(weight))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"sample_weight must be finite and not negative; row {row} is {weight[row]} "
+            f"({int(bad.sum())} of {n} rows are off)."
+        )
+    if part:
+        return weight
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row; nothing is left.")
+    with np.errstate(over="ignore"):
+        check_weight_scale(float(weight.sum()), int(np.count_nonzero(weight)))
+    return weight
+
+
+def check_weight_scale(total: float, rows: int) -> None:
+    """Weights are counts: refuse shares, which would pass for a handful of rows."""
+    if not LEAST_MEAN_WEIGHT <= total / rows <= MOST_MEAN_WEIGHT:
+        raise ValueError(
+            f"sample_weight counts rows (weight 2 is a row twice), but sums to "
+            f"{total:.6g} over {rows} rows. Multiply it by {rows} / its sum."
+        )
+
+
+# ----------------------------------------------------------------------------
+# Clusters: which rows belong together, such as those of one patient or one game.
+
+
+LEAST_CLUSTERS = 10
+
+
+def read_clusters(cluster: Any, predictions: Predictions) -> NDArray[np.intp] | None:
+    """Number the clusters of the rows that count, from 0 on; None if none are given."""
+    if cluster is None:
+        return None
+    names, n = to_numpy(cluster, "cluster"), len(predictions.scores)
+    if names.shape != (n,):
+        raise ValueError(
+            f"cluster must have one entry per row: {names.shape} for {n} rows."
+        )
+    missing = _missing(names)
+    if missing.any():
+        raise ValueError(
+            f"cluster must name a cluster for each row; row {int(missing.argmax())} "
+            "has none. Give rows that belong to no other a cluster of their own."
+        )
+    if predictions.weight is not None:
+        names = names[predictions.weight > 0]
+    if names.dtype == object:
+        names = names.astype(str)
+    found, number = np.unique(names, return_inverse=True)
+    if len(found) < LEAST_CLUSTERS:
+        raise ValueError(
+            f"cluster has {len(found)} distinct values; fewer than {LEAST_CLUSTERS} say "
+            "nothing of how clusters differ. Leave cluster out, or use smaller ones."
+        )
+    return number
+
+
+def _missing(names: NDArray[Any]) -> NDArray[np.bool_]:
+    if names.dtype.kind == "f":
+        return np.isnan(names)
+    absent = names.dtype == object
+    return np.array(
+        [absent and str(x) in ("None", "nan", "NaT", "<NA>") for x in names]
+    )
+
+
+# ----------------------------------------------------------------------------
+# Which rows a number is about: a short hash, and rows that two sets share.
+
+
+DIGEST = 16
+
+MOSTLY = 0.5
+"""Scores must tell rows apart at least this often, or equal rows mean nothing."""
+
+
+def fingerprint(labels: Any, weight: Any = None) -> str:
+    """Hash of labels and weights in their order: the same for equal values.
+
+    Types do not matter, nor do rows of weight 0, nor whether weights of 1 are spelt out.
+
+    Examples
+    --------
+    >>> fingerprint([0, 1, 1])
+    '42a84923c908a9d6ec107c8e67e58ad0'
+    >>> fingerprint([0.0, 1.0, 1.0, 5.0], [1, 1, 1, 0]) == fingerprint([0, 1, 1])
+    True
+    """
+    y = np.asarray(labels).astype(np.float64) + 0.0  # -0.0 is 0
+    w = np.ones(len(y)) if weight is None else np.asarray(weight).astype(np.float64)
+    y, w = y[w > 0], w[w > 0]
+    state = blake2b(str(y.shape).encode(), digest_size=DIGEST)
+    state.update(np.ascontiguousarray(y, "<f8").tobytes())
+    if not np.all(w == 1):
+        state.update(np.ascontiguousarray(w, "<f8").tobytes())
+    return state.hexdigest()
+
+
+def shared_rows(fit_scores: Any, fit_y: Any, test_scores: Any, test_y: Any) -> int:
+    """Rows to test on that also occur among the rows to fit on, scores and label alike.
+
+    Only rows that occur once in their set count: scores of few distinct values agree by
+    chance. If most rows are not of that kind, nothing can be said, and 0 is returned.
+
+    Examples
+    --------
+    >>> shared_rows([[0.1, 0.9], [0.3, 0.7]], [1, 0], [[0.3, 0.7], [0.2, 0.8]], [0, 1])
+    1
+    """
+    fit, test = _single(fit_scores, fit_y), _single(test_scores, test_y)
+    if len(fit) < MOSTLY * len(fit_y) or len(test) < MOSTLY * len(test_y):
+        return 0
+    return len(np.intersect1d(fit, test, assume_unique=True))
+
+
+def _single(scores: Any, y: Any) -> NDArray[Any]:
+    """Rows that occur once, as strings of bytes that can be compared."""
+    codes = np.asarray(y)
+    if codes.dtype.kind not in "biuf":
+        codes = np.array([hash(label) for label in codes.tolist()], np.float64)
+    parts = [np.asarray(x, np.float64).reshape(len(codes), -1) for x in (scores, codes)]
+    table = np.ascontiguousarray(np.concatenate(parts, axis=1) + 0.0)
+    rows = table.view(np.dtype((np.void, table.itemsize * table.shape[1])))[:, 0]
+    found, count = np.unique(rows, return_counts=True)
+    return found[count == 1]
+
+
+MOST_GROUPS = 200
+
+
+def group_names(group: Any, predictions: Predictions) -> NDArray[np.str_]:
+    """Names of the groups of the rows that count, as text."""
+    names, n = to_numpy(group, "group"), len(predictions.scores)
+    if names.shape != (n,):
+        raise ValueError(
+            f"group must have one entry per row: {names.shape} for {n} rows."
+        )
+    if predictions.weight is not None:
+        names = names[predictions.weight > 0]
+    text = names.astype(str)
+    if (count := len(np.unique(text))) > MOST_GROUPS:
+        raise ValueError(
+            f"group has {count} distinct values, more than {MOST_GROUPS}; is it a number "
+            "of the row? Put similar ones together."
+        )
+    return text
+
+
+def soft_weight(predictions: Predictions) -> float:
+    """Weight of rows whose label is a share, not a class."""
+    labels = predictions.labels
+    if labels.dtype.kind != "f":
+        return 0.0
+    between = (labels > 0) & (labels < 1)
+    soft = between.any(axis=1) if labels.ndim == 2 else between
+    weight = predictions.weight
+    return float(soft.sum() if weight is None else weight @ soft)

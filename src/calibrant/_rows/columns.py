@@ -1,0 +1,135 @@
+"""From n x k to n: every row becomes a confidence, a hit and its losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._inputs.arrays import Column
+from calibrant._inputs.divergences import Divergence
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """All that any estimator reads of n rows.
+
+    Attributes
+    ----------
+    confidence : (n,) array
+        h, the probability the forecast gives to the event.
+    exact_log_odds : (n,) array or None
+        log h - log(1 - h), exact also where h rounds to 1; None if the confidence was
+        given as it is and `log_odds` can be computed from it.
+    hit : (n,) array
+        a, whether the event came true, or its share under soft labels.
+    losses : dict of (n,) arrays
+        The full loss of each row, by divergence; empty if it is d(a, h) itself.
+    weight : (n,) array or None
+        Frequency weights; None counts every row once.
+    predicted : (n,) array of int, or None
+        The predicted class (top-label only).
+    """
+
+    confidence: Column
+    exact_log_odds: Column | None
+    hit: Column
+    losses: Mapping[str, Column] = field(default_factory=dict)
+    weight: Column | None = None
+    predicted: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.confidence)
+
+    @property
+    def log_odds(self) -> Column:
+        """The logarithm of h / (1 - h); may be infinite."""
+        if self.exact_log_odds is not None:
+            return self.exact_log_odds
+        with np.errstate(divide="ignore"):
+            return np.log(self.confidence) - np.log1p(-self.confidence)
+
+    def with_log_odds(self) -> Columns:
+        """The same with log-odds computed once and kept."""
+        return replace(self, exact_log_odds=self.log_odds)
+
+    @property
+    def total_weight(self) -> float:
+        """n, counting each row as often as its weight says."""
+        if self.weight is None:
+            return float(len(self))
+        return float(self.weight.sum())
+
+    @property
+    def hard(self) -> bool:
+        """Whether every hit is exactly 0 or 1."""
+        return bool(np.all((self.hit == 0) | (self.hit == 1)))
+
+    def mean(self, column: Column) -> float:
+        """Weighted mean of one number per row."""
+        if self.weight is None:
+            return float(column.mean())
+        return float((self.weight * column).sum() / self.weight.sum())
+
+    def loss(self, divergence: Divergence) -> Column:
+        """The full loss of each row."""
+        if divergence.name in self.losses:
+            return self.losses[divergence.name]
+        return self.unit_loss(divergence)
+
+    def unit_loss(self, divergence: Divergence) -> Column:
+        """d(a, h), the loss of the confidence problem, exact near h = 1 for log."""
+        if divergence.name == "brier":
+            return (self.hit - self.confidence) ** 2
+        if divergence.name != "log":
+            return divergence.on_unit(self.hit, self.confidence)
+        a, z = self.hit, self.log_odds
+        if self.hard:
+            return softplus(np.where(a > 0, -z, z))
+        with np.errstate(invalid="ignore"):
+            yes = np.where(a > 0, a * softplus(-z), 0.0)
+            no = np.where(a < 1, (1 - a) * softplus(z), 0.0)
+        return yes + no + divergence.phi_1d(a)
+
+    def take(self, rows: NDArray[Any] | slice) -> Columns:
+        """Some of the rows, by mask, index or slice."""
+        return Columns(
+            self.confidence[rows],
+            None if self.exact_log_odds is None else self.exact_log_odds[rows],
+            self.hit[rows],
+            {name: loss[rows] for name, loss in self.losses.items()},
+            None if self.weight is None else self.weight[rows],
+            None if self.predicted is None else self.predicted[rows],
+        )
+
+    def without_zero_weights(self) -> Columns:
+        """Drop rows that count for nothing, so that they leave no trace at all."""
+        if self.weight is None or self.weight.all():
+            return self
+        return self.take(self.weight > 0)
+
+
+def softplus(x: Column) -> Column:
+    """log(1 + e^x) without overflow.
+
+    Examples
+    --------
+    >>> softplus(np.array([-np.inf, 0.0, 1000.0]))
+    array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
+    """
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def sigmoid(x: Column) -> Column:
+    """1 / (1 + e^-x) without overflow.
+
+    Examples
+    --------
+    >>> sigmoid(np.array([-np.inf, 0.0, 2.0, np.inf]))
+    array([0.        , 0.5       , 0.88079708, 1.        ])
+    """
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, e) / (1 + e)

@@ -1,0 +1,380 @@
+"""From n x k to n: one pass over the matrix, for whatever is asked of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._inputs.arrays import Column, Matrix
+from calibrant._inputs.divergences import Divergence
+from calibrant._inputs.options import Scores, read_given
+from calibrant._inputs.predictions import Predictions
+from calibrant._rows import engines
+from calibrant._rows import losses as row_losses
+from calibrant._rows.columns import Columns, sigmoid
+from calibrant._rows.engines import over_ranges
+from calibrant._rows.losses import ROW_SUM_TOLERANCE, are_distributions
+
+
+def read(
+    y: Any, given: Scores, extra: Mapping[str, Divergence] | None = None
+) -> tuple[Predictions, Columns]:
+    """Read and reduce; `extra` are divergences besides the built-in ones."""
+    predictions = read_given(y, given)
+    return predictions, reduce_to_columns(predictions, extra)
+
+
+def range_reducer(
+    predictions: Predictions, out: Output
+) -> Callable[[int, int], NDArray[Any]]:
+    """Return a function that reduces rows start..stop into `out` with numba."""
+    from calibrant._rows import numba_reduce
+
+    return numba_reduce.range_reducer(predictions, out)
+
+
+# ----------------------------------------------------------------------------
+# One pass over the matrix: blocks of rows that fit in cache, on every core.
+#
+# Nothing the size of the matrix is ever made: no softmax of the whole, no one-hot. Rows
+# that break a rule are found by the same pass and reported together.
+
+
+BLOCK_BYTES = 1 << 19
+
+
+class Output:
+    """The columns being filled, range by range."""
+
+    def __init__(self, n: int, extra: Mapping[str, Divergence]) -> None:
+        self.confidence, self.log_odds, self.hit, self.brier, self.log = np.empty(
+            (5, n)
+        )
+        self.predicted = np.empty(n, np.int32)
+        self.extra = {name: np.empty(n) for name in extra}
+
+    def columns(self, weight: Column | None) -> Columns:
+        """The filled columns."""
+        losses = {"brier": self.brier, "log": self.log, **self.extra}
+        return Columns(
+            self.confidence, self.log_odds, self.hit, losses, weight, self.predicted
+        ).without_zero_weights()
+
+
+def reduce_rows(
+    predictions: Predictions, extra: Mapping[str, Divergence], engine: str = "auto"
+) -> Columns:
+    """Reduce every row to what was said of its likeliest class.
+
+    Ties go to the class with the lower number. `extra` names divergences to compute
+    besides Brier and log.
+    """
+    return fill(predictions, extra, engine).columns(predictions.weight)
+
+
+def fill(
+    predictions: Predictions, extra: Mapping[str, Divergence], engine: str
+) -> Output:
+    """Run the pass; rows of weight 0 are still there, but may break any rule."""
+    n = len(predictions.scores)
+    out = Output(n, extra)
+    plain = not (predictions.soft or extra)
+    work: Callable[[int, int], NDArray[Any]]
+    if engines.wanted(engine, predictions.scores, plain=plain):
+        work = range_reducer(predictions, out)
+    else:
+
+        def work(start: int, stop: int) -> NDArray[Any]:
+            return _reduce_range(predictions, extra, out, start, stop)
+
+    found = over_ranges(work, n, predictions.scores.size)
+    raise_for_offenders(predictions, np.concatenate(found))
+    return out
+
+
+def _reduce_range(
+    predictions: Predictions,
+    extra: Mapping[str, Divergence],
+    out: Output,
+    start: int,
+    stop: int,
+) -> NDArray[Any]:
+    """Reduce rows start..stop; return the numbers of rows that break a rule."""
+    scores = predictions.scores
+    work_type = np.float64 if scores.dtype == np.float64 else np.float32
+    rows = max(1, BLOCK_BYTES // (scores.shape[1] * np.dtype(work_type).itemsize))
+    buffer = np.empty((min(rows, stop - start), scores.shape[1]), work_type)
+    bad = [np.empty(0, np.intp)]
+    with np.errstate(all="ignore"):  # offenders are found by what they leave behind
+        for first in range(start, stop, rows):
+            part = slice(first, min(first + rows, stop))
+            others = buffer[: part.stop - first]
+            offends = _reduce_block(predictions, part, others, extra, out)
+            if offends.any():
+                bad.append(first + np.flatnonzero(offends))
+    return np.concatenate(bad)
+
+
+def _reduce_block(
+    predictions: Predictions,
+    part: slice,
+    others: Matrix,
+    extra: Mapping[str, Divergence],
+    out: Output,
+) -> NDArray[np.bool_]:
+    kind, labels = predictions.kind, predictions.labels[part]
+    scores = np.ascontiguousarray(predictions.scores[part], dtype=others.dtype)
+    if kind == "logits":
+        sums = row_losses.sums_of_logits(scores, others)
+        out.confidence[part] = 1 / (1 + sums.rest)
+    else:
+        tolerance = ROW_SUM_TOLERANCE[predictions.scores.dtype.name]
+        sums = row_losses.sums_of_probs(scores, others, tolerance)
+        out.confidence[part] = np.minimum(sums.top, 1.0)
+    out.predicted[part], out.log_odds[part] = sums.best, sums.log_odds
+    offends = sums.offends
+    if predictions.soft:
+        losses, not_soft = row_losses.soft_losses(kind, scores, sums, labels)
+        offends = offends | not_soft
+    elif kind == "logits":
+        losses = row_losses.hard_losses_of_logits(scores, sums, labels)
+    else:
+        losses = row_losses.hard_losses_of_probs(scores, sums, labels)
+    out.hit[part], out.brier[part], out.log[part] = losses
+    if extra:
+        probs = np.exp(row_losses.log_probabilities(kind, scores))
+        for name, divergence in extra.items():
+            loss = divergence.between if predictions.soft else divergence.of_labels
+            given = (labels, probs) if predictions.soft else (probs, labels)
+            out.extra[name][part] = loss(*given)
+    return offends
+
+
+def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
+    """Raise one error for all rows that break a rule, if any of them counts."""
+    if predictions.weight is not None:
+        bad = bad[predictions.weight[bad] > 0]
+    bad = bad[_really_offend(predictions, bad)]
+    if not bad.size:
+        return
+    row = predictions.scores[bad[0]].astype(np.float64)
+    many = f"({bad.size} of {len(predictions.scores)} rows are off)"
+    if predictions.kind == "logits":
+        if (reason := _logits_reason(row)) is not None:
+            raise ValueError(f"logits must be finite: row {bad[0]} {reason} {many}.")
+    elif (reason := _probs_reason(row, predictions.scores.dtype)) is not None:
+        raise ValueError(
+            f"probs must be rows of probabilities: row {bad[0]} {reason} {many}. If "
+            "these are logits, pass logits=; otherwise divide each row by its sum."
+        )
+    labels = predictions.labels[bad[0]]
+    raise ValueError(
+        f"y as soft labels must be non-negative rows that sum to 1 (within "
+        f"{ROW_SUM_TOLERANCE[labels.dtype.name]:g}): row {bad[0]} sums to "
+        f"{labels.sum():.6g} {many}."
+    )
+
+
+def _really_offend(predictions: Predictions, bad: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which offenders still are when their sums are taken in double precision."""
+    if not bad.size or predictions.kind == "logits":
+        return np.ones(len(bad), bool)
+    rows = predictions.scores[bad].astype(np.float64)
+    tolerance = ROW_SUM_TOLERANCE[predictions.scores.dtype.name]
+    offends = ~(np.abs(rows.sum(axis=1) - 1) <= tolerance) | ~(rows >= 0).all(axis=1)
+    if predictions.soft:
+        offends |= ~row_losses.are_distributions(predictions.labels[bad])
+    return offends
+
+
+def _logits_reason(row: Column) -> str | None:
+    if np.isnan(row).any():
+        return f"holds NaN in column {int(np.argmax(np.isnan(row)))}"
+    if np.isposinf(row).any():
+        return f"holds +inf in column {int(np.argmax(row))}"
+    if np.isneginf(row).all():
+        return "is -inf in every column, so no class is possible"
+    return None
+
+
+def _probs_reason(row: Column, dtype: np.dtype[Any]) -> str | None:
+    if np.isnan(row).any():
+        return f"holds NaN in column {int(np.argmax(np.isnan(row)))}"
+    if row.min() < 0:
+        return f"holds a negative number ({row.min():.6g})"
+    if row.max() > 1 + ROW_SUM_TOLERANCE[dtype.name]:
+        return f"holds a number above 1 ({row.max():.6g})"
+    if abs(row.sum() - 1) > ROW_SUM_TOLERANCE[dtype.name]:
+        tolerance = ROW_SUM_TOLERANCE[dtype.name]
+        return f"sums to {row.sum():.6g}, not 1 within {tolerance:g} ({dtype.name})"
+    return None
+
+
+# ----------------------------------------------------------------------------
+# What is asked of each row: its likeliest class, the positive one, each one, a pair.
+
+
+def reduce_to_columns(
+    predictions: Predictions,
+    extra: Mapping[str, Divergence] | None = None,
+    engine: str = "auto",
+) -> Columns:
+    """Reduce predictions to columns for any target but ``"class-wise"``."""
+    extra = extra or {}
+    if predictions.target == "class-wise":
+        raise ValueError(
+            "target='class-wise' gives one number per class: use classwise_ece, or "
+            "evaluate(..., target='class-wise')."
+        )
+    if predictions.kind == "confidence":
+        return _pairs(predictions)
+    if predictions.target == "positive":
+        return _positive(predictions)
+    if predictions.scores.ndim == 1:
+        predictions = spell_out(predictions)
+    return reduce_rows(predictions, extra, engine)
+
+
+def spell_out(predictions: Predictions) -> Predictions:
+    """Write down the other class of a binary problem given by one column."""
+    z, labels = predictions.scores, predictions.labels
+    other = np.zeros_like(z) if predictions.kind == "logits" else 1 - z
+    if predictions.soft:
+        labels = np.stack([1 - labels, labels], axis=1)
+    return replace(predictions, scores=np.stack([other, z], axis=1), labels=labels)
+
+
+def _pairs(predictions: Predictions) -> Columns:
+    h = _unit_interval(predictions, "confidence")
+    return _one_dimensional(h, None, predictions.labels, predictions)
+
+
+def _positive(predictions: Predictions) -> Columns:
+    scores = predictions.scores
+    z: Column | None
+    if scores.ndim == 1 and predictions.kind == "logits":
+        z = scores.astype(np.float64)
+        _refuse(predictions, ~(z < np.inf), "logits must be finite", z)
+        h = sigmoid(z)
+    elif scores.ndim == 1:
+        h = _unit_interval(predictions, "probs")
+        z = None
+    else:
+        h, z = _second_column(predictions)
+    labels = predictions.labels
+    hit = _share(labels, 1) if labels.ndim == 2 else labels.astype(np.float64)
+    return _one_dimensional(h, z, hit, predictions)
+
+
+def _second_column(predictions: Predictions) -> tuple[Column, Column]:
+    p = predictions.scores.astype(np.float64)
+    with np.errstate(all="ignore"):
+        if predictions.kind == "logits":
+            z = p[:, 1] - p[:, 0]
+            offends = ~np.isfinite(p.max(axis=1))
+            h = sigmoid(z)
+        else:
+            tolerance = ROW_SUM_TOLERANCE[predictions.scores.dtype.name]
+            offends = ~(np.abs(p.sum(axis=1) - 1) <= tolerance) | (p < 0).any(axis=1)
+            h, z = np.minimum(p[:, 1], 1.0), np.log(p[:, 1]) - np.log(p[:, 0])
+    if predictions.soft:
+        offends |= ~are_distributions(predictions.labels)
+    raise_for_offenders(predictions, np.flatnonzero(offends))
+    return h, z
+
+
+def _unit_interval(predictions: Predictions, name: str) -> Column:
+    h = predictions.scores.astype(np.float64, copy=False)
+    most = 1 + (
+        ROW_SUM_TOLERANCE[predictions.scores.dtype.name] if name == "probs" else 0
+    )
+    if h.max() > 1 and h.max() <= most:  # round-off, as a row of a matrix may have
+        h = np.minimum(h, 1.0)
+    if not (h.min() >= 0 and h.max() <= 1):  # NaN fails too
+        outside = ~((h >= 0) & (h <= 1))
+        _refuse(predictions, outside, f"{name} must be in [0, 1]", h)
+    return h
+
+
+def _refuse(
+    predictions: Predictions, bad: NDArray[np.bool_], rule: str, values: Column
+) -> None:
+    if predictions.weight is not None:
+        bad = bad & (predictions.weight > 0)
+    if bad.any():
+        row = int(np.argmax(bad))
+        hint = " If these are logits, pass logits=." if "probs" in rule else ""
+        raise ValueError(
+            f"{rule}; row {row} is {float(values[row])!r} ({int(bad.sum())} of "
+            f"{len(bad)} rows are off).{hint}"
+        )
+
+
+def _share(soft: NDArray[Any], j: int) -> Column:
+    """Soft label of one class; rows sum to 1 only nearly, so it may exceed it."""
+    return np.minimum(soft[:, j].astype(np.float64), 1.0)
+
+
+def _one_dimensional(
+    h: Column,
+    z: Column | None,
+    hit: Column,
+    predictions: Predictions,
+) -> Columns:
+    return Columns(h, z, hit, weight=predictions.weight).without_zero_weights()
+
+
+def each_class(
+    predictions: Predictions, top: Columns | None = None
+) -> Iterator[Columns]:
+    """Columns of every class against the rest, one class at a time.
+
+    The loss of a class is one-dimensional; for Brier the losses of all classes add up
+    to the full loss. `top` are the top-label columns of all rows, weight 0 included.
+    """
+    if predictions.scores.ndim == 1:
+        predictions = spell_out(predictions)
+    if top is None:
+        top = fill(predictions, {}, "numpy").columns(None)
+    for j in range(predictions.k):
+        if predictions.kind == "logits":
+            h, z = _class_of_logits(predictions, top, j)
+        else:
+            h, z = _class_of_probs(predictions, top, j)
+        labels = predictions.labels
+        hit = _share(labels, j) if predictions.soft else (labels == j).astype(float)
+        yield _one_dimensional(h, z, hit, predictions)
+
+
+def _class_of_logits(
+    predictions: Predictions, top: Columns, j: int
+) -> tuple[Column, Column]:
+    # With e = exp(z_j - z_top) and S = 1 + rest, class j has odds e / (S - e). For the
+    # top class itself S - e = rest, which the reduction knows without cancellation.
+    scores = predictions.scores
+    assert top.predicted is not None
+    best = scores[np.arange(len(scores)), top.predicted].astype(np.float64)
+    with np.errstate(invalid="ignore"):  # rows of weight 0 may hold anything
+        gap = scores[:, j].astype(np.float64) - best
+    rest = np.exp(-top.log_odds)
+    e = np.exp(gap)
+    is_top = top.predicted == j
+    h = np.where(is_top, top.confidence, e / (1 + rest))
+    z = np.where(is_top, top.log_odds, gap - np.log1p(np.maximum(rest - e, 0)))
+    return h, z
+
+
+def _class_of_probs(
+    predictions: Predictions, top: Columns, j: int
+) -> tuple[Column, Column]:
+    assert top.predicted is not None
+    h = predictions.scores[:, j].astype(np.float64)
+    is_top = top.predicted == j
+    h = np.where(is_top, top.confidence, h)
+    with np.errstate(divide="ignore"):
+        z = np.log(h) - np.log1p(-np.minimum(h, 0.5))
+    return h, np.where(is_top, top.log_odds, z)

@@ -1,0 +1,1 @@
+"""Stage 3: sums that replace the rows, and add up."""

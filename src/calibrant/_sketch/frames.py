@@ -1,0 +1,504 @@
+"""The sketch of any data frame, from pandas to a cluster."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial, reduce
+from importlib.util import find_spec
+from operator import add
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows import engines
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch import cells
+from calibrant._sketch.query import (
+    OF_TOP,
+    WITH_BRIER,
+    WITH_LOG,
+    Reading,
+    Roles,
+    Tally,
+    can_tally,
+    contents_of,
+    group_rows,
+    read_classes,
+    read_pairs,
+    read_positive,
+    read_roles,
+)
+from calibrant._sketch.sketch import Sketch
+from calibrant._sketch.storage import to_bytes
+
+# ----------------------------------------------------------------------------
+# Columns of frames in memory, as arrays.
+
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def arrays_of(frame: nw.DataFrame[Any], names: list[str]) -> Arrays:
+    """The values of columns; those of lists as a matrix."""
+    return {name: _array(frame[name]) for name in names}
+
+
+def side_by_side(arrays: Arrays, names: tuple[str, ...]) -> NDArray[Any]:
+    """Columns as those of a matrix, one after the other in memory; a single one as it is."""
+    if len(names) == 1:
+        return arrays[names[0]]
+    return np.stack([arrays[name] for name in names]).T
+
+
+def _array(column: nw.Series[Any]) -> NDArray[Any]:
+    nested = isinstance(column.dtype, nw.List | nw.Array)
+    return _matrix(column) if nested else column.to_numpy()
+
+
+def _matrix(column: nw.Series[Any]) -> NDArray[Any]:
+    if column.implementation.is_polars():
+        native = column.to_native()
+        nested = native.list if isinstance(column.dtype, nw.List) else native.arr
+        lengths, flat = nested.len().to_numpy(), native.explode().to_numpy()
+    else:
+        compute = importlib.import_module("pyarrow.compute")
+        lists = column.to_arrow()
+        lengths = compute.list_value_length(lists).to_numpy(zero_copy_only=False)
+        flat = lists.flatten().to_numpy(zero_copy_only=False)
+    if not (lengths == lengths[:1]).all():  # that of a missing list is NaN
+        raise ValueError(
+            f"{column.name!r} must hold lists of one length, got {np.min(lengths):g} to "
+            f"{np.max(lengths):g}."
+        )
+    return flat.reshape(len(column), -1)
+
+
+# ----------------------------------------------------------------------------
+# Frames in memory: their columns go to a sketch as arrays, a slice of rows at a time.
+
+
+PIECE, LISTS = 1 << 20, 1 << 14
+"""Rows that are made arrays at a time: of numbers, and of lists of any length."""
+
+ROWS, NUMBERS = 160_000, 1 << 21
+"""Most rows of a slice, more than the distinct confidences that are kept, so that it soon
+shows whether they are; and most numbers in its probabilities."""
+
+
+class Slices:
+    """Rows of frames in memory, added one frame after the other.
+
+    `parts` is how many such frames there are in all, as far as is known.
+    """
+
+    def __init__(self, roles: Roles, parts: int = 1) -> None:
+        self.roles, self.rows, self._parts = roles, 0, parts
+        self._sketch = Sketch(target=roles.target, classes=roles.classes)
+        self._tally: Tally | None = None
+        self._first: list[nw.DataFrame[Any]] = []
+
+    def add(self, frame: nw.DataFrame[Any]) -> None:
+        """Add the rows of a frame; the first few wait until they fill a slice."""
+        if self.rows:
+            self._add_frame(frame)
+            return
+        self._first.append(frame)
+        if sum(map(len, self._first)) >= ROWS:
+            self._add_first()
+
+    def _add_first(self) -> None:
+        first, self._first = self._first, []
+        if len(first) > 1 and all(x.schema == first[0].schema for x in first):
+            first = [nw.concat(first)]
+        for frame in first:
+            self._add_frame(frame)
+
+    def _add_frame(self, frame: nw.DataFrame[Any]) -> None:
+        many = max(self.rows + len(frame), self._parts * len(frame))
+        # Slices are small; whether numba pays is a matter of all rows.
+        compiled = engines.wanted_for_rows("auto", many)
+        self._sketch.engine = "numba" if compiled else "numpy"
+        for part in _slices(frame, self.roles):
+            rows = len(next(iter(part.values())))
+            with _rows_of_all(self.rows, rows):
+                self._add(part, compiled=compiled)
+            self.rows += rows
+
+    def sketch(self) -> Sketch:
+        """The sketch of all rows so far."""
+        self._add_first()
+        contents = self._sketch.contents
+        if self._tally is None:
+            return self._sketch
+        kind = self.roles.kind if contents is None else contents.kind
+        return self._sketch + Sketch.of(contents_of(kind, self._tally.grouped()))
+
+    def _add(self, part: Arrays, *, compiled: bool) -> None:
+        roles = self.roles
+        if compiled and self._is_for_tally(part) and self._tallied(part):
+            return
+        rest: dict[str, Any] = {
+            "sample_weight": _get(part, roles.weight),
+            "group": _get(part, roles.group),
+        }
+        if roles.pairs:
+            losses = {name: part[column] for name, column in roles.losses.items()}
+            pair = _get(part, roles.correct), _get(part, roles.confidence)
+            self._sketch.update_pairs(*pair, loss=losses or None, **rest)
+        else:
+            probs = side_by_side(part, roles.probs)
+            self._sketch.update(_get(part, roles.label), probs=probs, **rest)
+
+    def _is_for_tally(self, part: Arrays) -> bool:
+        """Whether rows are plain, and too many confidences distinct to be kept."""
+        roles, contents = self.roles, self._sketch.contents
+        if roles.weight is not None or roles.group is not None or "log" in roles.losses:
+            return False
+        if self._tally is not None:
+            return True
+        if not (
+            roles.pairs or can_tally(roles.kind if contents is None else contents.kind)
+        ):
+            return False
+        if contents is None:
+            return _many_distinct(_confidence(part, roles))
+        return contents.state.values is None
+
+    def _tallied(self, part: Arrays) -> bool:
+        """Add the rows to the tally, unless some are not plain, or wrong."""
+        tallied = self._tallied_pairs if self.roles.pairs else self._tallied_top
+        return tallied(part)
+
+    def _tallied_pairs(self, part: Arrays) -> bool:
+        roles = self.roles
+        h, hit = part[str(roles.confidence)], part[str(roles.correct)]
+        loss = _get(part, roles.losses.get("brier"))
+        if self._tally is None:
+            self._tally = Tally(WITH_LOG if loss is None else WITH_BRIER)
+        return self._tally.add_pairs(h, hit, loss)
+
+    def _tallied_top(self, part: Arrays) -> bool:
+        roles, probs = self.roles, side_by_side(part, self.roles.probs)
+        predictions = read_predictions(
+            part[str(roles.label)],
+            probs=probs,
+            classes=roles.classes,
+            target=roles.target,
+        )
+        if predictions.soft:
+            return False
+        if self._tally is None:
+            self._tally = Tally(OF_TOP, predictions.k)
+        if not self._tally.add_probs(predictions):
+            reduce_to_columns(predictions, {}, "numba")  # raises, or they are fine
+        return True
+
+
+def _slices(frame: nw.DataFrame[Any], roles: Roles) -> Iterator[Arrays]:
+    lists = any(isinstance(frame.schema[x], nw.List | nw.Array) for x in roles.probs)
+    rows = LISTS if lists else PIECE
+    step = min(ROWS, NUMBERS // max(len(roles.probs), 1))
+    for first in range(0, len(frame), rows):
+        piece = frame[first : first + rows] if len(frame) > rows else frame
+        arrays = arrays_of(piece, roles.names)
+        for start in range(0, len(piece), step):
+            yield {name: x[start : start + step] for name, x in arrays.items()}
+
+
+def _confidence(part: Arrays, roles: Roles) -> NDArray[Any]:
+    """The confidence of each row, or the largest of its probabilities."""
+    if roles.pairs:
+        return part[str(roles.confidence)]
+    return np.maximum.reduce([part[name] for name in roles.probs])
+
+
+def _many_distinct(column: NDArray[Any]) -> bool:
+    """Whether there are more distinct numbers than a sketch keeps."""
+    most = cells.MOST_VALUES
+    return len(column) > most and len(np.unique(column)) > most
+
+
+def _get(part: Arrays, name: str | None) -> NDArray[Any] | None:
+    return None if name is None else part[name]
+
+
+@contextmanager
+def _rows_of_all(start: int, count: int) -> Iterator[None]:
+    """Errors that name a row of a slice name its number among all rows instead."""
+    try:
+        yield
+    except ValueError as error:
+        said = str(error)
+        if (number := re.search(r"\brow (\d+)", said)) is None:
+            raise
+        row = f"row {start + int(number[1])}"
+        said = said[: number.start()] + row + said[number.end() :]
+        said = re.sub(
+            r"of \d+ rows are", f"of rows {start} to {start + count - 1} are", said
+        )
+        raise ValueError(said) from error
+
+
+# ----------------------------------------------------------------------------
+# Partitions of Dask and Spark: each becomes a sketch where it is, and sketches add up.
+
+
+FAN_IN = 4
+"""Sketches merged by one task."""
+
+NO_ROWS = b""
+"""What stands for a sketch without rows."""
+
+
+def pack(sketch: Sketch) -> bytes:
+    """A sketch on its way between workers, where compressing would take too long."""
+    contents = sketch.checked()
+    return NO_ROWS if contents is None else to_bytes(contents, compressed=False)
+
+
+def unpack(content: bytes) -> Sketch:
+    """The sketch that `pack` packed."""
+    return Sketch.from_bytes(content) if content else Sketch()
+
+
+def sketch_bytes(frames: Iterable[Any], roles: Roles, parts: int = 1) -> bytes:
+    """The sketch of frames in memory, as bytes that a worker sends back."""
+    slices = Slices(roles, parts)
+    for frame in frames:
+        slices.add(nw.from_native(frame, eager_only=True))
+    return pack(slices.sketch())
+
+
+def merge_bytes(parts: Sequence[bytes]) -> bytes:
+    """The sketch of the rows of several, of which two at a time are in memory."""
+    return pack(reduce(add, map(unpack, parts), Sketch()))
+
+
+def sketch_dask(frame: Any, roles: Roles) -> Sketch:
+    """Sketch each partition of a Dask frame on its worker, and merge them in a tree.
+
+    The tree depends on the number of partitions only: a partition that is computed
+    again, because its worker was lost, changes no bit.
+    """
+    delayed = importlib.import_module("dask").delayed
+    given = frame[roles.names].to_delayed()
+    parts = [delayed(_of_one)(part, roles, len(given)) for part in given]
+    while len(parts) > 1:
+        groups = range(0, len(parts), FAN_IN)
+        parts = [delayed(merge_bytes)(parts[i : i + FAN_IN]) for i in groups]
+    return unpack(parts[0].compute())
+
+
+def _of_one(frame: Any, roles: Roles, parts: int) -> bytes:
+    return sketch_bytes([frame], roles, parts)
+
+
+def sketch_spark(frame: Any, roles: Roles) -> Sketch:
+    """Sketch the Arrow batches of each Spark partition on its executor; merge here."""
+    sketches = frame.select(*roles.names).mapInArrow(
+        partial(_in_arrow, work=partial(_of_batches, roles=roles)), "sketch binary"
+    )
+    if (count := frame.rdd.getNumPartitions()) > FAN_IN:
+        fewer = sketches.repartition(-(-count // FAN_IN))
+        merge = partial(_in_arrow, work=_merged_batches)
+        sketches = fewer.mapInArrow(merge, "sketch binary")
+    return unpack(merge_bytes([bytes(row["sketch"]) for row in sketches.collect()]))
+
+
+def _in_arrow(
+    batches: Iterator[Any], work: Callable[[Iterator[Any]], bytes]
+) -> Iterator[Any]:
+    arrow = importlib.import_module("pyarrow")
+    found = arrow.array([work(batches)], arrow.binary())
+    yield arrow.RecordBatch.from_arrays([found], ["sketch"])
+
+
+def _of_batches(batches: Iterator[Any], roles: Roles) -> bytes:
+    arrow = importlib.import_module("pyarrow")
+    return sketch_bytes((arrow.Table.from_batches([b]) for b in batches), roles)
+
+
+def _merged_batches(batches: Iterator[Any]) -> bytes:
+    return merge_bytes([part for b in batches for part in b.column(0).to_pylist()])
+
+
+# ----------------------------------------------------------------------------
+# The sketch of any data frame, from pandas to a cluster.
+
+
+MOST_IN_ENGINE = 32
+"""Classes up to which an engine reduces the columns itself; more come as batches."""
+
+
+def sketch_frame(
+    frame: Any,
+    *,
+    label: str | None = None,
+    probs: str | Sequence[str] | None = None,
+    confidence: str | None = None,
+    correct: str | None = None,
+    loss: str | Mapping[str, str] | None = None,
+    weight: str | None = None,
+    group: str | None = None,
+    target: str | None = None,
+    classes: Sequence[Hashable] | None = None,
+) -> Sketch:
+    """The sketch of the rows of a data frame, in memory or not.
+
+    Parameters
+    ----------
+    frame : data frame, or iterable of data frames or record batches
+        pandas, Polars (lazy frames are streamed), PyArrow, DuckDB relations, Dask and
+        PySpark. Lazy engines run one query; only sums leave them.
+    label, probs : str, or sequence of str
+        The columns of the true class and of the probabilities: one per class, as a list
+        or a pattern such as ``"p_*"``; one of lists; or one of the positive class.
+    confidence, correct : str
+        Instead of these, the columns of stated confidence and whether it was right.
+    loss : str or mapping, optional
+        The column of the full Brier score of each pair, or ``{"brier": ..., "log": ...}``,
+        as in `Sketch.update_pairs`.
+    weight, group : str, optional
+        The columns of frequency weights and of subgroups.
+    target, classes
+        As in `evaluate`.
+
+    Returns
+    -------
+    Sketch
+        To be evaluated, saved, or added to others.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"conf": [0.9, 0.6, 0.7], "right": [True, True, False]})
+    >>> sketch = cal.sketch_frame(rows, confidence="conf", correct="right")
+    >>> round(cal.evaluate(sketch).metrics["brier"], 3)
+    0.22
+    """
+    asked: dict[str, Any] = {
+        "label": label,
+        "probs": probs,
+        "confidence": confidence,
+        "correct": correct,
+        "loss": loss,
+        "weight": weight,
+        "group": group,
+        "target": target,
+        "classes": classes,
+    }
+    known = _as_narwhals(frame)
+    if known is None:
+        return _sketch_each(frame, asked)
+    schema = known.collect_schema()
+    roles = read_roles(schema.names(), **asked)
+    if isinstance(known, nw.DataFrame):
+        return _sketch_eager([known], roles)
+    return _sketch_lazy(known, roles, schema)
+
+
+def _as_narwhals(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any] | None:
+    """The frame as narwhals knows it; None if it is not one frame."""
+    if type(frame).__name__ == "RecordBatch":
+        frame = importlib.import_module("pyarrow").Table.from_batches([frame])
+    found = nw.from_native(frame, pass_through=True)
+    return found if isinstance(found, nw.DataFrame | nw.LazyFrame) else None
+
+
+def _sketch_each(frames: Any, asked: dict[str, Any]) -> Sketch:
+    """The sketch of frames or record batches that come one after the other."""
+    if not isinstance(frames, Iterable):
+        raise TypeError(
+            f"frame must be a data frame, or an iterable of them, got "
+            f"{type(frames).__name__}."
+        )
+    slices: Slices | None = None
+    for frame in frames:
+        known = _as_narwhals(frame)
+        if not isinstance(known, nw.DataFrame):
+            raise TypeError(
+                "an iterable must give data frames in memory or record batches, got "
+                f"{type(frame).__name__}."
+            )
+        slices = slices or Slices(read_roles(known.columns, **asked))
+        slices.add(known)
+    return Sketch() if slices is None else slices.sketch()
+
+
+def _sketch_eager(frames: Iterable[nw.DataFrame[Any]], roles: Roles) -> Sketch:
+    slices = Slices(roles)
+    for frame in frames:
+        slices.add(frame)
+    return slices.sketch()
+
+
+def _sketch_lazy(
+    frame: nw.LazyFrame[Any], roles: Roles, schema: Mapping[str, Any]
+) -> Sketch:
+    engine = frame.implementation
+    if engine.is_dask():
+        return sketch_dask(frame.to_native(), roles)
+    if _had_better_stream(frame):
+        return _sketch_eager(_batches(frame.select(roles.names)), roles)
+    if (reading := _reading(roles, schema)) is not None:
+        grouped = group_rows(frame, reading, roles, short=_is_short(roles, schema))
+        if not len(grouped.cell):
+            return Sketch()
+        return Sketch.of(contents_of(roles.kind, grouped))
+    if engine.is_pyspark() or engine.is_pyspark_connect():
+        return sketch_spark(frame.to_native(), roles)
+    return _sketch_eager(_batches(frame.select(roles.names)), roles)
+
+
+def _had_better_stream(frame: nw.LazyFrame[Any]) -> bool:
+    """Whether rows had better come as batches than be grouped where they are.
+
+    DuckDB runs in this process, and a compiled loop over its batches takes less than half
+    the time of its group-by.
+    """
+    batches = engines.installed() and find_spec("pyarrow") is not None
+    return frame.implementation.is_duckdb() and batches
+
+
+def _reading(roles: Roles, schema: Mapping[str, Any]) -> Reading | None:
+    """How an engine reads the rows; None if it had better give them as they are."""
+    if roles.pairs:
+        whole = not schema[str(roles.correct)].is_float()
+        return read_pairs(roles, whole=whole)
+    k, dtype = len(roles.probs), "float32" if _is_short(roles, schema) else "float64"
+    if isinstance(schema[roles.probs[0]], nw.List | nw.Array) or k > MOST_IN_ENGINE:
+        return None
+    if k == 1 and roles.kind.target == "positive":
+        return read_positive(roles, dtype)
+    if k > 1 and roles.kind.target == "top-label" and (k > 2 or roles.target):
+        return read_classes(roles, dtype)
+    return None
+
+
+def _is_short(roles: Roles, schema: Mapping[str, Any]) -> bool:
+    """Whether confidences have single precision."""
+    columns = roles.probs or (str(roles.confidence),)
+    return all(schema[name] == nw.Float32 for name in columns)
+
+
+def _batches(frame: nw.LazyFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
+    """The rows of a lazy frame as frames in memory, one after the other."""
+    native = frame.to_native()
+    if frame.implementation.is_polars():
+        found = native.collect_batches(maintain_order=False, engine="streaming")
+    elif frame.implementation.is_duckdb():
+        arrow = importlib.import_module("pyarrow")
+        newer = hasattr(native, "to_arrow_reader")  # it was called otherwise before
+        reader = native.to_arrow_reader if newer else native.fetch_arrow_reader
+        found = (arrow.Table.from_batches([b]) for b in reader(1 << 17))
+    else:
+        found = [frame.collect().to_native()]
+    for part in found:
+        yield nw.from_native(part, eager_only=True)

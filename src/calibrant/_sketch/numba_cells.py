@@ -1,0 +1,461 @@
+"""The numba twin of the sums of `cells`, and of the query of `query`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._inputs.arrays import Column
+from calibrant._rows.columns import Columns
+from calibrant._rows.engines import over_ranges
+from calibrant._rows.losses import ROW_SUM_TOLERANCE
+from calibrant._rows.numba_math import exact, exp, inlined, kernel, log_sum, where
+from calibrant._rows.numba_reduce import (
+    COPIED_BYTES,
+    PROBS,
+    add_up,
+    finish_probs,
+    mend_probs,
+    new_block,
+    new_columns,
+)
+from calibrant._rows.numba_reduce import LANES as BLOCK
+from calibrant._sketch.grid import CELLS, CHUNK, ORDER, Moments
+
+if TYPE_CHECKING:
+    from calibrant._inputs.predictions import Predictions
+
+
+# ----------------------------------------------------------------------------
+# The numba twin of `Sums.update`: both grids filled by one pass over the rows.
+
+
+class CellSums:
+    """Sums of rows on both grids of a sketch, to be added to it in the end.
+
+    What belongs to one cell lies together, for the sake of the cache.
+    """
+
+    def __init__(
+        self, moments: Moments, log_odds_sums: NDArray[np.float64], reach: float
+    ) -> None:
+        self.moments, self.log_odds_sums, self.reach = moments, log_odds_sums, reach
+        columns, _, cells = moments.shape
+        self.totals = np.zeros((cells, columns, ORDER)), np.zeros(log_odds_sums.T.shape)
+        self.chunk = np.empty_like(self.totals[0]), np.empty_like(self.totals[1])
+
+    def add(self, columns: Columns, values: list[Column | None]) -> None:
+        """Add rows.
+
+        `values` are the columns of the moments, weights included: weight (None for
+        ones), hit, then loss and slope of each divergence.
+        """
+        for start in range(0, len(columns), CHUNK):
+            part = slice(start, start + CHUNK)
+            h = np.ascontiguousarray(columns.confidence[part])
+            z = np.ascontiguousarray(columns.log_odds[part])
+            a = np.ascontiguousarray(columns.hit[part])
+            table = np.ones((len(values), len(h)))
+            for row, value in zip(table, values, strict=True):
+                if value is not None:
+                    row[:] = value[part]
+            _sum_rows(h, z, a, table, self.reach, *self.chunk)
+            for total, chunk in zip(self.totals, self.chunk, strict=True):
+                np.add(total, chunk, out=total)  # sums of sums: less round-off
+
+    def finish(self) -> None:
+        """Add all to the sketch."""
+        self.moments += self.totals[0].transpose(1, 2, 0)
+        self.log_odds_sums += self.totals[1].T
+
+
+@kernel
+def _sum_rows(h, log_odds, hit, values, reach, moments, sums):
+    moments[:], sums[:] = 0.0, 0.0
+    _add_moments(h, values, moments)
+    _add_log_odds_sums(h, log_odds, hit, values, reach, sums)
+
+
+@exact
+def _add_moments(h, values, moments):
+    cells = len(moments)
+    cell = _cell_of(h, cells)
+    for i in range(len(h)):
+        t = h[i] * cells - cell[i] - 0.5
+        for c in range(len(values)):
+            value = values[c, i]
+            for j in range(ORDER):
+                moments[cell[i], c, j] += value
+                value *= t
+
+
+@exact
+def _cell_of(h, cells):
+    """As `grid.cell_of`."""
+    cell = np.empty(len(h), np.intp)
+    for i in range(len(h)):
+        at = int(np.ceil(h[i] * cells)) - 1
+        at -= h[i] <= at / cells
+        at += h[i] > (at + 1) / cells
+        cell[i] = max(at, 0)
+    return cell
+
+
+@exact
+def _add_log_odds_sums(h, log_odds, hit, values, reach, sums):
+    cells = len(sums)
+    scale = cells / (2 * reach)
+    for i in range(len(h)):
+        z = min(max(log_odds[i], -reach), reach)
+        cell = min(int((z + reach) * scale), cells - 1)
+        w, a = values[0, i], hit[i]
+        r = a - h[i]
+        r2 = r * r
+        sums[cell, 0] += w
+        sums[cell, 1] += w * a
+        sums[cell, 2] += w * (a * a)
+        sums[cell, 3] += w * r
+        sums[cell, 4] += w * r2
+        sums[cell, 5] += w * (r2 * r)
+        sums[cell, 6] += w * (r2 * r2)
+        sums[cell, 7] += w * h[i]
+        sums[cell, 8] += w * z
+        for c in range(2, len(values), 2):
+            sums[cell, 8 + c // 2] += values[c, i]
+
+
+def add_residual(moments: NDArray[np.float64], columns: Columns) -> None:
+    """Add the residual a - h of all rows to its (order, cells) moments."""
+    h, a, w = columns.confidence, columns.hit, columns.weight
+
+    def work(start: int, stop: int) -> NDArray[np.float64]:
+        total, chunk = np.zeros((2, *moments.T.shape))
+        for first in range(start, stop, CHUNK):
+            part = slice(first, min(first + CHUNK, stop))
+            rows = np.ascontiguousarray(h[part]), np.ascontiguousarray(a[part])
+            _sum_residual(*rows, None if w is None else w[part], chunk)
+            total += chunk
+        return total
+
+    for total in over_ranges(work, len(columns)):
+        moments += total.T
+
+
+@kernel
+def _sum_residual(h, hit, weight, moments):
+    moments[:] = 0.0
+    cells, order = moments.shape
+    for i in range(len(h)):
+        cell = min(int(h[i] * cells), cells - 1)  # as `grid.cell_near`
+        t = h[i] * cells - cell - 0.5
+        value = hit[i] - h[i]
+        if weight is not None:
+            value *= weight[i]
+        for j in range(order):
+            moments[cell, j] += value
+            value *= t
+
+
+# ----------------------------------------------------------------------------
+# The numba twin of `Cells.update`: every sum of a row added in one go.
+
+
+FLUSH = 1 << 18
+"""Rows after which partial sums join the total: sums of sums have less round-off."""
+
+
+class Block:
+    """Partial sums of rows by cell, to be added to the table of a sketch."""
+
+    def __init__(
+        self, table: NDArray[np.float64], low: Column, high: Column, reach: float
+    ) -> None:
+        self.table, self.low, self.high, self.reach = table, low, high, reach
+        self._block = np.zeros_like(table)
+        self._rows = 0
+
+    def add(
+        self,
+        cell: NDArray[np.intp],
+        columns: Columns,
+        values: list[Column],
+        lost: list[Column],
+    ) -> None:
+        """Add rows, given the number of their cell.
+
+        `values` are columns whose moments are summed, weights included: hit, then loss
+        and slope of each divergence; `lost` is 1 where a loss is infinite.
+        """
+        h, rest = columns.confidence, (np.stack(values), np.stack(lost), columns.weight)
+        rows = cell, h, columns.hit, columns.log_odds, *rest, self.reach
+        _add_rows(self._block, self.low, self.high, *rows)
+        self._rows += len(h)
+        if self._rows >= FLUSH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Join the total."""
+        self.table += self._block
+        self._block[:] = 0.0
+        self._rows = 0
+
+
+@kernel
+def _add_rows(table, low, high, cell, h, hit, log_odds, values, lost, weight, reach):
+    columns = 1 + len(values)
+    for i in range(len(h)):
+        sums = table[cell[i]]
+        w = 1.0 if weight is None else weight[i]
+        t = _place(h[i])
+        power = w
+        for j in range(ORDER):
+            sums[j] += power
+            power *= t
+        for c in range(len(values)):
+            power = values[c, i]
+            for j in range(ORDER):
+                sums[(c + 1) * ORDER + j] += power
+                power *= t
+        a, z = hit[i], log_odds[i]
+        r = a - h[i]
+        at = columns * ORDER
+        sums[at] += w * (a * a)
+        sums[at + 1] += w * r
+        sums[at + 2] += w * (r * r)
+        sums[at + 3] += w * (r * r * r)
+        sums[at + 4] += w * (r * r * (r * r))
+        sums[at + 5] += w * h[i]
+        sums[at + 6] += w * min(max(z, -reach), reach)
+        if np.isfinite(z):
+            sums[at + 7] += w * z
+        for d in range(len(lost)):
+            sums[at + 8 + d] += w * lost[d, i]
+        low[cell[i]] = min(low[cell[i]], h[i])
+        high[cell[i]] = max(high[cell[i]], h[i])
+
+
+@exact
+def _place(h):
+    """As `sketches.cells.place_in_cell`."""
+    cell = int(np.ceil(h * CELLS)) - 1
+    cell -= h <= cell / CELLS
+    cell += h > (cell + 1) / CELLS
+    return h * CELLS - max(cell, 0) - 0.5
+
+
+# ----------------------------------------------------------------------------
+# Sums by cell and hit: what engines do in a query, as one compiled loop.
+
+
+LANES = 256
+"""Rows whose cells are found together, by vector instructions."""
+
+BELOW, ABOVE = CELLS + 2001, CELLS + 2002
+"""Rows of tables for log-odds beyond the grid, after those of its cells."""
+
+TINY = 1e-290
+
+
+@kernel
+def count_others(h, hit, loss):
+    """How many rows are no hit or miss, or have no confidence or no loss."""
+    others = 0
+    for i in range(len(h)):
+        others += not ((h[i] >= 0) & (h[i] <= 1) & ((hit[i] == 0) | (hit[i] == 1)))
+    if loss is not None:
+        for i in range(len(h)):
+            others += not ((loss[i] >= 0) & (loss[i] < np.inf))
+    return others
+
+
+@kernel
+def add_pairs(table, h, hit, loss):
+    """Add rows to the sums; `loss` may be None, and the log loss is then summed.
+
+    `table` has the sums of `engines.tally` for each cell, misses before hits, and in its
+    last two columns the range of confidences.
+    """
+    cell, p = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    t, z, x = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    for first in range(0, len(h), LANES):
+        rows = h[first : first + LANES]
+        _find_cells(rows, cell, p, t, z, x)
+        for i in range(len(rows)):
+            sums = table[2 * cell[i] + int(hit[first + i])]
+            _add_to_range(sums, x[i])
+            if loss is None:
+                _add_log(sums, t[i], z[i], _log_loss(x[i], hit[first + i]))
+            else:
+                _add_loss(sums, t[i], z[i], np.float64(loss[first + i]))
+
+
+def add_predictions(
+    table: NDArray[np.float64], within: NDArray[np.float64], predictions: Predictions
+) -> bool:
+    """Add top labels of rows of probabilities; say whether all follow the rules."""
+    scores, labels = predictions.scores, np.ascontiguousarray(predictions.labels)
+    dtype = np.dtype(np.float64 if scores.dtype == np.float64 else np.float32)
+    columns = new_columns(predictions.k, dtype)
+    tolerance = ROW_SUM_TOLERANCE[scores.dtype.name]
+    step = max(1, COPIED_BYTES // (predictions.k * dtype.itemsize))
+    offends = np.zeros(len(scores), np.bool_)
+    for start in range(0, len(scores), step):
+        part = slice(start, start + step)
+        rows = np.require(scores[part], dtype, ["C", "A"]).view(np.ndarray)
+        rows.flags.writeable = False  # as some inputs are: one type to compile
+        given = rows, labels[part], columns, tolerance, offends[part]
+        add_probs(table, within, *given)
+    return not offends.any()
+
+
+@kernel
+def add_probs(table, within, scores, labels, columns, tolerance, offends):
+    """The same for top labels; `within` has residuals by predicted class.
+
+    Rows are reduced as by `kernels_numba.reduce_probs`, and added before they leave the
+    cache.
+    """
+    block = new_block(scores.dtype)
+    cell, p = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    t, z, x = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    for first in range(0, len(scores), BLOCK):
+        rows = scores[first : first + BLOCK]
+        add_up(PROBS, rows, labels[first : first + BLOCK], columns, block)
+        finish_probs(block)
+        mend_probs(rows, block, tolerance, offends, first)
+        count = len(rows)
+        _find_cells(block.confidence[:count], cell, p, t, z, x)
+        _pair_losses(block.log_odds[:count], block.hit[:count], z)
+        _add_block(table, within, block, count, cell, p, t, z)
+
+
+@inlined
+def _add_block(table, within, block, count, cell, p, t, unit):
+    bins = CELLS // within.shape[1]
+    for i in range(count):
+        h, log_odds, hit = block.confidence[i], block.log_odds[i], block.hit[i]
+        sums = table[2 * cell[i] + int(hit)]
+        _add_to_range(sums, h)
+        _add_loss(sums, t[i], _finite(log_odds), block.brier[i])
+        _add_top(sums, t[i], log_odds, unit[i], block.log[i])
+        within[block.best[i], p[i] // bins] += hit - h
+
+
+@inlined
+def _pair_losses(z, hit, losses):
+    """The log loss of each pair, softplus(-z) or softplus(z); 0 where z is infinite."""
+    for i in range(len(z)):
+        size = abs(z[i])
+        small = log_sum(1.0, exp(-size))
+        right = (hit[i] == 1.0) == (z[i] >= 0.0)
+        losses[i] = where(size < np.inf, where(right, small, small + size), 0.0)
+
+
+@exact
+def _finite(x):
+    return x if abs(x) < np.inf else 0.0
+
+
+@inlined
+def _find_cells(h, cell, p, t, z, x):
+    """As `sketches.cells.cell_number` and `place_in_cell`, and log-odds."""
+    for i in range(len(h)):
+        x[i] = np.float64(h[i])
+        inside = (x[i] > TINY) & (x[i] < 1.0)
+        some = where(inside, x[i], 0.5)
+        z[i] = log_sum(0.0, some / (1.0 - some))
+        scaled = min(max((z[i] + 20.0) * 50.0, 0.0), 1999.0)
+        p[i] = _cell_of_pair(x[i])
+        t[i] = x[i] * CELLS - p[i] - 0.5
+        cell[i] = p[i] + int(scaled) + 1
+    for i in range(len(h)):
+        if not (TINY < x[i] < 1.0) or abs(z[i]) >= 20.0:
+            cell[i], z[i] = _at_the_ends(x[i], z[i])
+
+
+@exact
+def _cell_of_pair(h):
+    """As `grid.cell_of`."""
+    cell = np.ceil(h * CELLS) - 1.0
+    cell -= where(h <= cell / CELLS, 1.0, 0.0)
+    cell += where(h > (cell + 1.0) / CELLS, 1.0, 0.0)
+    return int(where(cell > 0.0, cell, 0.0))
+
+
+@exact
+def _at_the_ends(h, z):
+    """The cell and the log-odds, 0 if infinite, of certain and of nearly certain rows."""
+    if h == 0.0:
+        return 0, 0.0
+    if h == 1.0:
+        return CELLS + 2000, 0.0
+    if h <= TINY:
+        z = np.log(h)
+    return (BELOW if z < 0.0 else ABOVE), z
+
+
+@inlined
+def _log_loss(h, a):
+    """The log loss of the pair, 0 where it is infinite."""
+    right = h if a == 1 else 1.0 - h
+    if right > TINY:
+        return -log_sum(0.0, right)
+    return -np.log(right) if right > 0.0 else 0.0
+
+
+@inlined
+def _add_to_range(sums, h):
+    sums[-2], sums[-1] = min(sums[-2], h), max(sums[-1], h)
+
+
+@inlined
+def _add_loss(sums, t, z, loss):
+    t2 = t * t
+    t3, t4 = t2 * t, t2 * t2
+    sums[0] += 1.0
+    sums[1] += t
+    sums[2] += t2
+    sums[3] += t3
+    sums[4] += t4
+    sums[5] += t4 * t
+    sums[6] += loss * loss
+    sums[7] += z
+    sums[8] += loss
+    sums[9] += loss * t
+    sums[10] += loss * t2
+    sums[11] += loss * t3
+    sums[12] += loss * t4
+
+
+@inlined
+def _add_log(sums, t, z, loss):
+    _add_loss(sums, t, z, loss)
+    t2 = t * t
+    sums[13] += t2 * t2 * t2
+    sums[14] += z * t
+    sums[15] += z * t2
+    sums[16] += z * (t2 * t)
+    sums[17] += z * (t2 * t2)
+
+
+@inlined
+def _add_top(sums, t, z, unit, log):
+    finite, loss = _finite(z), _finite(log)
+    t2 = t * t
+    t3, t4 = t2 * t, t2 * t2
+    sums[13] += loss
+    sums[14] += loss * t
+    sums[15] += loss * t2
+    sums[16] += loss * t3
+    sums[17] += loss * t4
+    sums[18] += loss * loss
+    sums[19] += log == np.inf
+    sums[20] += unit
+    sums[21] += z == np.inf
+    sums[22] += min(max(finite, -20.0), 20.0)
+    sums[23] += finite * t
+    sums[24] += finite * t2
+    sums[25] += finite * t3
+    sums[26] += finite * t4

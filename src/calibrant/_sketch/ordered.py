@@ -1,0 +1,126 @@
+"""Distinct confidences in order, with the weight and the hits at each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._inputs.arrays import Column
+from calibrant._rows.columns import Columns
+
+ROUND_OFF = 64
+"""Confidences this many units in the last place apart are one value, written twice."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordered:
+    """Rows gathered by equal confidence, in increasing order; ties are never split.
+
+    Attributes
+    ----------
+    confidence, weight, hits, hits2 : arrays
+        The distinct confidences; the total weight, the hits and their squares at each.
+    claimed : array
+        Weight times confidence: the hits that were claimed.
+    """
+
+    confidence: Column
+    weight: Column
+    hits: Column
+    hits2: Column
+    claimed: Column
+
+    @classmethod
+    def of(
+        cls, confidence: Column, weight: Column, hits: Column, hits2: Column
+    ) -> Ordered:
+        """Gathered rows; what was claimed follows from weight and confidence."""
+        return cls(confidence, weight, hits, hits2, weight * confidence)
+
+    @property
+    def total(self) -> float:
+        """Total weight."""
+        return float(self.weight.sum())
+
+    @property
+    def residual(self) -> Column:
+        """Sum of a - h at each distinct confidence."""
+        return self.hits - self.claimed
+
+    def without_twins(self) -> Ordered:
+        """The same with values that differ only by round-off put together."""
+        starts = starts_of_values(self.confidence)
+        if starts.all():
+            return self
+        weight, hits, claimed = gather(starts, self.weight, self.hits, self.claimed)
+        hits2 = hits
+        if self.hits2 is not self.hits:
+            (hits2,) = gather(starts, self.hits2)
+        return Ordered(self.confidence[starts], weight, hits, hits2, claimed)
+
+
+def gather(starts: NDArray[np.bool_], *columns: Column) -> list[Column]:
+    """Sum each column over the runs that begin where `starts` says.
+
+    If nearly every entry is a run of its own, only the others are moved.
+
+    Examples
+    --------
+    >>> gather(np.array([True, False, True]), np.array([1.0, 2.0, 4.0]))
+    [array([3., 4.])]
+    """
+    others = np.flatnonzero(~starts)
+    if 8 * len(others) > len(starts):
+        first = np.flatnonzero(starts)
+        return [np.add.reduceat(x, first) for x in columns]
+    run = others - np.arange(1, len(others) + 1)
+    sums = [x[starts] for x in columns]
+    for x, kept in zip(columns, sums, strict=True):
+        np.add.at(kept, run, x[others])
+    return sums
+
+
+def starts_of_values(h: Column) -> NDArray[np.bool_]:
+    """Which of the sorted confidences start a new value, round-off apart.
+
+    Examples
+    --------
+    >>> starts_of_values(np.array([0.1, 0.3, 0.1 + 0.2, 0.5]))
+    array([ True,  True, False,  True])
+    """
+    return np.diff(h.view(np.int64), prepend=-ROUND_OFF - 1) > ROUND_OFF
+
+
+def order(columns: Columns) -> Ordered:
+    """Sort the rows by confidence and gather ties."""
+    if columns.weight is None and columns.hard:
+        return _order_packed(columns)
+    index = np.argsort(columns.confidence, kind="stable")
+    h = np.abs(columns.confidence[index])  # -0.0 is 0
+    w = np.ones(len(h)) if columns.weight is None else columns.weight[index]
+    starts = np.concatenate([[True], h[1:] != h[:-1]])
+    a = columns.hit[index]
+    return Ordered.of(h[starts], *gather(starts, w, w * a, w * a * a))
+
+
+def _order_packed(columns: Columns) -> Ordered:
+    # Doubles in [0, 1] sort like their bits, which leave the top two free. With the
+    # hit as the lowest bit, one sort of integers (many times faster than an argsort)
+    # brings both into order.
+    key = np.abs(columns.confidence).view(np.int64)  # -0.0 would sort last
+    key <<= 1
+    key |= columns.hit > 0
+    key.sort()
+    hit = np.empty(len(key))
+    np.bitwise_and(key, 1, out=hit, casting="unsafe")
+    key >>= 1
+    starts = np.empty(len(key), bool)
+    starts[0] = True
+    np.not_equal(key[1:], key[:-1], out=starts[1:])
+    weight = np.ones(len(key))
+    if not starts.all():
+        weight, hit = gather(starts, weight, hit)
+        key = key[starts]
+    return Ordered.of(key.view(np.float64), weight, hit, hit)

@@ -1,0 +1,1 @@
+"""Stage 4: estimates and their intervals, from rows or from sums."""

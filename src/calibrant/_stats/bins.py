@@ -1,0 +1,371 @@
+"""Bins of the confidence, isotonic blocks, and what cumulative sums tell."""
+
+from __future__ import annotations
+
+from math import ceil, inf, nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.checks import as_number, check_choice
+from calibrant._base.records import Bins, Corp
+from calibrant._inputs.arrays import Column
+from calibrant._inputs.divergences import find_divergence
+from calibrant._rows.columns import Columns
+from calibrant._sketch.cells import LOG_ODDS_CELLS, Sums
+from calibrant._sketch.grid import cell_of
+from calibrant._sketch.ordered import Ordered, gather, order
+
+# ----------------------------------------------------------------------------
+# Binned calibration errors: equal-width or equal-mass bins, ties never split.
+
+
+BinCount = int | str
+MOST_BINS = 1_000_000
+
+
+def count_bins(bins: BinCount, n: float) -> int:
+    """Turn a number or the cube-root rule into a number of bins.
+
+    Examples
+    --------
+    >>> count_bins(15, 1000), count_bins("cube-root", 1000)
+    (15, 10)
+    """
+    if bins == "cube-root":
+        return max(1, ceil(n ** (1 / 3) - 1e-9))
+    count = as_number(bins)
+    if not 1 <= count <= MOST_BINS or count != int(count):
+        raise ValueError(
+            f"bins must be a positive whole number (at most {MOST_BINS:,}) or "
+            f"'cube-root'; got {bins!r}."
+        )
+    return int(count)
+
+
+def width_bins(ordered: Ordered, bins: BinCount = 15, closed: str = "right") -> Bins:
+    """Equal-width bins of [0, 1]; both 0 and 1 always fall inside.
+
+    Edges are the doubles nearest to i / bins, so a confidence written 0.6 lies on the
+    edge 9 / 15 and not beside it.
+    """
+    check_choice(closed, "closed", ("right", "left"))
+    count = count_bins(bins, ordered.total)
+    edges = np.arange(count + 1) / count
+    inner = np.searchsorted(ordered.confidence, edges[1:-1], side=closed)  # type: ignore[call-overload]
+    bounds = np.concatenate([[0], inner, [len(ordered.confidence)]])
+    return _cut(ordered, bounds, edges[:-1], edges[1:])
+
+
+def mass_bins(ordered: Ordered, bins: int) -> Bins:
+    """Bins of equal weight; each distinct confidence goes where its mid-rank falls.
+
+    A mid-rank on an edge belongs to the lower bin. Values that differ by round-off
+    should be put together first, with `Ordered.without_twins`.
+    """
+    before = np.cumsum(ordered.weight)
+    edges = np.arange(1, bins) * before[-1] / bins
+    # The first value whose mid-rank exceeds an edge is the one that reaches it, or the
+    # next, since mid-ranks lag behind by half a weight.
+    inner = np.searchsorted(before, edges, side="left")
+    inner += before[inner] - 0.5 * ordered.weight[inner] <= edges
+    bounds = np.unique(np.concatenate([[0], inner, [len(before)]]))
+    h = ordered.confidence
+    return _cut(ordered, bounds, h[bounds[:-1]], h[bounds[1:] - 1])
+
+
+def _cut(
+    ordered: Ordered, bounds: NDArray[np.intp], lower: Column, upper: Column
+) -> Bins:
+    """Bins of consecutive distinct confidences; an empty one has NaN for means."""
+    filled = np.diff(bounds) > 0
+    start = bounds[:-1][filled]
+    weight, h_sum, hits, hits2 = np.zeros((4, len(filled)))
+    weight[filled] = np.add.reduceat(ordered.weight, start)
+    h_sum[filled] = np.add.reduceat(ordered.claimed, start)
+    hits[filled] = np.add.reduceat(ordered.hits, start)
+    hits2[filled] = np.add.reduceat(ordered.hits2, start)
+    whole = np.where(filled, weight, np.nan)
+    accuracy = hits / whole
+    spread = np.maximum(hits2 / whole - accuracy**2, 0.0)
+    return Bins(lower, upper, weight, h_sum / whole, accuracy, spread)
+
+
+def sweep_bins(ordered: Ordered) -> Bins:
+    """Most equal-mass bins whose accuracies still increase (Roelofs et al. 2022)."""
+    values = len(ordered.confidence)
+    if np.all(np.diff(ordered.hits / ordered.weight) >= 0):
+        return _cut(ordered, np.arange(values + 1), *[ordered.confidence] * 2)
+    best = mass_bins(ordered, 1)
+    for bins in range(2, values + 1):
+        finer = mass_bins(ordered, bins)
+        if np.any(np.diff(finer.accuracy) < 0):
+            break
+        best = finer
+    return best
+
+
+def find_bins(columns: Columns, bins: BinCount, strategy: str, closed: str) -> Bins:
+    """Bins as the options of `calibrant.ece` describe them."""
+    check_choice(strategy, "strategy", ("width", "mass"))
+    ordered = order(columns)
+    if strategy == "width" and bins != "sweep":
+        return width_bins(ordered, bins, closed)
+    values = ordered.without_twins()
+    if bins == "sweep":
+        return sweep_bins(values)
+    return mass_bins(values, count_bins(bins, values.total))
+
+
+def binned_error(bins: Bins, norm: Any = 1, *, debias: bool = False) -> float:
+    """L^q mean of |accuracy - confidence| over bins, weighted by their counts.
+
+    The debiased L2 error subtracts the sampling variance of each bin's accuracy
+    (Bröcker 2012; Kumar et al. 2019). A bin of one row has no variance to subtract and
+    is left out, as its square is all noise; below zero, the root is taken as 0.
+    """
+    filled = bins.count > 0
+    share = bins.count[filled] / bins.count[filled].sum()
+    gap = np.abs(bins.accuracy[filled] - bins.confidence[filled])
+    if debias:
+        if norm != 2:
+            raise ValueError("debias=True is defined for norm=2 only.")
+        return float(np.sqrt(max(debiased_square(bins), 0.0)))
+    if check_norm(norm) == inf:
+        return float(gap.max())
+    return float((share * gap**norm).sum() ** (1 / norm))
+
+
+def check_norm(norm: Any) -> float:
+    """The q of an L^q norm; "max" is infinite."""
+    if norm == "max":
+        return inf
+    if not as_number(norm) >= 1:
+        raise ValueError(f"norm must be a number >= 1 or 'max', got {norm!r}.")
+    return as_number(norm)
+
+
+def debiased_square(bins: Bins) -> float:
+    """Debiased mean squared error over bins; may be slightly negative."""
+    n = bins.count
+    several = n > 1
+    variance = bins.variance[several] / (n[several] - 1)
+    square = (bins.accuracy - bins.confidence)[several] ** 2 - variance
+    return float((n[several] * square).sum() / n.sum())
+
+
+def average_error(bins: Bins) -> float:
+    """Unweighted mean of |accuracy - confidence| over the bins that hold rows."""
+    return float(np.nanmean(np.abs(bins.accuracy - bins.confidence)))
+
+
+def mean_gap(bins: Bins) -> float:
+    """Mean confidence minus accuracy over all rows; the same for any bins."""
+    gap = bins.count * (bins.confidence - bins.accuracy)
+    return float(np.nansum(gap) / bins.count.sum())
+
+
+def errors_within(
+    columns: Columns, groups: NDArray[Any], k: int, bins: int, norm: Any, closed: str
+) -> tuple[Column, Column]:
+    """Equal-width L^q error within each of k groups of rows, and the groups' weights."""
+    check_choice(closed, "closed", ("right", "left"))
+    bins, norm = count_bins(bins, columns.total_weight), check_norm(norm)
+    h, a = columns.confidence, columns.hit
+    w = np.ones(len(h)) if columns.weight is None else columns.weight
+    place = groups * bins + _bin_of(h, bins, closed)
+    weight, residual = (
+        np.bincount(place, x, k * bins).reshape(k, bins) for x in (w, w * (a - h))
+    )
+    whole = weight.sum(axis=1)
+    gap = np.abs(residual) / np.where(weight > 0, weight, 1.0)
+    if norm == inf:
+        return gap.max(axis=1), whole
+    power = (weight * gap**norm).sum(axis=1) / np.where(whole > 0, whole, 1.0)
+    return power ** (1 / norm), whole
+
+
+def _bin_of(h: Column, bins: int, closed: str) -> NDArray[np.intp]:
+    if closed == "right":
+        return cell_of(h, bins)
+    bin_of = np.minimum(np.floor(h * bins).astype(np.intp), bins - 1)
+    bin_of -= h < bin_of / bins
+    bin_of += (h >= (bin_of + 1) / bins) & (bin_of < bins - 1)
+    return bin_of
+
+
+# ----------------------------------------------------------------------------
+# What cumulative sums over ordered confidences tell: KS calibration error, AUROC.
+
+
+def ks_error(ordered: Ordered) -> float:
+    """Largest absolute cumulative sum of a - h, from the origin on, divided by n."""
+    walk = ordered.residual
+    np.cumsum(walk, out=walk)
+    return float(max(walk.max(), -walk.min(), 0.0) / ordered.total)
+
+
+def auroc(ordered: Ordered) -> float:
+    """Chance that a hit has the higher confidence than a miss, ties counting half.
+
+    NaN if there are only hits, or none.
+    """
+    misses = ordered.weight - ordered.hits
+    all_hits, all_misses = ordered.hits.sum(), misses.sum()
+    if not (all_hits > 0 and all_misses > 0):
+        return nan
+    tied = float(np.einsum("i,i->", ordered.hits, misses))
+    np.cumsum(misses, out=misses)
+    below = float(np.einsum("i,i->", ordered.hits, misses))
+    return float((below - 0.5 * tied) / (all_hits * all_misses))
+
+
+# ----------------------------------------------------------------------------
+# CORP: isotonic recalibration and the decomposition of the score it gives.
+#
+# Score = miscalibration - discrimination + uncertainty (Dimitriadis, Gneiting and Jordan
+# 2021), each term a difference of mean scores: of the forecast, of its isotonic
+# recalibration, and of the constant base rate.
+
+
+def isotonic(ordered: Ordered) -> Column:
+    """Increasing accuracy closest to the hits, at each distinct confidence."""
+    return _regression(ordered).x
+
+
+def _regression(ordered: Ordered) -> Any:
+    from scipy.optimize import isotonic_regression
+
+    return isotonic_regression(ordered.hits / ordered.weight, weights=ordered.weight)
+
+
+def decompose(ordered: Ordered, score: float, divergence: str, hit_phi: float) -> Corp:
+    """CORP decomposition of a mean one-dimensional score.
+
+    Parameters
+    ----------
+    ordered : Ordered
+        The rows, by distinct confidence.
+    score : float
+        Mean of d(a, h), computed from the rows; may be infinite.
+    divergence : str
+        ``"brier"`` or ``"log"``.
+    hit_phi : float
+        Mean of phi(a): 1-D Brier needs the mean of a^2, log that of a log a + ....
+    """
+    phi, total = find_divergence(divergence).phi_1d, ordered.total
+    fit = _regression(ordered)
+    levels = np.clip(fit.x[fit.blocks[:-1]], 0.0, 1.0)
+    # A recalibrated forecast m has mean score mean phi(a) - mean phi(m), since hits
+    # average to m on every level of m.
+    recalibrated = hit_phi - float((fit.weights * phi(levels)).sum() / total)
+    base = np.full(1, ordered.hits.sum() / total)
+    uncertainty = hit_phi - float(phi(base)[0])
+    return Corp(
+        divergence=divergence,
+        score=score,
+        miscalibration=score - recalibrated,
+        discrimination=uncertainty - recalibrated,
+        uncertainty=uncertainty,
+    )
+
+
+# ----------------------------------------------------------------------------
+# Rows pooled where they belong together: atoms, isotonic blocks, fine histograms.
+
+
+MOST_ATOMS = 40
+"""Up to this many distinct confidences, a figure shows each of them."""
+
+HISTOGRAM_CELLS, LOG_ODDS_HISTOGRAM_CELLS = 480, 200
+
+
+def atoms(values: Ordered) -> Bins:
+    """One bin per distinct confidence, or none at all if there are too many.
+
+    Examples
+    --------
+    >>> three = Ordered.of(*np.array([[0.2, 0.5, 0.9], [4, 1, 5], [1, 0, 5], [1, 0, 5]]))
+    >>> atoms(three).accuracy
+    array([0.25, 0.  , 1.  ])
+    """
+    each = np.ones(len(values.confidence), bool)
+    if len(each) > MOST_ATOMS:
+        return Bins(*np.empty((6, 0)))
+    return pool(values, each)
+
+
+def isotonic_blocks(values: Ordered) -> Bins:
+    """The blocks on which the isotonic fit is constant.
+
+    Examples
+    --------
+    >>> three = Ordered.of(*np.array([[0.2, 0.5, 0.9], [4, 1, 5], [1, 0, 5], [1, 0, 5]]))
+    >>> isotonic_blocks(three).upper, isotonic_blocks(three).accuracy
+    (array([0.5, 0.9]), array([0.2, 1. ]))
+    """
+    level = isotonic(values)
+    return pool(values, np.diff(level, prepend=-1.0) > 0)
+
+
+def pool(values: Ordered, starts: NDArray[np.bool_]) -> Bins:
+    """Bins of consecutive distinct confidences, one from each of `starts` on."""
+    columns = values.weight, values.claimed, values.hits, values.hits2
+    weight, claimed, hits, hits2 = gather(starts, *columns)
+    first = np.flatnonzero(starts)
+    last = np.append(first[1:], len(starts)) - 1
+    accuracy = hits / weight
+    spread = np.maximum(hits2 / weight - accuracy**2, 0.0)
+    h = values.confidence
+    return Bins(h[first], h[last], weight, claimed / weight, accuracy, spread)
+
+
+def histogram(sketch: Sums) -> Column:
+    """Weight of rows in equal cells of [0, 1]."""
+    return sketch.moments[0, 0].reshape(HISTOGRAM_CELLS, -1).sum(axis=1)
+
+
+def log_odds_histogram(sketch: Sums) -> Column:
+    """Weight of rows in equal cells of the log-odds."""
+    cells = LOG_ODDS_HISTOGRAM_CELLS, LOG_ODDS_CELLS // LOG_ODDS_HISTOGRAM_CELLS
+    return sketch.log_odds_sums[0].reshape(cells).sum(axis=1)
+
+
+# ----------------------------------------------------------------------------
+# What an isotonic fit looks like when the model is calibrated: a band to compare with.
+
+
+RESAMPLES = 400
+
+
+def consistency_band(
+    confidence: Column, count: Column, level: float = 0.95, seed: int = 0
+) -> tuple[Column, Column]:
+    """Pointwise band of isotonic fits to labels drawn with the stated confidences.
+
+    Parameters
+    ----------
+    confidence, count : array
+        Distinct confidences in increasing order, and the rows at each.
+    level : float
+        Share of fits inside the band at each confidence.
+    seed : int
+        The draws are random, but the same every time.
+
+    Examples
+    --------
+    >>> low, high = consistency_band(np.array([0.2, 0.8]), np.array([100.0, 100.0]))
+    >>> bool(low[0] < 0.2 < high[0] < low[1] < 0.8 < high[1])
+    True
+    """
+    from scipy.optimize import isotonic_regression
+
+    rng = np.random.default_rng(seed)
+    rows = np.maximum(np.round(count), 1).astype(np.int64)
+    fits = np.empty((RESAMPLES, len(confidence)))
+    for fit in fits:
+        share = rng.binomial(rows, confidence) / rows
+        fit[:] = isotonic_regression(share, weights=count).x
+    low, high = np.quantile(fits, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high

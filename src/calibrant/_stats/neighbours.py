@@ -1,0 +1,169 @@
+"""Cells of equal confidence, and the coordinate in which they are neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._inputs.arrays import Column
+from calibrant._inputs.divergences import BUILT_IN, Divergence
+from calibrant._rows.columns import Columns
+from calibrant._sketch.cells import CELL_SUMS, LOG_ODDS_REACH, Sums
+from calibrant._sketch.kernels import GAUSSIAN
+from calibrant._sketch.ordered import starts_of_values
+from calibrant._stats.closed_forms import Interval, noise_is_hidden, with_few_misses
+
+BLOCK = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """Rows gathered where their confidence is (nearly) equal, in increasing order.
+
+    Sums are exact; only the place of a row is rounded, to its cell's mean. `r1`..`r4`
+    are sums of powers of the residual a - h; `h` and `z` are means of confidence and
+    log-odds (cut at +-20), `losses` sums of the full losses.
+    """
+
+    weight: Column
+    hits: Column
+    hits2: Column
+    r1: Column
+    r2: Column
+    r3: Column
+    r4: Column
+    h: Column
+    z: Column
+    losses: Mapping[str, Column]
+
+    @property
+    def n(self) -> float:
+        """Total weight."""
+        return float(self.weight.sum())
+
+    @property
+    def noise_is_hidden(self) -> bool:
+        """Whether misses are too few for noise to be seen."""
+        return noise_is_hidden(self.weight, self.h, self.hits)
+
+    def careful(
+        self, interval: Interval, divergence: Divergence, level: float
+    ) -> Interval:
+        """An interval of a calibration error, wider if there are few misses."""
+        rows = self.weight, self.h, self.hits
+        return with_few_misses(interval, *rows, divergence.on_unit, level)
+
+    @property
+    def rank(self) -> Column:
+        """Mid-rank of each cell, in (0, 1); ties share one."""
+        before = np.cumsum(self.weight)
+        return (before - 0.5 * self.weight) / before[-1]
+
+    @property
+    def coordinate(self) -> Column:
+        """(rank + h) / 2: near in it means near in rank and near in probability."""
+        return 0.5 * (self.rank + self.h)
+
+    def two_values(self) -> list[tuple[Column, Column]]:
+        """Two hit values per cell, each with its share: their mean and variance.
+
+        They are 1 and 0 for hard labels, where this is exact.
+        """
+        mean = np.clip(self.hits / self.weight, 0.0, 1.0)
+        variance = np.maximum(self.hits2 / self.weight - mean**2, 0.0)
+        variance = np.minimum(variance, mean * (1 - mean))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = mean / (1 - mean)
+            up = np.where(mean > 0, np.sqrt(variance / odds), 0.0)
+            down = np.where(mean < 1, np.sqrt(variance * odds), 0.0)
+        return [
+            (mean, np.minimum(mean + up, 1.0)),
+            (1 - mean, np.maximum(mean - down, 0.0)),
+        ]
+
+    def dispersion(self, accuracy: Column) -> float:
+        """Variance of soft hits about an accuracy, relative to hard ones'; 1 for these."""
+        if self.hits2.sum() >= self.hits.sum() * (1 - 1e-12):
+            return 1.0
+        m, hits = accuracy, self.hits
+        observed = (self.hits2 - 2 * m * hits + m * m * self.weight).sum()
+        hard = (self.weight * m * (1 - m)).sum()
+        return float(observed / max(hard, 1e-300))
+
+    def about(self, accuracy: Column) -> Neighbours:
+        """The same rows, with residuals about another accuracy than the confidence."""
+        (up, yes), (down, no) = self.two_values()
+        r1, r2, r3, r4 = (
+            self.weight * (up * (yes - accuracy) ** k + down * (no - accuracy) ** k)
+            for k in (1, 2, 3, 4)
+        )
+        return replace(self, r1=r1, r2=r2, r3=r3, r4=r4)
+
+
+def cells_of_sketch(sketch: Sums) -> Neighbours:
+    """The occupied cells of the log-odds grid."""
+    sums = sketch.log_odds_sums[:, sketch.log_odds_sums[0] > 0]
+    return _gathered(sums, list(sketch.divergences))
+
+
+def cells_of_rows(
+    columns: Columns, divergences: Mapping[str, Divergence] = BUILT_IN
+) -> Neighbours:
+    """One cell for each distinct confidence; only round-off twins share one."""
+    distinct, cell = np.unique(np.abs(columns.confidence), return_inverse=True)
+    value = np.cumsum(starts_of_values(distinct)) - 1
+    cell, distinct = value[cell], distinct[: value[-1] + 1]
+    w = np.ones(len(columns)) if columns.weight is None else columns.weight
+    h, a = columns.confidence, columns.hit
+    r = a - h
+    z = np.clip(columns.log_odds, -LOG_ODDS_REACH, LOG_ODDS_REACH)
+    values = [np.ones_like(a), a, a * a, r, r**2, r**3, r**4, h, z]
+    full = [columns.loss(divergence) for divergence in divergences.values()]
+    losses = [np.where(np.isfinite(x), x, 0.0) for x in full]
+    sums = [np.bincount(cell, w * x, len(distinct)) for x in (*values, *losses)]
+    return _gathered(np.stack(sums), list(divergences))
+
+
+def thin(cells: Neighbours, most: int) -> Neighbours:
+    """Merge neighbouring cells until few enough are left, evenly in log-odds."""
+    if len(cells.z) <= most:
+        return cells
+    step = (cells.z[-1] - cells.z[0]) / most
+    group = np.floor((cells.z - cells.z[0]) / step)
+    start = np.flatnonzero(np.diff(group, prepend=-1))
+    weight = cells.weight
+    places = [weight * cells.h, weight * cells.z]
+    moments = [getattr(cells, name) for name in Neighbours.__slots__[:7]]
+    sums = np.stack([*moments, *places, *cells.losses.values()])
+    return _gathered(np.add.reduceat(sums, start, axis=1), list(cells.losses))
+
+
+def _gathered(sums: NDArray[np.float64], names: list[str]) -> Neighbours:
+    weight, hits, hits2, r1, r2, r3, r4, h, z = sums[: len(CELL_SUMS)]
+    losses = dict(zip(names, sums[len(CELL_SUMS) :], strict=True))
+    # In rows that sum to 1 only nearly, order by h and by z may differ by round-off.
+    h, z = (np.maximum.accumulate(x / weight) for x in (h, z))
+    return Neighbours(weight, hits, hits2, r1, r2, r3, r4, h, z, losses)
+
+
+def kernel_sums(
+    x: Column, width: float, columns: NDArray[np.float64], squared: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Gaussian sums of (cells, c) columns at the cells, and K^2 sums of `squared`.
+
+    x must be sorted; cells further than six widths apart do not meet, and blocks keep
+    the kernel matrix small.
+    """
+    plain, square = np.empty_like(columns), np.empty_like(squared)
+    for start in range(0, len(x), BLOCK):
+        part = slice(start, start + BLOCK)
+        near = slice(
+            *np.searchsorted(x, (x[part][0] - 6 * width, x[part][-1] + 6 * width))
+        )
+        K = GAUSSIAN.profile((x[part, None] - x[None, near]) / width)
+        plain[part] = K @ columns[near]
+        square[part] = (K * K) @ squared[near]
+    return plain, square

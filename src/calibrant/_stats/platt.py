@@ -1,0 +1,243 @@
+"""Local Platt scaling: the adaptive calibration curve.
+
+Around each node a logistic recalibration ``logit m = z + d0 + d1 (z - z_node)`` is
+fitted with a kernel in rank. Its wide limit is ordinary Platt scaling, so errors of
+the temperature kind are met without smoothing bias at any width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._inputs.arrays import Column
+from calibrant._rows import engines
+from calibrant._sketch.kernels import GAUSSIAN
+from calibrant._stats.neighbours import Neighbours
+
+
+def climb(
+    K: NDArray[np.float64],
+    cells: Neighbours,
+    nodes: Column,
+    rules: tuple[float, float, int, float],
+    shift: Column,
+    slope: Column,
+) -> tuple[Column, Column]:
+    """Fit local Platt scaling in place with numba; return leverage and variance."""
+    from calibrant._stats import numba_platt
+
+    seen = map(np.ascontiguousarray, (K, cells.z, cells.weight, cells.hits, nodes))
+    return numba_platt.climb(*seen, rules, shift, slope)
+
+
+PRIOR_SD = 4.0
+"""Of the shift d0, and of the slope d1 times the local spread of the log-odds."""
+
+WIDTHS = np.geomspace(1.5, 0.006, 9)
+"""Widths in rank, wide to narrow, among which the curve chooses."""
+
+FEW_CELLS, NODE_BLOCK = 128, 32
+RANK_NODES, LOG_ODDS_NODES, ATOM = 64, 24, 0.005
+TOLERANCE, MOST_STEPS, LONGEST_STEP = 1e-6, 50, 1.5
+
+LARGEST_VARIANCE = 4.0
+"""Of a fitted log-odds that is believed; what is more uncertain than this is no normal."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalPlatt:
+    """A fitted recalibration: shift and slope at each node, and how sure they are.
+
+    `leverage` is (J^-1)_00, by which one row moves the fit at its own place, and
+    `variance` the variance of the fitted log-odds.
+    """
+
+    width: float
+    nodes: Column
+    shift: Column
+    slope: Column
+    leverage: Column
+    variance: Column
+
+    def log_odds(self, z: Column) -> Column:
+        """Recalibrated log-odds; the shift is interpolated between nodes."""
+        return z + np.interp(z, self.nodes, self.shift)
+
+    def at(self, z: Column, values: Column) -> Column:
+        """Interpolate a value known at the nodes."""
+        return np.interp(z, self.nodes, values)
+
+
+def choose_nodes(cells: Neighbours) -> Column:
+    """Log-odds at which to fit: every cell if few, else equal ranks and log-odds.
+
+    Heavy atoms are nodes of their own: on tied data, interpolating past them would
+    be wrong by a multiple.
+    """
+    z, weight = cells.z, cells.weight
+    if len(z) <= FEW_CELLS:
+        return z
+    ranks = np.interp(np.linspace(0, 1, RANK_NODES), cells.rank, z)
+    even = np.linspace(z[0], z[-1], LOG_ODDS_NODES)
+    return np.unique(np.concatenate([ranks, even, z[weight >= ATOM * cells.n]]))
+
+
+def fit(
+    cells: Neighbours,
+    width: float,
+    nodes: Column,
+    start: LocalPlatt | None = None,
+    tolerance: float = TOLERANCE,
+    engine: str = "auto",
+) -> LocalPlatt:
+    """Fit all nodes by damped Newton steps, from another fit if given.
+
+    Steps stop once they are shorter than `tolerance`; as Newton converges
+    quadratically, what is left is about its square. Nodes go in blocks, which keeps
+    the matrices of nodes and cells small.
+    """
+    rank = cells.rank
+    at = np.interp(nodes, cells.z, rank)
+    shift, slope, leverage, variance = np.zeros((4, len(nodes)))
+    if start is not None:
+        shift[:], slope[:] = start.shift, start.slope
+    compiled = engines.wanted_if_loaded(engine)
+    rules = 1 / PRIOR_SD**2, tolerance, MOST_STEPS, LONGEST_STEP
+    for first in range(0, len(nodes), NODE_BLOCK):
+        part = slice(first, first + NODE_BLOCK)
+        K = GAUSSIAN.profile((at[part, None] - rank) / width)
+        at_part = shift[part], slope[part]  # changed in place
+        if compiled:
+            found = climb(K, cells, nodes[part], rules, *at_part)
+        else:
+            found = _fit_block(K, cells, nodes[part], *at_part, tolerance)
+        leverage[part], variance[part] = found
+    return LocalPlatt(width, nodes, shift, slope, leverage, variance)
+
+
+def _fit_block(
+    K: NDArray[np.float64],
+    cells: Neighbours,
+    nodes: Column,
+    shift: Column,
+    slope: Column,
+    tolerance: float,
+) -> tuple[Column, Column]:
+    """Fit some nodes, changing shift and slope in place; leverage and variance."""
+    offset = cells.z - nodes[:, None]
+    weight = K * cells.weight
+    problem = _Problem(
+        K, offset, cells.z, weight, K * cells.hits, _prior(weight, offset)
+    )
+    with np.errstate(over="ignore"):
+        _climb(problem, shift, slope, tolerance)
+        return problem.precision(shift, slope)
+
+
+def _prior(
+    weight: NDArray[np.float64], offset: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Prior precision of shift and slope; the slope's follows the local spread."""
+    whole = np.maximum(weight.sum(axis=1), 1e-300)
+    spread = np.vecdot(weight * offset, offset) / whole
+    precision = 1 / PRIOR_SD**2
+    return np.stack([np.full(len(weight), precision), precision * spread + 1e-6])
+
+
+def _climb(problem: _Problem, shift: Column, slope: Column, tolerance: float) -> None:
+    """Newton steps, cut to `LONGEST_STEP`, at the nodes that still move.
+
+    A step that lands where the slope along it is half as steep downhill as it was
+    uphill went too far (Newton can cycle on such problems): half of it is taken back.
+    """
+    place = np.stack([shift, slope])
+    last, rise = np.zeros_like(place), np.zeros(len(shift))
+    active = np.arange(len(shift))
+    for _ in range(MOST_STEPS):
+        part = problem.take(active) if len(active) < len(shift) else problem
+        gradient, step = part.newton_step(*place[:, active])
+        scale = np.sqrt(part.prior[1] / part.prior[0])
+        length = np.maximum(np.abs(step[0]), np.abs(step[1]) * scale)
+        step *= LONGEST_STEP / np.maximum(length, LONGEST_STEP)
+        too_far = (gradient * last[:, active]).sum(axis=0) < -0.5 * rise[active]
+        step = np.where(too_far, -0.5 * last[:, active], step)
+        place[:, active] += step
+        last[:, active] = np.where(too_far, 0.5 * last[:, active], step)
+        new_rise = (gradient * step).sum(axis=0)
+        rise[active] = np.where(too_far, 0.5 * rise[active], new_rise)
+        active = active[too_far | (length >= tolerance)]
+        if not active.size:
+            break
+    shift[:], slope[:] = place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Problem:
+    """Kernel-weighted counts seen from each node (nodes x cells)."""
+
+    K: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    z: Column
+    weight: NDArray[np.float64]
+    hits: NDArray[np.float64]
+    prior: NDArray[np.float64]
+
+    def take(self, nodes: NDArray[np.intp]) -> _Problem:
+        return _Problem(
+            self.K[nodes],
+            self.offset[nodes],
+            self.z,
+            self.weight[nodes],
+            self.hits[nodes],
+            self.prior[:, nodes],
+        )
+
+    def newton_step(
+        self, shift: Column, slope: Column
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The gradient (uphill) and the full Newton step."""
+        p = self._accuracy(shift, slope)
+        expected = self.weight * p
+        residual = self.hits - expected
+        expected *= np.subtract(1, p, out=p)
+        g0 = residual.sum(axis=1) - shift * self.prior[0]
+        g1 = np.vecdot(residual, self.offset) - slope * self.prior[1]
+        j00, j01, j11 = self._information(expected)
+        determinant = j00 * j11 - j01 * j01
+        step = np.stack([j11 * g0 - j01 * g1, j00 * g1 - j01 * g0]) / determinant
+        return np.stack([g0, g1]), step
+
+    def precision(self, shift: Column, slope: Column) -> tuple[Column, Column]:
+        """(J^-1)_00 and (J^-1 J2 J^-1)_00, J2 the information weighted by K twice."""
+        p = self._accuracy(shift, slope)
+        information = self.weight * p * (1 - p)
+        j00, j01, j11 = self._information(information)
+        determinant = j00 * j11 - j01 * j01
+        c0, c1 = j11 / determinant, -j01 / determinant
+        information *= self.K
+        q0, q1 = information.sum(axis=1), np.vecdot(information, self.offset)
+        information *= self.offset
+        q2 = np.vecdot(information, self.offset)
+        return c0, c0 * c0 * q0 + 2 * c0 * c1 * q1 + c1 * c1 * q2
+
+    def _accuracy(self, shift: Column, slope: Column) -> NDArray[np.float64]:
+        e = slope[:, None] * self.offset
+        e += shift[:, None]
+        e += self.z
+        np.negative(e, out=e)
+        np.exp(e, out=e)  # overflow is fine: it ends as probability 0
+        e += 1
+        return np.reciprocal(e, out=e)
+
+    def _information(
+        self, information: NDArray[np.float64]
+    ) -> tuple[Column, Column, Column]:
+        first = information * self.offset
+        return (
+            information.sum(axis=1) + self.prior[0],
+            first.sum(axis=1),
+            np.vecdot(first, self.offset) + self.prior[1],
+        )

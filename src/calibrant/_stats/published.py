@@ -1,0 +1,215 @@
+"""The paper's Nadaraya-Watson regression on confidence, and what follows from it.
+
+With kernel weights K_i(p) = w_i K((p - h_i) / bandwidth), accuracy and loss at
+confidence p are the K_i(p)-weighted means of hits and losses. The calibration error
+averages phi over *all* rows, which on a sketch is a weighted sum over its nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import exp, inf
+
+import numpy as np
+
+from calibrant._inputs.arrays import Column
+from calibrant._inputs.divergences import Divergence
+from calibrant._rows.columns import Columns
+from calibrant._sketch.cells import Sums
+from calibrant._sketch.grid import CELLS, PAD, coarsen, node_weights
+from calibrant._sketch.kernels import (
+    EPANECHNIKOV,
+    Kernel,
+    epanechnikov_sums,
+    sums_at,
+    sums_at_nodes,
+)
+
+PLACES = np.arange(481) / 480
+"""Where a curve is evaluated: 0, 1 and every 1/480 between."""
+
+LEAST_SUPPORT = exp(-4.5)
+"""Kernel weight of one row three bandwidths away; below it, nothing is estimated."""
+
+NODES_PER_BANDWIDTH, NODES_FOR_CURVE = 96, 48
+"""Keep the error of a sketch below 1e-10 in the calibration error, 1e-8 in a curve."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regression:
+    """Accuracy as a function of confidence, at the places of a curve and at the rows.
+
+    `weight`, `accuracy_at` and `slopes` form a quadrature over all rows: a sum over
+    rows of F(m(h)) is a sum of `weight` times F(`accuracy_at`).
+    """
+
+    kernel: Kernel
+    bandwidth: float
+    boundary: str
+    total: float
+    support: Column
+    accuracy: Column
+    losses: Mapping[str, Column]
+    weight: Column
+    accuracy_at: Column
+    slopes: Mapping[str, Column]
+
+    @property
+    def density(self) -> Column:
+        """Density of confidences at the places of the curve."""
+        return self.support / (self.kernel.mass * self.bandwidth * self.total)
+
+
+def cells_for(bandwidth: float) -> int:
+    """Cells a sketch needs to resolve a bandwidth; a multiple of `CELLS`."""
+    return CELLS * max(1, int(np.ceil(NODES_PER_BANDWIDTH / (bandwidth * CELLS))))
+
+
+def regress(
+    sketch: Sums, kernel: Kernel, bandwidth: float, boundary: str = "none"
+) -> Regression:
+    """Regress hits and losses on confidence, from a sketch.
+
+    Exact to `NODES_PER_BANDWIDTH`'s promise for the Gaussian kernel. The corner of the
+    Epanechnikov kernel limits it to about 1e-4: use `regress_rows` where rows are had.
+    """
+    scale = inf if kernel is EPANECHNIKOV else 1 / bandwidth
+    moments = coarsen(sketch.moments, NODES_PER_BANDWIDTH * scale)
+    weights = node_weights(moments)
+    at_nodes = sums_at_nodes(weights[:2], kernel, bandwidth, boundary)
+    loss_rows = [sketch.column(name) for name in sketch.divergences]
+    few = node_weights(coarsen(moments[[0, 1, *loss_rows]], NODES_FOR_CURVE * scale))
+    at_places = sums_at(PLACES, few, kernel, bandwidth, boundary)
+    _spread_infinity(at_places, sketch, kernel, bandwidth)
+    used = weights[0] != 0
+    return Regression(
+        kernel,
+        bandwidth,
+        boundary,
+        sketch.weight,
+        *_ratios(at_places, sketch.divergences),
+        weight=weights[0][used],
+        accuracy_at=_share(at_nodes[1][used], at_nodes[0][used], 1e-12 * sketch.weight),
+        slopes={
+            name: weights[sketch.column(name, "slope")][used]
+            for name in sketch.divergences
+        },
+    )
+
+
+def regress_rows(
+    columns: Columns, sketch: Sums, bandwidth: float, boundary: str = "none"
+) -> Regression:
+    """Regress with the Epanechnikov kernel, exactly, from the rows."""
+    index = np.argsort(columns.confidence, kind="stable")
+    h = columns.confidence[index]
+    w = np.ones(len(h)) if columns.weight is None else columns.weight[index]
+    losses = [columns.loss(d)[index] for d in sketch.divergences.values()]
+    values = [
+        w,
+        w * columns.hit[index],
+        *(np.where(np.isfinite(x), w * x, 0) for x in losses),
+    ]
+    rows, table = h, np.stack(values)
+    if boundary == "reflect":
+        rows, table = _mirror(h, table, bandwidth)
+    at_rows = epanechnikov_sums(h, rows, table[:2], bandwidth)
+    at_places = epanechnikov_sums(PLACES, rows, table, bandwidth)
+    at_places = np.where(at_places[0] > 1e-12 * sketch.weight, at_places, 0.0)
+    _spread_infinity(at_places, sketch, EPANECHNIKOV, bandwidth)
+    slopes = {
+        name: w * _finite(divergence.derivative_1d(h))
+        if name != "log"
+        else w * _finite(columns.log_odds[index])
+        for name, divergence in sketch.divergences.items()
+    }
+    return Regression(
+        EPANECHNIKOV,
+        bandwidth,
+        boundary,
+        sketch.weight,
+        *_ratios(at_places, sketch.divergences),
+        weight=w,
+        accuracy_at=_share(at_rows[1], at_rows[0], 0.0),
+        slopes=slopes,
+    )
+
+
+def _spread_infinity(
+    sums: Column, sketch: Sums, kernel: Kernel, bandwidth: float
+) -> None:
+    """Make the loss infinite wherever a row of infinite loss is near enough to count."""
+    for row, counts in zip(sums[2:], sketch.infinite, strict=True):
+        if counts.any():
+            nodes = np.pad(counts, PAD)[None]
+            near = sums_at(PLACES, nodes, kernel, bandwidth)[0]
+            row[near >= LEAST_SUPPORT] = inf
+
+
+def _mirror(h: Column, values: Column, bandwidth: float) -> tuple[Column, Column]:
+    """Rows with their images beyond 0 and 1, in order."""
+    times = int(np.ceil(bandwidth / 2)) + 1
+    shifts = range(-2 * times, 2 * times + 1, 2)
+    images = np.concatenate([s + side * h for s in shifts for side in (1, -1)])
+    table = np.tile(values, 2 * len(shifts))
+    near = (images >= -bandwidth) & (images <= 1 + bandwidth)
+    images, table = images[near], table[:, near]
+    index = np.argsort(images, kind="stable")
+    return images[index], table[:, index]
+
+
+def _finite(values: Column) -> Column:
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def _share(part: Column, whole: Column, least: float) -> Column:
+    """Divide, as a share in [0, 1]; only round-off can lie outside."""
+    some = whole > least
+    return np.clip(np.divide(part, whole, out=np.zeros_like(part), where=some), 0, 1)
+
+
+def _ratios(
+    sums: Column, divergences: Mapping[str, Divergence]
+) -> tuple[Column, Column, dict[str, Column]]:
+    support = np.maximum(sums[0], 0)
+    empty = support < LEAST_SUPPORT
+    accuracy = np.where(empty, np.nan, _share(sums[1], support, 0.0))
+    whole = np.where(empty, 1.0, support)
+    means = {
+        name: np.where(empty, np.nan, row / whole)
+        for name, row in zip(divergences, sums[2:], strict=True)
+    }
+    return support, accuracy, means
+
+
+def calibration_error(
+    regression: Regression, sketch: Sums, name: str, estimator: str
+) -> float:
+    """d_CAL: ``"direct"`` as the authors' code, ``"plugin"`` as the Theorem.
+
+    Direct is the mean of d(m(h), h), written phi(m) - [phi(h) - h phi'(h)] - m phi'(h)
+    so that no divergence is evaluated at a node that no row sits on. Plug-in is the
+    mean of d(a, h) less that of phi(a) - phi(m(h)).
+    """
+    divergence, totals = sketch.divergences[name], sketch.totals[name]
+    m = regression.accuracy_at
+    phi = float((regression.weight * divergence.phi_1d(m)).sum())
+    if estimator == "plugin":
+        return (totals.unit_loss - totals.phi_hit + phi) / sketch.weight
+    if _certain_but_wrong(regression, sketch, divergence):
+        return inf
+    slope = float((regression.slopes[name] * m).sum())
+    return (phi - totals.tangent - slope) / sketch.weight
+
+
+def _certain_but_wrong(
+    regression: Regression, sketch: Sums, divergence: Divergence
+) -> bool:
+    """Whether a forecast of 0 or 1 meets another accuracy, at an infinite price."""
+    with np.errstate(all="ignore"):
+        steep = np.isinf(divergence.derivative_1d(np.array([0.0, 1.0])))
+    at_no, at_yes = regression.accuracy[0], regression.accuracy[-1]
+    wrong_no = bool(steep[0]) and sketch.certain_no > 0 and at_no > 1e-9
+    wrong_yes = bool(steep[1]) and sketch.certain_yes > 0 and at_yes < 1 - 1e-9
+    return bool(wrong_no or wrong_yes)

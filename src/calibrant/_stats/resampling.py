@@ -1,0 +1,206 @@
+"""Resampled residuals: what chance alone does to sums of hits minus confidence.
+
+Rows are gathered into a few hundred cells of close confidence, each split into hits and
+misses, and the counts are drawn anew. Poisson counts divided by their total are a
+multinomial draw of nearly n rows, so the cost does not depend on n. Dependent rows are
+resampled by whole clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.records import Bins
+from calibrant._inputs.arrays import Column
+from calibrant._rows.columns import Columns
+from calibrant._sketch.ordered import Ordered
+from calibrant._stats.bins import mass_bins
+
+Table = NDArray[np.float64]
+"""One row for each resample."""
+
+Index = NDArray[np.intp]
+RANK_CELLS, NEIGHBOURHOODS = 128, 30
+
+SHRINKAGE = 1.0
+"""Rows as good as claimed that are added to a bin before its accuracy is believed, so
+that a bin of three hits in three is not held to be free of noise."""
+
+CLUSTERS_AT_ONCE, TINY = 4096, 1e-300
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """Neighbouring distinct confidences, gathered into cells.
+
+    Attributes
+    ----------
+    start : array of int
+        Where each cell begins among the distinct confidences.
+    confidence, weight, residual : arrays
+        Mean confidence, weight, and sum of a - h of each cell.
+    chance : array
+        Accuracy to draw hits with: the confidence, moved as its neighbourhood is.
+    spread : float
+        Standard deviation of the hits relative to 0s and 1s; below 1 for soft labels.
+    edges : tuple of arrays of int
+        For each set of bins, the cell at which each bin that holds rows begins.
+    """
+
+    start: Index
+    confidence: Column
+    weight: Column
+    residual: Column
+    chance: Column
+    spread: float
+    edges: tuple[Index, ...]
+
+    @property
+    def total(self) -> float:
+        """Total weight."""
+        return float(self.weight.sum())
+
+
+def cut(ordered: Ordered, bins: Sequence[Bins], width: float) -> Pieces:
+    """Cells about `width` wide in confidence and at most 1/128 in rank, or one value.
+
+    No cell crosses an edge of the `bins`, so what they hold is a sum of cells. How far
+    accuracy is from confidence is asked in bins of equal mass, whatever `bins` are.
+    """
+    nearby = mass_bins(ordered, NEIGHBOURHOODS)
+    start, (*edges, within) = _starts(ordered, [*bins, nearby], width)
+    weight, claimed, hits, hits2 = (
+        np.add.reduceat(x, start)
+        for x in (ordered.weight, ordered.claimed, ordered.hits, ordered.hits2)
+    )
+    mean = claimed / weight
+    floor = min(1.5 / ordered.total, 0.5)  # n hits in n rows leave room for misses
+    chance = np.clip(_moved(mean, nearby, within), floor, 1 - floor)
+    spread = spread_of(weight, hits, hits2, chance)
+    return Pieces(start, mean, weight, hits - claimed, chance, spread, tuple(edges))
+
+
+def spread_of(weight: Column, hits: Column, hits2: Column, chance: Column) -> float:
+    """Standard deviation of hits relative to 0s and 1s drawn with this chance.
+
+    It is 1 if all hits are 0 or 1.
+
+    Examples
+    --------
+    >>> ten = np.array([10.0])
+    >>> spread_of(ten, 0.5 * ten, 0.5 * ten, np.array([0.4]))
+    1.0
+    >>> spread_of(ten, 0.5 * ten, 0.26 * ten, np.array([0.5])).__round__(2)
+    0.2
+    """
+    if hits2.sum() >= hits.sum() * (1 - 1e-12):
+        return 1.0
+    observed = (hits2 - 2 * chance * hits + chance**2 * weight).sum()
+    hard = (weight * chance * (1 - chance)).sum()
+    return float(np.sqrt(min(observed / max(hard, TINY), 1.0)))
+
+
+def sums(place: Index, values: Column, size: int) -> Column:
+    """Sum of the values at each place."""
+    return np.bincount(place, values, size).astype(np.float64, copy=False)
+
+
+def _starts(
+    ordered: Ordered, bins: Sequence[Bins], width: float
+) -> tuple[Index, tuple[Index, ...]]:
+    before = np.cumsum(ordered.weight)
+    ranks = np.arange(1, RANK_CELLS) * (before[-1] / RANK_CELLS)
+    even = np.arange(1, int(np.ceil(1 / width))) * width
+    places = [np.searchsorted(before, ranks), np.searchsorted(ordered.confidence, even)]
+    before -= 0.5 * ordered.weight  # half a row is more than round-off
+    firsts = [np.searchsorted(before, _reached(b)) for b in bins]
+    start = np.unique(np.concatenate([*places, *firsts]))
+    start = start[start < len(before)]
+    return start, tuple(np.searchsorted(start, first) for first in firsts)
+
+
+def _reached(bins: Bins) -> Column:
+    """Weight before each bin that holds rows."""
+    count = bins.count[bins.count > 0]
+    return np.concatenate([[0.0], np.cumsum(count)[:-1]])
+
+
+def _moved(confidence: Column, bins: Bins, edges: Index) -> Column:
+    """Confidence of each cell, moved so that the mean of its bin is the accuracy.
+
+    Down in proportion to itself, or up in proportion to what is left to 1.
+    """
+    full = bins.count > 0
+    claimed, n = bins.confidence[full], bins.count[full]
+    accuracy = (n * bins.accuracy[full] + SHRINKAGE * claimed) / (n + SHRINKAGE)
+    down = accuracy / np.maximum(np.maximum(claimed, accuracy), TINY)
+    up = (1 - accuracy) / np.maximum(np.maximum(1 - claimed, 1 - accuracy), TINY)
+    cells = np.diff(edges, append=len(confidence))
+    down, up = np.repeat(down, cells), np.repeat(up, cells)
+    return 1 - (1 - confidence * down) * up
+
+
+def resample(pieces: Pieces, resamples: int, rng: np.random.Generator) -> Table:
+    """Deviations of each cell's residual from its mean, as shares of all rows.
+
+    Summed over cells, a row of them is a change in accuracy minus confidence.
+    """
+    w, h, m = pieces.weight, pieces.confidence, pieces.chance
+    size = resamples, len(w)
+    hits = rng.poisson(w * m, size).astype(np.float64)
+    misses = rng.poisson(w * (1 - m), size).astype(np.float64)
+    total = np.maximum(hits.sum(axis=1) + misses.sum(axis=1), 1.0)
+    hits *= m + pieces.spread * (1 - m) - h
+    misses *= m - pieces.spread * m - h
+    hits += misses
+    hits /= total[:, None]
+    hits -= w * (m - h) / pieces.total
+    return hits
+
+
+def resample_clusters(
+    columns: Columns,
+    cell: Index,
+    clusters: Index,
+    resamples: int,
+    rng: np.random.Generator,
+) -> Table:
+    """The same where whole clusters of rows count 0, 1, 2, ... times.
+
+    `cell` and `clusters` number the cell and the cluster of each row, from 0 on.
+    """
+    from scipy.sparse import coo_array
+
+    w = np.ones(len(columns)) if columns.weight is None else columns.weight
+    r = w * (columns.hit - columns.confidence)
+    shape = int(clusters.max()) + 1, int(cell.max()) + 1
+    sums = coo_array((r, (clusters, cell)), shape).tocsr()
+    weight = np.bincount(clusters, w, shape[0])
+    drawn, total = np.zeros((resamples, shape[1])), np.zeros(resamples)
+    for first in range(0, shape[0], CLUSTERS_AT_ONCE):
+        part = slice(first, first + CLUSTERS_AT_ONCE)
+        times = _poisson_of_one((resamples, len(weight[part])), rng)
+        drawn += (sums[part].T @ times.T).T
+        total += times @ weight[part]
+    drawn /= np.maximum(total, TINY)[:, None]
+    drawn -= np.bincount(cell, r, shape[1]) / weight.sum()
+    return drawn
+
+
+def _poisson_of_one(size: tuple[int, int], rng: np.random.Generator) -> Table:
+    """Poisson counts of mean 1, from a table: many times faster than one by one."""
+    return _QUANTILES[rng.integers(0, len(_QUANTILES), size, dtype=np.uint16)]
+
+
+def _quantiles_of_poisson(size: int) -> Column:
+    """Of the Poisson law of mean 1, at evenly spaced probabilities."""
+    chances = np.exp(-1.0) / np.cumprod([1.0, *range(1, 12)])
+    even = (np.arange(size) + 0.5) / size
+    return np.searchsorted(np.cumsum(chances), even).astype(np.float64)
+
+
+_QUANTILES = _quantiles_of_poisson(1 << 16)

@@ -1,0 +1,137 @@
+"""Standard errors from influence: how much each row moves a number.
+
+Averages, AUROC and discrimination move by an amount that is linear in the row's hit,
+given its confidence. Their variance is then a sum over distinct confidences, or, where
+rows depend on each other, over clusters of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._inputs.arrays import Column
+from calibrant._rows.columns import Columns
+from calibrant._sketch.ordered import Ordered
+
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Influence:
+    """``constant + slope * hit`` of a row, at each distinct confidence."""
+
+    constant: Column
+    slope: Column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows, in order of their confidence, and how they depend on each other.
+
+    `clusters` numbers the cluster of each row from 0; None if rows are independent.
+    """
+
+    columns: Columns
+    ordered: Ordered
+    clusters: Index | None = None
+
+    def standard_error(self, influence: Influence) -> float:
+        """Of a number that rows move by this influence."""
+        if self.clusters is None:
+            return independent_error(influence, self.ordered)
+        place = self.place
+        values = influence.constant[place] + influence.slope[place] * self.columns.hit
+        return clustered_error(values, self.columns.weight, self.clusters)
+
+    @property
+    def place(self) -> Index:
+        """Number of the distinct confidence of each row."""
+        h = np.abs(self.columns.confidence)
+        return np.searchsorted(self.ordered.confidence, h, side="right") - 1
+
+    def effective(self, share: float, influence: Influence) -> float:
+        """Number of independent rows that would know this share as well."""
+        n, variance = self.ordered.total, share * (1 - share)
+        if self.clusters is None or not variance > 0:
+            return n
+        return min(variance / max(self.standard_error(influence) ** 2, 1e-300), n)
+
+
+def independent_error(influence: Influence, ordered: Ordered) -> float:
+    """Standard error of the mean influence of independent rows."""
+    c, s, n = influence.constant, influence.slope, ordered.total
+    first = (c * ordered.weight + s * ordered.hits).sum() / n
+    second = (c * c * ordered.weight + 2 * c * s * ordered.hits).sum()
+    second = (second + (s * s * ordered.hits2).sum()) / n
+    return sqrt(max(float(second - first * first), 0.0) / n)
+
+
+def clustered_error(values: Column, weight: Column | None, clusters: Index) -> float:
+    """Standard error of a weighted mean of rows that depend on each other in clusters.
+
+    Examples
+    --------
+    >>> values = np.array([1.0, 1.0, 0.0, 0.0])
+    >>> round(clustered_error(values, None, np.array([0, 1, 2, 3])), 4)
+    0.2887
+    >>> round(clustered_error(values, None, np.array([0, 0, 1, 1])), 4)
+    0.5
+    """
+    w = np.ones(len(values)) if weight is None else weight
+    n = w.sum()
+    sums = np.bincount(clusters, w * (values - (w * values).sum() / n))
+    count = len(sums)
+    return sqrt(float((sums * sums).sum()) * count / (count - 1)) / float(n)
+
+
+def error_of_mean(
+    values: Column, weight: Column | None, clusters: Index | None = None
+) -> float:
+    """Standard error of a weighted mean of rows, independent or in clusters."""
+    if clusters is not None:
+        return clustered_error(values, weight, clusters)
+    w = np.ones(len(values)) if weight is None else weight
+    n = w.sum()
+    centred = values - (w * values).sum() / n
+    return sqrt(float((w * centred * centred).sum())) / float(n)
+
+
+# -- influences --------------------------------------------------------------------
+
+
+def of_right(right_if_hit: NDArray[np.bool_]) -> Influence:
+    """Of the share of right rows: those that hit, or those that do not."""
+    slope = np.where(right_if_hit, 1.0, -1.0)
+    return Influence((1 - slope) / 2, slope)
+
+
+def of_confidence_gap(ordered: Ordered) -> Influence:
+    """Of mean confidence minus accuracy."""
+    return Influence(ordered.confidence, np.full_like(ordered.confidence, -1.0))
+
+
+def of_auroc(ordered: Ordered, value: float) -> Influence:
+    """Of the area under the ROC curve (DeLong et al. 1988)."""
+    hits, misses = ordered.hits, ordered.weight - ordered.hits
+    below = (np.cumsum(misses) - 0.5 * misses) / misses.sum()
+    above = 1 - (np.cumsum(hits) - 0.5 * hits) / hits.sum()
+    if_hit = (below - value) * (ordered.total / hits.sum())
+    if_miss = (above - value) * (ordered.total / misses.sum())
+    return Influence(if_miss, if_hit - if_miss)
+
+
+def of_squared_error(ordered: Ordered, gap: Column) -> Influence:
+    """Of the mean squared gap between accuracy and confidence: 2 gap (a - h) - gap^2."""
+    return Influence(-gap * (gap + 2 * ordered.confidence), 2 * gap)
+
+
+def of_discrimination(ordered: Ordered, gap: Column) -> Influence:
+    """Of the variance of the accuracy m = h + gap: (a - mean)^2 - (a - m)^2."""
+    accuracy = ordered.confidence + gap
+    mean = ordered.hits.sum() / ordered.total
+    distance = accuracy - mean
+    return Influence(-distance * (accuracy + mean), 2 * distance)

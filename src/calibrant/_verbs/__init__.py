@@ -1,0 +1,1 @@
+"""Stage 5: what users call; each verb is in the file of its name."""

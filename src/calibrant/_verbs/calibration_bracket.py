@@ -1,0 +1,412 @@
+"""`calibration_bracket`: d_CAL between a lower bound and the in-sample value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.checks import as_number, check_choice
+from calibrant._base.records import Estimate, Record, number
+from calibrant._inputs.arrays import Column
+from calibrant._inputs.divergences import BRIER, Divergence
+from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
+from calibrant._inputs.predictions import read_clusters
+from calibrant._rows.columns import Columns, sigmoid
+from calibrant._rows.reduce import read
+from calibrant._sketch.cells import LOG_ODDS_REACH, Sums
+from calibrant._sketch.ordered import order
+from calibrant._stats import closed_forms, platt
+from calibrant._stats.bins import debiased_square
+from calibrant._stats.decomposition import (
+    LOCAL_CELLS,
+    adaptive_error,
+    find_cells,
+    sketch_for,
+)
+from calibrant._stats.metrics import corp, debiased_bins
+from calibrant._stats.neighbours import Neighbours, cells_of_sketch, thin
+from calibrant._stats.platt_error import fixed_width
+from calibrant._stats.standard_errors import error_of_mean
+
+# ----------------------------------------------------------------------------
+# Three recalibrations of a confidence, fitted on cells: Platt, isotonic and kernel.
+#
+# Each is a map from log-odds to log-odds. It reads the cells of some rows, so that it
+# costs the same for any number of them, and may be asked about any other row.
+
+
+Map = Callable[[Column], Column]
+"""From log-odds to recalibrated log-odds; both finite."""
+
+EVERYWHERE = 1e6
+"""A width in rank at which the kernel sees all rows alike."""
+
+
+def fit_platt(cells: Neighbours) -> Map:
+    """Platt scaling: the log-odds stretched and shifted, with a weak prior."""
+    centre = float(cells.z @ cells.weight / cells.n)
+    fitted = platt.fit(cells, EVERYWHERE, np.array([centre]))
+    shift, slope = float(fitted.shift[0]), float(fitted.slope[0])
+    return lambda z: z + shift + slope * (z - centre)
+
+
+def fit_isotonic(cells: Neighbours) -> Map:
+    """Isotonic regression, interpolated; half a hit and half a miss join each level.
+
+    Without them a level of hits alone would be certain, and a single miss among other
+    rows infinitely dear.
+    """
+    from scipy.optimize import isotonic_regression
+
+    found = isotonic_regression(cells.hits / cells.weight, weights=cells.weight)
+    first, size = found.blocks[:-1], np.diff(found.blocks)
+    hits, weight = (np.add.reduceat(x, first) for x in (cells.hits, cells.weight))
+    misses = np.maximum(weight - hits, 0.0)
+    level = np.repeat(np.log(hits + 0.5) - np.log(misses + 0.5), size)
+    return lambda z: np.interp(z, cells.z, level)
+
+
+def fit_kernel(cells: Neighbours) -> Map:
+    """Local Platt scaling, of the width behind the headline of the log divergence."""
+    few = thin(cells, LOCAL_CELLS)
+    return platt.fit(few, fixed_width(few.n), platt.choose_nodes(few)).log_odds
+
+
+def _as_it_is(z: Column) -> Column:
+    return z
+
+
+NONE = "none"
+
+METHODS: Mapping[str, Callable[[Neighbours], Map]] = {
+    "platt": fit_platt,
+    "isotonic": fit_isotonic,
+    "kernel": fit_kernel,
+    NONE: lambda cells: _as_it_is,
+}
+"""By name; the last leaves the confidence alone, and gains nothing."""
+
+# ----------------------------------------------------------------------------
+# Cross-fitting: what a recalibration saves on rows that it was not fitted on.
+#
+# For every map g of the confidence, d_CAL is at least the mean of S(h) - S(g(h)). If g
+# and the choice among maps come from other rows, the mean gain is a lower bound of d_CAL
+# on average, whatever the maps are worth.
+
+
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """Gains of each row, held out.
+
+    `gains` are by method, `best` is that of the method chosen for the row's fold, whose
+    names are in `chosen`.
+    """
+
+    gains: Mapping[str, Column]
+    best: Column
+    chosen: tuple[str, ...]
+
+
+def assign_folds(
+    rows: int, clusters: Index | None, folds: int, rng: np.random.Generator
+) -> Index:
+    """Number of the fold of each row; the rows of a cluster share one.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> np.bincount(assign_folds(7, None, 3, rng)).tolist()
+    [3, 2, 2]
+    """
+    units = rows if clusters is None else int(clusters.max()) + 1
+    if units < folds:
+        what = "rows" if clusters is None else "clusters"
+        raise ValueError(
+            f"folds must be at most the number of {what}, {units}; got {folds}."
+        )
+    fold = np.empty(units, np.intp)
+    fold[rng.permutation(units)] = np.arange(units) % folds
+    return fold if clusters is None else fold[clusters]
+
+
+def held_out_gains(
+    columns: Columns, divergence: Divergence, fold: Index, folds: int
+) -> HeldOut:
+    """What each recalibration saves on rows of folds it has not seen.
+
+    Fits read sums over cells of log-odds, one set for each fold. For each fold the
+    best method is chosen by cross-validation among the others.
+    """
+    sums = [Sums({}).update(columns.take(fold == f)) for f in range(folds)]
+    chosen = choose_methods(sums, divergence)
+    gains = {name: np.empty(len(columns)) for name in METHODS}
+    best = np.empty(len(columns))
+    for f in range(folds):
+        rows = np.flatnonzero(fold == f)
+        part, cells = columns.take(rows), _cells_without(sums, {f})
+        before = part.unit_loss(divergence)
+        for name, fit in METHODS.items():
+            after = recalibrated(part, fit(cells)).unit_loss(divergence)
+            gains[name][rows] = before - after if name != NONE else 0.0
+        best[rows] = gains[chosen[f]][rows]
+    del gains[NONE]
+    return HeldOut(gains, best, chosen)
+
+
+def recalibrated(columns: Columns, recalibrate: Map) -> Columns:
+    """The same hits at other confidences; log-odds are cut at +-20 first."""
+    eta = recalibrate(np.clip(columns.log_odds, -LOG_ODDS_REACH, LOG_ODDS_REACH))
+    return Columns(sigmoid(eta), eta, columns.hit, weight=columns.weight)
+
+
+def choose_methods(sums: list[Sums], divergence: Divergence) -> tuple[str, ...]:
+    """For each fold, the method that loses least when the others predict each other."""
+    folds = range(len(sums))
+    seen = [cells_of_sketch(part) for part in sums]
+    loss = {name: np.zeros(len(sums)) for name in METHODS}
+    for pair in combinations(folds, 2):
+        cells = _cells_without(sums, set(pair))
+        for name, fit in METHODS.items():
+            recalibrate = fit(cells)
+            for f, other in (pair, pair[::-1]):
+                loss[name][f] += _loss(seen[other], divergence, recalibrate)
+    return tuple(min(METHODS, key=lambda name: loss[name][f]) for f in folds)
+
+
+def _cells_without(sums: list[Sums], left_out: set[int]) -> Neighbours:
+    kept = [part for f, part in enumerate(sums) if f not in left_out]
+    return cells_of_sketch(sum(kept[1:], start=kept[0]))
+
+
+def _loss(cells: Neighbours, divergence: Divergence, recalibrate: Map) -> float:
+    """Sum of d(a, g) over the rows of some cells, but for what is equal for all g."""
+    rate = np.clip(cells.hits / cells.weight, 0.0, 1.0)
+    eta = recalibrate(cells.z)
+    loss = Columns(sigmoid(eta), eta, rate).unit_loss(divergence)
+    return float((cells.weight * loss).sum())
+
+
+# ----------------------------------------------------------------------------
+# The bracket of d_CAL: a lower bound, the debiased estimate, and the in-sample value.
+
+
+FOLDS = 5
+
+LEAST_FOLDS = 3
+"""One to test on, and two to choose a method by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket(Record):
+    """Three values of one calibration error, and a second opinion.
+
+    Attributes
+    ----------
+    divergence, target : str
+        Whose calibration error, and what was asked of each row.
+    n : float
+        Rows, or total weight.
+    lower : Estimate
+        Held-out gain of the recalibration chosen among the other rows: on average not
+        above d_CAL. Its interval is that of the mean gain.
+    debiased : Estimate
+        The headline of `calibrant.evaluate`.
+    plugin : float
+        In-sample gain of isotonic recalibration, the miscalibration of `calibrant.corp`: on
+        average not below d_CAL, if accuracy increases with confidence.
+    second_opinion : float or None
+        Brier: the debiased squared error over equal-mass bins, the square of
+        ``metrics["ece_debiased"]`` where positive. None for log.
+    gains : dict of str to Estimate
+        Held-out gain of each recalibration: a lower bound each.
+    standard_errors : dict of str to float
+        Of `gains`, and of ``"lower"``.
+    chosen : tuple of str
+        The recalibration behind `lower`, by fold; ``"none"`` leaves rows as they are.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.calibration_bracket([1, 1, 0, 1] * 25, confidence=[0.9] * 100)
+    >>> round(found.debiased, 4), round(found.plugin, 4)  # 0.15 squared is 0.0225
+    (0.0208, 0.0225)
+    """
+
+    divergence: str
+    target: str
+    n: float
+    lower: Estimate
+    debiased: Estimate
+    plugin: float
+    second_opinion: float | None
+    gains: Mapping[str, Estimate]
+    standard_errors: Mapping[str, float]
+    chosen: tuple[str, ...]
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Restore what ``to_dict`` gave."""
+        opinion = given["second_opinion"]
+        errors = given["standard_errors"].items()
+        restored = {
+            "n": number(given["n"]),
+            "plugin": number(given["plugin"]),
+            "second_opinion": None if opinion is None else number(opinion),
+            "gains": {k: Estimate.from_dict(x) for k, x in given["gains"].items()},
+            "standard_errors": {name: number(x) for name, x in errors},
+            "chosen": tuple(given["chosen"]),
+        }
+        for name in ("lower", "debiased"):
+            restored[name] = Estimate.from_dict(given[name])
+        return cls(**{**given, **restored})
+
+    def __str__(self) -> str:
+        rows = [("lower bound", self.lower), ("debiased", self.debiased)]
+        rows += [("in-sample", Estimate(self.plugin))]
+        if self.second_opinion is not None:
+            rows += [("debiased bins", Estimate(self.second_opinion))]
+        rows += [(f"gain of {name}", gain) for name, gain in self.gains.items()]
+        head = f"d_CAL, {self.divergence}, {self.target}, {self.n:,.10g} rows"
+        return "\n".join([head, *(_line(name, value) for name, value in rows)])
+
+
+def _line(name: str, value: Estimate) -> str:
+    line = f"  {name:<17} {value:9.5f}"
+    if value.interval is None:
+        return line
+    return f"{line}  [{value.interval[0]:.5f}, {value.interval[1]:.5f}]"
+
+
+@takes_scores
+def calibration_bracket(
+    y: Any,
+    *,
+    divergence: str = "brier",
+    folds: int = FOLDS,
+    cluster: Any = None,
+    level: float = 0.95,
+    rng: Any = 0,
+    **given: Unpack[Scores],
+) -> Bracket:
+    r"""Bracket d_CAL between a cross-fitted lower bound and the in-sample value.
+
+    Parameters
+    ----------
+    y : array_like
+        Labels, or correctness if ``confidence=`` is given.
+    divergence : {"brier", "log"}
+        Whose calibration error.
+    folds : int
+        Parts of the rows, each held out once; 3 or more.
+    cluster : array_like, optional
+        The cluster of each row, if rows depend on each other. The rows of a cluster
+        stay in one fold, and standard errors are as large as clusters ask for.
+    level : float
+        Coverage of the intervals.
+    rng : int or numpy.random.Generator
+        Seed of the folds.
+    **given
+        One of ``probs=``, ``logits=`` and ``confidence=``, and optionally ``target=``,
+        ``classes=`` and ``sample_weight=``, as in `calibrant.evaluate`. A row of weight 2
+        stays in one fold.
+
+    Returns
+    -------
+    Bracket
+        The three values, the gain of each recalibration, and debiased bins beside them.
+
+    Notes
+    -----
+    Recalibrating by any map g changes the mean score by at most d_CAL, which the true
+    accuracy attains [1]_:
+
+    .. math:: d_{CAL} \ge E\,[d_\varphi(a, h) - d_\varphi(a, g(h))] .
+
+    Platt scaling, isotonic regression and local Platt scaling are fitted without one
+    fold and tested on it. `lower` takes for each fold the one that does best when the
+    other folds predict each other, or none; so nothing tested had a say in the choice.
+
+    The isotonic fit on all rows gains, on the same rows, at least as much as any other
+    increasing map, so at least as much as the true accuracy if that increases. All three
+    values are estimates: on few rows their order may differ.
+
+    References
+    ----------
+    .. [1] E. Berta, D. Holzmüller, M. I. Jordan and F. Bach, *Rethinking early
+       stopping: refine, then calibrate*, 2025.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> h = rng.uniform(0.5, 1, 4000)
+    >>> hit = rng.random(4000) < 0.5 + 0.5 * (h - 0.5)  # d_CAL = 1/48 = 0.0208
+    >>> found = cal.calibration_bracket(hit, confidence=h)
+    >>> found.lower < found.debiased < found.plugin
+    True
+    """
+    check_choice(divergence, "divergence", ("brier", "log"))
+    settings = Settings(divergence=divergence, level=level, rng=rng).checked()
+    if not as_number(folds) >= LEAST_FOLDS or folds % 1:
+        raise ValueError(
+            f"folds must be a whole number from {LEAST_FOLDS} on, got {folds!r}."
+        )
+    predictions, columns = read(y, given)
+    clusters = read_clusters(cluster, predictions)
+    return bracket_columns(columns, settings, folds, target_of(predictions), clusters)
+
+
+def bracket_columns(
+    columns: Columns,
+    settings: Settings,
+    folds: int,
+    target: str,
+    clusters: Index | None = None,
+) -> Bracket:
+    """The bracket of rows reduced to columns."""
+    main, level = settings.main, settings.level
+    fold = assign_folds(
+        len(columns), clusters, folds, np.random.default_rng(settings.rng)
+    )
+    found = held_out_gains(columns, main, fold, folds)
+    every = {"lower": found.best, **found.gains}
+    errors = {n: _error(x, columns.weight, clusters) for n, x in every.items()}
+    means = {n: _mean(columns, x, errors[n], level) for n, x in every.items()}
+    sketch, ordered = sketch_for(columns, settings), order(columns)
+    cells, local = find_cells(columns, sketch)
+    seen = cells if main is BRIER else local
+    headline = adaptive_error(seen, sketch, main.name, level)
+    square = debiased_square(debiased_bins(ordered.without_twins()))
+    return Bracket(
+        divergence=main.name,
+        target=target,
+        n=columns.total_weight,
+        lower=means.pop("lower"),
+        debiased=Estimate(headline.value, headline.interval, headline.method),
+        plugin=corp(sketch, ordered, main.name).miscalibration,
+        second_opinion=square if main is BRIER else None,
+        gains=means,
+        standard_errors=errors,
+        chosen=found.chosen,
+    )
+
+
+def _error(gains: Column, weight: Column | None, clusters: Index | None) -> float:
+    if not np.isfinite(gains).all():
+        return np.inf
+    return error_of_mean(gains, weight, clusters)
+
+
+def _mean(columns: Columns, gains: Column, error: float, level: float) -> Estimate:
+    value = columns.mean(gains)
+    if not np.isfinite(value):
+        return Estimate(value)
+    return Estimate(value, closed_forms.normal(value, error, level), "normal, held out")

@@ -1,0 +1,530 @@
+"""`canonical_calibration_error`: how right whole probability vectors are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import inf, isfinite, sqrt
+from typing import Any, NamedTuple, Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.checks import check_choice
+from calibrant._base.records import Estimate, Record, number
+from calibrant._inputs.arrays import Column
+from calibrant._inputs.options import (
+    Scores,
+    Settings,
+    read_given,
+    takes_scores,
+    with_target,
+)
+from calibrant._rows.losses import log_probabilities
+from calibrant._rows.reduce import reduce_to_columns, spell_out
+from calibrant._stats import closed_forms
+from calibrant._stats.close_pairs import LEAST_ROWS
+from calibrant._stats.platt import LARGEST_VARIANCE
+from calibrant._stats.standard_errors import error_of_mean
+
+# ----------------------------------------------------------------------------
+# Probability vectors with their labels: all that full calibration reads of rows.
+
+
+Table = NDArray[np.float64]
+"""One row per forecast, one column per class."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vectors:
+    """Logarithms of n x k probabilities, labels as distributions, and weights."""
+
+    log_probs: Table
+    labels: Table
+    weight: Column
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return self.labels.shape[1]
+
+    @property
+    def probs(self) -> Table:
+        """The probabilities."""
+        return np.exp(self.log_probs)
+
+    def take(self, rows: NDArray[Any] | slice) -> Vectors:
+        """Some of the rows."""
+        return Vectors(self.log_probs[rows], self.labels[rows], self.weight[rows])
+
+
+def read_vectors(y: Any, given: Scores, function: str) -> Vectors:
+    """Read and check rows; those of weight 0 are dropped."""
+    if given.get("confidence") is not None:
+        raise ValueError(f"{function} is about whole vectors: pass probs= or logits=.")
+    predictions = read_given(y, with_target(given, "top-label", function))
+    if predictions.scores.ndim == 1:
+        predictions = spell_out(predictions)
+    reduce_to_columns(predictions)  # checks every row that counts
+    weight = predictions.weight
+    if weight is None:
+        weight = np.ones(len(predictions.scores))
+    counts = weight > 0
+    with np.errstate(divide="ignore"):
+        log_probs = log_probabilities(predictions.kind, predictions.scores[counts])
+    labels = predictions.labels[counts]
+    if not predictions.soft:
+        labels = np.eye(predictions.k)[labels]
+    return Vectors(log_probs, labels.astype(np.float64), weight[counts])
+
+
+# ----------------------------------------------------------------------------
+# Where local fits start from: temperature scaling, fitted without the row's fold.
+#
+# What a temperature explains, neighbours need not; in many dimensions they are far apart.
+
+
+FOLDS = 5
+
+LEAST_LOG, LEAST_START = -60.0, -600.0
+"""Logarithms are cut here, so that 0 can be tempered, and gives no 0."""
+
+MOST_SLOPE, MOST_STEPS, TOLERANCE = 50.0, 50, 1e-9
+LEAST_INFORMATION = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Logarithms of tempered probabilities, and the standard error of each."""
+
+    log_probs: Table
+    error: Table
+
+    def take(self, rows: NDArray[Any] | slice) -> Start:
+        """Some of the rows."""
+        return Start(self.log_probs[rows], self.error[rows])
+
+
+def tempered(vectors: Vectors, rng: np.random.Generator) -> Start:
+    """Temper each row by the folds it is not in."""
+    rows = len(vectors)
+    fold = np.empty(rows, np.intp)
+    fold[rng.permutation(rows)] = np.arange(rows) % FOLDS
+    start = Start(*np.zeros((2, *vectors.log_probs.shape)))
+    for f in range(FOLDS):
+        here = fold == f
+        z = np.maximum(vectors.log_probs[here], LEAST_LOG)
+        slope, error = fit_slope(vectors.take(~here))
+        q = temper(z, slope)
+        start.log_probs[here] = np.maximum(q, LEAST_START)
+        start.error[here] = error * (z - (np.exp(q) * z).sum(axis=1, keepdims=True))
+    return start
+
+
+def temper(z: Table, slope: float) -> Table:
+    """Logarithms of probabilities raised to a power, and divided by their sum."""
+    z = slope * z
+    z -= z.max(axis=1, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis=1, keepdims=True))
+
+
+def fit_slope(vectors: Vectors) -> tuple[float, float]:
+    """The inverse temperature of least log loss, and its standard error.
+
+    Newton steps at most double or halve it, from 1 on, and end where nothing depends on
+    it; the error is then 0.
+
+    Examples
+    --------
+    >>> p, y = np.array([[0.9, 0.1]] * 4), np.eye(2)[[0, 0, 0, 1]]
+    >>> slope, error = fit_slope(Vectors(np.log(p), y, np.ones(4)))
+    >>> np.exp(temper(np.log(p[:1]), slope)).round(6)  # three of four
+    array([[0.75, 0.25]])
+    """
+    z, w = np.maximum(vectors.log_probs, LEAST_LOG), vectors.weight
+    aim = float(w @ (vectors.labels * z).sum(axis=1))
+    slope, information = 1.0, 0.0
+    for _ in range(MOST_STEPS):
+        p = np.exp(temper(z, slope))
+        mean = (p * z).sum(axis=1)
+        information = float(w @ ((p * z * z).sum(axis=1) - mean * mean))
+        if not information > LEAST_INFORMATION:
+            return slope, 0.0
+        before, step = slope, (aim - float(w @ mean)) / information
+        slope = min(
+            max(slope + step, 0.5 * slope, 1 / MOST_SLOPE), 2 * slope, MOST_SLOPE
+        )
+        if abs(slope - before) < TOLERANCE * before:
+            break
+    return slope, 1 / sqrt(information)
+
+
+# ----------------------------------------------------------------------------
+# Kernel sums over rows whose whole vectors are alike.
+#
+# Likeness is the Hellinger distance: Euclidean between square roots of probabilities, so
+# that 0.001 and 0.01 are as far apart as 0.5 and 0.57, and 0 is no special place.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Near:
+    """Weighted sums around some rows, the rows themselves included.
+
+    `mass` and `mass2` sum K and K^2; `hits` and `claims` sum K times labels and start;
+    `noise` sums K^2 times the squared length of their difference.
+    """
+
+    mass: Column
+    mass2: Column
+    hits: Table
+    claims: Table
+    noise: Column
+
+
+def sums_around(
+    rows: Table, root: Table, labels: Table, start: Table, weight: Column, square: float
+) -> Iterator[Near]:
+    """Sums around `rows`, with a kernel of width sqrt(`square`), then of halved squares.
+
+    `root` and `rows` are square roots of probabilities. K = exp(-|x - y|^2 / (2 square)),
+    so halving `square` squares K.
+    """
+    k = labels.shape[1]
+    both = np.concatenate([labels, start, np.ones((len(weight), 1))], axis=1)
+    both *= weight[:, None]
+    lengths = ((labels - start) ** 2).sum(axis=1)
+    squares = np.stack([weight * lengths, weight], axis=1)
+    likeness = np.minimum(rows @ root.T, 1.0)
+    K = np.exp((likeness - 1) / square)
+    while True:
+        K2 = K * K
+        plain, noise = K @ both, K2 @ squares
+        yield Near(
+            mass=plain[:, -1],
+            mass2=noise[:, 1],
+            hits=plain[:, :k],
+            claims=plain[:, k:-1],
+            noise=noise[:, 0],
+        )
+        K = K2
+
+
+# ----------------------------------------------------------------------------
+# What a local recalibration of whole vectors gains, each row left out of its own fit.
+
+
+PRIOR = 1.0
+"""Rows' worth of the start that each neighbourhood is given, for log."""
+
+
+class Gains(NamedTuple):
+    """Per row: the gain held out, the noise in the fit, how far it moves, and others."""
+
+    held_out: Column
+    noise: Column
+    size: Column
+    neighbours: Column
+
+
+Gain = Callable[[Vectors, Start, Near], Gains]
+"""Of some rows, from where they start and the sums around them."""
+
+
+def brier_gains(vectors: Vectors, start: Start, near: Near) -> Gains:
+    r"""Gains of the squared error.
+
+    With q the start and g the kernel mean of e - q without the row itself, the fit moves
+    p by :math:`u = q + g - p` and gains :math:`2 (e - p) \cdot u - |u|^2`, whose mean
+    misses d_CAL by the variances of g and q (and by the square of what the kernel smooths
+    away).
+    """
+    p, e, q = vectors.probs, vectors.labels, np.exp(start.log_probs)
+    share = 1 / np.maximum(near.mass, 1.0)
+    own = e - q
+    g = share[:, None] * (near.hits - near.claims - own)
+    noise = share**2 * (near.noise - (own**2).sum(axis=1))
+    noise += ((q * start.error) ** 2).sum(axis=1)
+    move = q + g - p
+    size = (move**2).sum(axis=1)
+    gain = 2 * ((e - p) * move).sum(axis=1) - size
+    return Gains(gain, noise, size, near.mass - 1)
+
+
+def log_gains(vectors: Vectors, start: Start, near: Near) -> Gains:
+    """Gains of the log loss: the start times observed over expected hits nearby."""
+    e, q = vectors.labels, np.exp(start.log_probs)
+    hits = np.maximum(near.hits - e, 0.0) + PRIOR * q
+    claims = np.maximum(near.claims - q, 0.0) + PRIOR * q
+    log_m = start.log_probs + np.log(hits) - np.log(claims)
+    log_m -= np.log(np.exp(log_m).sum(axis=1, keepdims=True))
+    m = np.exp(log_m)
+    possible = np.isfinite(vectors.log_probs)
+    rise = log_m - vectors.log_probs  # infinite where a class was held impossible
+    gain = _times(e, rise)
+    size = _times(np.where(possible, m, 0.0), rise)
+    spread = np.minimum(_spread(near, claims) + start.error**2, LARGEST_VARIANCE)
+    noise = 0.5 * (m * spread).sum(axis=1)
+    return Gains(gain, noise, size, near.mass - 1)
+
+
+def _times(weight: Table, values: Table) -> Column:
+    """Sums over classes, where a weight of 0 counts for nothing."""
+    return (weight * np.where(weight > 0, values, 0.0)).sum(axis=1)
+
+
+def _spread(near: Near, claims: Table) -> Table:
+    """Variance of the logarithm of observed over expected hits."""
+    others = np.maximum(near.mass - 1, 1e-12)
+    narrow = np.minimum(np.maximum(near.mass2 - 1, 0.0) / others, 1.0)
+    share = np.minimum(claims / (others + PRIOR)[:, None], 1.0)
+    return narrow[:, None] * (1 - share) / claims
+
+
+GAINS: Mapping[str, Gain] = {"brier": brier_gains, "log": log_gains}
+# ----------------------------------------------------------------------------
+# Rows as neighbours of each other: their gains, at a width that other rows chose.
+
+
+Index = NDArray[np.intp]
+
+SQUARES = tuple(0.5 / 2**j for j in range(9))
+"""Squares of the widths tried, each half the one before: from 0.71 to 0.044."""
+
+CHOOSING_ROWS = 1000
+"""Rows of each half at which widths are compared, with all rows as neighbours."""
+
+LEAST_NEIGHBOURS = 1.0
+"""A width is too narrow if half the rows have less kernel weight of others."""
+
+BLOCK = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """Rows, where their recalibration starts, and what it gains."""
+
+    vectors: Vectors
+    start: Start
+    gain: Gain
+
+    def cross_fitted_gains(
+        self, rng: np.random.Generator
+    ) -> tuple[Gains, tuple[float, float]]:
+        """Gains of all rows, each half at the width the other chose; and the widths."""
+        n = len(self.vectors)
+        order = rng.permutation(n)
+        first, second = order[: n // 2], order[n // 2 :]
+        squares = self.choose_square(second), self.choose_square(first)
+        parts = [
+            self.gains(half, [square])[0]
+            for half, square in zip((first, second), squares, strict=True)
+        ]
+        back = np.argsort(order)
+        joined = Gains(*(np.concatenate(x)[back] for x in zip(*parts, strict=True)))
+        return joined, (sqrt(squares[0]), sqrt(squares[1]))
+
+    def choose_square(self, rows: Index) -> float:
+        """The squared width of the greatest gain on some of these rows, left out."""
+        rows = rows[:CHOOSING_ROWS]
+        chosen, most = SQUARES[0], -inf
+        if not rows.size:
+            return chosen
+        for square, found in zip(SQUARES, self.gains(rows, SQUARES), strict=True):
+            total = float(self.vectors.weight[rows] @ found.held_out)
+            crowded = np.median(found.neighbours) >= LEAST_NEIGHBOURS
+            if crowded and total > most:
+                chosen, most = square, total
+        return chosen
+
+    def gains(self, rows: Index, squares: Sequence[float]) -> list[Gains]:
+        """Gains of some rows at widths whose squares halve from one to the next."""
+        every, root = self.vectors, np.exp(0.5 * self.vectors.log_probs)
+        q, parts = np.exp(self.start.log_probs), []
+        for first in range(0, max(len(rows), 1), BLOCK):
+            at = rows[first : first + BLOCK]
+            near = sums_around(
+                root[at], root, every.labels, q, every.weight, squares[0]
+            )
+            known = every.take(at), self.start.take(at)
+            parts.append([self.gain(*known, x) for x in islice(near, len(squares))])
+        return [
+            Gains(*(np.concatenate(x) for x in zip(*one, strict=True)))
+            for one in zip(*parts, strict=True)
+        ]
+
+
+# ----------------------------------------------------------------------------
+# The canonical calibration error: how right whole probability vectors are.
+
+
+MOST_CLASSES = 10
+
+MOST_ROWS = 20_000
+"""All pairs of rows are compared; of more rows, so many are drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalError(Record):
+    """The calibration error of whole probability vectors.
+
+    Attributes
+    ----------
+    divergence : str
+        ``"brier"`` (summed over classes) or ``"log"``.
+    k : int
+        Number of classes.
+    n : float
+        Total weight; the number of rows without weights.
+    rows, rows_used : int
+        Rows, and those compared with each other: all, up to 20,000.
+    calibration : Estimate
+        The debiased error, unclipped: slightly negative is possible.
+    held_out : float
+        What the local recalibration gains on rows left out of it: lower on average.
+    plugin : float
+        How far it moves them, which noise inflates.
+    standard_error : float
+        Of `held_out`.
+    bandwidths : pair of float
+        Widths of the kernel, each for the half of the rows that had no say in it: a
+        distance between square roots of probabilities.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> p = [[0.5, 0.3, 0.2], [0.2, 0.6, 0.2]] * 30
+    >>> found = cal.canonical_calibration_error([0, 1, 2] * 20, probs=p)
+    >>> found.rows_used, bool(found.held_out < found.calibration)
+    (60, True)
+    """
+
+    divergence: str
+    k: int
+    n: float
+    rows: int
+    rows_used: int
+    calibration: Estimate
+    held_out: float
+    plugin: float
+    standard_error: float
+    bandwidths: tuple[float, float]
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Restore what ``to_dict`` gave."""
+        restored = dict(given)
+        for name in ("n", "held_out", "plugin", "standard_error"):
+            restored[name] = number(given[name])
+        restored["bandwidths"] = tuple(number(x) for x in given["bandwidths"])
+        restored["calibration"] = Estimate.from_dict(given["calibration"])
+        return cls(**restored)
+
+    def __str__(self) -> str:
+        rows = f"{self.rows:,} rows"
+        if self.rows_used < self.rows:
+            rows += f", {self.rows_used:,} of them compared"
+        text = f"full d_CAL ({self.divergence}, {self.k} classes, {rows})"
+        ends = self.calibration.interval
+        shown = "" if ends is None else f" [{ends[0]:.5f}, {ends[1]:.5f}]"
+        return f"{text}: {self.calibration:.5f}{shown}, held out {self.held_out:.5f}"
+
+
+@takes_scores
+def canonical_calibration_error(
+    y: Any,
+    *,
+    divergence: str = "brier",
+    level: float = 0.95,
+    rng: Any = 0,
+    **given: Unpack[Scores],
+) -> CanonicalError:
+    r"""Calibration error of the whole probability vector, for up to ten classes.
+
+    It asks for the labels of all rows that got the same vector, not just the same
+    confidence, and is never less than the confidence calibration error.
+
+    Parameters
+    ----------
+    y : array_like
+        Labels.
+    divergence : {"brier", "log"}
+        Whose calibration error; Brier is summed over classes.
+    level : float
+        Coverage of the interval.
+    rng : int or numpy.random.Generator
+        Seed of folds, and of the rows drawn where there are more than 20,000.
+    **given
+        One of ``probs=`` and ``logits=``, and optionally ``classes=`` and
+        ``sample_weight=``, as in `calibrant.evaluate`.
+
+    Returns
+    -------
+    CanonicalError
+        The debiased error with its interval, and what it is made of.
+
+    Notes
+    -----
+    Rows are first tempered, by a temperature fitted without their fold. What remains of
+    the residual is averaged over other rows with a Gaussian kernel of the Hellinger
+    distance, of the width, among nine, that predicts the labels of left-out rows of the
+    other half best. The estimate is the loss this saves on left-out rows plus the noise
+    it pays for, as in one dimension; a calibrated model gets about 0 on average. What
+    the kernel smooths away is missed, and not in the interval: the more classes and the
+    fewer rows, the more of what no temperature explains.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet(np.ones(3), 2000)
+    >>> true = np.sqrt(p) / np.sqrt(p).sum(axis=1, keepdims=True)
+    >>> y = (true.cumsum(axis=1) > rng.random((2000, 1))).argmax(axis=1)
+    >>> found = cal.canonical_calibration_error(y, probs=p)
+    >>> low, high = found.calibration.interval
+    >>> bool(low < ((true - p) ** 2).sum(axis=1).mean() < high)
+    True
+    """
+    check_choice(divergence, "divergence", tuple(GAINS))
+    settings = Settings(divergence=divergence, level=level, rng=rng).checked()
+    vectors = read_vectors(y, given, "canonical_calibration_error")
+    if vectors.k > MOST_CLASSES:
+        raise ValueError(
+            f"canonical_calibration_error takes at most {MOST_CLASSES} classes, got "
+            f"{vectors.k}: with more, rows have no neighbours. Use target='class-wise'."
+        )
+    return error_of_vectors(vectors, settings)
+
+
+def error_of_vectors(vectors: Vectors, settings: Settings) -> CanonicalError:
+    """The error of checked rows."""
+    rng = np.random.default_rng(settings.rng)
+    n, rows = float(vectors.weight.sum()), len(vectors)
+    if rows > MOST_ROWS:
+        drawn = rng.choice(rows, MOST_ROWS, replace=False)
+        vectors = vectors.take(np.sort(drawn))
+    name = settings.main.name
+    field = Field(vectors, tempered(vectors, rng), GAINS[name])
+    found, widths = field.cross_fitted_gains(rng)
+    weight = vectors.weight
+    held_out, noise, size = (float(weight @ x / weight.sum()) for x in found[:3])
+    value, interval, se = held_out + noise, None, np.inf
+    if isfinite(held_out):
+        se = error_of_mean(found.held_out, weight)
+        if len(vectors) >= LEAST_ROWS:
+            interval = closed_forms.score(value, se, size, noise, settings.level)
+    return CanonicalError(
+        divergence=name,
+        k=vectors.k,
+        n=n,
+        rows=rows,
+        rows_used=len(vectors),
+        calibration=Estimate(value, interval, closed_forms.named("score", interval)),
+        held_out=held_out,
+        plugin=size,
+        standard_error=se,
+        bandwidths=widths,
+    )

@@ -1,0 +1,560 @@
+"""`compare`: differences of models on the same rows, with intervals and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isfinite, isinf, isnan, sqrt
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._base.checks import as_number, check_choice
+from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import MEASURES, Measure, is_trivial
+from calibrant._base.records import Estimate, number
+from calibrant._inputs.arrays import Column
+from calibrant._stats.closed_forms import Interval, quantile
+from calibrant._stats.influence import ModelRows, correct, row_values
+from calibrant._stats.standard_errors import error_of_mean
+
+# ----------------------------------------------------------------------------
+# Differences of two models in words that claim no more than the interval does.
+
+
+NAMES = {
+    "accuracy": "accuracy",
+    "brier": "Brier score",
+    "calibration": "calibration error d_CAL",
+    "sharpness_gap": "sharpness gap",
+}
+"""Columns whose label does not read well in a sentence."""
+
+DIGITS = 4
+
+
+def sentence(
+    ev: Evaluation,
+    base: Evaluation,
+    key: str,
+    difference: Estimate,
+    *,
+    paired: bool = True,
+) -> str:
+    """What one difference says: lower, higher, or not to be told apart."""
+    what, value = name_of(key), float(difference)
+    both = f"{ev.name} and {base.name}"
+    if isnan(value):
+        return f"{_capital(what)} of {both} is infinite."
+    if isinf(value):
+        worse, other = (ev, base) if value > 0 else (base, ev)
+        return f"{worse.name}'s {what} is infinite, {other.name}'s is not."
+    if difference.method == SAME:
+        return f"{_capital(what)} of {both} is the same in every row."
+    if difference.interval is None:
+        told = f"{ev.name}'s {what} is {_size(value)}"
+        return f"{told}; no interval is known for it."
+    rows = _rows(ev, base, paired=paired)
+    if not is_clear(difference):
+        ends = _interval(*difference.interval)
+        told = f"{_capital(what)} differs by {_number(value)} {ends}"
+        return f"{told}: {rows} cannot tell {both} apart."
+    low, high = sorted(abs(end) for end in difference.interval)
+    told = f"{ev.name}'s {what} is {_size(value)} {_interval(low, high)}"
+    return f"{told}: a real difference on {rows}.{_trivial(ev, key, value)}"
+
+
+def name_of(key: str) -> str:
+    """What a column is called in a sentence."""
+    return NAMES.get(key, MEASURES[key].label)
+
+
+def _capital(what: str) -> str:
+    return what[0].upper() + what[1:]
+
+
+def _trivial(ev: Evaluation, key: str, value: float) -> str:
+    if not (MEASURES[key].calibration and value < 0 and is_trivial(ev)):
+        return ""
+    return " It is trivial, though: (nearly) every row has the same confidence."
+
+
+def _rows(ev: Evaluation, base: Evaluation, *, paired: bool) -> str:
+    if paired:
+        return f"these {ev.n:,.10g} rows"
+    return f"{ev.n:,.10g} and {base.n:,.10g} rows"
+
+
+def _size(value: float) -> str:
+    return f"{_number(abs(value))} {'lower' if value < 0 else 'higher'}"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{_number(low)}, {_number(high)}]"
+
+
+def _number(value: float) -> str:
+    """Four decimals, or two digits of what is smaller; no negative zero."""
+    if value != 0 and abs(value) < 10**-DIGITS and isfinite(value):
+        return f"{value:.1e}"
+    return f"{value + 0.0:.{DIGITS}f}"
+
+
+def multiple_note(
+    told: Mapping[tuple[str, str], Estimate], level: float
+) -> Iterator[str]:
+    """How many differences are claimed, and how many outlast Holm's correction."""
+    tested = {
+        place: p_value(difference, level)
+        for place, difference in told.items()
+        if difference.interval is not None and difference.method != SAME
+    }
+    claimed = [place for place in tested if is_clear(told[place])]
+    if len(claimed) < 2:
+        return
+    kept = holm(tested, 1 - level)
+    lost = [f"{name}'s {name_of(k)}" for name, k in claimed if (name, k) not in kept]
+    expected = (1 - level) * len(tested)
+    yield (
+        f"{len(claimed)} of {len(tested)} differences are called real, each at "
+        f"{100 * level:g} %; were there none, about {expected:.1g} would be. "
+        + (
+            f"Holm's correction drops {', '.join(lost)}."
+            if lost
+            else "All of them outlast Holm's correction."
+        )
+    )
+
+
+# ----------------------------------------------------------------------------
+# Differences of two models in every column, with intervals.
+
+
+MEANS = ("accuracy", "nll", "brier", "total", "confidence_gap")
+"""Measures that are means over rows; the others are so to first order."""
+
+INFLATED = ("ece", "ace", "smooth_ece", "mce", "ece_mass", "ks_error", "mcb")
+"""Errors that noise makes larger, the more so the finer a model's confidences are."""
+
+SAME = "the same in every row"
+
+
+def paired_differences(
+    mine: ModelRows, theirs: ModelRows, level: float = 0.95
+) -> dict[str, Estimate]:
+    """Model less baseline, row by row, in every column both have."""
+    columns = known_to_both(mine.evaluation, theirs.evaluation)
+    return {m.key: paired_difference(mine, theirs, m, level) for m in columns}
+
+
+def same_rows(ev: Evaluation, baseline: Evaluation) -> bool:
+    """Whether two models saw the same rows, as far as their records tell.
+
+    Pairs carry no labels, only the model's own correctness, so for them it is enough
+    that there are as many rows, of the same weights.
+    """
+    mine, theirs = (getattr(one, "columns", None) for one in (ev, baseline))
+    if mine is None or theirs is None:
+        return False
+    if ev.target == baseline.target == "pairs":
+        return np.array_equal(rows_of(ev).weight, rows_of(baseline).weight)
+    prints = [getattr(one, "fingerprint", None) for one in (ev, baseline)]
+    return prints[0] is not None and prints[0] == prints[1]
+
+
+def same_clusters(ev: Evaluation, baseline: Evaluation) -> bool:
+    """Whether the rows of two models belong together alike, if they do at all."""
+    mine, theirs = ev.clusters, baseline.clusters
+    if mine is None or theirs is None:
+        return mine is theirs
+    return np.array_equal(mine, theirs)
+
+
+def paired_difference(
+    mine: ModelRows, theirs: ModelRows, measure: Measure, level: float = 0.95
+) -> Estimate:
+    """Model less baseline in one column, from the same rows."""
+    value = _value(mine.evaluation, theirs.evaluation, measure)
+    hard = mine.columns.hard and theirs.columns.hard
+    if measure.key == "accuracy" and hard and mine.clusters is None:
+        return _of_accuracy(mine, theirs, value, level)
+    x, y = row_values(mine, measure.key), row_values(theirs, measure.key)
+    if x is None or y is None or not isfinite(value):
+        return Estimate(value)
+    half = quantile(level) * error_of_mean(x - y, mine.weight, mine.clusters)
+    if not half:
+        return Estimate(value, (value, value), SAME)
+    ends = value - half, value + half
+    if measure.key in INFLATED and _may_both_be_0(mine, theirs, measure):
+        ends = min(ends[0], 0.0), max(ends[1], 0.0)
+    method = "paired" if measure.key in MEANS else "paired, first order"
+    suffix = "" if mine.clusters is None else ", clusters"
+    return Estimate(value, ends, method + suffix)
+
+
+def _may_both_be_0(mine: ModelRows, theirs: ModelRows, measure: Measure) -> bool:
+    """Whether neither error can be told from 0: how noise inflates them says nothing."""
+    found = (measure.of(rows.evaluation) for rows in (mine, theirs))
+    return all(x.interval is not None and x.interval[0] <= 0 for x in found)
+
+
+def _value(ev: Evaluation, base: Evaluation, measure: Measure) -> float:
+    return float(measure.of(ev)) - float(measure.of(base))
+
+
+def _of_accuracy(
+    mine: ModelRows, theirs: ModelRows, value: float, level: float
+) -> Estimate:
+    change = correct(mine) - correct(theirs)
+    if not change.any():
+        return Estimate(value, (value, value), SAME)
+    low, high = _of_shares(change, mine.weight, level)
+    return Estimate(value, (min(value, low), max(value, high)), "paired, adjusted")
+
+
+def rows_of(ev: Evaluation) -> ModelRows:
+    """The rows behind an evaluation, which JSON and sketches do not keep."""
+    columns = getattr(ev, "columns", None)
+    if columns is None:
+        raise ValueError(
+            f"the rows of {ev.name!r} are gone: it was read from JSON or made of a "
+            "sketch. Evaluate it again, or pass paired=False."
+        )
+    return ModelRows(columns, ev)
+
+
+def _of_shares(change: Column, weight: Column, level: float) -> Interval:
+    """Interval for a difference of paired shares (Bonett and Price 2012).
+
+    One row is added to each kind of change, which keeps coverage where few rows changed.
+    """
+    n = float(weight.sum()) + 2
+    more, less = (float(weight[change == x].sum() + 1) / n for x in (1, -1))
+    half = quantile(level) * sqrt((more + less - (more - less) ** 2) / n)
+    return more - less - half, more - less + half
+
+
+def independent_differences(
+    ev: Evaluation, baseline: Evaluation
+) -> dict[str, Estimate]:
+    """Model less baseline where rows differ: the two intervals combined.
+
+    Each end moves by the root of the squared distances of the ends that make it extreme
+    (Zou and Donner 2008); where a model has no interval, the difference has none.
+    """
+    columns = known_to_both(ev, baseline)
+    return {m.key: independent_difference(ev, baseline, m) for m in columns}
+
+
+def independent_difference(
+    ev: Evaluation, baseline: Evaluation, measure: Measure
+) -> Estimate:
+    """Model less baseline in one column, from separate rows."""
+    x, y = measure.of(ev), measure.of(baseline)
+    value = _value(ev, baseline, measure)
+    if x.interval is None or y.interval is None or not isfinite(value):
+        return Estimate(value)
+    (low_x, high_x), (low_y, high_y) = x.interval, y.interval
+    down = sqrt((x - low_x) ** 2 + (high_y - y) ** 2)
+    up = sqrt((high_x - x) ** 2 + (y - low_y) ** 2)
+    return Estimate(value, (value - down, value + up), "independent rows")
+
+
+def known_to_both(ev: Evaluation, baseline: Evaluation) -> list[Measure]:
+    """Columns that are numbers for both models."""
+    both = [(m, m.of(ev), m.of(baseline)) for m in (*MEASURES.values(), GAP)]
+    return [m for m, x, y in both if not (np.isnan(x) or np.isnan(y))]
+
+
+GAP = Measure("confidence_gap", "Confidence gap")
+
+
+def is_clear(difference: Estimate) -> bool:
+    """Whether the interval lies on one side of 0.
+
+    Examples
+    --------
+    >>> is_clear(Estimate(0.1, (0.05, 0.15))), is_clear(Estimate(0.1, (-0.05, 0.25)))
+    (True, False)
+    """
+    interval = difference.interval
+    return interval is not None and (interval[0] > 0 or interval[1] < 0)
+
+
+def p_value(difference: Estimate, level: float) -> float:
+    """Two-sided p-value that belongs to a normal interval; NaN without an interval."""
+    from calibrant._verbs.calibration_test import normal_tail
+
+    if difference.interval is None:
+        return float("nan")
+    low, high = difference.interval
+    half = 0.5 * (high - low)
+    if half == 0:
+        return 1.0 if float(difference) == 0 else 0.0
+    return normal_tail(abs(0.5 * (low + high)) * quantile(level) / half)
+
+
+def holm(p_values: Mapping[Any, float], alpha: float) -> set[Any]:
+    """Which hypotheses Holm's step-down procedure rejects.
+
+    Examples
+    --------
+    >>> sorted(holm({"a": 0.001, "b": 0.03, "c": 0.04}, 0.05))
+    ['a']
+    """
+    rejected: set[Any] = set()
+    left = len(p_values)
+    for name, p in sorted(p_values.items(), key=lambda item: item[1]):
+        if not p <= alpha / left:
+            break
+        rejected.add(name)
+        left -= 1
+    return rejected
+
+
+# ----------------------------------------------------------------------------
+# Compare models on the same rows: differences with intervals, and what they mean.
+
+
+TOLD = (
+    "brier",
+    "nll",
+    "accuracy",
+    "calibration",
+    "sharpness_gap",
+    "ece",
+    "smooth_ece",
+)
+"""Columns that are put into words, in this order."""
+
+ALIKE = (
+    "bins",
+    "closed",
+    "bandwidth",
+    "kernel",
+    "boundary",
+    "estimator",
+    "counterpart",
+    "preset",
+)
+"""Settings that must agree, or numbers of the same name are different things."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Contrast(Comparison):
+    """A comparison that knows how far each model is from a baseline.
+
+    Attributes
+    ----------
+    baseline : str
+        Name of the model the others are compared with.
+    level : float
+        Coverage of the intervals.
+    paired : bool
+        Whether all models saw the same rows, and differences were taken row by row.
+    differences : dict of dict of Estimate
+        Model less baseline, by model and column, with intervals where they are known.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> sure = cal.evaluate_pairs([1, 0, 1, 1] * 20, [0.9, 0.8, 0.9, 1.0] * 20, name="sure")
+    >>> fair = cal.evaluate_pairs([1, 0, 1, 1] * 20, [0.8, 0.6, 0.8, 0.9] * 20, name="fair")
+    >>> found = cal.compare(sure, fair)
+    >>> found.baseline, round(found.differences["fair"]["brier"], 3)
+    ('sure', -0.053)
+    >>> cal.Contrast.from_dict(found.to_dict()).level
+    0.95
+    """
+
+    baseline: str = ""
+    level: float = 0.95
+    paired: bool = True
+    differences: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Each difference in words, then what to keep in mind."""
+        return (*self._told(), *self._reminders())
+
+    def _told(self) -> Iterator[str]:
+        base = self[self.baseline]
+        for name, found in self.differences.items():
+            for key in TOLD:
+                if key in found:
+                    yield sentence(
+                        self[name], base, key, found[key], paired=self.paired
+                    )
+
+    def _reminders(self) -> Iterator[str]:
+        told = {
+            (name, key): found[key]
+            for name, found in self.differences.items()
+            for key in TOLD
+            if key in found
+        }
+        yield from multiple_note(told, self.level)
+        if not self.paired:
+            yield (
+                "Rows were not paired: intervals of the models were combined as if from "
+                "separate rows, which is wider than need be if they are the same."
+            )
+        elif self[0].target == "pairs":
+            yield (
+                "Pairs carry no labels: that row i is the same question for every model "
+                "is taken on trust."
+            )
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Restore what ``to_dict`` gave."""
+        plain = Comparison.from_dict(given)
+        differences = {
+            name: {key: _estimate(one) for key, one in found.items()}
+            for name, found in given["differences"].items()
+        }
+        return cls(
+            plain.evaluations,
+            plain.protocol,
+            plain.effects,
+            plain.shared_rows,
+            baseline=given["baseline"],
+            level=given["level"],
+            paired=given["paired"],
+            differences=differences,
+        )
+
+    def __str__(self) -> str:
+        table = Comparison.__str__(self)
+        return "\n".join([table, "", f"Against {self.baseline}:", "", *self.sentences])
+
+
+def _estimate(given: Mapping[str, Any]) -> Estimate:
+    ends = given["interval"]
+    interval = None if ends is None else (number(ends[0]), number(ends[1]))
+    return Estimate(number(given["value"]), interval, given["method"])
+
+
+def compare(
+    *models: Any, paired: bool = True, level: float = 0.95, baseline: str | None = None
+) -> Contrast:
+    """Compare models on the same rows, each with a baseline, in every column.
+
+    Parameters
+    ----------
+    *models : Evaluation
+        Two or more, of distinct names, or one `Comparison` such as a study.
+    paired : bool
+        Whether the models saw the same rows in the same order, which is checked. Models
+        of other rows are refused unless it is False: their intervals are then combined
+        as independent.
+    level : float
+        Coverage of the intervals of the differences.
+    baseline : str, optional
+        Name of the model to compare with; the first by default.
+
+    Returns
+    -------
+    Contrast
+        A comparison with ``differences`` and ``sentences``; print it to read them.
+
+    Notes
+    -----
+    Accuracy, losses and the confidence gap are means over rows: their differences have
+    the interval of a mean of row differences (for accuracy the adjusted one of Bonett
+    and Price, 2012). Other columns are means to first order: each row counts by its
+    influence on the estimate. Nothing is resampled. Whole clusters count as one if the
+    evaluations had ``cluster=``. Errors that cannot be negative, such as ECE, are too large
+    by an amount that depends on n, and on how well calibrated the model is; models that
+    are about as good share most of it. If neither can be told from 0, the interval of
+    their difference holds 0. Lead with losses and d_CAL, which have no such excess.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=(2000, 3))
+    >>> y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    >>> a = cal.evaluate(y, logits=z, name="A")
+    >>> b = cal.evaluate(y, logits=3 * z, name="B")
+    >>> found = cal.compare(a, b)
+    >>> found.differences["B"]["brier"].interval[0] > 0.05
+    True
+    >>> print(found.sentences[2])
+    Accuracy of B and A is the same in every row.
+    """
+    check_level(level)
+    comparison = as_comparison(models[0] if len(models) == 1 else models)
+    if len(comparison) < 2:
+        raise ValueError("compare needs at least two models, got one.")
+    name = comparison.names[0] if baseline is None else baseline
+    check_choice(name, "baseline", comparison.names)
+    base = comparison[name]
+    others = [ev for ev in comparison if ev.name != name]
+    for ev in others:
+        _check_alike(ev, base)
+        _check_rows(ev, base, level, paired=paired)
+    if paired:
+        rows = rows_of(base)
+        differences = {
+            ev.name: paired_differences(rows_of(ev), rows, level) for ev in others
+        }
+    else:
+        differences = {ev.name: independent_differences(ev, base) for ev in others}
+    return Contrast(
+        comparison.evaluations,
+        comparison.protocol,
+        comparison.effects,
+        comparison.shared_rows,
+        baseline=name,
+        level=float(level),
+        paired=paired,
+        differences=differences,
+    )
+
+
+def check_level(level: Any) -> None:
+    """Refuse a coverage that is none."""
+    if not 0 < as_number(level) < 1:
+        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+
+
+def _check_alike(ev: Evaluation, base: Evaluation) -> None:
+    facts = {name: (getattr(ev, name), getattr(base, name)) for name in _FACTS}
+    facts |= {name: (ev.settings.get(name), base.settings.get(name)) for name in ALIKE}
+    for name, (mine, theirs) in facts.items():
+        if mine != theirs:
+            raise ValueError(
+                f"models must be evaluated alike; {name} is {mine!r} for {ev.name!r} and "
+                f"{theirs!r} for {base.name!r}."
+            )
+
+
+_FACTS = ("target", "divergence", "k")
+
+
+def _check_rows(
+    ev: Evaluation, base: Evaluation, level: float, *, paired: bool
+) -> None:
+    if not paired:
+        if ev.settings["level"] != level:
+            raise ValueError(
+                f"without pairing, intervals are those of the evaluations; {ev.name!r} "
+                f"has level {ev.settings['level']!r}, not {level!r}. Evaluate it with "
+                f"level={level!r}."
+            )
+        return
+    for one in (ev, base):
+        rows_of(one)  # or it says that they are gone
+    if not same_rows(ev, base):
+        raise ValueError(
+            f"{ev.name!r} and {base.name!r} were evaluated on different rows (labels or "
+            "weights differ), so rows cannot be paired. Evaluate both on the same rows "
+            "in the same order, or pass paired=False."
+        )
+    if not same_clusters(ev, base):
+        raise ValueError(
+            f"{ev.name!r} and {base.name!r} were evaluated with different clusters, so "
+            "their rows cannot be paired. Give both the same cluster=."
+        )

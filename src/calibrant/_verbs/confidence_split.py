@@ -1,0 +1,285 @@
+"""`confidence_split`: d_CAL on either side of the diagonal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+from typing import Any, NamedTuple, Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.records import Estimate, Record, number
+from calibrant._inputs.arrays import Column
+from calibrant._inputs.divergences import BRIER, LOG, Divergence
+from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
+from calibrant._rows.columns import Columns
+from calibrant._rows.reduce import read
+from calibrant._sketch.cells import Sums
+from calibrant._sketch.grid import coarsen, node_places, node_weights
+from calibrant._sketch.kernels import GAUSSIAN, sums_at_nodes
+from calibrant._stats import platt, platt_error
+from calibrant._stats.close_pairs import neighbourhood, terms_of_pairs
+from calibrant._stats.decomposition import (
+    adaptive_error,
+    analyse,
+    find_cells,
+    sketch_for,
+)
+from calibrant._stats.neighbours import Neighbours
+from calibrant._stats.published import NODES_PER_BANDWIDTH
+
+# ----------------------------------------------------------------------------
+# The two sides of the diagonal, and what the rows of each add to d_CAL.
+
+
+Mask = NDArray[np.bool_]
+
+
+class Sides(NamedTuple):
+    """d_CAL, its two parts (round-off apart), and gap and share of the over-confident."""
+
+    calibration: Estimate
+    over: float
+    under: float
+    gap: float
+    share: float
+
+
+# -- the adaptive curve ------------------------------------------------------------
+
+
+def adaptive_sides(columns: Columns, sketch: Sums, settings: Settings) -> Sides:
+    cells, local = find_cells(columns, sketch)
+    main, level = settings.main, settings.level
+    curve = platt_error.choose_curve(local, LOG)
+    seen = cells if main is BRIER else local
+    over = curve.at(seen.z, curve.shift) < 0
+    error = adaptive_error(seen, sketch, main.name, level)
+    parts = _brier_parts(cells, over) if main is BRIER else _parts(local, main, over)
+    return Sides(
+        Estimate(error.value, error.interval, error.method),
+        over=parts[0],
+        under=parts[1],
+        gap=-float(seen.r1[over].sum() / seen.n),
+        share=float(seen.weight[over].sum() / seen.n),
+    )
+
+
+def _brier_parts(cells: Neighbours, over: Mask) -> tuple[float, float]:
+    each = brier_contributions(cells)
+    return float(each[over].sum()), float(each[~over].sum())
+
+
+def brier_contributions(cells: Neighbours) -> Column:
+    """What each cell adds to the debiased estimate of `calibrant._stats.close_pairs`."""
+    near = neighbourhood(cells, 2 / sqrt(cells.n))
+    agreement, size, noise = terms_of_pairs(cells, near)
+    return (2 * agreement - size + noise) / cells.n
+
+
+def _parts(
+    cells: Neighbours, divergence: Divergence, over: Mask
+) -> tuple[float, float]:
+    """Both sides from the larger one: few rows alone have no local estimate."""
+    fitted = platt.fit(
+        cells, platt_error.fixed_width(cells.n), platt.choose_nodes(cells)
+    )
+    larger = over if cells.weight[over].sum() >= 0.5 * cells.n else ~over
+    side = _take(cells, larger)
+    whole = platt_error.local_error(cells, divergence, fitted=fitted).value
+    part = platt_error.local_error(side, divergence, fitted=fitted).value
+    part *= side.n / cells.n
+    return (part, whole - part) if larger is over else (whole - part, part)
+
+
+def _take(cells: Neighbours, some: Mask) -> Neighbours:
+    columns = {name: getattr(cells, name)[some] for name in Neighbours.__slots__[:-1]}
+    return replace(cells, **columns, losses={})
+
+
+# -- the paper's kernel ------------------------------------------------------------
+
+
+def published_sides(columns: Columns, sketch: Sums, settings: Settings) -> Sides:
+    main, h = settings.main, columns.confidence
+    analysis = analyse(columns, sketch, settings, 1.0)
+    m = _accuracy_at(h, sketch, float(settings.bandwidth))
+    over = m < h
+    moved = replace(columns, hit=m, losses={})
+    d = moved.unit_loss(main)
+    return Sides(
+        analysis.decompositions[main.name].calibration,
+        over=columns.mean(np.where(over, d, 0.0)),
+        under=columns.mean(np.where(over, 0.0, d)),
+        gap=columns.mean(np.where(over, h - columns.hit, 0.0)),
+        share=columns.mean(over.astype(np.float64)),
+    )
+
+
+def _accuracy_at(h: Column, sketch: Sums, bandwidth: float) -> Column:
+    """The paper's curve at rows, interpolated between nodes 96 to a bandwidth."""
+    moments = coarsen(sketch.moments[:2], NODES_PER_BANDWIDTH / bandwidth)
+    mass, hits = sums_at_nodes(node_weights(moments), GAUSSIAN, bandwidth)
+    near = mass > 1e-9 * sketch.weight
+    places = node_places(moments.shape[2])[near]
+    return np.clip(np.interp(h, places, hits[near] / mass[near]), 0.0, 1.0)
+
+
+# ----------------------------------------------------------------------------
+# Over- and under-confidence: d_CAL on either side of the diagonal.
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceSplit(Record):
+    """d_CAL as the sum of over- and under-confidence.
+
+    Attributes
+    ----------
+    divergence, target : str
+        Whose calibration error, and what was asked of each row.
+    n : float
+        Rows, or total weight.
+    bandwidth : float or None
+        Of the paper's kernel; None where the width adapts.
+    calibration : Estimate
+        d_CAL, as in `calibrant.evaluate`.
+    overconfidence, underconfidence : float
+        Its parts from confidences whose accuracy is lower, and not lower, than claimed.
+        Debiased like the whole, either may be slightly negative.
+    gap_over, gap_under : float
+        The same parts of mean confidence minus accuracy: what is claimed too much (about
+        0 or more), and too little (about 0 or less).
+    share_over : float
+        Share of rows on the over-confident side.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> parts = cal.confidence_split([1, 1, 0, 1] * 25, confidence=[0.9] * 100)
+    >>> parts.share_over, round(parts.gap_over, 4), parts.underconfidence
+    (1.0, 0.15, 0.0)
+    """
+
+    divergence: str
+    target: str
+    n: float
+    bandwidth: float | None
+    calibration: Estimate
+    overconfidence: float
+    underconfidence: float
+    gap_over: float
+    gap_under: float
+    share_over: float
+
+    @property
+    def gap(self) -> float:
+        """Mean confidence minus accuracy."""
+        return self.gap_over + self.gap_under
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Restore what ``to_dict`` gave."""
+        restored = dict(given)
+        for name in cls.__slots__[5:]:
+            restored[name] = number(given[name])
+        restored["calibration"] = Estimate.from_dict(given["calibration"])
+        return cls(**restored)
+
+    def __str__(self) -> str:
+        return (
+            f"d_CAL ({self.divergence}) {self.calibration:.5f} = "
+            f"{self.overconfidence:.5f} over-confident ({self.share_over:.1%} of rows, "
+            f"gap {self.gap_over:+.4f}) + {self.underconfidence:.5f} under-confident "
+            f"(gap {self.gap_under:+.4f})"
+        )
+
+
+@takes_scores
+def confidence_split(
+    y: Any,
+    *,
+    divergence: Any = "brier",
+    bandwidth: float | str = "auto",
+    level: float = 0.95,
+    **given: Unpack[Scores],
+) -> ConfidenceSplit:
+    """Split d_CAL into over-confidence and under-confidence.
+
+    Where the calibration curve lies below the diagonal, rows are over-confident. Each
+    part is what those rows contribute to d_CAL, so parts add up to the whole.
+
+    Parameters
+    ----------
+    y : array_like
+        Labels, or correctness if ``confidence=`` is given.
+    divergence : str or Divergence
+        ``"brier"``, ``"log"``, or your own.
+    bandwidth : "auto" or float
+        The adaptive curve and the debiased estimate, or the paper's of that width.
+    level : float
+        Coverage of the interval of d_CAL.
+    **given
+        One of ``probs=``, ``logits=`` and ``confidence=``, and optionally ``target=``,
+        ``classes=`` and ``sample_weight=``, as in `calibrant.evaluate`.
+
+    Returns
+    -------
+    ConfidenceSplit
+        The whole, its two parts, and the same parts of the confidence gap.
+
+    Notes
+    -----
+    With ``bandwidth="auto"`` the side of a row is that of the adaptive curve, and parts
+    are sums of the contributions of rows to the debiased estimate. All divergences but
+    Brier need 100 rows; with fewer, their parts are NaN.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> parts = cal.confidence_split([1, 0, 1, 0, 1, 1], bandwidth=0.05,
+    ...                             confidence=[0.9, 0.9, 0.9, 0.9, 0.5, 0.5])
+    >>> round(parts.overconfidence, 4), round(parts.underconfidence, 4)
+    (0.1067, 0.0833)
+    """
+    settings = Settings(
+        divergence=divergence, bandwidth=bandwidth, level=level
+    ).checked()
+    predictions, columns = read(y, given, settings.extra)
+    return split_columns(columns, settings, target_of(predictions))
+
+
+def split_columns(columns: Columns, settings: Settings, target: str) -> ConfidenceSplit:
+    """The split of rows reduced to columns."""
+    sketch, main = sketch_for(columns, settings), settings.main
+    sides = adaptive_sides if settings.adaptive else published_sides
+    found = sides(columns, sketch, settings)
+    over, under = _add_up(found, columns, main)
+    gap = columns.mean(columns.confidence - columns.hit)
+    return ConfidenceSplit(
+        divergence=main.name,
+        target=target,
+        n=columns.total_weight,
+        bandwidth=None if settings.adaptive else float(settings.bandwidth),
+        calibration=found.calibration,
+        overconfidence=over,
+        underconfidence=under,
+        gap_over=found.gap,
+        gap_under=gap - found.gap,
+        share_over=found.share,
+    )
+
+
+def _add_up(
+    found: Sides, columns: Columns, divergence: Divergence
+) -> tuple[float, float]:
+    """Parts that add up to the whole, also where grids round the place of rows."""
+    whole = float(found.calibration)
+    if whole < inf or np.isnan(whole):
+        over = found.over + found.share * (whole - found.over - found.under)
+        return over, whole - over
+    endless = np.isinf(columns.unit_loss(divergence))
+    above = columns.confidence > columns.hit  # certain, and wrong
+    over = inf if (endless & above).any() else found.over
+    return over, inf if (endless & ~above).any() else found.under

@@ -1,0 +1,649 @@
+"""`evaluate` and `evaluate_pairs`: one call per model, one record back."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import isnan, nan
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.records import Bins, Curve, Decomposition, Estimate
+from calibrant._inputs.options import Settings
+from calibrant._inputs.predictions import (
+    LEAST_CLUSTERS,
+    Predictions,
+    check_weight_scale,
+    fingerprint,
+    group_names,
+    read_clusters,
+    read_predictions,
+    soft_weight,
+)
+from calibrant._rows.columns import Columns
+from calibrant._rows.reduce import each_class, fill, reduce_to_columns, spell_out
+from calibrant._sketch.cells import CLASS_BINS, MOST_VALUES, Contents, State, Sums
+from calibrant._sketch.ordered import Ordered, gather, starts_of_values
+from calibrant._sketch.sketch import Sketch
+from calibrant._stats import bins as binning
+from calibrant._stats.bins import mass_bins
+from calibrant._stats.decomposition import (
+    Analysis,
+    analyse,
+    analyse_as_paper,
+    sketch_for,
+    total_loss,
+)
+from calibrant._stats.intervals import gap_interval, with_clusters
+from calibrant._stats.metrics import all_metrics, sample_of, share_of
+from calibrant._stats.neighbours import cells_of_sketch
+from calibrant._stats.smooth_ece import smooth_curve
+from calibrant._stats.standard_errors import Index
+
+# ----------------------------------------------------------------------------
+# One call per model: evaluate predictions, or pairs of correctness and confidence.
+
+
+def evaluate(
+    y: Any,
+    *,
+    probs: Any = None,
+    logits: Any = None,
+    classes: Sequence[Hashable] | None = None,
+    target: str | None = None,
+    divergence: Any = "brier",
+    bandwidth: float | str = "auto",
+    kernel: str = "gaussian",
+    boundary: str = "none",
+    estimator: str = "direct",
+    counterpart: str = "paper",
+    sample_weight: Any = None,
+    bins: int = 15,
+    closed: str = "right",
+    name: str = "model",
+    preset: str | None = None,
+    level: float = 0.95,
+    interval: str | None = "auto",
+    resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
+    cluster: Any = None,
+    group: Any = None,
+    engine: str = "auto",
+) -> Evaluation:
+    r"""Evaluate how well calibrated and how sharp a classifier's probabilities are.
+
+    Parameters
+    ----------
+    y : array_like or Sketch
+        Labels: column numbers, names from `classes`, or an n x k matrix of soft labels.
+        A `Sketch` stands for all rows added to it, with nothing but options beside it.
+    probs, logits : array_like
+        Exactly one of them: n x k, or 1-D for the positive class of a binary problem.
+    classes : sequence, optional
+        Names of the classes in column order, if `y` holds names.
+    target : {"top-label", "positive", "class-wise"}, optional
+        What is asked of each row: is the predicted class as likely as claimed, is the
+        positive class, is each class. Two columns need it said; 1-D scores are
+        ``"positive"``, three columns or more ``"top-label"``.
+    divergence : str or Divergence
+        The headline's divergence: ``"brier"`` (summed over classes, 0..2), ``"log"``,
+        or your own.
+    bandwidth : "auto" or float
+        ``"auto"`` gives the debiased adaptive estimate with its interval; a number the
+        paper's Nadaraya-Watson estimate, with `kernel` (``"gaussian"`` or
+        ``"epanechnikov"``), `boundary` (``"none"`` or ``"reflect"``) and `estimator`
+        (``"direct"``, the authors' code, or ``"plugin"``, their Theorem).
+    counterpart : {"paper", "tight"}
+        ``"tight"`` scales the Brier calibration error of the top label by k / (k - 1),
+        the largest factor for which it stays below the full calibration error.
+    sample_weight : array_like, optional
+        Frequency weights: a row of weight 2 counts as two rows. Weights of another
+        kind should be scaled to mean 1, since n enters the width and the intervals;
+        these, and the noise taken out of d_CAL, are then right only if weights vary little.
+    bins, closed
+        Number of equal-width bins, and which end belongs to a bin.
+    name : str
+        The model's name, for printing.
+    preset : {"paper"}, optional
+        All choices as published: bandwidth 0.05, left-closed bins, relplot's SmoothECE.
+    level : float
+        Coverage of the intervals.
+    interval : {"auto", None}
+        Whether every metric gets an interval, or only those that cost nothing: accuracy,
+        mean losses and d_CAL.
+    resamples, rng : int, int or numpy.random.Generator
+        Number of resamples behind the intervals of calibration errors, and the seed;
+        the same seed gives the same intervals.
+    cluster : array_like, optional
+        The cluster of each row (a patient, a game), if rows depend on each other.
+        Values stay the same, intervals are as wide as clusters ask for.
+    group : array_like, optional
+        The group of each row; each is also evaluated on its own, in ``per_group``.
+    engine : {"auto", "numpy", "numba"}
+        What reduces the rows; results agree to the precision of the input.
+
+    Returns
+    -------
+    Evaluation
+        Decomposition, curve, bins and metrics; print it to read it.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> z = 3 * rng.normal(size=(2000, 4))
+    >>> y = (z / 3 + rng.gumbel(size=z.shape)).argmax(axis=1)    # over-confident by 3
+    >>> ev = cal.evaluate(y, logits=z)
+    >>> d = ev.decomposition
+    >>> bool(abs(d.total - (d.calibration + d.sharpness_gap)) < 1e-12)
+    True
+    >>> ev.metrics["confidence_gap"] > 0.2
+    True
+    """
+    settings = Settings(
+        divergence=divergence,
+        bandwidth=bandwidth,
+        kernel=kernel,
+        boundary=boundary,
+        estimator=estimator,
+        counterpart=counterpart,
+        bins=bins,
+        closed=closed,
+        level=level,
+        interval=interval,
+        resamples=resamples,
+        rng=rng,
+        engine=engine,
+        preset=preset,
+    ).checked()
+    if isinstance(y, Sketch):
+        rows = (probs, logits, classes, target, sample_weight, cluster, group)
+        check_alone(rows)
+        return evaluate_sketch(y, settings, name)
+    predictions = read_predictions(
+        y,
+        probs=probs,
+        logits=logits,
+        classes=classes,
+        target=target,
+        sample_weight=sample_weight,
+    )
+    if predictions.target == "class-wise":
+        if cluster is not None or group is not None:
+            raise ValueError(
+                "cluster= and group= are not for target='class-wise'. Evaluate one class "
+                "at a time with target='positive'."
+            )
+        return evaluate_each_class(predictions, settings, name)
+    if counterpart == "tight" and predictions.target != "top-label":
+        raise ValueError("counterpart='tight' applies to target='top-label' only.")
+    clusters = read_clusters(cluster, predictions)
+    columns = reduce_to_columns(predictions, settings.extra, engine)
+    target, k = str(predictions.target), predictions.k
+    ev = evaluate_columns(columns, settings, name, target, k, clusters=clusters)
+    return keep_rows(ev, columns, clusters, predictions, group, settings)
+
+
+def evaluate_pairs(
+    correct: Any,
+    confidence: Any,
+    *,
+    divergence: Any = "brier",
+    bandwidth: float | str = "auto",
+    kernel: str = "gaussian",
+    boundary: str = "none",
+    estimator: str = "direct",
+    sample_weight: Any = None,
+    bins: int = 15,
+    closed: str = "right",
+    name: str = "model",
+    preset: str | None = None,
+    level: float = 0.95,
+    interval: str | None = "auto",
+    resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
+    cluster: Any = None,
+    group: Any = None,
+) -> Evaluation:
+    """Evaluate stated confidences against whether they were right.
+
+    This is what language models and forecasters give. The loss is one-dimensional, so
+    it says less than the full loss of `evaluate`: a model that is always wrong at
+    confidence 0 scores perfectly.
+
+    Parameters
+    ----------
+    correct : array_like
+        Booleans, 0/1, or shares in [0, 1].
+    confidence : array_like
+        Numbers in [0, 1].
+    divergence, bandwidth, kernel, boundary, estimator, sample_weight, bins, closed, \
+name, preset, level, interval, resamples, rng, cluster, group
+        As in `evaluate`.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> ev = cal.evaluate_pairs([1, 1, 0, 1], [0.9, 0.8, 0.7, 0.8])
+    >>> round(ev.metrics["brier"], 4), round(ev.metrics["accuracy"], 2)
+    (0.145, 0.75)
+    """
+    settings = Settings(
+        divergence=divergence,
+        bandwidth=bandwidth,
+        kernel=kernel,
+        boundary=boundary,
+        estimator=estimator,
+        bins=bins,
+        closed=closed,
+        level=level,
+        interval=interval,
+        resamples=resamples,
+        rng=rng,
+        preset=preset,
+    ).checked()
+    predictions = read_predictions(
+        correct, confidence=confidence, sample_weight=sample_weight
+    )
+    clusters = read_clusters(cluster, predictions)
+    columns = reduce_to_columns(predictions, settings.extra)
+    ev = evaluate_columns(columns, settings, name, "pairs", 2, clusters=clusters)
+    return keep_rows(ev, columns, clusters, predictions, group, settings)
+
+
+# ----------------------------------------------------------------------------
+# Rows that an evaluation keeps, and the same evaluation for each group of them.
+
+
+def keep_rows(
+    ev: Evaluation,
+    columns: Columns,
+    clusters: Index | None,
+    predictions: Predictions,
+    group: Any,
+    settings: Settings,
+) -> Evaluation:
+    """The same evaluation with its rows, their fingerprint, and one for each group."""
+    soft = soft_weight(predictions)
+    per_group: dict[str, Evaluation] = {}
+    if group is not None:
+        names = group_names(group, predictions)
+        for name in np.unique(names).tolist():
+            own = names == name
+            about = settings, ev.name, ev.target, ev.k
+            together = None if clusters is None else renumbered(clusters[own], name)
+            per_group[name] = evaluate_columns(
+                columns.take(own), *about, clusters=together
+            )
+    return replace(
+        ev,
+        columns=columns,
+        clusters=clusters,
+        fingerprint=fingerprint(predictions.labels, predictions.weight),
+        soft_rows=soft,
+        per_group=per_group,
+    )
+
+
+def renumbered(clusters: Index, group: str) -> Index:
+    """The clusters of one group, numbered from 0 on."""
+    found, number = np.unique(clusters, return_inverse=True)
+    if len(found) < LEAST_CLUSTERS:
+        raise ValueError(
+            f"group {group!r} has {len(found)} clusters; fewer than {LEAST_CLUSTERS} say "
+            "nothing of how clusters differ. Put groups together, or leave group= or "
+            "cluster= out."
+        )
+    return number
+
+
+# ----------------------------------------------------------------------------
+# From columns to an evaluation: sketch, analyses, metrics, one record.
+
+
+def evaluate_columns(
+    columns: Columns,
+    settings: Settings,
+    name: str,
+    target: str,
+    k: int,
+    sketch: Sums | None = None,
+    clusters: Index | None = None,
+    *,
+    exact: bool = True,
+    keep: bool = True,
+) -> Evaluation:
+    """Evaluate rows already reduced to columns.
+
+    If `sketch` is given, it is used and the columns may stand for more rows than they
+    have: the gap, which needs the loss of every row, then has no interval. `exact` says
+    whether they hold every distinct confidence, `keep` whether the sums stay with the
+    record; those of each class would be too much.
+    """
+    gap = sketch is None and settings.interval is not None
+    sketch = sketch_for(columns, settings) if sketch is None else sketch
+    sample = sample_of(columns, sketch, settings, clusters)
+    metrics = all_metrics(sample, settings, target, k)
+    bins, mass_bins, values = sample.width_bins, sample.mass_bins, sample.values.ordered
+    atoms, blocks = binning.atoms(values), binning.isotonic_blocks(values)
+    distinct = len(values.confidence)
+    largest_share = float(values.weight.max() / values.total)
+    del sample, values  # as large as the columns, and no longer needed
+    factor = k / (k - 1) if settings.counterpart == "tight" else 1.0
+    headline = analyse(columns if exact else None, sketch, settings, factor)
+    paper = analyse_as_paper(sketch, settings.level)
+    return Evaluation(
+        name=name,
+        n=sketch.weight,
+        rows=sketch.rows,
+        k=k,
+        target=target,
+        divergence=settings.main.name,
+        decompositions=_with_intervals(
+            headline, columns, sketch, settings.level, clusters, gap=gap
+        ),
+        curves=headline.curves,
+        paper_decompositions=paper.decompositions,
+        paper_curves=paper.curves,
+        metrics=metrics,
+        bins=bins,
+        mass_bins=mass_bins,
+        atoms=atoms,
+        isotonic=blocks,
+        smooth=smooth_curve(sketch),
+        histogram=binning.histogram(sketch),
+        log_odds_histogram=binning.log_odds_histogram(sketch),
+        infinite_rows=float(sketch.infinite.sum(axis=1).max()),
+        distinct=distinct,
+        largest_share=largest_share,
+        settings=settings.to_dict(),
+        sketch=sketch if keep else None,
+    )
+
+
+def _with_intervals(
+    found: Analysis,
+    columns: Columns,
+    sketch: Sums,
+    level: float,
+    clusters: Index | None,
+    *,
+    gap: bool,
+) -> dict[str, Decomposition]:
+    """The decompositions, with what clusters and the sharpness gap ask for."""
+    decompositions = {}
+    for name, plain in found.decompositions.items():
+        rest = found.curves[name], columns, sketch.divergences[name], level
+        parts = plain if clusters is None else with_clusters(plain, *rest, clusters)
+        ends = gap_interval(parts, *rest, clusters) if gap else None
+        decompositions[name] = replace(parts, gap=ends)
+    return decompositions
+
+
+# ----------------------------------------------------------------------------
+# Every class against the rest: one evaluation each, and what they add up to.
+
+
+def evaluate_each_class(
+    predictions: Predictions, settings: Settings, name: str
+) -> Evaluation:
+    """Evaluate every class against the rest; the headline adds them up."""
+    if settings.counterpart == "tight":
+        raise ValueError("counterpart='tight' applies to target='top-label' only.")
+    if predictions.scores.ndim == 1:
+        predictions = spell_out(predictions)
+    out = fill(predictions, settings.extra, settings.engine)
+    top = out.columns(predictions.weight)
+    plain = replace(settings, interval=None)  # resamples for each class are too much
+    per_class: list[Evaluation] = []
+    pooled: Sums | None = None
+    classes = each_class(predictions, out.columns(None))
+    for label, columns in zip(predictions.classes, classes, strict=True):
+        sums = sketch_for(columns, settings)
+        own = columns, plain, str(label), "positive", predictions.k, sums
+        per_class.append(evaluate_columns(*own, keep=False))
+        pooled = sums if pooled is None else pooled + sums
+    assert pooled is not None
+    whole = Whole(
+        n=top.total_weight,
+        rows=len(top),
+        hits=top.mean(top.hit),
+        brier=top.mean(top.losses["brier"]),
+        nll=top.mean(top.losses["log"]),
+        infinite=infinite_weight(top),
+    )
+    print_of_rows = fingerprint(predictions.labels, predictions.weight)
+    found = add_up(per_class, pooled, whole, settings, name)
+    return replace(found, fingerprint=print_of_rows, columns=top)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Sums over rows that no class has on its own: means of hits and of full losses."""
+
+    n: float
+    rows: int
+    hits: float
+    brier: float
+    nll: float
+    infinite: float
+
+
+def add_up(
+    per_class: list[Evaluation],
+    pooled: Sums,
+    whole: Whole,
+    settings: Settings,
+    name: str,
+) -> Evaluation:
+    """One record of all classes; `pooled` are the sums of all of them together."""
+    cells = cells_of_sketch(pooled)  # the rows of all classes, to 0.02 in log-odds
+    values = Ordered.of(cells.h, cells.weight, cells.hits, cells.hits2)
+    headline = _added(analyse(None, pooled, settings, 1.0), per_class, paper=False)
+    paper = _added(analyse_as_paper(pooled, settings.level), per_class, paper=True)
+    return Evaluation(
+        name=name,
+        n=whole.n,
+        rows=whole.rows,
+        k=len(per_class),
+        target="class-wise",
+        divergence=settings.main.name,
+        decompositions=headline.decompositions,
+        curves=headline.curves,
+        paper_decompositions=paper.decompositions,
+        paper_curves=paper.curves,
+        metrics=_class_metrics(whole, per_class, settings.level),
+        bins=_pooled_bins([ev.bins for ev in per_class]),
+        mass_bins=mass_bins(values, settings.bins),
+        atoms=_pooled_atoms([ev.atoms for ev in per_class]),
+        isotonic=binning.isotonic_blocks(values),
+        smooth=smooth_curve(pooled),
+        histogram=binning.histogram(pooled),
+        log_odds_histogram=binning.log_odds_histogram(pooled),
+        infinite_rows=whole.infinite,
+        distinct=max(ev.distinct for ev in per_class),
+        largest_share=min(ev.largest_share for ev in per_class),
+        settings=settings.to_dict(),
+        per_class=tuple(per_class),
+    )
+
+
+def infinite_weight(top: Columns) -> float:
+    """Weight of rows whose log loss is infinite."""
+    infinite = np.isposinf(top.losses["log"])
+    weighted = infinite if top.weight is None else top.weight * infinite
+    return float(weighted.sum())
+
+
+def _added(pooled: Analysis, per_class: list[Evaluation], *, paper: bool) -> Analysis:
+    """Sum the decompositions over classes; keep the curve of all classes together."""
+    decompositions = {}
+    for name in pooled.decompositions:
+        parts = [
+            (ev.paper_decompositions if paper else ev.decompositions)[name]
+            for ev in per_class
+        ]
+        decompositions[name] = Decomposition(
+            name,
+            Estimate(sum(float(part.total) for part in parts)),
+            Estimate(sum(float(part.calibration) for part in parts)),
+            parts[0].estimator,
+            parts[0].kernel,
+            parts[0].boundary,
+            parts[0].bandwidth,
+        )
+    # The classes share their rows, so a band of all of them together would be too narrow.
+    curves = {name: replace(c, **_no_band(c)) for name, c in pooled.curves.items()}
+    return Analysis(decompositions, curves)
+
+
+def _no_band(curve: Curve) -> dict[str, Any]:
+    nothing = np.full_like(curve.confidence, np.nan)
+    return {"low": nothing, "high": nothing}
+
+
+def _class_metrics(
+    whole: Whole, per_class: list[Evaluation], level: float
+) -> dict[str, Estimate]:
+    """Full losses and accuracy of the model; means over classes of everything else."""
+    means = {
+        name: Estimate(_mean([ev.metrics[name] for ev in per_class]))
+        for name in ("ece", "ace", "smooth_ece", "ece_mass", "ks_error", "auroc")
+    }
+    return {
+        "accuracy": share_of(whole.hits, whole.n, level),
+        "nll": Estimate(whole.nll),
+        "brier": Estimate(whole.brier),
+        **means,
+        "mce": Estimate(max(ev.metrics["mce"] for ev in per_class)),
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Mean over classes where the number is defined (a class may never occur)."""
+    defined = [value for value in values if not isnan(value)]
+    return sum(defined) / len(defined) if defined else nan
+
+
+def _pooled_bins(bins: list[Bins]) -> Bins:
+    count = np.stack([b.count for b in bins])
+    total = count.sum(axis=0)
+    whole = np.where(total > 0, total, np.nan)
+    accuracy = np.stack([b.accuracy for b in bins])
+    squares = np.stack([b.variance for b in bins]) + accuracy**2
+    h, a, a2 = (
+        np.nansum(count * x, axis=0) / whole
+        for x in (np.stack([b.confidence for b in bins]), accuracy, squares)
+    )
+    spread = np.maximum(a2 - a**2, 0.0)
+    return Bins(bins[0].lower, bins[0].upper, total, h, a, spread)
+
+
+def _pooled_atoms(atoms: list[Bins]) -> Bins:
+    """Distinct confidences of all classes together, if each class has few."""
+    if any(len(a.count) == 0 for a in atoms):
+        return Bins(*np.empty((6, 0)))
+    h, n, m, v = (
+        np.concatenate([getattr(a, name) for a in atoms])
+        for name in ("confidence", "count", "accuracy", "variance")
+    )
+    index = np.argsort(h, kind="stable")
+    h, n, m, v = h[index], n[index], m[index], v[index]
+    starts = starts_of_values(h)
+    gathered = gather(starts, n, n * m, n * (v + m * m))
+    return binning.atoms(Ordered.of(h[starts], *gathered))
+
+
+# ----------------------------------------------------------------------------
+# From sums to an evaluation: the same record as from the rows.
+
+
+def evaluate_sketch(sketch: Sketch, settings: Settings, name: str) -> Evaluation:
+    """The record of all rows in a sketch."""
+    contents = sketch.checked()
+    if contents is None:
+        raise ValueError("the sketch holds no row of positive weight; nothing is left.")
+    kind = contents.kind
+    if settings.main.name not in kind.divergences:
+        raise ValueError(
+            f"the sketch holds {', '.join(kind.divergences)}, not "
+            f"{settings.main.name!r}. Give it to Sketch(divergence=...) before any rows."
+        )
+    if settings.counterpart == "tight" and kind.target != "top-label":
+        raise ValueError("counterpart='tight' applies to target='top-label' only.")
+    cells = contents.state.cells
+    check_weight_scale(float(cells["weight_0"].sum()), cells.rows)
+    if kind.target == "class-wise":
+        return _each_class(contents, settings, name)
+    found = _evaluate(contents.state, contents, settings, name)
+    groups = {
+        group: _evaluate(state, contents, settings, name)
+        for group, state in sorted(contents.groups.items())
+    }
+    return replace(found, per_group=groups, soft_rows=contents.soft_rows)
+
+
+def check_alone(rows: Iterable[object]) -> None:
+    """Raise if rows, or what belongs to rows, are given beside a sketch."""
+    if any(given is not None for given in rows):
+        raise TypeError(
+            "a sketch already holds its rows: give probs, logits, classes, target, "
+            "sample_weight and group to Sketch and its update; cluster= needs the rows."
+        )
+
+
+def _evaluate(
+    state: State, contents: Contents, settings: Settings, name: str
+) -> Evaluation:
+    target, k = contents.kind.target, len(contents.kind.classes)
+    columns, exact = state.columns(cut=settings.adaptive), state.exact
+    own = columns, settings, name, target, k, state.cells.sums()
+    found = evaluate_columns(*own, exact=exact)
+    metrics = dict(found.metrics)
+    if not columns.hard and settings.interval is not None:
+        metrics["unc"] = Estimate(metrics["unc"])  # it needs fourth powers of the hits
+    if (error := _top_label_error(state, settings)) is not None:
+        metrics["top_label_ece"] = Estimate(error)
+    found = replace(found, metrics=metrics)
+    if exact:
+        return found
+    return replace(
+        found, distinct=min(MOST_VALUES + 1, found.rows), atoms=Bins(*np.empty((6, 0)))
+    )
+
+
+def _top_label_error(state: State, settings: Settings) -> float | None:
+    """The error within bins of each predicted class, if bins are whole ones of ours."""
+    if state.within is None or CLASS_BINS % settings.bins or settings.closed != "right":
+        return None
+    each = state.within.reshape(len(state.within), settings.bins, -1).sum(axis=2)
+    return float(np.abs(each).sum() / state.cells["weight_0"].sum())
+
+
+def _each_class(contents: Contents, settings: Settings, name: str) -> Evaluation:
+    classes, plain = contents.kind.classes, replace(settings, interval=None)
+    per_class, sums = [], []
+    for label, state in zip(classes, contents.per_class, strict=True):
+        columns = state.columns(cut=settings.adaptive)
+        sums.append(state.cells.sums())
+        own = columns, plain, str(label), "positive", len(classes), sums[-1]
+        per_class.append(evaluate_columns(*own, exact=state.exact, keep=False))
+    whole = _whole(contents.state.cells.sums())
+    found = add_up(per_class, reduce(add, sums), whole, settings, name)
+    return replace(found, soft_rows=contents.soft_rows)
+
+
+def _whole(sums: Sums) -> Whole:
+    n = sums.weight
+    return Whole(
+        n=n,
+        rows=sums.rows,
+        hits=float(sums.moments[1, 0].sum()) / n,
+        brier=float(total_loss(sums, "brier", 0.95)),
+        nll=float(total_loss(sums, "log", 0.95)),
+        infinite=sums.infinite_weight("log"),
+    )

@@ -1,0 +1,459 @@
+"""Each metric as a function of labels and scores.
+
+All take ``y`` and exactly one of ``probs=``, ``logits=`` and ``confidence=`` (with
+which ``y`` is the correctness), and optionally ``target=``, ``classes=`` and
+``sample_weight=``, as `calibrant.evaluate` does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.checks import as_number, check_choice
+from calibrant._base.records import Corp, Estimate
+from calibrant._inputs.divergences import find_divergence
+from calibrant._inputs.options import (
+    Scores,
+    Settings,
+    read_given,
+    takes_scores,
+    target_of,
+    with_target,
+)
+from calibrant._rows.losses import log_probabilities
+from calibrant._rows.reduce import each_class, read, reduce_to_columns, spell_out
+from calibrant._sketch.cells import Sums
+from calibrant._sketch.grid import cell_of
+from calibrant._sketch.ordered import order
+from calibrant._stats import bins as binning
+from calibrant._stats import decomposition, metrics
+from calibrant._stats import smooth_ece as smoothing
+
+# ----------------------------------------------------------------------------
+# Each metric as a function of labels and scores.
+#
+# All take ``y`` and exactly one of ``probs=``, ``logits=`` and ``confidence=`` (with
+# which ``y`` is the correctness), and optionally ``target=``, ``classes=`` and
+# ``sample_weight=``, as `calibrant.evaluate` does.
+
+
+@takes_scores
+def accuracy(y: Any, **given: Unpack[Scores]) -> float:
+    """Share of rows whose predicted class came true.
+
+    Ties go to the lower class for the top label; for ``target="positive"`` a probability
+    of one half predicts the positive class.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> cal.accuracy([0, 1, 1], probs=[[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]],
+    ...             target="top-label")
+    0.6666666666666666
+    """
+    predictions, columns = read(y, given)
+    return float(metrics.accuracy(columns, target_of(predictions), 0.95))
+
+
+@takes_scores
+def brier(y: Any, **given: Unpack[Scores]) -> float:
+    """Mean squared distance to the label, summed over classes (0..2).
+
+    For ``target="positive"`` and confidences it is one-dimensional (0..1), half of the
+    two-class sum.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> round(cal.brier([1, 0], probs=[0.75, 0.25]), 4)
+    0.0625
+    """
+    return _mean_loss(y, "brier", given)
+
+
+@takes_scores
+def nll(y: Any, **given: Unpack[Scores]) -> float:
+    """Mean negative log-likelihood, natural log; infinite if a label had probability 0.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> round(cal.nll([1, 0], probs=[0.75, 0.25]), 4)
+    0.2877
+    >>> cal.nll([1, 0], probs=[0.0, 0.25])
+    inf
+    """
+    return _mean_loss(y, "log", given)
+
+
+def _mean_loss(y: Any, name: str, given: Scores) -> float:
+    columns = read(y, given)[1]
+    return columns.mean(columns.loss(find_divergence(name)))
+
+
+@takes_scores
+def smooth_ece(
+    y: Any,
+    *,
+    bandwidth: float | None = None,
+    compat: str | None = None,
+    **given: Unpack[Scores],
+) -> float:
+    """SmoothECE (Błasiok and Nakkiran 2024): ECE of the smoothed residual.
+
+    Parameters
+    ----------
+    y : array_like
+        Labels, or correctness if ``confidence=`` is given.
+    bandwidth : float, optional
+        By default the one that equals its own error, which has no knob to turn.
+    compat : {"relplot"}, optional
+        Reproduce relplot 1.0, which counts confidences of exactly 0 and 1 half.
+    **given
+        One of ``probs=``, ``logits=`` and ``confidence=``, and optionally ``target=``,
+        ``classes=`` and ``sample_weight=``, as in `calibrant.evaluate`.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> round(cal.smooth_ece([1, 1, 0, 0], confidence=[1.0, 1.0, 0.5, 0.5]), 3)
+    0.25
+    """
+    check_choice(compat, "compat", (None, "relplot"))
+    if bandwidth is not None:
+        _check_width(bandwidth, 1e-4, 10.0)
+    columns = read(y, given)[1]
+    if compat == "relplot":
+        return smoothing.relplot_error(columns, bandwidth)[0]
+    return smoothing.smooth_error(columns, bandwidth)
+
+
+@takes_scores
+def logit_smoothed_ece(
+    y: Any, *, bandwidth: float = 1 / 15, **given: Unpack[Scores]
+) -> float:
+    """ECE after Gaussian noise on the log-odds (Chidambaram et al. 2024).
+
+    Continuous in the scores, unlike ECE; `bandwidth` is the noise's standard deviation
+    in units of log-odds.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> round(cal.logit_smoothed_ece([1, 1, 1, 0], confidence=[0.9] * 4), 3)
+    0.15
+    """
+    _check_width(bandwidth, 1e-3, 100.0)
+    return smoothing.logit_smoothed_error(read(y, given)[1], bandwidth)
+
+
+def _check_width(bandwidth: Any, least: float, most: float) -> None:
+    if not least <= as_number(bandwidth) <= most:
+        raise ValueError(
+            f"bandwidth must be a number from {least:g} to {most:g}, got {bandwidth!r}."
+        )
+
+
+@takes_scores
+def ks_error(y: Any, **given: Unpack[Scores]) -> float:
+    """KS calibration error: the largest cumulative difference of hits and confidence.
+
+    Rows are taken in order of confidence, from the origin on; ties are one step.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> round(cal.ks_error([0, 1, 1], confidence=[0.2, 0.5, 0.9]), 4)
+    0.1333
+    """
+    return binning.ks_error(order(read(y, given)[1]))
+
+
+@takes_scores
+def confidence_gap(y: Any, **given: Unpack[Scores]) -> float:
+    """Mean confidence minus share of hits: positive if over-confident.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> round(cal.confidence_gap([1, 0], confidence=[0.9, 0.9]), 4)
+    0.4
+    """
+    columns = read(y, given)[1]
+    return columns.mean(columns.confidence - columns.hit)
+
+
+@takes_scores
+def auroc(y: Any, **given: Unpack[Scores]) -> float:
+    """Area under the ROC curve of confidence against hits; NaN if all or none hit.
+
+    For the top label it says how well confidence tells right from wrong predictions; it
+    is not the one-against-rest AUC of the classes.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> cal.auroc([0, 1, 1], confidence=[0.2, 0.5, 0.9])
+    1.0
+    """
+    return binning.auroc(order(read(y, given)[1]))
+
+
+@takes_scores
+def corp(y: Any, *, divergence: str = "brier", **given: Unpack[Scores]) -> Corp:
+    """CORP decomposition: score = miscalibration - discrimination + uncertainty.
+
+    The score is the one-dimensional one of the confidence problem, recalibrated by
+    isotonic regression on the same rows (Dimitriadis et al. 2021).
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> parts = cal.corp([0, 0, 0, 1, 1, 1], confidence=[0.4, 0.3, 0.2, 0.1, 0.5, 0.9])
+    >>> round(parts.miscalibration, 4), round(parts.discrimination, 4)
+    (0.1017, 0.125)
+    """
+    check_choice(divergence, "divergence", ("brier", "log"))
+    columns = read(y, given)[1]
+    sketch = Sums({divergence: find_divergence(divergence)}).update(columns)
+    return metrics.corp(sketch, order(columns), divergence)
+
+
+@takes_scores
+def calibration_error(
+    y: Any,
+    *,
+    divergence: Any = "brier",
+    bandwidth: float | str = "auto",
+    kernel: str = "gaussian",
+    boundary: str = "none",
+    estimator: str = "direct",
+    level: float = 0.95,
+    **given: Unpack[Scores],
+) -> Estimate:
+    """d_CAL, the calibration error that belongs to a divergence.
+
+    Options are those of `calibrant.evaluate`. With ``bandwidth="auto"`` every distinct
+    confidence is a neighbour of its own, where `evaluate` rounds to a grid from 2000 of
+    them on (a change far smaller than the interval); the cost grows like n^1.5.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> d = cal.calibration_error([1, 0, 1, 0], confidence=[0.9, 0.9, 0.1, 0.1],
+    ...                          bandwidth=0.05)
+    >>> round(d, 4)
+    0.16
+    """
+    settings = Settings(
+        divergence=divergence,
+        bandwidth=bandwidth,
+        kernel=kernel,
+        boundary=boundary,
+        estimator=estimator,
+        level=level,
+    ).checked()
+    columns = read(y, given, settings.extra)[1]
+    return decomposition.calibration_of_rows(columns, settings)
+
+
+# ----------------------------------------------------------------------------
+# Binned metrics as functions of labels and scores.
+#
+# All take ``y`` and exactly one of ``probs=``, ``logits=`` and ``confidence=``, as the
+# functions of `calibrant._verbs.metric_functions` do.
+
+
+@takes_scores
+def ece(
+    y: Any,
+    *,
+    bins: int | str = 15,
+    strategy: str = "width",
+    norm: float | str = 1,
+    debias: bool = False,
+    closed: str = "right",
+    **given: Unpack[Scores],
+) -> float:
+    r"""Expected calibration error over bins.
+
+    Parameters
+    ----------
+    y : array_like
+        Labels, or correctness if ``confidence=`` is given.
+    bins : int, "cube-root" or "sweep"
+        Number of bins; the cube root of n; or the most equal-mass bins whose
+        accuracies increase (Roelofs et al. 2022).
+    strategy : {"width", "mass"}
+        Bins of equal width or of equal weight. Ties are never split.
+    norm : float or "max"
+        q of the L^q mean, whose q-th root is returned.
+    debias : bool
+        Subtract the sampling variance of each bin (``norm=2`` only; Kumar et al. 2019).
+    closed : {"right", "left"}
+        Which end of an equal-width bin belongs to it; 0 and 1 are always inside.
+    **given
+        One of ``probs=``, ``logits=`` and ``confidence=``, and optionally ``target=``,
+        ``classes=`` and ``sample_weight=``, as in `calibrant.evaluate`.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> round(cal.ece([0, 0, 1, 1], probs=[0.25, 0.25, 0.75, 0.75], bins=2), 4)
+    0.25
+    """
+    columns = read(y, given)[1]
+    found = binning.find_bins(columns, bins, strategy, closed)
+    return binning.binned_error(found, norm, debias=debias)
+
+
+@takes_scores
+def ace(
+    y: Any, *, bins: int = 15, closed: str = "right", **given: Unpack[Scores]
+) -> float:
+    """Average calibration error: the plain mean over equal-width bins that hold rows.
+
+    This is netcal's and the paper's ACE. The "adaptive" error of other authors is
+    ``ece(strategy="mass")``.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> p = [[0.9, 0.05, 0.05]] * 3 + [[0.3, 0.4, 0.3]]
+    >>> round(cal.ace([0, 0, 1, 2], probs=p, bins=4), 5)
+    0.31667
+    """
+    columns = read(y, given)[1]
+    return binning.average_error(binning.find_bins(columns, bins, "width", closed))
+
+
+@takes_scores
+def mce(
+    y: Any,
+    *,
+    bins: int | str = 15,
+    strategy: str = "width",
+    closed: str = "right",
+    **given: Unpack[Scores],
+) -> float:
+    """Maximum calibration error: the largest over bins.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> p = [[0.9, 0.05, 0.05]] * 3 + [[0.3, 0.4, 0.3]]
+    >>> round(cal.mce([0, 0, 1, 2], probs=p, bins=4), 4)
+    0.4
+    """
+    return ece(y, bins=bins, strategy=strategy, norm="max", closed=closed, **given)
+
+
+@takes_scores
+def classwise_ece(
+    y: Any,
+    *,
+    bins: int = 15,
+    strategy: str = "width",
+    norm: float | str = 1,
+    closed: str = "right",
+    reduce: str = "mean",
+    **given: Unpack[Scores],
+) -> Any:
+    """ECE of each class's probability against that class, averaged over classes.
+
+    ``reduce="none"`` returns one number per class, as an array.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> p = [[0.8, 0.2], [0.8, 0.2], [0.3, 0.7]]
+    >>> cal.classwise_ece([0, 1, 1], probs=p, bins=2, reduce="none").round(3)
+    array([0.3, 0.3])
+    """
+    check_choice(reduce, "reduce", ("mean", "none"))
+    given = with_target(given, "class-wise", "classwise_ece")
+    predictions = read_given(y, given)
+    errors = [
+        binning.binned_error(binning.find_bins(columns, bins, strategy, closed), norm)
+        for columns in each_class(predictions)
+    ]
+    return np.array(errors) if reduce == "none" else float(np.mean(errors))
+
+
+@takes_scores
+def top_label_ece(
+    y: Any,
+    *,
+    bins: int = 15,
+    norm: float | str = 1,
+    closed: str = "right",
+    reduce: str = "weighted",
+    **given: Unpack[Scores],
+) -> float:
+    """ECE within each predicted class (Gupta and Ramdas 2022).
+
+    ``reduce="weighted"`` weighs classes by how often they are predicted;
+    ``reduce="mean"`` takes the plain mean over predicted classes, as MAPIE does.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> p = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]
+    >>> round(cal.top_label_ece([0, 1, 1], probs=p), 4)
+    0.2667
+    """
+    check_choice(reduce, "reduce", ("weighted", "mean"))
+    given = with_target(given, "top-label", "top_label_ece")
+    predictions, columns = read(y, given)
+    assert columns.predicted is not None
+    errors, weight = binning.errors_within(
+        columns, columns.predicted, predictions.k, bins, norm, closed
+    )
+    if reduce == "mean":
+        return float(errors[weight > 0].mean())
+    return float((errors * weight).sum() / weight.sum())
+
+
+@takes_scores
+def full_vector_ece(y: Any, *, bins: int = 10, **given: Unpack[Scores]) -> float:
+    """Binned calibration error of the whole probability vector (Widmann et al. 2019).
+
+    Rows are grouped by the bins of all their coordinates; the error is the weighted
+    mean over groups of half the L1 distance between mean probabilities and labels.
+    With many classes nearly every row is a group of its own.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> p = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1]]
+    >>> round(cal.full_vector_ece([0, 1], probs=p), 4)
+    0.4
+    """
+    given = with_target(given, "top-label", "full_vector_ece")
+    bins = binning.count_bins(bins, 1)
+    predictions = read_given(y, given)
+    if predictions.scores.ndim == 1:
+        predictions = spell_out(predictions)
+    reduce_to_columns(predictions)  # checks every row that counts
+    weight = np.ones(len(predictions.scores))
+    if predictions.weight is not None:
+        weight = predictions.weight
+    counts = weight > 0
+    scores, labels = predictions.scores[counts], predictions.labels[counts]
+    with np.errstate(divide="ignore"):
+        p = np.exp(log_probabilities(predictions.kind, scores))
+    if not predictions.soft:
+        labels = np.eye(predictions.k)[labels]
+    return _grouped_distance(cell_of(p, bins), labels - p, weight[counts])
+
+
+def _grouped_distance(
+    place: NDArray[Any], residual: NDArray[np.float64], weight: NDArray[np.float64]
+) -> float:
+    _, group = np.unique(place, axis=0, return_inverse=True)
+    sums = np.zeros((group.max() + 1, residual.shape[1]))
+    np.add.at(sums, group.ravel(), weight[:, None] * residual)
+    return float(0.5 * np.abs(sums).sum() / weight.sum())

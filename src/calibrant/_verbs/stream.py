@@ -1,0 +1,223 @@
+"""Rows that pass by in batches: files of any size, in constant memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from typing import Any
+
+from calibrant._base.evaluation import Evaluation
+from calibrant._inputs.options import Settings
+from calibrant._sketch.sketch import Sketch
+from calibrant._verbs.evaluate import evaluate_sketch
+from calibrant.files._plan import Roles
+from calibrant.files._read import Found, batches
+from calibrant.files._sources import FileError
+
+# ----------------------------------------------------------------------------
+# Evaluation of rows that pass by in batches: files of any size, in constant memory.
+
+
+def evaluate_batches(
+    batches: Iterable[Found],
+    *,
+    name: str = "model",
+    target: str | None = None,
+    progress: Callable[[int], object] | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Evaluate predictions batch by batch, in constant memory.
+
+    Parameters
+    ----------
+    batches : iterable of Found
+        What `calibrant.files.batches` gives.
+    name, target
+        As in `calibrant.evaluate`; ``"class-wise"`` needs all rows in memory.
+    progress : callable, optional
+        Called after each batch with the number of rows read so far.
+    **options
+        Those of `calibrant.evaluate` that say how to estimate, from `divergence` to `rng`.
+
+    Returns
+    -------
+    Evaluation
+        As `calibrant.evaluate` or `calibrant.evaluate_pairs` give it for all rows at once,
+        but without intervals of the top-label ECE and, under soft labels, of ``unc``.
+
+    Notes
+    -----
+    Neither the order nor the size of the batches matters, round-off apart. See
+    `calibrant.Sketch`, which the rows go into, for what is exact and what nearly so.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, calibrant as cal
+    >>> from calibrant.files import batches
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> p = np.random.default_rng(0).random((2, 1000))
+    >>> for shard, rows in enumerate(p):
+    ...     np.savez(f"{folder.name}/{shard}.npz", prob=rows, outcome=rows > 0.4)
+    >>> ev = evaluate_batches(batches(folder.name, rows=300))
+    >>> whole = cal.evaluate(p.ravel() > 0.4, probs=p.ravel())
+    >>> ev.rows, bool(abs(ev.metrics["ks_error"] - whole.metrics["ks_error"]) < 1e-12)
+    (2000, True)
+    >>> folder.cleanup()
+    """
+    settings = _read_settings(options)
+    if target == "class-wise":
+        raise ValueError(
+            "target='class-wise' needs all rows in memory: pass what "
+            "calibrant.files.read gives to evaluate."
+        )
+    sketch = sketch_batches(
+        batches, Sketch(target=target, divergence=settings.main), progress
+    )
+    return evaluate_sketch(sketch, settings, name)
+
+
+def sketch_batches(
+    batches: Iterable[Found],
+    sketch: Sketch,
+    progress: Callable[[int], object] | None = None,
+) -> Sketch:
+    """Add batches of files to a sketch."""
+    rows = 0
+    for found in batches:
+        if len(found):
+            with rows_of_the_file(found):
+                add_batch(sketch, found)
+        rows += len(found)
+        if progress is not None:
+            progress(rows)
+    return sketch
+
+
+def add_batch(sketch: Sketch, found: Found, part: str | None = None) -> None:
+    """Add one batch, under a name if it has one."""
+    rest: dict[str, Any] = {
+        "sample_weight": found.sample_weight,
+        "group": found.group,
+        "part": part,
+    }
+    if found.pairs:
+        sketch.update_pairs(found.y, found.scores, **rest)
+    else:
+        rest |= {found.kind: found.scores, "classes": found.classes}
+        sketch.update(found.y, **rest)
+
+
+def _read_settings(options: dict[str, Any]) -> Settings:
+    known = {field.name for field in fields(Settings)}
+    for option in options:
+        if option not in known:
+            raise TypeError(
+                f"evaluate_batches has no option {option!r}. Labels, weights and names "
+                "of classes come with the batches; cluster= needs all rows in memory."
+            )
+    return Settings(**options).checked()
+
+
+@contextmanager
+def rows_of_the_file(found: Found) -> Iterator[None]:
+    """Errors that name a row of the batch name the row of the file instead."""
+    try:
+        yield
+    except ValueError as error:
+        said, last = str(error), found.start + len(found) - 1
+        number = re.search(r"\brow (\d+)", said)
+        if number is None:
+            raise
+        row = f"row {found.start + int(number[1])}"
+        said = said[: number.start()] + row + said[number.end() :]
+        said = re.sub(r"of \d+ rows are", f"of rows {found.start} to {last} are", said)
+        raise FileError(found.path, said) from error
+
+
+# ----------------------------------------------------------------------------
+# Files into a sketch, with checkpoints: a run that was stopped goes on, none twice.
+
+
+EVERY = 5_000_000
+"""Rows after which the sketch is saved."""
+
+Progress = Callable[[int, str], object]
+
+
+def sketch_files(
+    units: Iterable[Sequence[str]],
+    roles: Roles,
+    sketch: Sketch,
+    *,
+    save: Callable[[Sketch], object],
+    progress: Progress,
+    every: int = EVERY,
+) -> Sketch:
+    """Add the rows of files that are not yet in the sketch, and save it now and then.
+
+    A unit is the files of one set of rows. Its name goes into `parts` when all its rows
+    are in, and before that with the number of rows that are.
+    """
+    for unit in units:
+        name = ",".join(map(str, unit))
+        if name not in sketch.parts:
+            _add_unit(batches(list(unit), roles), name, sketch, save, progress, every)
+            _rename(sketch, _underway(sketch, name), name)
+            save(sketch)
+    return sketch
+
+
+def _add_unit(
+    found: Iterable[Found],
+    name: str,
+    sketch: Sketch,
+    save: Callable[[Sketch], object],
+    progress: Progress,
+    every: int,
+) -> None:
+    marker = _underway(sketch, name)
+    done = _rows_in(marker)
+    read, saved = 0, done
+    for batch in found:
+        start, read = read, read + len(batch)
+        if read > done:
+            rest = _without_first(batch, max(done - start, 0))
+            with rows_of_the_file(rest):
+                add_batch(sketch, rest)
+            marker, done = _rename(sketch, marker, f"{name} [first {read} rows]"), read
+        if done - saved >= every:
+            save(sketch)
+            saved = done
+        progress(sketch.rows, name)
+
+
+def _without_first(batch: Found, count: int) -> Found:
+    if count == 0:
+        return batch
+    fields = ("scores", "y", "sample_weight", "group")
+    cut: dict[str, Any] = {
+        name: None if getattr(batch, name) is None else getattr(batch, name)[count:]
+        for name in fields
+    }
+    return replace(batch, **cut, start=batch.start + count)
+
+
+def _underway(sketch: Sketch, name: str) -> str | None:
+    """The entry of a unit of which not all rows are in, if there is one."""
+    pattern = re.compile(re.escape(name) + r" \[first \d+ rows\]")
+    return next((part for part in sketch.parts if pattern.fullmatch(part)), None)
+
+
+def _rows_in(marker: str | None) -> int:
+    found = None if marker is None else re.search(r"\[first (\d+) rows\]$", marker)
+    return 0 if found is None else int(found[1])
+
+
+def _rename(sketch: Sketch, old: str | None, new: str) -> str:
+    contents = sketch.checked()
+    if contents is not None:  # None: no row of positive weight so far
+        contents.parts.discard(old or "")
+        contents.parts.add(new)
+    return new

@@ -1,0 +1,594 @@
+"""`study`: the paper's table for one's own model."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base import records
+from calibrant._base.checks import as_number
+from calibrant._base.comparison import Comparison, Effect
+from calibrant._base.evaluation import Evaluation
+from calibrant._inputs.arrays import Column, Matrix, as_scores, to_numpy
+from calibrant._inputs.predictions import shared_rows
+from calibrant._verbs.evaluate import evaluate
+from calibrant.recalibration._affine import (
+    DirichletCalibration,
+    MatrixScaling,
+    VectorScaling,
+)
+from calibrant.recalibration._estimator import (
+    FitWarning,
+    Progress,
+    Recalibrator,
+    silent,
+)
+from calibrant.recalibration._histogram import HistogramBinning
+from calibrant.recalibration._isotonic import IsotonicCalibration
+from calibrant.recalibration._logistic import BetaCalibration, PlattScaling
+from calibrant.recalibration._rows import class_names
+from calibrant.recalibration._temperature import (
+    EnsembleTemperatureScaling,
+    TemperatureScaling,
+)
+from calibrant.recalibration._trivial import Identity, MeanReplacement
+
+# ----------------------------------------------------------------------------
+# Names of recalibration methods, as studies and the command line take them.
+
+
+Methods: TypeAlias = (
+    str | Sequence[str | Recalibrator] | Mapping[str, str | Recalibrator]
+)
+
+PAPER = ("temperature", "histogram", "isotonic", "mean-replacement")
+
+METHODS: dict[str, tuple[str, Callable[..., Recalibrator], dict[str, Any]]] = {
+    "identity": ("Uncalibrated", Identity, {}),
+    "temperature": ("Temperature", TemperatureScaling, {}),
+    "ensemble-temperature": ("Ensemble temperature", EnsembleTemperatureScaling, {}),
+    "vector": ("Vector", VectorScaling, {}),
+    "matrix": ("Matrix", MatrixScaling, {}),
+    "dirichlet": ("Dirichlet", DirichletCalibration, {}),
+    "platt": ("Platt", PlattScaling, {}),
+    "beta": ("Beta", BetaCalibration, {}),
+    "histogram": ("Histogram binning", HistogramBinning, {}),
+    "histogram-top-label": (
+        "Histogram binning (top label)",
+        HistogramBinning,
+        {"mode": "top-label"},
+    ),
+    "isotonic": ("Isotonic", IsotonicCalibration, {}),
+    "isotonic-top-label": (
+        "Isotonic (top label)",
+        IsotonicCalibration,
+        {"mode": "top-label"},
+    ),
+    "mean-replacement": ("Mean replacement", MeanReplacement, {}),
+}
+"""Name of a model in tables, its class, and options, by the name of the method."""
+
+LIKE_NETCAL = ("histogram", "isotonic")
+
+
+def recalibrators_for(
+    methods: Methods, kind: str, classes: Any, preset: str | None
+) -> dict[str, Recalibrator]:
+    """Recalibrators by the name of their model.
+
+    The uncalibrated model comes first, and mean replacement last if it is not among
+    them: it is the yardstick of every calibration error.
+    """
+    named = _named(methods)
+    chosen: dict[str, Recalibrator] = {}
+    for name, method in [("", "identity"), *named, ("", "mean-replacement")]:
+        title, recalibrator = _make(method, kind, classes, preset)
+        if method in ("identity", "mean-replacement") and _has(chosen, recalibrator):
+            continue
+        title = name or title
+        if title in chosen:
+            raise ValueError(
+                f"methods has two models called {title!r}; pass a mapping from names of "
+                "your choice to methods."
+            )
+        chosen[title] = recalibrator
+    return chosen
+
+
+def recalibrator_named(
+    method: str, kind: str, classes: Any = None, preset: str | None = None
+) -> Recalibrator:
+    """A recalibrator that is not fitted, by the name of its method."""
+    return _make(method, kind, classes, preset)[1]
+
+
+def _named(methods: Methods) -> list[tuple[str, str | Recalibrator]]:
+    if isinstance(methods, str):
+        groups: dict[str, Iterable[str]] = {"paper": PAPER, "all": METHODS}
+        return [("", name) for name in groups.get(methods, (methods,))]
+    if isinstance(methods, Mapping):
+        return [(str(name), method) for name, method in methods.items()]
+    if isinstance(methods, Recalibrator):
+        return [("", methods)]
+    return [("", method) for method in methods]
+
+
+def _has(chosen: Mapping[str, Recalibrator], recalibrator: Recalibrator) -> bool:
+    return any(type(other) is type(recalibrator) for other in chosen.values())
+
+
+def _make(
+    method: str | Recalibrator, kind: str, classes: Any, preset: str | None
+) -> tuple[str, Recalibrator]:
+    """A title and a recalibrator that is not fitted."""
+    if isinstance(method, Recalibrator):
+        if method.scores != kind:
+            raise ValueError(
+                f"{method!r} takes {method.scores}, but the study was given {kind}: make "
+                f"it with scores={kind!r}."
+            )
+        copy = type(method)(**method.get_params())
+        if copy.classes is None:
+            copy.set_params(classes=classes)
+        return _title(method), copy
+    if method not in METHODS:
+        options = ", ".join(repr(name) for name in METHODS)
+        raise ValueError(
+            f"methods must be 'paper', 'all', recalibrators, or among {options}; got "
+            f"{method!r}."
+        )
+    title, make, options_of = METHODS[method]
+    like_netcal = preset == "paper" and method in LIKE_NETCAL
+    compat = {"compat": "netcal"} if like_netcal else {}
+    return title, make(scores=kind, classes=classes, **options_of, **compat)
+
+
+def _title(recalibrator: Recalibrator) -> str:
+    """The usual name of a method, or its class in words for one's own."""
+    for title, make, options in METHODS.values():
+        same = all(getattr(recalibrator, k, None) == v for k, v in options.items())
+        if type(recalibrator) is make and (options or _plain(recalibrator)) and same:
+            return title
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(recalibrator).__name__).capitalize()
+
+
+def _plain(recalibrator: Recalibrator) -> bool:
+    return getattr(recalibrator, "mode", "one-vs-rest") == "one-vs-rest"
+
+
+# ----------------------------------------------------------------------------
+# Which rows a study fits on and which it tests on: given, split, or cross-fitted.
+
+
+PAPER_SPLIT = 0.2
+COLUMNS_OF_A_ROW = 16
+
+
+class Sample(NamedTuple):
+    """Scores, labels and weights of some rows."""
+
+    scores: Matrix
+    y: NDArray[Any]
+    weight: NDArray[Any] | None
+
+    def select(self, rows: Any) -> Sample:
+        """Some of the rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Sample(self.scores[rows], self.y[rows], weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StudyRows:
+    """Rows to test on and, for each part of them, rows to fit on.
+
+    `parts` are pairs of rows to fit on and places in `test` that they are for. `whole`
+    are the rows that the recalibrators to keep are fitted on. `shared` counts rows of two
+    given sets that are in both.
+    """
+
+    kind: Literal["logits", "probs"]
+    test: Sample
+    parts: tuple[tuple[Sample, Any], ...]
+    whole: Sample
+    protocol: str
+    shared: int = 0
+
+
+def read_study_rows(
+    y: Any,
+    y_test: Any,
+    *,
+    logits: Any,
+    probs: Any,
+    sample_weight: Any,
+    split: float | None,
+    folds: int | None,
+    rng: Any,
+) -> StudyRows:
+    """Read scores and labels, and decide who is fitted on what."""
+    if (logits is None) == (probs is None):
+        raise TypeError(
+            "pass exactly one of logits= and probs=; the two are never told apart by "
+            "looking at the numbers."
+        )
+    kind: Literal["logits", "probs"] = "probs" if logits is None else "logits"
+    given = probs if logits is None else logits
+    if y_test is not None:
+        if split is not None or folds is not None:
+            raise ValueError(
+                "split and folds divide one set of rows; y_test is a second."
+            )
+        return _two_sets(kind, given, y, y_test, sample_weight)
+    if split is not None and folds is not None:
+        raise ValueError("split and folds exclude each other; pass one of them.")
+    sample = _sample(given, y, sample_weight, kind)
+    if folds is not None:
+        return _cross_fitted(kind, sample, folds, rng)
+    return _split(kind, sample, PAPER_SPLIT if split is None else split, rng)
+
+
+def _two_sets(kind: Any, given: Any, y: Any, y_test: Any, weight: Any) -> StudyRows:
+    fit_scores, test_scores = _pair(given, kind)
+    fit_weight, test_weight = (None, None)
+    if weight is not None:
+        fit_weight, test_weight = _pair(weight, "sample_weight")
+    fit = _sample(fit_scores, y, fit_weight, kind)
+    test = _sample(test_scores, y_test, test_weight, kind)
+    if fit.scores.shape[1:] != test.scores.shape[1:]:
+        raise ValueError(
+            f"{kind} must have the same columns in both sets: {fit.scores.shape} to fit "
+            f"on, {test.scores.shape} to test on."
+        )
+    words = f"fitted on {len(fit.y):,} rows, tested on {len(test.y):,} others"
+    shared = shared_rows(_some(fit.scores), fit.y, _some(test.scores), test.y)
+    return StudyRows(kind, test, ((fit, slice(None)),), fit, words, shared)
+
+
+def _some(scores: Matrix) -> Matrix:
+    """Enough columns to know a row again."""
+    return scores if scores.ndim == 1 else scores[:, :COLUMNS_OF_A_ROW]
+
+
+def _pair(given: Any, name: str) -> tuple[Any, Any]:
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise TypeError(
+            f"with y_test, {name} must be a pair ({name} of y, {name} of y_test)."
+        )
+    return given[0], given[1]
+
+
+def _sample(scores: Any, y: Any, weight: Any, kind: str) -> Sample:
+    if isinstance(scores, tuple) and len(scores) == 2 and np.ndim(scores[0]) == 2:
+        raise TypeError(
+            f"{kind} is a pair, which needs y_test, the labels of the second."
+        )
+    matrix, labels = as_scores(scores, kind), to_numpy(y, "y")
+    if weight is not None:
+        weight = to_numpy(weight, "sample_weight")
+    for name, column in (("y", labels), ("sample_weight", weight)):
+        if column is not None and len(column) != len(matrix):
+            raise ValueError(
+                f"{name} must have one entry per row of {kind}: {len(column)} against "
+                f"{len(matrix)} rows."
+            )
+    return Sample(matrix, labels, weight)
+
+
+def _split(kind: Any, sample: Sample, split: float, rng: Any) -> StudyRows:
+    n = len(sample.y)
+    share = as_number(split)
+    count = round(share * n) if 0 < share < 1 else 0
+    if not 0 < count < n:
+        raise ValueError(
+            f"split must be the share of rows to fit on, and leave rows on both sides; "
+            f"got {split!r} for {n} rows."
+        )
+    order = _order(n, rng)
+    fit, test = sample.select(order[:count]), sample.select(order[count:])
+    drawn = "the first rows" if rng is None else "drawn at random"
+    words = (
+        f"fitted on {count:,} rows ({100 * count / n:.3g} %, {drawn}), "
+        f"tested on the other {n - count:,}"
+    )
+    return StudyRows(kind, test, ((fit, slice(None)),), fit, words)
+
+
+def _cross_fitted(kind: Any, sample: Sample, folds: Any, rng: Any) -> StudyRows:
+    n = len(sample.y)
+    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= n:
+        raise ValueError(f"folds must be a whole number from 2 to {n}; got {folds!r}.")
+    parts = tuple(
+        (sample.select(np.flatnonzero(fold != number)), np.flatnonzero(fold == number))
+        for fold in (_folds(sample.y, folds, rng),)
+        for number in range(folds)
+    )
+    words = f"cross-fitted on {n:,} rows in {folds} folds: each row is tested unseen"
+    return StudyRows(kind, sample, parts, sample, words)
+
+
+def _folds(y: NDArray[Any], folds: int, rng: Any) -> NDArray[np.intp]:
+    """Fold of each row; every class is spread over the folds as evenly as it goes."""
+    order = _order(len(y), rng)
+    labels = y if y.ndim == 1 else y.argmax(axis=1)
+    _, codes = np.unique(labels, return_inverse=True)
+    order = order[np.argsort(codes[order], kind="stable")]
+    fold = np.empty(len(y), np.intp)
+    fold[order] = np.arange(len(y)) % folds
+    return fold
+
+
+def _order(n: int, rng: Any) -> NDArray[np.intp]:
+    """A random order of the rows, or the order they are in."""
+    return np.arange(n) if rng is None else np.random.default_rng(rng).permutation(n)
+
+
+# ----------------------------------------------------------------------------
+# One method of a study: fit it, apply it, evaluate it, and see what it did.
+
+
+FITTING = 0.8
+"""Share of a method's work that fitting and applying it is taken to be."""
+
+BLOCK = 1 << 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """One method, fitted, applied and evaluated."""
+
+    evaluation: Evaluation
+    recalibrator: Recalibrator
+    predicted: NDArray[np.intp]
+    tied: NDArray[np.bool_]
+    weight: Column
+    fit_seconds: float
+    apply_seconds: float
+
+    def effect(self, before: Trial) -> Effect:
+        """What it did to another model, the uncalibrated one."""
+        now, then = (trial.evaluation.metrics["accuracy"] for trial in (self, before))
+        return Effect(
+            method=type(self.recalibrator).__name__,
+            fit_seconds=self.fit_seconds,
+            apply_seconds=self.apply_seconds,
+            accuracy_change=float(now) - float(then),
+            changed=float(self.weight @ (self.predicted != before.predicted)),
+            tied=float(self.weight @ self.tied),
+            impossible=self.evaluation.infinite_rows,
+            notes=self.recalibrator.notes_,
+        )
+
+
+def attempt(
+    name: str,
+    recalibrator: Recalibrator,
+    rows: StudyRows,
+    options: Mapping[str, Any],
+    progress: Progress,
+) -> Trial:
+    """Fit, apply and evaluate one method."""
+    begun = time.perf_counter()
+    kind, result, fit_seconds = _recalibrate(recalibrator, rows, progress)
+    apply_seconds = time.perf_counter() - begun - fit_seconds
+    progress(FITTING, "evaluate")
+    weight = rows.test.weight
+    scores: dict[str, Any] = {kind: result}
+    evaluation = evaluate(
+        rows.test.y, **scores, sample_weight=weight, name=name, **options
+    )
+    if len(rows.parts) > 1:  # cross-fitted: the one to keep learns from all rows
+        _fit(recalibrator, rows.whole, silent)
+    predicted, tied = _predictions(result)
+    return Trial(
+        evaluation,
+        recalibrator,
+        predicted,
+        tied,
+        np.ones(len(result)) if weight is None else np.asarray(weight, np.float64),
+        fit_seconds,
+        apply_seconds,
+    )
+
+
+def _recalibrate(
+    recalibrator: Recalibrator, rows: StudyRows, progress: Progress
+) -> tuple[str, Matrix, float]:
+    """Recalibrated scores of all test rows, what they are, and the time to fit."""
+    fit_seconds = 0.0
+    pieces: list[tuple[Any, Matrix]] = []
+    for number, (sample, places) in enumerate(rows.parts):
+
+        def report(share: float, what: str, at: int = number) -> None:
+            progress(FITTING * (at + share) / len(rows.parts), what)
+
+        begun = time.perf_counter()
+        _fit(recalibrator, sample, report)
+        fit_seconds += time.perf_counter() - begun
+        kind, piece = recalibrator.recalibrate(rows.test.scores[places])
+        pieces.append((places, piece))
+    if len(pieces) == 1:
+        return kind, pieces[0][1], fit_seconds
+    whole = np.empty((len(rows.test.y), piece.shape[1]), piece.dtype)
+    for places, piece in pieces:
+        whole[places] = piece
+    return kind, whole, fit_seconds
+
+
+def _fit(recalibrator: Recalibrator, sample: Sample, progress: Progress) -> None:
+    """Fit; what it warns of is kept in its notes, which the study shows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        recalibrator.fit(*sample, progress=progress)
+
+
+def _predictions(result: Matrix) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The likeliest class of each row, and whether another one is as likely."""
+    predicted, tied = np.empty(len(result), np.intp), np.empty(len(result), bool)
+    for first in range(0, len(result), BLOCK):
+        block = result[first : first + BLOCK]
+        part = slice(first, first + len(block))
+        predicted[part] = block.argmax(axis=1)
+        tied[part] = (block == block.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    return predicted, tied
+
+
+# ----------------------------------------------------------------------------
+# The paper's table for one's own model: recalibrate in several ways, evaluate each.
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Study(Comparison):
+    """A comparison of recalibration methods, with the fitted recalibrators.
+
+    The first model is the uncalibrated one. Mean replacement is always there: a method
+    that does not beat it on a proper score has learned nothing worth having.
+
+    Attributes
+    ----------
+    recalibrators : dict of str to Recalibrator
+        Fitted, by name; not part of `to_dict`. After cross-fitting they are fitted on
+        all rows.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> z = 3 * rng.normal(size=(2000, 3))
+    >>> y = (z / 3 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    >>> found = cal.study(y, logits=z, split=0.5, rng=0)
+    >>> found.best("nll").name
+    'Temperature'
+    >>> round(found.recalibrators["Temperature"].temperature_, 1)
+    2.8
+    >>> "recalibrators" in found.to_dict()
+    False
+    """
+
+    recalibrators: Mapping[str, Recalibrator] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers; recalibrators are saved with their own ``save``."""
+        kept = [f.name for f in fields(self) if f.name != "recalibrators"]
+        return {name: records.as_plain(getattr(self, name)) for name in kept}
+
+
+def study(
+    y: Any,
+    y_test: Any = None,
+    *,
+    logits: Any = None,
+    probs: Any = None,
+    methods: Methods = PAPER,
+    split: float | None = None,
+    folds: int | None = None,
+    rng: Any = 0,
+    sample_weight: Any = None,
+    classes: Any = None,
+    target: str | None = None,
+    preset: str | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Study:
+    """Recalibrate a model in several ways and evaluate each on rows not used to fit.
+
+    Parameters
+    ----------
+    y, y_test : array_like
+        Labels of the rows to fit on and to test on. With `y_test`, scores (and weights)
+        are pairs ``(calibration, test)``. Without, `y` is one set of rows, of which
+        `split` or `folds` says how it is used.
+    logits, probs : array_like or pair of array_like
+        Scores; exactly one of the two.
+    methods : str, sequence or mapping
+        ``"paper"`` (the default: temperature, histogram binning, isotonic, mean
+        replacement), ``"all"``, names such as ``"temperature"`` or ``"vector"``,
+        recalibrators, or a mapping from names of your choice to either. The uncalibrated
+        model and mean replacement are always added.
+    split : float, optional
+        Share of rows to fit on; 0.2, as in the paper, if neither this nor `folds` nor
+        `y_test` is given.
+    folds : int, optional
+        Cross-fitting: every row is tested by a recalibrator fitted on the other folds,
+        so small sets are used well.
+    rng : int, Generator or None
+        How rows are drawn. None takes the first rows, in order, as the authors did.
+    sample_weight : array_like or pair of array_like, optional
+        Weight 2 is a row twice, weight 0 is no row.
+    classes, target
+        As in `evaluate`.
+    preset : {None, "paper"}
+        ``"paper"`` evaluates as published and lets histogram binning and isotonic
+        regression follow netcal, the tool of the paper.
+    progress : callable, optional
+        Called as ``progress(share_done, what)``.
+    **options
+        Further options of `evaluate`: `divergence`, `bandwidth`, `bins`, `level`, ...
+
+    Returns
+    -------
+    Study
+        A comparison whose first model is ``"Uncalibrated"``. Print it for the table.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> z = 3 * rng.normal(size=(2000, 3))
+    >>> y = (z / 3 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    >>> found = cal.study(y[:500], y[500:], logits=(z[:500], z[500:]))
+    >>> found.names
+    ('Uncalibrated', 'Temperature', 'Histogram binning', 'Isotonic', 'Mean replacement')
+    >>> found.best("brier").name
+    'Temperature'
+    """
+    rows = read_study_rows(
+        y,
+        y_test,
+        logits=logits,
+        probs=probs,
+        sample_weight=sample_weight,
+        split=split,
+        folds=folds,
+        rng=rng,
+    )
+    k = 2 if rows.test.scores.ndim == 1 else rows.test.scores.shape[1]
+    classes = class_names(rows.whole.y, k, classes)
+    chosen = recalibrators_for(methods, rows.kind, classes, preset)
+    if target is None and rows.test.scores.ndim == 1:
+        target = "positive"
+    options = {"classes": classes, "target": target, "preset": preset, **options}
+    return _run(rows, chosen, options, progress or silent)
+
+
+def _run(
+    rows: StudyRows,
+    chosen: Mapping[str, Recalibrator],
+    options: Mapping[str, Any],
+    progress: Progress,
+) -> Study:
+    trials: dict[str, Trial] = {}
+    for number, (name, recalibrator) in enumerate(chosen.items()):
+
+        def report(share: float, what: str, name: str = name, at: int = number) -> None:
+            progress((at + share) / len(chosen), f"{name}: {what}")
+
+        try:
+            trials[name] = attempt(name, recalibrator, rows, options, report)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"{name}: {error}") from error
+        report(1.0, "done")
+    first = next(iter(trials.values()))
+    return Study(
+        evaluations=tuple(trial.evaluation for trial in trials.values()),
+        protocol=rows.protocol,
+        effects={name: trial.effect(first) for name, trial in trials.items()},
+        shared_rows=rows.shared,
+        recalibrators={name: trial.recalibrator for name, trial in trials.items()},
+    )

@@ -1,0 +1,1 @@
+"""Stage 6: results in words, and the geometry that all diagrams share."""

@@ -1,0 +1,405 @@
+"""Results in words: for print, for the terminal, and for those who cannot see figures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from math import isfinite, isinf, isnan
+from typing import Any
+
+import numpy as np
+
+from calibrant._base.checks import check_choice
+from calibrant._base.comparison import Comparison
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.records import Curve, Decomposition, Estimate, Finding
+from calibrant.table._footnotes import methods_of, names
+from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, one_line
+from calibrant.table._table import make_table
+from calibrant.table._text import in_ascii, note_lines, write_text
+
+# ----------------------------------------------------------------------------
+# Evaluations and comparisons in words: plain text for print and the terminal.
+
+
+FAR_OFF = 0.03
+"""From here on a mean confidence is worth a remark."""
+
+DIRECTIONS = {
+    True: ("Forecasts too low", "Forecasts too high"),
+    False: ("Under-confident", "Over-confident"),
+}
+"""By whether one class is forecast: the mean below and above what came true."""
+
+SHOWN_BY_TABLES = ("trivial-confidence", "infinite-loss", "accuracy-changed")
+"""Findings that the tables of a comparison tell themselves, by mark, note or column."""
+
+LABELS = {
+    "accuracy": "accuracy",
+    "ece": "ECE",
+    "ace": "ACE (average)",
+    "smooth_ece": "SmoothECE",
+    "nll": "NLL",
+    "brier": "Brier",
+}
+
+TARGETS = {
+    "top-label": "is the predicted class as likely as claimed?",
+    "positive": "is the positive class as likely as forecast?",
+    "class-wise": "is every class as likely as forecast?",
+    "pairs": "is an answer right as often as its confidence says?",
+}
+
+
+def describe(ev: Evaluation) -> str:
+    """The whole evaluation as a few lines of text."""
+    classes = "" if ev.target == "pairs" else f", {ev.k} classes"
+    lines = [
+        f"{ev.name}: {ev.n:,.10g} rows{classes}",
+        f"target: {ev.target} ({TARGETS[ev.target]})",
+        "",
+        *_decomposition_lines(ev),
+        "",
+        *_metric_lines(ev),
+    ]
+    notes = _notes(ev)
+    if notes:
+        lines += ["", *note_lines([Note(text) for text in notes])]
+    return "\n".join(lines)
+
+
+def describe_comparison(comparison: Comparison, *, unicode: bool | None = None) -> str:
+    """How it was made, the table, and what stands out, as text.
+
+    Without `unicode` said, it keeps to signs that standard output can show.
+    """
+    if unicode is None:
+        unicode = can_show(sys.stdout, INFINITE + DAGGER + MISSING)
+    # What recalibration did to predictions is said by its own table.
+    scores = make_table(Comparison(comparison.evaluations), Style())
+    parts = [head_lines(comparison), [write_text(scores, unicode=unicode)]]
+    if comparison.effects:
+        effects = make_table(
+            comparison, Style(), columns="effects", caption="What recalibration did:"
+        )
+        parts.append([write_text(effects, unicode=unicode)])
+    parts.append(note_lines(remarks(comparison)))
+    text = "\n\n".join("\n".join(lines) for lines in parts if lines)
+    return text if unicode else in_ascii(text)
+
+
+def head_lines(comparison: Comparison) -> list[str]:
+    """How many models and rows, the question asked, and the protocol."""
+    first, count = comparison[0], len(comparison)
+    classes = "" if first.target == "pairs" else f", {first.k:,} classes"
+    lines = [
+        f"{count} model{'' if count == 1 else 's'}, {first.n:,.10g} rows{classes}",
+        f"target: {first.target} ({TARGETS[first.target]})",
+    ]
+    if comparison.protocol:
+        lines.append(f"protocol: {one_line(comparison.protocol)}")
+    return lines
+
+
+def remarks(comparison: Comparison) -> list[Note]:
+    """What stands out beside the tables: mean confidence, the audit, notes of fits."""
+    return [Note(text, finding=True) for text in _remarks(comparison)]
+
+
+def _remarks(comparison: Comparison) -> Iterator[str]:
+    yield from directions(comparison)
+    for finding in comparison.audit():
+        if finding.code not in SHOWN_BY_TABLES:
+            yield in_brief(finding)
+    for name, effect in comparison.effects.items():
+        yield from (f"{name}: {note}" for note in effect.notes)
+
+
+def directions(comparison: Comparison) -> list[str]:
+    """Which models are far too sure, or not sure enough, and by how much."""
+    far: dict[str, list[str]] = {}
+    for ev in comparison:
+        if word := direction(ev):
+            points = 100 * abs(ev.metrics["confidence_gap"])
+            far.setdefault(word, []).append(f"{ev.name} ({points:.1f} points)")
+    return [f"{word} on average: {names(models)}." for word, models in far.items()]
+
+
+def direction(ev: Evaluation) -> str:
+    """Which way the mean confidence is off, if it is far off.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> direction(cal.evaluate_pairs([1, 0], [0.9, 0.9]))
+    'Over-confident'
+    >>> direction(cal.evaluate([1, 0], probs=[0.9, 0.9], target="positive"))
+    'Forecasts too high'
+    """
+    gap = ev.metrics.get("confidence_gap", 0.0)
+    if abs(gap) < FAR_OFF:
+        return ""
+    return DIRECTIONS[ev.target == "positive"][gap > 0]
+
+
+def in_brief(finding: Finding) -> str:
+    """What was found, and its code."""
+    return f"{finding.text} [{finding.code}]"
+
+
+def can_show(stream: Any, signs: str) -> bool:
+    """Whether a stream's encoding has these signs; text in memory has all."""
+    try:
+        signs.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def in_one_line(ev: Evaluation) -> str:
+    """Name, size and headline."""
+    parts = ev.decomposition
+    return (
+        f"Evaluation({ev.name!r}, {ev.n:,.10g} rows, {ev.target}, {ev.divergence} "
+        f"{number(parts.total)} = {number(parts.calibration)} + "
+        f"{number(parts.sharpness_gap)})"
+    )
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number as text: fixed digits, a sign only if one shows, words for the rest.
+
+    Examples
+    --------
+    >>> number(0.12345), number(-1e-9), number(float("inf")), number(float("nan"))
+    ('0.1235', '0.0000', 'inf', 'n/a')
+    """
+    if isnan(value):
+        return "n/a"
+    if isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def with_interval(value: Estimate, digits: int = 4) -> str:
+    """A number with its interval, if it has a finite one."""
+    text = number(value, digits)
+    if value.interval is None or not all(isfinite(end) for end in value.interval):
+        return text
+    low, high = (number(end, digits) for end in value.interval)
+    return f"{text} [{low}, {high}]"
+
+
+def _decomposition_lines(ev: Evaluation) -> list[str]:
+    head = "proper score = calibration error + sharpness gap"
+    if any(parts.calibration.interval for parts in ev.decompositions.values()):
+        head += f"  [{100 * float(ev.settings['level']):g}% interval]"
+    ordered = sorted(ev.decompositions, key=lambda name: name != ev.divergence)
+    width = max(len(name) for name in ordered)
+    lines = [f"  {name:<{width}}  {_sum(ev.decompositions[name])}" for name in ordered]
+    if ev.decomposition.bandwidth != ev.paper.bandwidth:
+        lines.append(
+            f"  {ev.divergence} as published, at the fixed bandwidth "
+            f"{ev.paper.bandwidth:g}: {_sum(ev.paper)}"
+        )
+    return [head, *lines]
+
+
+def _sum(parts: Decomposition) -> str:
+    return (
+        f"{number(parts.total)} = {with_interval(parts.calibration)} + "
+        f"{number(parts.sharpness_gap)}"
+    )
+
+
+def _labels(ev: Evaluation, **words: str) -> dict[str, str]:
+    """What the metrics that are shown are called, of those there are."""
+    if ev.target == "pairs":
+        words["accuracy"] = "share correct"
+    return {key: word for key, word in (LABELS | words).items() if key in ev.metrics}
+
+
+def _metric_lines(ev: Evaluation) -> list[str]:
+    labels = _labels(ev, ece=f"ECE ({ev.settings['bins']} bins)")
+    width = max(map(len, labels.values()))
+    return [
+        f"  {label:<{width}}  {with_interval(ev.metrics[key])}"
+        for key, label in labels.items()
+    ]
+
+
+def _methods(ev: Evaluation) -> str:
+    """How the intervals that are shown were found."""
+    parts = sorted(ev.decompositions.items(), key=lambda x: x[0] != ev.divergence)
+    errors = [(f"{name} d_CAL", x.calibration) for name, x in parts]
+    others = [(label, ev.metrics[key]) for key, label in _labels(ev, ace="ACE").items()]
+    told = methods_of([*errors, *others])
+    return f"intervals: {told}." if told else ""
+
+
+def _notes(ev: Evaluation) -> list[str]:
+    """What a reader should know before quoting a number."""
+    notes = [_direction(ev)]
+    values = [float(parts.calibration) for parts in ev.decompositions.values()]
+    if round(min(values), 4) < 0:
+        notes.append(
+            "a calibration error below 0 means that none was found; intervals begin at 0."
+        )
+    log = ev.decompositions.get("log")
+    if log is not None and isnan(log.calibration):
+        notes.append("the log calibration error needs at least 50 rows.")
+    if ev.per_class:
+        notes.append(
+            "scores are summed over the classes, each against the rest; one evaluation "
+            "per class is in per_class."
+        )
+    notes += [*map(in_brief, ev.audit()), _methods(ev)]
+    return [note for note in notes if note]
+
+
+def _direction(ev: Evaluation) -> str:
+    """Too sure or not sure enough; for a positive class, too high or too low."""
+    gap = ev.metrics.get("confidence_gap", 0.0)
+    if abs(gap) < 0.005:
+        return ""
+    if ev.target == "positive":
+        return (
+            f"forecasts are too {'high' if gap > 0 else 'low'}: their mean is "
+            f"{abs(gap):.3f} {'above' if gap > 0 else 'below'} the share of events."
+        )
+    return (
+        f"{'over' if gap > 0 else 'under'}-confident: mean confidence is {abs(gap):.3f} "
+        f"{'above' if gap > 0 else 'below'} the share of hits."
+    )
+
+
+# ----------------------------------------------------------------------------
+# Figures in words, for those who cannot see them; every number is the record's.
+
+
+NEARLY = 0.01
+"""A curve this close to the diagonal is said to follow it."""
+
+FEW = 20.0
+"""Places with fewer rows nearby are not spoken of."""
+
+
+def describe_diagram(ev: Evaluation, style: str = "modern") -> str:
+    """What a calibration-sharpness diagram shows, in one paragraph.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> ev = cal.evaluate_pairs([1, 0, 1, 1] * 25, [0.75] * 100, name="constant")
+    >>> print(describe_diagram(ev)[:97])
+    Calibration-sharpness diagram of constant: 100 rows, accuracy (share correct) against confidence.
+    """
+    check_choice(style, "style", ("modern", "paper"))
+    paper = style == "paper"
+    parts = ev.paper if paper else ev.decomposition
+    curve = ev.paper_curve if paper else ev.curve
+    sentences = [
+        _subject(ev),
+        _rows(ev),
+        _line(ev, curve),
+        _score(ev, parts),
+        _band(ev),
+        _warnings(ev),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _subject(ev: Evaluation) -> str:
+    what = {
+        "top-label": "accuracy of the predicted class",
+        "positive": "share of the positive class",
+        "class-wise": "share of each class, all classes together,",
+        "pairs": "accuracy (share correct)",
+    }[ev.target]
+    return (
+        f"Calibration-sharpness diagram of {ev.name}: {ev.n:,.10g} rows, {what} against "
+        "confidence."
+    )
+
+
+def _rows(ev: Evaluation) -> str:
+    """Where the rows are."""
+    atoms = len(ev.atoms.count)
+    if atoms == 1:
+        return f"Every row has the confidence {ev.atoms.confidence[0]:.3g}."
+    low, middle, high = (_quantile(ev, share) for share in (0.05, 0.5, 0.95))
+    text = (
+        f"Half of the rows have a confidence of at least {middle:.3g}, and nine in ten"
+    )
+    text += f" lie between {low:.3g} and {high:.3g}."
+    if atoms:
+        text += f" There are only {atoms} distinct confidences."
+    return text
+
+
+def _quantile(ev: Evaluation, share: float) -> float:
+    """A quantile of the confidence, interpolated in the histogram."""
+    below = np.concatenate([[0.0], np.cumsum(ev.histogram)])
+    edges = np.linspace(0, 1, len(below))
+    return float(np.interp(share * below[-1], below, edges))
+
+
+def _line(ev: Evaluation, curve: Curve) -> str:
+    """How the curve lies to the diagonal, where rows support it."""
+    atoms = ev.atoms
+    if len(atoms.count) == 1:
+        return f"The accuracy there is {number(atoms.accuracy[0], 3)}."
+    seen = np.isfinite(curve.accuracy) & (curve.support >= min(FEW, ev.n / 10))
+    if not seen.any():
+        return "There are too few rows for a curve."
+    h, m = curve.confidence[seen], curve.accuracy[seen]
+    off = m - h
+    worst = int(np.argmax(np.abs(off)))
+    side = _side(off)
+    ends = f"from {m[0]:.2f} at confidence {h[0]:.2f} to {m[-1]:.2f} at {h[-1]:.2f}"
+    far = f"furthest at confidence {h[worst]:.2f}, where it is {m[worst]:.2f}"
+    return f"The curve runs {ends} and {side}, {far}."
+
+
+def _side(off: np.ndarray) -> str:
+    above, below = off.max(), -off.min()
+    if max(above, below) < NEARLY:
+        return "follows the diagonal"
+    if below < NEARLY:
+        return "lies above the diagonal (under-confident)"
+    if above < NEARLY:
+        return "lies below the diagonal (over-confident)"
+    return "crosses the diagonal"
+
+
+def _score(ev: Evaluation, parts: Decomposition) -> str:
+    cal = f"a calibration error of {number(parts.calibration)}"
+    if parts.calibration.interval is not None and isfinite(parts.calibration):
+        low, high = (number(end) for end in parts.calibration.interval)
+        level = 100 * float(ev.settings["level"])
+        cal += f" ({level:g}% {parts.calibration.method} interval {low} to {high})"
+    name = {"brier": "Brier score", "log": "log loss"}.get(
+        parts.divergence, parts.divergence
+    )
+    gap = number(parts.sharpness_gap)
+    return (
+        f"The {name} of {number(parts.total)} is {cal} plus a sharpness gap of {gap}."
+    )
+
+
+def _band(ev: Evaluation) -> str:
+    curve = ev.paper_curve
+    height = curve.density * curve.sharpness_gap
+    if np.isinf(height).any():
+        return "The band of the sharpness gap has no end where the loss is infinite."
+    widest = int(np.nanargmax(height))
+    return (
+        f"The band of the sharpness gap is widest at confidence "
+        f"{curve.confidence[widest]:.2f}, where it is {height[widest]:.2f} high."
+    )
+
+
+def _warnings(ev: Evaluation) -> str:
+    if ev.divergence == "log" and ev.infinite_rows:
+        return f"The loss of {ev.infinite_rows:,.10g} rows is infinite."
+    return ""

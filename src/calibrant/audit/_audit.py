@@ -1,0 +1,87 @@
+"""Audit a model or a comparison: pitfalls of calibration, looked for one by one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.records import SEVERITIES, Finding
+from calibrant.audit import _rules
+from calibrant.audit._rules import Audited
+
+OF_ONE = (*_rules.MODEL_RULES, *_rules.ROW_RULES)
+
+
+def audit(models: Any) -> tuple[Finding, ...]:
+    """What to know before quoting a number of a model or a comparison, worst first.
+
+    Parameters
+    ----------
+    models : Evaluation, Comparison or list of Evaluation
+        What is to be audited. Rules that need the rows are silent where these are gone.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> ev = cal.evaluate_pairs([1, 1, 0, 1] * 500, [0.75] * 2000, name="MRR")
+    >>> [finding.code for finding in audit(ev)]
+    ['trivial-confidence', 'one-dimensional-score']
+    """
+    comparison = as_comparison(models)
+    found = [x for ev in comparison for rule in OF_ONE for x in rule(ev)]
+    found += _of_several(comparison)
+    return tuple(sorted(_merged(found), key=lambda x: SEVERITIES.index(x.severity)))
+
+
+def _merged(findings: Iterable[Finding]) -> Iterable[Finding]:
+    """Findings that say the same of several models, as one."""
+    found: dict[tuple[str, str], Finding] = {}
+    for one in findings:
+        before = found.setdefault((one.code, one.text), one)
+        if before is not one:
+            models = (*before.models, *one.models)
+            found[one.code, one.text] = replace(before, models=models)
+    return found.values()
+
+
+def _of_several(comparison: Comparison) -> Iterable[Finding]:
+    audited = Audited(comparison)
+    alike = len({(ev.target, ev.divergence) for ev in comparison}) == 1
+    if len(comparison) < 2 or not alike:
+        return []
+    return [x for rule in _rules.COMPARISON_RULES for x in rule(audited)]
+
+
+PAGE = """\
+# What an audit looks for
+
+`ev.audit()` and `cmp.audit()` return findings, worst first. Each has a stable code, a
+severity (serious: a number misleads as it stands; warning: it does unless one knows;
+note: good to know), the numbers behind it, and advice. Rules that need the rows are
+silent where an evaluation was read from JSON.
+"""
+
+
+def docs_page() -> str:
+    """A Markdown page of all codes with their reasons, made of the rules' docstrings."""
+    parts = [PAGE]
+    for heading, rules in (
+        ("One model", OF_ONE),
+        ("Several models", _rules.COMPARISON_RULES),
+    ):
+        parts.append(f"## {heading}\n")
+        parts += [_entry(rule) for rule in rules]
+    return "\n".join(parts)
+
+
+def _entry(rule: Any) -> str:
+    what, _, why = inspect.cleandoc(rule.__doc__).partition("\n\n")
+    code = CODES.get(rule.__name__, rule.__name__.replace("_", "-"))
+    return f"### `{code}`\n\n{what}\n\n{why}\n"
+
+
+CODES = {"too_few_rows_to_rank": "too-few-rows"}
+"""Codes that are not the name of their rule."""

@@ -1,0 +1,607 @@
+"""The rules of the audit: each looks at a model or a comparison and may find something.
+
+The first line of a rule's docstring says what is found, the rest why it matters; the
+page of codes in the manual is made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from math import sqrt
+
+import numpy as np
+
+from calibrant._base.comparison import Comparison
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import MEASURES, is_trivial
+from calibrant._base.records import Estimate, Finding, listed
+from calibrant._inputs.arrays import Column
+from calibrant._sketch.kernels import GAUSSIAN
+from calibrant._stats.bins import binned_error, width_bins
+from calibrant._stats.close_pairs import brier_error
+from calibrant._stats.closed_forms import WIDENED, Interval, quantile
+from calibrant._stats.influence import ModelRows
+from calibrant._stats.neighbours import cells_of_sketch
+from calibrant._stats.published import calibration_error, regress
+from calibrant._verbs.compare import (
+    independent_difference,
+    is_clear,
+    paired_difference,
+    rows_of,
+    same_rows,
+)
+
+# ----------------------------------------------------------------------------
+# A comparison under audit, and how far its models are apart.
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """A comparison, and the differences of its models, found once."""
+
+    comparison: Comparison
+
+    @cached_property
+    def paired(self) -> bool:
+        """Whether all models have the same rows, still at hand."""
+        first = self.comparison[0]
+        return all(same_rows(ev, first) for ev in self.comparison)
+
+    @cached_property
+    def rows(self) -> dict[str, ModelRows]:
+        """Rows of each model, by name, if they are paired."""
+        return {ev.name: rows_of(ev) for ev in self.comparison}
+
+    def difference(self, ev: Evaluation, base: Evaluation, key: str) -> Estimate:
+        """One model less another in one column."""
+        if self.paired:
+            mine, theirs = self.rows[ev.name], self.rows[base.name]
+            return paired_difference(mine, theirs, MEASURES[key])
+        return independent_difference(ev, base, MEASURES[key])
+
+    def clearly_better(self, ev: Evaluation, base: Evaluation, key: str) -> bool:
+        """Whether a column says so, with an interval to show for it."""
+        found = self.difference(ev, base, key)
+        better = found > 0 if MEASURES[key].higher_is_better else found < 0
+        return better and is_clear(found)
+
+    def pairs(self) -> Iterator[tuple[Evaluation, Evaluation]]:
+        """Every ordered pair of models."""
+        return permutations(self.comparison.evaluations, 2)
+
+
+# ----------------------------------------------------------------------------
+# Rules for the rows of one model: how many, where, and what their labels are.
+
+
+Rule = Callable[[Evaluation], Iterator[Finding]]
+
+FEW_VALUES, MANY_ROWS, MOST_VALUES = 40, 100, 256
+"""Few confidences: up to 40, or up to 256 if 100 rows or more share one on average."""
+
+HALF = 0.5
+
+
+def trivial_confidence(ev: Evaluation) -> Iterator[Finding]:
+    """(Nearly) all rows have the same confidence.
+
+    Such a model is calibrated by matching one number, its accuracy, and says nothing of
+    single rows. Mean replacement does this to any model: accuracy stays, calibration
+    errors vanish, and only a proper score or the sharpness gap shows what was lost.
+    """
+    if is_trivial(ev):
+        share = 100 * ev.largest_share
+        yield Finding(
+            "trivial-confidence",
+            "serious",
+            (ev.name,),
+            f"{ev.name} gives {share:.4g} % of its rows the same confidence: it is "
+            "calibrated by matching one number.",
+            {"largest_share": ev.largest_share, "distinct": float(ev.distinct)},
+            "Do not quote its calibration error alone; compare Brier score and NLL.",
+        )
+
+
+def few_confidences(ev: Evaluation) -> Iterator[Finding]:
+    """There are few distinct confidences.
+
+    Between them the calibration curve is made up by smoothing, and a binned error jumps
+    where a bin edge passes a value. Histogram binning, forests and stated confidences
+    are of this kind. Coarse confidences are easy to calibrate and say less of single
+    rows, which the sharpness gap shows.
+    """
+    few = ev.distinct <= FEW_VALUES and ev.rows > 2 * ev.distinct
+    rounded = ev.distinct <= MOST_VALUES and ev.rows >= MANY_ROWS * ev.distinct
+    if (few or rounded) and not is_trivial(ev):
+        yield Finding(
+            "few-confidences",
+            "note",
+            (ev.name,),
+            f"{ev.name} has only {ev.distinct} distinct confidences in {ev.rows:,} rows.",
+            {"distinct": float(ev.distinct), "rows": float(ev.rows)},
+            "Read the accuracy at each value, not the curve between them; choose bins "
+            "that split no value.",
+        )
+
+
+def infinite_loss(ev: Evaluation) -> Iterator[Finding]:
+    """Some true class was given probability 0.
+
+    The log loss is then infinite, whatever the other rows say, and any finite NLL
+    printed for it comes from clipping. Isotonic and histogram recalibration make such
+    zeros. The Brier score stays finite.
+    """
+    if ev.infinite_rows > 0:
+        did = "was certain and wrong"
+        if ev.target in ("top-label", "class-wise"):
+            did = "gave the true class probability 0"
+        yield Finding(
+            "infinite-loss",
+            "warning",
+            (ev.name,),
+            f"{ev.name} {did} in {ev.infinite_rows:,.10g} of {ev.n:,.10g} rows: NLL is "
+            "infinite.",
+            {"rows": ev.infinite_rows, "share": ev.infinite_rows / ev.n},
+            "Report the count; a clipped NLL measures the clip.",
+        )
+
+
+def one_dimensional_score(ev: Evaluation) -> Iterator[Finding]:
+    """The proper score is that of the confidence, not of the classes.
+
+    From pairs of confidence and correctness only the one-dimensional loss is known. It
+    can vanish for a predictor that is always wrong, and knows it, while the full loss
+    does not. It is no substitute for the score of the whole probability vector.
+    """
+    if ev.target == "pairs":
+        right = float(ev.metrics["accuracy"])
+        yield Finding(
+            "one-dimensional-score",
+            "warning" if right < HALF else "note",
+            (ev.name,),
+            f"Brier score and NLL of {ev.name} are those of its confidence alone "
+            f"({100 * right:.1f} % of answers are right).",
+            {"share_correct": right},
+            "Quote the share of right answers beside it, and score whole probability "
+            "vectors where they are to be had.",
+        )
+
+
+def smoothed_away(ev: Evaluation) -> Iterator[Finding]:
+    """The fixed bandwidth smooths miscalibration away.
+
+    The published estimate smooths with bandwidth 0.05 on the probability scale. Where
+    most confidences lie closer together than that, as in saturated networks, it blends
+    rows that are over-confident with others and finds too little: it falls below the
+    interval of the adaptive estimate.
+    """
+    value, interval = _adaptive(ev)
+    headline = ev.decomposition.bandwidth is not None
+    fixed = float(ev.paper.calibration)
+    if not headline and ev.settings.get("counterpart") == "tight":
+        fixed *= ev.k / (ev.k - 1)  # as the adaptive estimate is
+    if interval is not None and ev.divergence == "brier" and fixed < interval[0]:
+        low, high = interval
+        yield Finding(
+            "smoothed-away",
+            "warning" if headline else "note",
+            (ev.name,),
+            f"At bandwidth {ev.paper.bandwidth:g} the calibration error of {ev.name} is "
+            f"{fixed:.4f}, below the {value:.4f} [{low:.4f}, {high:.4f}] of the adaptive "
+            "estimate.",
+            {"fixed": fixed, "adaptive": value, "low": low, "high": high},
+            "Quote the adaptive estimate (bandwidth='auto').",
+        )
+
+
+def narrow_defect(ev: Evaluation) -> Iterator[Finding]:
+    """A narrow range of confidence is miscalibrated by more than the log estimate shows.
+
+    The log calibration error comes from local fits wide enough to be stable, and a defect
+    narrower than they are is smoothed away. Rows closer together still agree that
+    something is left; the interval was widened to include it. Round numbers that people
+    or language models prefer have this effect.
+    """
+    parts = ev.decompositions.get("log")
+    if parts is None or parts.calibration.interval is None:
+        return
+    if WIDENED in (parts.calibration.method or ""):
+        value, high = float(parts.calibration), parts.calibration.interval[1]
+        yield Finding(
+            "narrow-defect",
+            "note",
+            (ev.name,),
+            f"The log calibration error of {ev.name}, {value:.4f}, misses some of a "
+            f"narrow range of confidence; its interval reaches up to {high:.4f}.",
+            {"log_calibration": value, "high": high},
+            "Lead with the Brier calibration error, and look for jumps in the curve.",
+        )
+
+
+def _adaptive(ev: Evaluation) -> tuple[float, Interval | None]:
+    """The adaptive estimate: the headline, or, if it is another, from the sketch."""
+    found = ev.decomposition
+    if found.bandwidth is None:
+        return float(found.calibration), found.calibration.interval
+    if ev.sketch is None:
+        return float("nan"), None
+    error = brier_error(cells_of_sketch(ev.sketch), float(ev.settings["level"]))
+    return error.value, error.interval
+
+
+MODEL_RULES: tuple[Rule, ...] = (
+    trivial_confidence,
+    few_confidences,
+    infinite_loss,
+    one_dimensional_score,
+    smoothed_away,
+    narrow_defect,
+)
+
+THIN_BIN, THIN_SHARE = 20, 0.5
+"""A bin of fewer rows is thin; thin bins carry an error if half of it is theirs."""
+
+FEW_ROWS, TOO_FEW_ROWS = 1000, 50
+
+
+def thin_support(ev: Evaluation) -> Iterator[Finding]:
+    """Bins of few rows carry the calibration error.
+
+    It does not matter how calibrated a model is where it rarely predicts, and it cannot
+    be measured there. If most of ECE comes from bins of fewer than 20 rows, it is mostly
+    noise; that is why a density belongs to every calibration curve.
+    """
+    bins = ev.bins
+    filled = bins.count > 0
+    count = bins.count[filled]
+    size = count * np.abs(bins.accuracy - bins.confidence)[filled]
+    share = float(size[count < THIN_BIN].sum() / size.sum()) if size.sum() > 0 else 0.0
+    if ev.rows > 1 and share >= THIN_SHARE:
+        yield Finding(
+            "thin-support",
+            "warning",
+            (ev.name,),
+            f"{100 * share:.0f} % of the ECE of {ev.name} comes from bins of fewer than "
+            f"{THIN_BIN} rows.",
+            {"share": share, "rows": float(ev.rows)},
+            "Use fewer bins or more rows, and show the density beside the curve.",
+        )
+
+
+def too_few_rows(ev: Evaluation) -> Iterator[Finding]:
+    """There are few rows for a statement about calibration.
+
+    With fewer than 1,000 rows the intervals of calibration errors are about as wide as
+    the errors of common models; below 50 none is given.
+    """
+    if ev.rows < FEW_ROWS:
+        low = ev.rows < TOO_FEW_ROWS
+        count = "is 1 row" if ev.rows == 1 else f"are {ev.rows:,} rows"
+        yield Finding(
+            "too-few-rows",
+            "warning" if low else "note",
+            (ev.name,),
+            f"There {count}: small errors and differences may be chance.",
+            {"rows": float(ev.rows)},
+            "Quote intervals, or collect more rows.",
+        )
+
+
+def below_chance(ev: Evaluation) -> Iterator[Finding]:
+    """Predictions do worse than chance.
+
+    A model that learned anything beats chance. Far below it, labels and columns are
+    mostly in different orders, the positive class is the other one, or confidence
+    measures doubt. No calibration error makes sense before that is settled.
+    """
+    key, chance = "accuracy", 1 / ev.k
+    if ev.target in ("positive", "pairs"):
+        key, chance = "auroc", HALF
+    value = ev.metrics.get(key)
+    if value is None or not value < chance:
+        return
+    if key == "auroc":
+        high = value + 2 * _auroc_error(ev)
+    else:
+        high = value.interval[1] if value.interval else float(value)
+    if high < chance:
+        yield Finding(
+            "below-chance",
+            "serious",
+            (ev.name,),
+            f"{ev.name} does worse than chance: {MEASURES[key].label} {value:.3f} where "
+            f"guessing gives {chance:.3f}.",
+            {key: float(value), "chance": chance},
+            "Check the order of the classes (classes=), which class is positive, and "
+            "that labels belong to these rows.",
+        )
+
+
+def _auroc_error(ev: Evaluation) -> float:
+    """Largest standard error an AUROC near one half can have."""
+    hits = float(np.nansum(ev.bins.count * ev.bins.accuracy))
+    return sqrt((ev.n + 1) / (12 * max(hits * (ev.n - hits), 1e-300)))
+
+
+def soft_labels(ev: Evaluation) -> Iterator[Finding]:
+    """Labels are distributions, not classes.
+
+    Accuracy is then the mean probability of the predicted class under the labels, and
+    the Brier score and log divergence measure the distance to the label distribution:
+    they are not comparable with those of hard labels.
+    """
+    columns = getattr(ev, "columns", None)
+    count = getattr(ev, "soft_rows", None)
+    if count is None:
+        count = 0 if columns is None or columns.hard else _soft(columns.hit)
+    if count:
+        yield Finding(
+            "soft-labels",
+            "note",
+            (ev.name,),
+            f"{ev.name} was evaluated against soft labels ({count:,.10g} rows).",
+            {"rows": float(count)},
+            "Do not compare its scores with those of hard labels.",
+        )
+
+
+def _soft(hit: Column) -> int:
+    return int(((hit > 0) & (hit < 1)).sum())
+
+
+def renormalised_rows(ev: Evaluation) -> Iterator[Finding]:
+    """Rows had to be renormalised to sum to 1.
+
+    Probabilities that do not sum to 1 are rounded, clipped, or not probabilities.
+    Renormalising changes confidences, and with them calibration.
+    """
+    count = getattr(ev, "renormalised_rows", 0)
+    if count:
+        yield Finding(
+            "renormalised-rows",
+            "warning" if count > 0.01 * ev.n else "note",
+            (ev.name,),
+            f"{count:,.10g} of {ev.n:,.10g} rows of {ev.name} did not sum to 1 and were "
+            "renormalised.",
+            {"rows": float(count), "share": count / ev.n},
+            "Save probabilities in double precision, or logits.",
+        )
+
+
+ROW_RULES: tuple[Rule, ...] = (
+    thin_support,
+    too_few_rows,
+    below_chance,
+    soft_labels,
+    renormalised_rows,
+)
+
+# ----------------------------------------------------------------------------
+# Rules for several models: each looks at a comparison and may find something.
+
+
+BANDWIDTHS = (0.01, 0.02, 0.05, 0.1)
+"""The paper finds 0.01 to 0.05 to work best, and over-smoothing beyond 0.1."""
+
+BIN_COUNTS = (10, 15, 20, 30, 50)
+SCORES = ("brier", "nll")
+
+POWER = 0.84
+"""Normal quantile of a power of 80 %."""
+
+ComparisonRule = Callable[[Audited], Iterator[Finding]]
+
+
+def score_worse(audited: Audited) -> Iterator[Finding]:
+    """Calibration is better where the proper score is worse.
+
+    A proper score is calibration error plus sharpness gap. A model that wins on the
+    first and loses on the sum has paid with sharpness: mean replacement always does,
+    and any recalibration may. Tables of calibration errors and accuracy cannot show it.
+    """
+    for name, worse in _traded(audited).items():
+        ev, others = audited.comparison[name], list(worse)
+        best = max(others, key=lambda other: abs(worse[other][1]))
+        calibration, score, key = worse[best]
+        recalibrated = bool(audited.comparison.effects) or is_trivial(ev)
+        yield Finding(
+            "score-worse",
+            "warning" if recalibrated else "note",
+            (name, *others),
+            f"{name} wins over {listed(others)} in calibration error and loses in proper "
+            f"score: {MEASURES[key].label} is {score:.4f} worse than that of {best}.",
+            {"calibration_difference": calibration, f"{key}_difference": score},
+            "Choose by the proper score, and show the sharpness gap.",
+        )
+
+
+def _traded(audited: Audited) -> dict[str, dict[str, tuple[float, float, str]]]:
+    """By model: others it beats in calibration and loses to in a proper score."""
+    found: dict[str, dict[str, tuple[float, float, str]]] = {}
+    for ev, other in audited.pairs():
+        if not _wins_calibration(audited, ev, other):
+            continue
+        lost = [key for key in SCORES if audited.clearly_better(other, ev, key)]
+        if lost:
+            d = float(audited.difference(ev, other, "calibration"))
+            score = float(audited.difference(ev, other, lost[0]))
+            found.setdefault(ev.name, {})[other.name] = d, score, lost[0]
+    return found
+
+
+def _wins_calibration(audited: Audited, ev: Evaluation, other: Evaluation) -> bool:
+    """Clearly, or, if it does so trivially, by its number alone."""
+    if is_trivial(ev) and not is_trivial(other):
+        measure = MEASURES["calibration"]
+        return measure.place(measure.of(ev)) <= measure.place(measure.of(other))
+    return audited.clearly_better(ev, other, "calibration")
+
+
+def accuracy_changed(audited: Audited) -> Iterator[Finding]:
+    """Recalibration changed predictions.
+
+    One-against-rest methods move classes past each other and make ties. What looks like
+    better calibration may then be another classifier, and accuracy has to be reported
+    before and after.
+    """
+    for name, effect in audited.comparison.effects.items():
+        if effect.changed > 0:
+            change = 100 * effect.accuracy_change
+            yield Finding(
+                "accuracy-changed",
+                "warning" if effect.accuracy_change < 0 else "note",
+                (name,),
+                f"{name} changed the predicted class of {effect.changed:,.10g} rows: "
+                f"accuracy {change:+.2f} points.",
+                {
+                    "accuracy_change": effect.accuracy_change,
+                    "changed": effect.changed,
+                    "tied": effect.tied,
+                },
+                "Report accuracy before and after, or use a method that keeps the order "
+                "of the classes.",
+            )
+
+
+def bandwidth_ranking(audited: Audited) -> Iterator[Finding]:
+    """Which model is better calibrated depends on the bandwidth.
+
+    Over-smoothing can turn the order of calibration errors around. This is raised if the
+    headline tells two models apart and a fixed bandwidth from 0.01 to 0.1 has them the
+    other way round.
+    """
+    first = audited.comparison[0]
+    if first.divergence != "brier" or any(
+        ev.sketch is None for ev in audited.comparison
+    ):
+        return
+    errors = {
+        ev.name: {width: _fixed(ev, width) for width in BANDWIDTHS}
+        for ev in audited.comparison
+    }
+    for ev, other in audited.pairs():
+        if not audited.clearly_better(ev, other, "calibration"):
+            continue
+        against = [x for x in BANDWIDTHS if errors[ev.name][x] > errors[other.name][x]]
+        if against:
+            yield Finding(
+                "bandwidth-ranking",
+                "warning",
+                (ev.name, other.name),
+                f"{ev.name} is better calibrated than {other.name}, but not at bandwidth "
+                f"{listed([f'{x:g}' for x in against])}.",
+                {"difference": float(audited.difference(ev, other, "calibration"))}
+                | {
+                    f"at_{x:g}": errors[ev.name][x] - errors[other.name][x]
+                    for x in against
+                },
+                "Rank by the adaptive estimate (bandwidth='auto') and its interval.",
+            )
+
+
+def _fixed(ev: Evaluation, bandwidth: float) -> float:
+    found = regress(ev.sketch, GAUSSIAN, bandwidth)
+    return calibration_error(found, ev.sketch, "brier", "direct")
+
+
+def bins_ranking(audited: Audited) -> Iterator[Finding]:
+    """Which model has the lower ECE depends on the bins.
+
+    ECE jumps with bin edges, and few bins average errors of both signs away. This is
+    raised if ECE as printed tells two models apart and another number of bins from 10 to
+    50 has them the other way round.
+    """
+    if not audited.paired or audited.comparison[0].target == "class-wise":
+        return
+    ordered = {name: rows.values for name, rows in audited.rows.items()}
+    errors = {
+        name: {bins: binned_error(width_bins(values, bins)) for bins in BIN_COUNTS}
+        for name, values in ordered.items()
+    }
+    for ev, other in audited.pairs():
+        if not audited.clearly_better(ev, other, "ece"):
+            continue
+        against = [x for x in BIN_COUNTS if errors[ev.name][x] > errors[other.name][x]]
+        if against:
+            yield Finding(
+                "bins-ranking",
+                "warning",
+                (ev.name, other.name),
+                f"{ev.name} has a lower ECE than {other.name}, but not with "
+                f"{listed([str(x) for x in against])} bins.",
+                {"difference": float(audited.difference(ev, other, "ece"))}
+                | {
+                    f"at_{x}": errors[ev.name][x] - errors[other.name][x]
+                    for x in against
+                },
+                "Rank by d_CAL, which has no bins, or show several bin counts.",
+            )
+
+
+def too_few_rows_to_rank(audited: Audited) -> Iterator[Finding]:
+    """There are too few rows to tell the best model from the next.
+
+    The best in a column is only the luckiest if the interval of its lead holds 0. The
+    number of rows that would settle a difference of this size grows as its inverse
+    square.
+    """
+    for key in ("brier", "calibration"):
+        measure = MEASURES[key]
+        models = [ev for ev in audited.comparison if not is_trivial(ev)]
+        ranked = sorted(models, key=lambda ev, m=measure: m.place(m.of(ev)))  # type: ignore[misc]
+        if len(ranked) < 2:
+            continue
+        lead = audited.difference(ranked[0], ranked[1], key)
+        needed = _rows_needed(lead, ranked[0].n)
+        if needed:
+            first, second = ranked[0].name, ranked[1].name
+            yield Finding(
+                "too-few-rows",
+                "note",
+                (first, second),
+                f"{measure.label} of {first} leads {second} by {abs(lead):.4f}, which "
+                f"{ranked[0].n:,.10g} rows cannot tell from chance.",
+                {"difference": float(lead), "rows_needed": needed},
+                f"About {needed:,.0f} rows would settle a difference of this size.",
+            )
+
+
+def _rows_needed(lead: Estimate, n: float) -> float:
+    """Rows for a power of 80 %, if the lead is real; 0 if it is clear or there is none."""
+    if lead.interval is None or is_clear(lead) or not lead or lead.interval[0] == lead:
+        return 0.0
+    error = (lead.interval[1] - lead.interval[0]) / (2 * quantile(0.95))
+    needed = n * ((quantile(0.95) + POWER) * error / abs(lead)) ** 2
+    return float(f"{needed:.2g}")
+
+
+def shared_rows(audited: Audited) -> Iterator[Finding]:
+    """Rows to fit on and rows to test on overlap.
+
+    A recalibrator is calibrated on the rows it was fitted on by construction. Tested
+    there, it looks better than it is, the more so the more freedom it has.
+    """
+    count = getattr(audited.comparison, "shared_rows", 0)
+    if count:
+        n = audited.comparison[0].n
+        yield Finding(
+            "shared-rows",
+            "serious" if count > 0.01 * n else "warning",
+            audited.comparison.names,
+            f"{count:,.10g} of {n:,.10g} rows to test on were also used to fit.",
+            {"rows": float(count), "share": count / n},
+            "Fit and test on different rows, or cross-fit (folds=).",
+        )
+
+
+COMPARISON_RULES: tuple[ComparisonRule, ...] = (
+    score_worse,
+    accuracy_changed,
+    bandwidth_ranking,
+    bins_ranking,
+    too_few_rows_to_rank,
+    shared_rows,
+)

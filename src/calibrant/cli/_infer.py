@@ -1,0 +1,111 @@
+"""``calibrant infer``: run a network over images, and keep its logits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from calibrant.cli._flags import clean_errors, steps
+
+
+@click.command()
+@click.argument("model")
+@click.option(
+    "--images",
+    required=True,
+    metavar="WHERE",
+    help="Folder, 'shards/*.tar', or hf:NAME on the Hugging Face hub.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder to fill.",
+)
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path),
+    help="File of lines 'name,class', for a folder without class sub-folders.",
+)
+@click.option(
+    "--classes",
+    metavar="FILE",
+    help="Class names, one a line, in the order of the outputs; or imagenet-1k.",
+)
+@click.option("--split", help="Of CIFAR (test) or of a stream (validation).")
+@click.option(
+    "--checkpoint",
+    type=click.Path(path_type=Path),
+    help="Your weights (.pt, .safetensors); else published ones.",
+)
+@click.option("--batch-size", default=64, show_default=True, help="Images run at once.")
+@click.option(
+    "--device", default="auto", show_default=True, help="cpu, cuda, cuda:1, …"
+)
+@click.option(
+    "--dtype",
+    type=click.Choice(["float16", "float32"]),
+    default="float32",
+    show_default=True,
+    help="How logits are stored.",
+)
+@click.option("--shard-rows", default=5000, show_default=True, help="Rows of a file.")
+@click.option("--limit", type=int, help="Run the first so many images only.")
+@click.option("--workers", default=2, show_default=True, help="Threads that decode.")
+@click.option("--force", is_flag=True, help="Begin anew in a folder of other logits.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@clean_errors
+def infer(
+    model: str,
+    images: str,
+    labels: Path | None,
+    classes: str | None,
+    split: str | None,
+    checkpoint: Path | None,
+    device: str,
+    *,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Run a MODEL over labelled images and write its logits.
+
+    MODEL is any name of timm's, or a CIFAR network such as cifar10_resnet32. A run that
+    was stopped goes on where it was if the same command is given again.
+
+    \b
+    Example:
+      calibrant infer resnet50.a1_in1k --images val --out logits
+      calibrant infer vit_base_patch16_224 --images hf:timm/imagenet-1k-wds --out logits
+      calibrant infer cifar10_resnet32 --images cifar-10-batches-bin --out logits
+      calibrant infer test_vit --checkpoint weights.safetensors --images val --out logits
+      calibrant report logits
+    """
+    from calibrant.vision._images import open_images, read_classes
+    from calibrant.vision._inference import infer as run
+    from calibrant.vision._models import load_model
+
+    known = None if classes is None else read_classes(classes)
+    found = open_images(images, labels=labels, split=split, classes=known)
+    with steps(f"load {model}", quiet=quiet) as progress:
+
+        def report(rows: int, of: int | None) -> None:
+            share, total = (rows / of, f" of {of:,}") if of else (0.0, "")
+            progress(share, f"{model}: {rows:,}{total} images")
+
+        network = load_model(model, checkpoint=checkpoint, device=device)
+        done = run(network, found, progress=report, **options)
+    if not quiet:
+        _say(done)
+
+
+def _say(done: Any) -> None:
+    for file in done.redone:
+        click.echo(f"{file} was damaged or missing, and was done again", err=True)
+    manifest = done.manifest
+    click.echo(
+        f"{done.folder}: {manifest.rows:,} rows in {len(manifest.shards)} files; next: "
+        f"calibrant report {done.folder}"
+    )

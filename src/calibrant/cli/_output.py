@@ -1,0 +1,213 @@
+"""From files to evaluations, to what is printed, to the exit code of gates."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from calibrant._base.comparison import Comparison
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import MEASURES
+from calibrant._verbs.evaluate import evaluate, evaluate_pairs
+from calibrant.cli._flags import paths_of, roles_of
+
+if TYPE_CHECKING:
+    from calibrant._sketch.sketch import Sketch
+
+
+# ----------------------------------------------------------------------------
+# From files to evaluations: in memory where they fit, in batches where they do not.
+
+
+IN_MEMORY = 1 << 28
+"""Bytes of files up to which everything is read at once."""
+
+
+def evaluate_file(
+    file: str,
+    said: Mapping[str, Any],
+    options: Mapping[str, Any],
+    name: str,
+    progress: Any,
+) -> Evaluation:
+    """Evaluate the predictions in a file, or in files joined by commas."""
+    from calibrant.files._read import batches, read
+
+    paths, roles = paths_of(file), roles_of(said)
+    progress(0.0, f"read {name}")
+    if (sketch := sketch_in(paths)) is not None:
+        if roles.given:
+            raise ValueError(
+                f"{file} is a sketch, whose rows are read; drop --{roles.given[0]}."
+            )
+        return evaluate(sketch, **options, name=name)
+    if size_of(paths) > IN_MEMORY:
+        from calibrant._verbs.stream import evaluate_batches
+
+        def report(rows: int) -> None:
+            progress(0.5, f"{name}: {rows:,} rows")
+
+        return evaluate_batches(
+            batches(paths, roles), name=name, progress=report, **options
+        )
+    found = read(paths, roles)
+    progress(0.5, f"evaluate {name}")
+    if found.pairs:
+        pairs = {key: value for key, value in options.items() if key != "target"}
+        return evaluate_pairs(**found.arguments, **pairs, group=found.group, name=name)
+    return evaluate(**found.arguments, **options, group=found.group, name=name)
+
+
+def sketch_in(paths: list[str]) -> Sketch | None:
+    """The sketch in a file, if that is what is in it."""
+    from calibrant._sketch.storage import is_sketch
+
+    if len(paths) != 1 or not is_sketch(Path(paths[0])):
+        return None
+    from calibrant._sketch.sketch import Sketch
+
+    return Sketch.load(paths[0])
+
+
+def size_of(paths: list[str]) -> int:
+    """Bytes of all files that are named, matched by a pattern, or in a folder."""
+    from calibrant.files._open import find_files
+
+    return sum(path.stat().st_size for path in find_files(paths))
+
+
+# ----------------------------------------------------------------------------
+# What commands print: the terminal page, or JSON.
+
+
+def print_models(
+    models: Comparison,
+    *,
+    as_json: bool,
+    quiet: bool,
+    written: Path | None = None,
+    more: str = "",
+) -> None:
+    """Print a comparison, its groups, and where a report was written."""
+    if as_json:
+        findings = [finding.to_dict() for finding in models.audit()]
+        click.echo(json.dumps({**models.to_dict(), "findings": findings}))
+        return
+    if quiet:
+        return
+    from calibrant.report._report import groups_of
+    from calibrant.terminal._page import show
+
+    show(models)
+    for group, of_group in groups_of(models).items():
+        click.echo(f"\ngroup {group}: {of_group[0].n:,.10g} rows")
+        click.echo(Comparison(tuple(of_group)).table("text", footnotes=False))
+    for text in (more, "" if written is None else f"report: {written}"):
+        if text:
+            click.echo(f"\n{text}")
+
+
+# ----------------------------------------------------------------------------
+# Gates for continuous integration: conditions on a model, and what trips them.
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+TRIPPED = 3
+FORM = re.compile(r"\s*(\w+?)(\.upper|\.lower)?\s*(>=|<=|>|<)\s*([-+.\deE]+)\s*")
+
+HOLDS: dict[str, Callable[[float, float], bool]] = {
+    ">": lambda a, b: a > b,
+    "<": lambda a, b: a < b,
+    ">=": lambda a, b: a >= b,
+    "<=": lambda a, b: a <= b,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Fail if a number, or an end of its interval, is on the wrong side of a limit."""
+
+    key: str
+    end: str
+    sign: str
+    limit: float
+
+    @classmethod
+    def read(cls, text: str) -> Gate:
+        """Read a condition such as ``brier>0.2`` or ``ece.upper>0.05``."""
+        form = FORM.fullmatch(text)
+        if form is None or form[1] not in MEASURES:
+            options = ", ".join(MEASURES)
+            raise click.BadParameter(
+                f"{text!r} is not a condition such as 'brier>0.2' or 'ece.upper>0.05', "
+                f"on one of {options}.",
+                param_hint="--fail-if",
+            )
+        try:
+            limit = float(form[4])
+        except ValueError:
+            raise click.BadParameter(
+                f"{form[4]!r} in {text!r} is not a number.", param_hint="--fail-if"
+            ) from None
+        return cls(form[1], (form[2] or "").lstrip("."), form[3], limit)
+
+    def verdict(self, ev: Evaluation) -> str | None:
+        """Why a model fails, or None; a number that is missing fails too."""
+        estimate = MEASURES[self.key].of(ev)
+        value, what = float(estimate), self.key
+        if self.end and not isnan(value):
+            if estimate.interval is None:
+                return f"{ev.name}: {self.key} has no interval to take the end of."
+            value = estimate.interval[self.end == "upper"]
+            level = 100 * float(ev.settings["level"])
+            what = (
+                f"{self.end} end of the {level:g}% interval of {self.key} "
+                f"({estimate.method})"
+            )
+        if isnan(value):
+            return f"{ev.name}: {what} is undefined."
+        if HOLDS[self.sign](value, self.limit):
+            return f"{ev.name}: {what} is {value:.6g}, {self.sign} {self.limit:g}."
+        return None
+
+
+def gate_options(command: Command) -> Command:
+    """Add the options of gates."""
+    command = click.option(
+        "--max-ece-upper",
+        type=float,
+        metavar="X",
+        help="The same as --fail-if 'ece.upper>X'.",
+    )(command)
+    return click.option(
+        "--fail-if",
+        "conditions",
+        multiple=True,
+        metavar="CONDITION",
+        help="Exit with code 3 if it holds for a model: 'brier>0.2', 'ece.upper>0.05'.",
+    )(command)
+
+
+def gates_of(conditions: Sequence[str], max_ece_upper: float | None) -> list[Gate]:
+    """The gates asked for."""
+    gates = [Gate.read(text) for text in conditions]
+    if max_ece_upper is not None:
+        gates.append(Gate("ece", "upper", ">", max_ece_upper))
+    return gates
+
+
+def judge(gates: Iterable[Gate], models: Iterable[Evaluation]) -> None:
+    """Exit with code 3, after saying why, if a model fails a gate."""
+    verdicts = [gate.verdict(ev) for gate in gates for ev in models]
+    failures = [verdict for verdict in verdicts if verdict is not None]
+    for failure in failures:
+        click.echo(f"gate: {failure}", err=True)
+    if failures:
+        raise click.exceptions.Exit(TRIPPED)

@@ -1,0 +1,400 @@
+"""Text tables and Parquet, through a DuckDB of our own for each file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.files._sources import (
+    Block,
+    Entry,
+    FileError,
+    Kind,
+    Request,
+    Source,
+    check_names,
+    quoted,
+    reading,
+    same_width,
+    shorten,
+)
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+# ----------------------------------------------------------------------------
+# A database for one file: it reads the file's folder, and writes to one of its own.
+#
+# It is in memory, loads no extension, reaches no network and keeps to a third of a
+# gigabyte. Whatever goes into SQL is quoted here.
+
+
+MEMORY, THREADS = "320MB", "1"
+"""Threads would add memory, not speed: the rows are reduced on every core anyway."""
+
+
+@contextmanager
+def database(path: Path) -> Iterator[tuple[DuckDBPyConnection, Path]]:
+    """A database that can read one folder, and a folder of its own to write to."""
+    import duckdb
+
+    with (
+        reading(path),
+        tempfile.TemporaryDirectory(
+            prefix="calibrant-", ignore_cleanup_errors=True
+        ) as own,
+    ):
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+            "preserve_insertion_order": "true",
+            "memory_limit": MEMORY,
+            "threads": THREADS,
+            "temp_directory": own,
+        }
+        connection = duckdb.connect(":memory:", config=settings)
+        try:
+            folders = [text(f"{path.resolve().parent}/"), text(f"{own}/")]
+            connection.execute(f"SET allowed_directories = [{', '.join(folders)}]")
+            connection.execute("SET disable_parquet_prefetching = true")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            yield connection, Path(own)
+        finally:
+            connection.close()
+
+
+def text(value: str) -> str:
+    """Text as SQL.
+
+    Examples
+    --------
+    >>> text("it's; DROP TABLE x")
+    "'it''s; DROP TABLE x'"
+    """
+    return "'" + value.replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """A name as SQL.
+
+    Examples
+    --------
+    >>> identifier('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def file_name(path: Path) -> str:
+    """A path as SQL; marks of a glob pattern stand for themselves."""
+    return text(re.sub(r"([\[*?])", r"[\1]", str(path.resolve())))
+
+
+# ----------------------------------------------------------------------------
+# Text tables (.csv, .tsv): every choice explicit, nothing sniffed.
+#
+# Comma (or tab), double quotes, UTF-8 with or without a byte order mark, any line ending,
+# and a first line that names the columns. Columns go into SQL by number, not by name.
+
+
+LONGEST_HEADER = 1 << 20
+
+
+# The database would move a bare TRY_CAST into its CSV reader, which does not try.
+NUMBER = "TRY_CAST(trim({}) AS DOUBLE)"
+TRUTH = "CASE lower(trim({})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+
+
+def open_delimited(path: Path, mark: str) -> Source:
+    """Read the header and the first row, which says what is a number and what text."""
+    with reading(path):
+        names = _header(path, mark)
+    source = _source(path, mark, len(names))
+    with database(path) as (connection, _):
+        first = connection.execute(f"SELECT * FROM {source} LIMIT 1").fetchone()
+    values = first or (None,) * len(names)
+    entries = tuple(map(_entry, names, values))
+    columns = {
+        name: Column(
+            name, _sql(i, value), "DOUBLE" if e.kind == "number" else "VARCHAR"
+        )
+        for i, (name, value, e) in enumerate(zip(names, values, entries, strict=True))
+    }
+
+    def blocks(request: Request) -> Iterator[Block]:
+        number = {name: i for i, name in enumerate(names)}
+        wanted = [
+            replace(columns[name], sql=f"c{number[name]}", dtype="VARCHAR")
+            if name in request.text
+            else columns[name]
+            for name in request.names
+        ]
+        limited = source if request.most is None else f"{source} LIMIT {request.most}"
+        with database(path) as (connection, own):
+            there = ParquetRows(connection, path, path, 0, wanted)
+            yield from rewritten(there, limited, own, request.rows).blocks(request.rows)
+
+    return Source(path, path.suffix[1:].lower(), None, entries, blocks)
+
+
+def _header(path: Path, mark: str) -> tuple[str, ...]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        start = file.read(LONGEST_HEADER)
+    if len(start) == LONGEST_HEADER and not {"\n", "\r"} & set(start):
+        raise FileError(path, "has a first line of more than a million characters.")
+    names = tuple(next(csv.reader(io.StringIO(start, ""), delimiter=mark, strict=True)))
+    _check_header(path, mark, names)
+    return names
+
+
+def _check_header(path: Path, mark: str, names: tuple[str, ...]) -> None:
+    if all(_is_number(name) for name in names):
+        raise FileError(
+            path, f"must begin with a line of column names, not {quoted(names)}."
+        )
+    check_names(path, names)
+    if any("\n" in name or "\r" in name for name in names):
+        raise FileError(path, "has a line break in the name of a column.")
+    others = [other for other in ",;\t|" if other != mark and other in names[0]]
+    if len(names) == 1 and others:
+        raise FileError(
+            path,
+            f"has one column, {quoted(names)}: it must have {mark!r} between columns, "
+            f"not {others[0]!r}.",
+        )
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _source(path: Path, mark: str, width: int) -> str:
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
+    return (
+        f"read_csv({file_name(path)}, columns = {{{columns}}}, auto_detect = false, "
+        f"header = true, delim = {text(mark)}, quote = '\"', escape = '\"', "
+        "comment = '', nullstr = '', encoding = 'utf-8', compression = 'none', "
+        "strict_mode = true, null_padding = false, ignore_errors = false)"
+    )
+
+
+def _entry(name: str, value: str | None) -> Entry:
+    kind: Kind = "number" if value is None or _looks_like(value) else "text"
+    return Entry(name, kind, (None,), kind)
+
+
+def _looks_like(value: str) -> bool:
+    return _is_number(value) or value.strip().lower() in ("true", "false")
+
+
+def _sql(i: int, value: str | None) -> str:
+    if value is None or _is_number(value):
+        return NUMBER.format(f"c{i}")
+    return TRUTH.format(f"c{i}") if _looks_like(value) else f"c{i}"
+
+
+# ----------------------------------------------------------------------------
+# Parquet through DuckDB, a range of rows at a time.
+#
+# Lists in row groups much larger than a batch would be unpacked from the start of the
+# group for every batch; they are rewritten once, in groups as large as a batch. So are
+# text tables, which cannot be entered in the middle at all.
+
+
+COLUMNS_AT_ONCE = 64
+"""More of them may need more memory for their pages than the database has."""
+
+LARGE_GROUP = 4
+"""Batches in a row group from which on rewriting it is worth the while."""
+
+LEAST_GROUP, LARGEST_GROUP = 2048, 1 << 17
+
+NUMBERS = re.compile(
+    r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|UINTEGER|FLOAT|DOUBLE|BOOLEAN"
+    r"|DECIMAL\(.*\))(\[\d*\])?"
+)
+
+PLAIN = ("FLOAT", "DOUBLE", "BOOLEAN")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a Parquet file: what it is called and its type in the database."""
+
+    name: str
+    sql: str
+    dtype: str
+
+    @property
+    def is_list(self) -> bool:
+        """Whether each row is a list."""
+        return self.dtype.endswith("]")
+
+    @property
+    def kind(self) -> Kind:
+        """What the column holds."""
+        if NUMBERS.fullmatch(self.dtype):
+            return "number"
+        return "text" if self.dtype == "VARCHAR" or "ENUM(" in self.dtype else "other"
+
+    def entry(self, rows: int, width: int | None = None) -> Entry:
+        """The column as others see it."""
+        shape = (rows, width) if self.is_list else (rows,)
+        return Entry(self.name, self.dtype.lower(), shape, self.kind)
+
+    @property
+    def values(self) -> str:
+        """The SQL of what is fetched: numbers NumPy knows, text, lengths of lists."""
+        if self.is_list:
+            return f"len({self.sql})"
+        if self.kind == "text":
+            return f"CAST({self.sql} AS VARCHAR)"
+        exact = self.dtype in PLAIN or self.dtype.endswith(("INT", "INTEGER"))
+        wide = "HUGE" in self.dtype
+        return self.sql if exact and not wide else f"CAST({self.sql} AS DOUBLE)"
+
+
+def open_parquet(path: Path) -> Source:
+    """Read the schema of a Parquet file."""
+    file = file_name(path)
+    with database(path) as (connection, _):
+        rows = _one(connection, f"SELECT num_rows FROM parquet_file_metadata({file})")
+        groups = f"SELECT max(row_group_num_rows) FROM parquet_metadata({file})"
+        largest = _one(connection, groups) or 0
+        found = _all(connection, f"DESCRIBE SELECT * FROM read_parquet({file})")
+        stored = _all(connection, f"SELECT name FROM parquet_schema({file})")
+        columns = [Column(name, identifier(name), kind) for name, kind, *_ in found]
+        _check_twins(path, columns, {name for (name,) in stored})
+        entries = [_with_width(connection, file, column, rows) for column in columns]
+    by_name = {column.name: column for column in columns}
+
+    def blocks(request: Request) -> Iterator[Block]:
+        chosen = [by_name[name] for name in request.names]
+        with database(path) as (connection, own):
+            there = ParquetRows(connection, path, path, rows, chosen)
+            large = largest > LARGE_GROUP * request.rows
+            if large and request.most is None and any(c.is_list for c in chosen):
+                there = rewritten(there, f"read_parquet({file})", own, request.rows)
+            yield from there.blocks(request.rows)
+
+    return Source(path, "parquet", rows, tuple(entries), blocks)
+
+
+def rewritten(there: ParquetRows, source: str, own: Path, rows: int) -> ParquetRows:
+    """Write the columns wanted as Parquet again, one group per batch."""
+    listed = ", ".join(f"{c.sql} AS c{i}" for i, c in enumerate(there.columns))
+    stored = own / "rows.parquet"
+    group = max(LEAST_GROUP, min(rows, LARGEST_GROUP))
+    written = _one(
+        there.connection,
+        f"COPY (SELECT {listed} FROM {source}) TO {text(str(stored))} "
+        f"(FORMAT parquet, ROW_GROUP_SIZE {group})",
+    )
+    columns = [replace(c, sql=f"c{i}") for i, c in enumerate(there.columns)]
+    return replace(there, parquet=stored, rows=int(written), columns=columns)
+
+
+def _all(connection: DuckDBPyConnection, query: str) -> list[Any]:
+    return connection.execute(query).fetchall()
+
+
+def _one(connection: DuckDBPyConnection, query: str) -> Any:
+    return _all(connection, query)[0][0]
+
+
+def _with_width(
+    connection: DuckDBPyConnection, file: str, column: Column, rows: int
+) -> Entry:
+    """The entry; of lists the first is looked at, the others must be as long."""
+    if not column.is_list or not rows:
+        return column.entry(rows)
+    first = f"SELECT {column.values} FROM read_parquet({file}) LIMIT 1"
+    return column.entry(rows, _one(connection, first))
+
+
+def _check_twins(path: Path, columns: list[Column], stored: set[str]) -> None:
+    """The database renames the second of two equal names; then it is not in the file."""
+    for column in columns:
+        if column.name not in stored:
+            raise FileError(
+                path,
+                f"has two columns of the same name (in upper or lower case), one of "
+                f"them read as {shorten(column.name)!r}; rename one of them.",
+            )
+    check_names(path, tuple(column.name for column in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetRows:
+    """Rows in a Parquet file; `path` is the file that errors name."""
+
+    connection: DuckDBPyConnection
+    path: Path
+    parquet: Path
+    rows: int
+    columns: list[Column]
+
+    def blocks(self, rows: int) -> Iterator[Block]:
+        """Ranges of rows, in order."""
+        for start in range(0, self.rows, rows):
+            stop = min(start + rows, self.rows)
+            block: Block = {}
+            for first in range(0, len(self.columns), COLUMNS_AT_ONCE):
+                some = self.columns[first : first + COLUMNS_AT_ONCE]
+                block |= self._columns(some, start, stop)
+            yield block
+
+    def _columns(self, columns: list[Column], start: int, stop: int) -> Block:
+        listed = ", ".join(f"{c.values} AS c{i}" for i, c in enumerate(columns))
+        got = self._fetch(listed, start, stop)
+        block = {c.name: got[f"c{i}"] for i, c in enumerate(columns)}
+        for column in columns:
+            values = block[column.name]
+            if len(values) != stop - start:
+                raise FileError(self.path, "has fewer rows than its header says.")
+            if column.is_list:
+                block[column.name] = self._lists(column, values, start, stop)
+        return block
+
+    def _lists(
+        self, column: Column, lengths: NDArray[Any], start: int, stop: int
+    ) -> NDArray[Any]:
+        """Lists end to end, as one matrix: no Python object for each of them."""
+        width = same_width(self.path, column.name, lengths, start)
+        flat = self._fetch(f"unnest({column.sql}) AS v", start, stop)["v"]
+        return flat.reshape(stop - start, width)
+
+    def _fetch(self, listed: str, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        got = self.connection.execute(
+            f"SELECT {listed} FROM read_parquet({file_name(self.parquet)}, "
+            f"file_row_number = true) "
+            f"WHERE file_row_number >= {start} AND file_row_number < {stop}"
+        ).fetchnumpy()
+        return {name: _without_mask(values) for name, values in got.items()}
+
+
+def _without_mask(values: Any) -> NDArray[Any]:
+    """Missing numbers as NaN, missing text as None."""
+    if not np.ma.is_masked(values):
+        return np.asarray(values)
+    numbers = values.dtype.kind in "biuf"
+    filled = np.array(values.data, dtype=np.float64 if numbers else object)
+    filled[np.ma.getmaskarray(values)] = np.nan if numbers else None
+    return filled

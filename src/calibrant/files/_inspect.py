@@ -1,0 +1,174 @@
+"""What is in a file, and how it would be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.files._open import Paths, find_files, format_of, open_all
+from calibrant.files._plan import Roles, make_plan, shape_words
+from calibrant.files._sources import (
+    Block,
+    Entry,
+    FileError,
+    Request,
+    Source,
+    one_line,
+    shorten,
+)
+
+LOOKED_AT = 10_000
+"""Rows from which ranges and examples are taken."""
+
+MOST_SHOWN = 40
+"""Entries that are looked at and printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One array or column: its type and shape, and a look at its first rows."""
+
+    name: str
+    dtype: str
+    shape: str
+    low: float | None = None
+    high: float | None = None
+    example: str = ""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What is printed, in columns."""
+        span = "" if self.low is None else f"{self.low:.6g} to {self.high:.6g}"
+        name = repr(shorten(self.name, 40))
+        return name, self.dtype, self.shape, span, self.example
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What `inspect` found.
+
+    `reading` says how the file would be read, or is None; then `problem` says why not
+    and which option helps.
+    """
+
+    path: Path
+    format: str
+    files: int
+    rows: int | None
+    items: tuple[Item, ...]
+    reading: str | None
+    problem: str | None
+
+    def __str__(self) -> str:
+        many = f", the first of {self.files} files" if self.files > 1 else ""
+        rows = "" if self.rows is None else f", {self.rows:,} rows"
+        lines = [one_line(f"{self.path}: {self.format}{rows}{many}")]
+        lines += aligned([item.cells for item in self.items[:MOST_SHOWN]])
+        if len(self.items) > MOST_SHOWN:
+            lines.append(f"  and {len(self.items) - MOST_SHOWN} more")
+        said = f"Reads as: {self.reading}." if self.reading else self.problem
+        return "\n".join([*lines, str(said)])
+
+
+def aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Lines of cells below each other; what a file holds must not break a line.
+
+    Examples
+    --------
+    >>> aligned([("a", "1"), ("bc", "2")])
+    ['  a   1', '  bc  2']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
+    return [
+        "  " + "".join(c if c.isprintable() else " " for c in line).rstrip()
+        for line in lines
+    ]
+
+
+def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
+    """Say what is in a file (the first, of several) and how it would be read.
+
+    Ranges and examples are those of the first 10,000 rows.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = f"{folder.name}/model.npz"
+    >>> np.savez(path, prob=[0.9, 0.2, 0.7], outcome=[1, 0, 1])
+    >>> inspect(path).reading
+    "probs 'prob', label 'outcome'"
+    >>> folder.cleanup()
+    """
+    files = find_files(paths)
+    source = next(iter(open_all(files if format_of(files[0]) == "npy" else files[0])))
+    problem = how = rows = None
+    try:
+        plan = make_plan(source, roles or Roles())
+        how = plan.sentence
+        rows = _count(source, plan.names[0])
+    except FileError as error:
+        problem, how = str(error), None
+    items = tuple(_items(source))
+    return Contents(source.path, source.format, len(files), rows, items, how, problem)
+
+
+def _count(source: Source, name: str) -> int:
+    if source.rows is not None:
+        return source.rows
+    if (rows := source[name].shape[0]) is not None:
+        return rows
+    blocks = source.blocks(Request((name,), LOOKED_AT))
+    return sum(len(block[name]) for block in blocks)
+
+
+def _items(source: Source) -> Iterator[Item]:
+    """Entries with a look at their rows: of a table at once, of arrays one by one."""
+    usable = [
+        entry.name
+        for entry in source.entries[:MOST_SHOWN]
+        if entry.kind != "other" and entry.shape and 0 not in entry.shape
+    ]
+    together = [tuple(usable)] if source.is_table and usable else [(n,) for n in usable]
+    seen: Block = {}
+    for names in together:
+        with suppress(FileError):  # how it would be read says what is wrong
+            seen |= next(source.blocks(Request(names, LOOKED_AT, most=LOOKED_AT)), {})
+    for entry in source.entries:
+        yield _item(entry, seen.get(entry.name))
+
+
+def _item(entry: Entry, values: NDArray[Any] | None) -> Item:
+    dtype = "text" if entry.kind == "text" else shorten(entry.dtype, 30)
+    if values is None or not len(values):
+        return Item(entry.name, dtype, shape_words(entry))
+    low, high = _range(values)
+    return Item(entry.name, dtype, shape_words(entry), low, high, _example(values))
+
+
+def _range(values: NDArray[Any]) -> tuple[float | None, float | None]:
+    if values.dtype.kind not in "biuf":
+        return None, None
+    present = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+    if not present.size:
+        return None, None
+    return float(present.min()), float(present.max())
+
+
+def _example(values: NDArray[Any]) -> str:
+    first = values[0]
+    if np.ndim(first) == 0:
+        return shorten(str(first), 40)
+    more = ", …" if np.size(first) > 3 else ""
+    numbers = ", ".join(f"{x:.4g}" for x in np.ravel(first)[:3])
+    return f"[{numbers}{more}]"

@@ -1,0 +1,160 @@
+"""JSON lines, strictly: one object per line, no NaN, no name twice, no change of type.
+
+Read line by line in Python, so that every error can name its line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.files._sources import (
+    Block,
+    Entry,
+    FileError,
+    Kind,
+    Request,
+    Source,
+    one_line,
+    reading,
+    shorten,
+)
+
+LONGEST_LINE = 1 << 24
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def open_jsonl(path: Path) -> Source:
+    """Read the first line, which says what each line must have."""
+    with reading(path):
+        first = next(_records(path), None)
+    if first is None:
+        raise FileError(path, "has no rows.")
+    entries = tuple(_entry(name, value) for name, value in first[1].items())
+    by_name = {entry.name: entry for entry in entries}
+
+    def blocks(request: Request) -> Iterator[Block]:
+        wanted = [_as_text(by_name[name], request) for name in request.names]
+        with reading(path):
+            for part in _parts(path, request.rows):
+                yield {entry.name: _column(path, part, entry) for entry in wanted}
+
+    return Source(path, "jsonl", None, entries, blocks)
+
+
+def _entry(name: str, value: Any) -> Entry:
+    if isinstance(value, list):
+        numbers = all(_is_number(item) for item in value)
+        kind: Kind = "number" if numbers and value else "other"
+        return Entry(name, "list", (None, len(value)), kind)
+    if _is_number(value):
+        word = "number" if value is None else type(value).__name__
+        return Entry(name, word, (None,), "number")
+    return Entry(name, "text", (None,), "text" if isinstance(value, str) else "other")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether JSON has a number, true, false or null here."""
+    return value is None or isinstance(value, bool | int | float)
+
+
+Numbered = tuple[int, dict[str, Any]]
+
+
+def _parts(path: Path, rows: int) -> Iterator[list[Numbered]]:
+    part: list[Numbered] = []
+    for record in _records(path):
+        part.append(record)
+        if len(part) == rows:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+def _records(path: Path) -> Iterator[Numbered]:
+    """Objects with the numbers of their lines; blank lines are passed by."""
+    number = 0
+    with path.open("rb") as file:
+        while line := file.readline(LONGEST_LINE):
+            number += 1
+            if number == 1:
+                line = line.removeprefix(BYTE_ORDER_MARK)
+            if len(line) == LONGEST_LINE:
+                raise FileError(path, f"line {number} is longer than 16 MB.")
+            if line.strip():
+                yield number, _record(path, number, line)
+
+
+def _record(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        record = _DECODER.decode(line.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        problem = f"line {number} is not strict JSON: {one_line(str(error))}."
+        raise FileError(path, problem) from error
+    if not isinstance(record, dict):
+        raise FileError(path, f"line {number} must be an object: {{...}}.")
+    return record
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return record
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_twins)
+
+
+def _as_text(entry: Entry, request: Request) -> Entry:
+    """The entry, to be read as text of any kind if that is asked for."""
+    if entry.name not in request.text:
+        return entry
+    return replace(entry, dtype="any", kind="text")
+
+
+def _column(path: Path, part: list[Numbered], entry: Entry) -> NDArray[Any]:
+    values = []
+    for number, record in part:
+        value = record.get(entry.name, _ABSENT)
+        if not _fits(value, entry):
+            what = "missing" if value is _ABSENT else shorten(repr(value), 40)
+            raise FileError(
+                path,
+                f"{shorten(entry.name)!r} is {what} in line {number}, but the first "
+                f"line has {_words(entry)}.",
+            )
+        values.append(value)
+    if entry.kind == "number":
+        return np.array(values, dtype=np.float64)
+    texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+    return np.array(texts, dtype=object)
+
+
+_ABSENT = object()
+
+
+def _fits(value: Any, entry: Entry) -> bool:
+    if len(entry.shape) == 2:
+        fits = isinstance(value, list) and len(value) == entry.shape[1]
+        return fits and all(_is_number(item) for item in value)
+    if entry.kind == "number" or entry.dtype == "any":
+        return _is_number(value) or (entry.kind == "text" and isinstance(value, str))
+    return value is None or isinstance(value, str)
+
+
+def _words(entry: Entry) -> str:
+    if len(entry.shape) == 2:
+        return f"a list of {entry.shape[1]} numbers"
+    return "text" if entry.kind == "text" else "a number"

@@ -1,0 +1,226 @@
+"""Arrays stored one after the other (.npz, .npy): headers first, then rows in order.
+
+Nothing is unpickled, and nothing is allocated before the size a header claims has been
+held against the size of the file.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from calibrant.files._sources import (
+    Block,
+    Entry,
+    FileError,
+    Request,
+    Source,
+    check_expansion,
+    kind_of,
+    quoted,
+    reading,
+    shorten,
+)
+
+MOST_MEMBERS = 10_000
+HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An array on disk: what its header says, and how to get to its bytes."""
+
+    path: Path
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    fortran: bool
+    open: Callable[[], IO[bytes]]
+    finish: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the data."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def entry(self) -> Entry:
+        """The array as others see it."""
+        dtype = self.dtype.name if self.finish is None else "bfloat16"
+        return Entry(self.name, dtype, self.shape, kind_of(self.dtype))
+
+    def pieces(self, rows: int) -> Iterator[NDArray[Any]]:
+        """The array, so many rows at a time."""
+        n = self.shape[0]
+        with self.open() as file:
+            if self.fortran:
+                whole = self._read(file, self.shape[::-1]).T
+            for start in range(0, n, rows):
+                stop = min(start + rows, n)
+                if self.fortran:
+                    yield whole[start:stop]
+                else:
+                    yield self._read(file, (stop - start, *self.shape[1:]))
+
+    def _read(self, file: IO[bytes], shape: tuple[int, ...]) -> NDArray[Any]:
+        if self.dtype == bool:  # any byte but 0 is true, and only 1 is a valid bool
+            return self._fill(file, np.empty(shape, np.uint8)) != 0
+        array = self._fill(file, np.empty(shape, self.dtype))
+        return array if self.finish is None else self.finish(array)
+
+    def _fill(self, file: IO[bytes], array: NDArray[Any]) -> NDArray[Any]:
+        left = memoryview(array.reshape(-1).view(np.uint8).data)
+        while left:
+            got = file.readinto(left)  # type: ignore[attr-defined]
+            if not got:
+                raise FileError(self.path, f"{self.name!r} ends before its last row.")
+            left = left[got:]
+        return array
+
+
+def check_stored(stored: Stored, space: int) -> Stored:
+    """Refuse an array that cannot be data, or is not as long as its place in the file."""
+    path, name = stored.path, shorten(stored.name)
+    if stored.dtype.hasobject:
+        raise FileError(
+            path,
+            f"{name!r} holds Python objects, which only pickle can read; save it as "
+            "numbers or text: array.astype(float) or array.astype(str).",
+        )
+    if stored.dtype.itemsize == 0 or any(side < 0 for side in stored.shape):
+        raise FileError(path, f"{name!r} has the impossible shape {stored.shape}.")
+    if stored.size != space:
+        raise FileError(
+            path,
+            f"{name!r} claims {stored.size} bytes of data but has {space}; the file is "
+            "damaged or cut short.",
+        )
+    return stored
+
+
+def source_of(path: Path, given: str, arrays: list[Stored]) -> Source:
+    """A source of arrays read side by side."""
+    stored = {array.name: array for array in arrays}
+
+    def blocks(request: Request) -> Iterator[Block]:
+        chosen = [stored[name] for name in request.names]
+        same_rows(path, [array.entry for array in chosen])
+        with reading(path):
+            pieces = (array.pieces(request.rows) for array in chosen)
+            for piece in zip(*pieces, strict=True):
+                yield dict(zip(request.names, piece, strict=True))
+
+    entries = tuple(array.entry for array in arrays)
+    return Source(path, given, None, entries, blocks, is_table=False)
+
+
+def same_rows(path: Path, entries: list[Entry]) -> None:
+    """Refuse arrays that are not one entry, or one row, per prediction."""
+    for entry in entries:
+        if not entry.shape:
+            raise FileError(path, f"{entry.name!r} is a single number, not an array.")
+        if entry.shape[0] != entries[0].shape[0]:
+            raise FileError(
+                path,
+                f"{entries[0].name!r} has {entries[0].shape[0]} rows but "
+                f"{entry.name!r} has {entry.shape[0]}; they must be of equal length.",
+            )
+
+
+def open_npz(path: Path) -> Source:
+    """Read the headers of a NumPy archive."""
+    with reading(path), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if len(members) > MOST_MEMBERS:
+            raise FileError(path, f"has more than {MOST_MEMBERS} members.")
+        names = [member.filename for member in members]
+        if len(set(names)) < len(names):
+            raise FileError(path, "has two members of the same name.")
+        if odd := [name for name in names if not name.endswith(".npy")]:
+            raise FileError(path, f"has members that are no arrays: {quoted(odd)}.")
+        arrays = [_member(path, archive, member) for member in members]
+    return source_of(path, "npz", arrays)
+
+
+def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Stored:
+    on_disk = path.stat().st_size
+    name = member.filename.removesuffix(".npy")
+    check_expansion(path, repr(shorten(name)), member.file_size, on_disk)
+    with archive.open(member) as file:
+        stored, start = _header(path, name, file, partial(_open_member, path, member))
+    return check_stored(stored, member.file_size - start)
+
+
+def _open_member(path: Path, member: zipfile.ZipInfo) -> IO[bytes]:
+    with zipfile.ZipFile(path) as archive:
+        file = archive.open(member)  # keeps the archive open until it is closed itself
+    _skip_header(file)
+    return file
+
+
+def open_npy(paths: tuple[Path, ...]) -> Source:
+    """Read the headers of single arrays that belong together, named by their files.
+
+    What all names have in common before the last of ``_-.`` is left out, so that
+    ``resnet_logits.npy`` and ``resnet_labels.npy`` are ``logits`` and ``labels``.
+    """
+    names = without_common_start([path.stem for path in paths])
+    if len(set(names)) < len(names):
+        raise FileError(paths[0], "two of the .npy files have the same name.")
+    arrays = []
+    for path, name in zip(paths, names, strict=True):
+        with reading(path), path.open("rb") as file:
+            stored, start = _header(path, name, file, partial(_open_npy, path))
+        arrays.append(check_stored(stored, path.stat().st_size - start))
+    return source_of(paths[0], "npy", arrays)
+
+
+def without_common_start(names: list[str]) -> list[str]:
+    """Names without what they share.
+
+    Examples
+    --------
+    >>> without_common_start(["net_logits", "net_labels"])
+    ['logits', 'labels']
+    """
+    if len(names) < 2:
+        return names
+    first, last = min(names), max(names)
+    same = next((i for i, c in enumerate(first) if c != last[i : i + 1]), len(first))
+    cut = max(first.rfind(mark, 0, same) for mark in "_-.") + 1
+    return [name[cut:] for name in names]
+
+
+def _open_npy(path: Path) -> IO[bytes]:
+    file = path.open("rb")
+    _skip_header(file)
+    return file
+
+
+def _skip_header(file: IO[bytes]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        HEADERS[npy.read_magic(file)](file)
+
+
+def _header(
+    path: Path, name: str, file: IO[bytes], opener: Callable[[], IO[bytes]]
+) -> tuple[Stored, int]:
+    """The header of one array, and where it ends."""
+    version = npy.read_magic(file)
+    if version not in HEADERS:
+        raise FileError(path, f"{shorten(name)!r} has the unknown version {version}.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of headers written by Python 2
+        shape, fortran, dtype = HEADERS[version](file)
+    return Stored(path, name, dtype, shape, fortran, opener), file.tell()

@@ -1,0 +1,369 @@
+"""Which entry of a file plays which role, and how the file will be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Literal, TypeAlias
+
+from calibrant.files._sources import Entry, FileError, Source, quoted, shorten
+
+# ----------------------------------------------------------------------------
+# Which entry of a file plays which role: said by the user, or known by its name.
+#
+# Logits and probabilities are told apart by name only, never by looking at the numbers.
+
+
+Names: TypeAlias = str | Sequence[str]
+"""A name, a pattern with one ``*``, names with commas between them, or a list of names."""
+
+KNOWN = {
+    "label": ("labels", "label", "y", "y_true", "target", "targets", "outcome"),
+    "logits": ("logits", "logit"),
+    "probs": ("probs", "probabilities", "prob", "probability", "y_prob", "y_proba"),
+    "confidence": ("confidence", "confidences", "conf"),
+    "correct": ("correct", "is_correct"),
+    "pred": ("pred", "preds", "prediction", "predicted", "y_pred"),
+    "weight": ("weight", "weights", "sample_weight"),
+    "group": ("group", "groups"),
+    "classes": ("classes", "class_names"),
+}
+"""Names that are read without being asked for, in upper or lower case."""
+
+KNOWN_PATTERNS = {
+    "logits": ("logits_*", "logit_*"),
+    "probs": ("probs_*", "prob_*", "p_*"),
+}
+"""Columns that are read together if what stands for ``*`` are numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What to read; what is not said is found by the names in `KNOWN`.
+
+    Attributes
+    ----------
+    label : str, optional
+        The true class of each row.
+    probs, logits : str or sequence of str, optional
+        An n x k array, a column of lists, or one column per class: a pattern such as
+        ``"p_*"`` or a list of names. One column alone is the positive class.
+    confidence, correct : str, optional
+        Stated confidence and whether it was right. Without `correct`, right is where
+        `pred` equals `label`.
+    pred : str, optional
+        The predicted class, for confidences without `correct`.
+    weight, group : str, optional
+        Frequency weight and subgroup of each row.
+    classes : sequence of str, optional
+        Names of the classes in the order of the columns.
+    unlabelled : bool
+        Whether rows may be without labels, as when a recalibrator is applied to them.
+
+    Examples
+    --------
+    >>> Roles(label="truth", probs="p_*").given
+    ('label', 'probs')
+    """
+
+    label: str | None = None
+    probs: Names | None = None
+    logits: Names | None = None
+    confidence: str | None = None
+    correct: str | None = None
+    pred: str | None = None
+    weight: str | None = None
+    group: str | None = None
+    classes: Sequence[str] | None = None
+    unlabelled: bool = False
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The roles that were said."""
+        names = (f.name for f in fields(self) if f.name != "unlabelled")
+        return tuple(name for name in names if getattr(self, name) is not None)
+
+
+def split_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
+    """Names that fit a pattern, and what stands for its star in each.
+
+    Examples
+    --------
+    >>> split_pattern("p_*", ["y", "p_cat", "p_dog"])
+    {'p_cat': 'cat', 'p_dog': 'dog'}
+    """
+    start, _, end = pattern.partition("*")
+    return {
+        name: name[len(start) : len(name) - len(end)]
+        for name in names
+        if name.startswith(start)
+        and name.endswith(end)
+        and len(name) > len(start) + len(end)
+    }
+
+
+def in_order(parts: dict[str, str]) -> dict[str, str]:
+    """Names sorted by number if all stars are numbers, so that p_10 follows p_9.
+
+    Examples
+    --------
+    >>> list(in_order({"p_1": "1", "p_10": "10", "p_2": "2"}))
+    ['p_1', 'p_2', 'p_10']
+    """
+    if not are_numbers(parts):
+        return parts
+    return dict(sorted(parts.items(), key=lambda item: int(item[1])))
+
+
+def are_numbers(parts: dict[str, str]) -> bool:
+    """Whether every star stands for a number, each another one."""
+    stars = list(parts.values())
+    plain = all(s.isascii() and s.isdigit() and len(s) < 10 for s in stars)
+    return plain and len({int(star) for star in stars}) == len(stars)
+
+
+# ----------------------------------------------------------------------------
+# How one file will be read: roles and entries become a plan, or one clear error.
+
+
+ScoreKind = Literal["probs", "logits", "confidence"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Names of entries by role; `scores` is one array, or one column per class.
+
+    `stars` are what stood for the star of a pattern: the names of the classes.
+    """
+
+    kind: ScoreKind
+    scores: tuple[str, ...]
+    label: str | None
+    correct: str | None
+    pred: str | None
+    weight: str | None
+    group: str | None
+    classes: str | None
+    stars: tuple[str, ...] | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Entries to be read row by row, each once."""
+        others = (self.label, self.correct, self.pred, self.weight, self.group)
+        return tuple(dict.fromkeys([*self.scores, *filter(None, others)]))
+
+    @property
+    def sentence(self) -> str:
+        """The plan in words."""
+        if self.kind == "confidence":
+            right = repr(self.correct) if self.correct else "where pred equals label"
+            said = f"confidence {quoted(self.scores)}, correct {right}"
+        elif len(self.scores) > 1:
+            said = (
+                f"{self.kind} in {len(self.scores)} columns, {self.scores[0]!r} to "
+                f"{self.scores[-1]!r}, label {self.label!r}"
+            )
+        elif self.label is None:
+            said = f"{self.kind} {quoted(self.scores)}, no label"
+        else:
+            said = f"{self.kind} {quoted(self.scores)}, label {self.label!r}"
+        for role in ("weight", "group", "classes"):
+            if (name := getattr(self, role)) is not None:
+                said += f", {role} {name!r}"
+        return said
+
+
+def make_plan(source: Source, roles: Roles) -> Plan:
+    """Decide what is read, from what was said and from well-known names."""
+    kind = _kind(source, roles)
+    if kind == "confidence":
+        scores: tuple[str, ...] = (_need(source, roles, "confidence"),)
+        stars = None
+        correct = _seek(source, roles, "correct")
+        pred = None if correct else _seek(source, roles, "pred")
+        label = _need(source, roles, "label") if pred else None
+        if not correct and not pred:
+            raise _missing(source, "correct")
+    else:
+        scores, stars = _scores(source, roles, kind)
+        find = _seek if roles.unlabelled else _need
+        label, correct, pred = find(source, roles, "label"), None, None
+    weight, group = _seek(source, roles, "weight"), _seek(source, roles, "group")
+    classes = None if roles.classes is not None else _classes(source, kind)
+    plan = Plan(kind, scores, label, correct, pred, weight, group, classes, stars)
+    _check(source, plan)
+    return plan
+
+
+def _kind(source: Source, roles: Roles) -> ScoreKind:
+    kinds: tuple[ScoreKind, ...] = ("probs", "logits", "confidence")
+    said = [kind for kind in kinds if kind in roles.given]
+    if not said and {"correct", "pred"} & set(roles.given):
+        return "confidence"
+    readable = said or [kind for kind in kinds if _readable(source, roles, kind)]
+    if len(readable) == 1:
+        return readable[0]
+    if readable:
+        options = " or ".join(_option(kind) for kind in readable)
+        raise FileError(
+            source.path,
+            f"can be read as {' and as '.join(readable)}; say which with {options}.",
+        )
+    raise FileError(
+        source.path,
+        f"has {_listed(source)}, none of them known as probs, logits or confidence; "
+        f"say which with {', '.join(_option(kind) for kind in kinds)}.",
+    )
+
+
+def _readable(source: Source, roles: Roles, kind: ScoreKind) -> bool:
+    """Whether well-known names give these scores, and what they are held against."""
+    if kind == "confidence":
+        against = _known(source, "correct") or _known(source, "pred")
+        return bool(_known(source, kind) and against)
+    return bool(_known(source, kind) or _known_columns(source, kind))
+
+
+def _known(source: Source, role: str) -> list[str]:
+    return [name for name in source.names if name.lower() in KNOWN[role]]
+
+
+def _known_columns(source: Source, kind: str) -> list[dict[str, str]]:
+    found = [split_pattern(p, source.names) for p in KNOWN_PATTERNS[kind]]
+    return [parts for parts in found if len(parts) > 1 and are_numbers(parts)]
+
+
+def _seek(source: Source, roles: Roles, role: str) -> str | None:
+    """The entry of a role: as said, or the only one of a well-known name."""
+    said = getattr(roles, role)
+    if said is not None:
+        if said not in source.names:
+            raise _no_such(source, role, said)
+        return str(said)
+    found = _known(source, role)
+    if len(found) > 1:
+        raise FileError(
+            source.path,
+            f"has {quoted(found)}, each of which could be the {role}; say which with "
+            f"{_option(role)}.",
+        )
+    return found[0] if found else None
+
+
+def _need(source: Source, roles: Roles, role: str) -> str:
+    found = _seek(source, roles, role)
+    if found is None:
+        raise _missing(source, role)
+    return found
+
+
+def _missing(source: Source, role: str) -> FileError:
+    also = " (or the predicted class with --pred)" if role == "correct" else ""
+    return FileError(
+        source.path,
+        f"has {_listed(source)}, none of them known as the {role}; say which with "
+        f"{_option(role)}{also}.",
+    )
+
+
+def _no_such(source: Source, role: str, said: str) -> FileError:
+    return FileError(
+        source.path,
+        f"has no {shorten(said)!r} for {role}; it has {_listed(source)}.",
+    )
+
+
+def _option(role: str) -> str:
+    return f"--{role} NAME"
+
+
+def _listed(source: Source) -> str:
+    return quoted(source.names) or "nothing"
+
+
+def _scores(
+    source: Source, roles: Roles, kind: ScoreKind
+) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """Names of the scores, and what the stars of a pattern stood for."""
+    said = getattr(roles, kind)
+    if said is None:
+        columns = _known_columns(source, kind)
+        if len(columns) == 1 and not _known(source, kind):
+            return _of_parts(columns[0])
+        if columns:
+            raise FileError(
+                source.path,
+                f"has {kind} of more than one name; say which with {_option(kind)}.",
+            )
+        return (_need(source, roles, kind),), None
+    if not isinstance(said, str):
+        wanted = [str(name) for name in said]
+    elif said in source.names:
+        return (said,), None
+    elif said.count("*") == 1:
+        if not (parts := split_pattern(said, source.names)):
+            raise _no_such(source, kind, said)
+        return _of_parts(in_order(parts))
+    else:
+        wanted = said.split(",")
+    if unknown := [name for name in wanted if name not in source.names]:
+        raise _no_such(source, kind, unknown[0])
+    if len(set(wanted)) < len(wanted) or not wanted:
+        raise FileError(source.path, f"{kind} must name each column once.")
+    return tuple(wanted), None
+
+
+def _of_parts(parts: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    parts = in_order(parts)
+    return tuple(parts), tuple(parts.values())
+
+
+def _classes(source: Source, kind: ScoreKind) -> str | None:
+    """An array of class names beside the others; a table has no place for one."""
+    found = [] if source.is_table or kind == "confidence" else _known(source, "classes")
+    return found[0] if found and len(source[found[0]].shape) == 1 else None
+
+
+def _check(source: Source, plan: Plan) -> None:
+    """Every role has entries of the right shape and type."""
+    many = len(plan.scores) > 1 or plan.kind == "confidence"
+    for name in plan.scores:
+        _check_entry(source, source[name], plan.kind, 1 if many else 2)
+    for role in ("correct", "weight"):
+        if (name := getattr(plan, role)) is not None:
+            _check_entry(source, source[name], role, 1)
+    soft = 1 if plan.kind == "confidence" else 2  # a matrix of labels is soft labels
+    for role, sides in (("label", soft), ("pred", 1), ("group", 1)):
+        entry = source[name] if (name := getattr(plan, role)) is not None else None
+        if entry and (entry.kind == "other" or not 1 <= len(entry.shape) <= sides):
+            raise _wrong(source, entry, f"one number or text per row, to be {role}")
+
+
+def _check_entry(source: Source, entry: Entry, role: str, sides: int) -> None:
+    if entry.kind != "number":
+        raise _wrong(source, entry, f"numbers, to be {role}")
+    if not 1 <= len(entry.shape) <= sides:
+        shape = "one number per row" if sides == 1 else "one row per prediction"
+        raise _wrong(source, entry, f"{shape}, to be {role}")
+    if 0 in entry.shape:
+        raise FileError(source.path, f"{shorten(entry.name)!r} has no numbers in it.")
+
+
+def _wrong(source: Source, entry: Entry, need: str) -> FileError:
+    return FileError(
+        source.path,
+        f"{shorten(entry.name)!r} must hold {need}; it is {shorten(entry.dtype)} of "
+        f"shape {shape_words(entry)}.",
+    )
+
+
+def shape_words(entry: Entry) -> str:
+    """The shape, with n for rows not yet counted.
+
+    Examples
+    --------
+    >>> shape_words(Entry("p", "f4", (None, 3)))
+    'n x 3'
+    """
+    sides = ["n" if s is None and i == 0 else str(s) for i, s in enumerate(entry.shape)]
+    return " x ".join("?" if side == "None" else side for side in sides) or "one value"

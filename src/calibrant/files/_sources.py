@@ -1,0 +1,215 @@
+"""What every reader gives, and the one kind of error that all files have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+# ----------------------------------------------------------------------------
+# One kind of error for all files: the file, the rule, the offender, the way out.
+
+
+LONGEST_MESSAGE, LONGEST_NAME = 500, 60
+
+
+class FileError(ValueError):
+    """A file that cannot be read as predictions; the message is one line."""
+
+    def __init__(self, path: Path | str, problem: str) -> None:
+        super().__init__(one_line(f"{shorten(str(path), 300)}: {problem}"))
+
+
+def one_line(text: str) -> str:
+    r"""Text from a file or a library, on one line, printable and not endless.
+
+    Examples
+    --------
+    >>> one_line("CSV Error\n  on line 2\x1b[31m")
+    'CSV Error on line 2 [31m'
+    """
+    start = text[: 4 * LONGEST_MESSAGE]
+    words = "".join(c if c.isprintable() else " " for c in start).split()
+    return shorten(" ".join(words), LONGEST_MESSAGE)
+
+
+def shorten(text: str, length: int = LONGEST_NAME) -> str:
+    """The text, or its beginning with dots.
+
+    Examples
+    --------
+    >>> shorten("x" * 1_000_000, 5)
+    'xxxx…'
+    """
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def quoted(names: list[str] | tuple[str, ...], most: int = 12) -> str:
+    """Names as a list to print, at most a dozen of them.
+
+    Examples
+    --------
+    >>> quoted(["y", "p"])
+    "'y', 'p'"
+    """
+    shown = [repr(shorten(name)) for name in names[:most]]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever a parser raises on hostile bytes into one clear error."""
+    try:
+        yield
+    except FileError:
+        raise
+    except MemoryError as error:
+        raise FileError(
+            path, "asks for more memory than there is; it is damaged, or too large."
+        ) from error
+    except OSError as error:
+        reason = one_line(error.strerror or str(error)).rstrip(".")
+        raise FileError(path, f"cannot be read: {reason}.") from error
+    except Exception as error:
+        reason = str(error).split("\nPossible ")[0].split("\n\n")[0]
+        said = f"{type(error).__name__}: {one_line(reason)}".rstrip(".: ")
+        raise FileError(path, f"cannot be read ({said}).") from error
+
+
+# ----------------------------------------------------------------------------
+# What every reader gives: named entries, and their rows in blocks.
+
+
+Block: TypeAlias = dict[str, NDArray[Any]]
+"""Some rows of some entries; a missing number is NaN, a missing text None."""
+
+Kind = Literal["number", "text", "other"]
+
+MOST_EXPANSION, SMALL = 64, 1 << 30
+"""A file may unpack to 64 times its size, and to 1 GB in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An array or a column: its name, type, and shape (None where not yet counted)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+    kind: Kind = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Which entries to read, and how many rows at a time.
+
+    Those in `text` come as text even if they look like numbers. `most` is how many rows
+    are wanted at all, for readers that would do work in advance.
+    """
+
+    names: tuple[str, ...]
+    rows: int
+    text: frozenset[str] = frozenset()
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An open file as a record: what is in it, and a function that gives its rows."""
+
+    path: Path
+    format: str
+    rows: int | None
+    entries: tuple[Entry, ...]
+    blocks: Callable[[Request], Iterator[Block]]
+    is_table: bool = True
+
+    def __getitem__(self, name: str) -> Entry:
+        return next(entry for entry in self.entries if entry.name == name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the entries, in the order of the file."""
+        return tuple(entry.name for entry in self.entries)
+
+
+def check_expansion(path: Path, what: str, size: int, on_disk: int) -> None:
+    """Refuse what would unpack to far more than the file: nobody meant that."""
+    if size > SMALL and size > MOST_EXPANSION * on_disk:
+        raise FileError(
+            path,
+            f"{what} would unpack to {size / 1e9:.3g} GB from {on_disk / 1e9:.2g} GB "
+            f"on disk, more than {MOST_EXPANSION} times as much; if that is meant, "
+            "save it uncompressed.",
+        )
+
+
+def check_names(path: Path, names: tuple[str, ...]) -> None:
+    """Refuse a file in which a name says nothing or says two things."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise FileError(
+                path, f"has two columns named {shorten(name)!r}; rename one of them."
+            )
+        seen.add(name)
+
+
+def same_width(path: Path, name: str, lengths: NDArray[Any], start: int) -> int:
+    """The length all lists of a column have, or an error that names the one that differs."""
+    differs = lengths != lengths[0]
+    if differs.any() or np.isnan(lengths[0]):
+        row = int(np.argmax(differs))
+        raise FileError(
+            path,
+            f"lists of {shorten(name)!r} must be of one length; row {start + row} has "
+            f"{lengths[row]:g} numbers, row {start} has {lengths[0]:g} (nan: missing).",
+        )
+    return int(lengths[0])
+
+
+def kind_of(dtype: np.dtype[Any]) -> Kind:
+    """What a NumPy type holds.
+
+    Examples
+    --------
+    >>> kind_of(np.dtype("f4")), kind_of(np.dtype("U3")), kind_of(np.dtype("c8"))
+    ('number', 'text', 'other')
+    """
+    if dtype.kind in "biuf":
+        return "number"
+    return "text" if dtype.kind in "US" else "other"
+
+
+def text_of(values: NDArray[Any]) -> NDArray[Any]:
+    """Values as text; whole numbers without a decimal point.
+
+    Examples
+    --------
+    >>> text_of(np.array([1.0, 2.0])).tolist()
+    ['1', '2']
+    """
+    if values.dtype.kind == "S":
+        return np.char.decode(values, "utf-8")
+    return whole(values).astype(str) if values.dtype.kind in "biuf" else values
+
+
+def whole(values: NDArray[Any]) -> NDArray[Any]:
+    """Floats that are whole numbers as integers; anything else as it is.
+
+    Examples
+    --------
+    >>> whole(np.array([1.0, 2.0])), whole(np.array([0.5, 2.0]))
+    (array([1, 2]), array([0.5, 2. ]))
+    """
+    if values.dtype.kind != "f" or not values.size:
+        return values
+    with np.errstate(invalid="ignore"):
+        fits = np.all(np.abs(values) < 2**53) and np.all(values == np.floor(values))
+    return values.astype(np.int64) if fits else values

@@ -1,0 +1,22 @@
+from ._bandwidth_sweep import bandwidth_sweep
+from ._calibration_sharpness import CalibrationSharpnessDisplay, calibration_sharpness
+from ._classwise_grid import classwise_grid
+from ._compare_methods import compare_methods
+from ._corp import corp
+from ._reliability import reliability
+from ._residual import residual
+from ._score_map import score_map
+from ._smooth_reliability import smooth_reliability
+
+__all__ = [
+    "CalibrationSharpnessDisplay",
+    "bandwidth_sweep",
+    "calibration_sharpness",
+    "classwise_grid",
+    "compare_methods",
+    "corp",
+    "reliability",
+    "residual",
+    "score_map",
+    "smooth_reliability",
+]

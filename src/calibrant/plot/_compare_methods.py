@@ -1,0 +1,222 @@
+"""Methods side by side: the score as calibration error plus gap, ECE and accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import is_trivial
+from calibrant._base.records import Estimate
+from calibrant._views.diagram import Evaluations, as_list
+from calibrant.plot import _labels as labels
+from calibrant.plot import _style as style
+from calibrant.plot._style import in_style
+
+Read = Callable[[Evaluation], Estimate]
+ROW, HEAD, FOOT = 0.27, 0.3, 0.52
+NAMES = 1.25
+
+
+@in_style
+def compare_methods(
+    study: Evaluations, *, divergence: str | None = None
+) -> NDArray[np.object_]:
+    """Draw what each method costs: its score in two parts, and what ECE would say.
+
+    Parameters
+    ----------
+    study : Comparison or sequence of Evaluation
+        Methods on the same rows, as `calibrant.study` gives them.
+    divergence : str, optional
+        By default that of the evaluations.
+
+    Returns
+    -------
+    array of Axes
+        Score, d_CAL, ECE and accuracy, from left to right. A method that gives (nearly)
+        every row the same confidence is shaded and hollow: it is the yardstick which
+        others should beat in score, not in calibration.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal, calibrant.plot
+    >>> rng = np.random.default_rng(0)
+    >>> h = rng.random(500)
+    >>> y = rng.random(500) < h
+    >>> a = cal.evaluate_pairs(y, h, name="a")
+    >>> b = cal.evaluate_pairs(y, np.full(500, 0.5), name="b")
+    >>> len(calibrant.plot.compare_methods([a, b]))
+    4
+    """
+    models = as_list(study)
+    name = models[0].divergence if divergence is None else divergence
+    height = HEAD + ROW * len(models) + FOOT
+    sheet = style.sheet(style.PAGE, height, layout=None)
+    grid = sheet.add_gridspec(
+        1,
+        4,
+        width_ratios=[3.0, 1.1, 0.95, 0.95],
+        left=NAMES / style.PAGE,
+        right=0.985,
+        top=1 - HEAD / height,
+        bottom=FOOT / height,
+        wspace=0.09,
+    )
+    axes = [sheet.add_subplot(grid[0, i]) for i in range(4)]
+    _bars(axes[0], models, name)
+    columns: dict[str, Read] = {
+        r"$d_\mathrm{CAL}$": lambda ev: ev.decompositions[name].calibration,
+        "ECE": lambda ev: ev.metrics["ece"],
+        "accuracy": lambda ev: ev.metrics["accuracy"],
+    }
+    for ax, (title, read) in zip(axes[1:], columns.items(), strict=True):
+        _dots(ax, models, f"{title} ×100", read)
+    for place, ax in enumerate(axes):
+        _rows(ax, models, named=place == 0)
+    _note(sheet, models, columns)
+    sheet.alt_text = " ".join(ev.describe() for ev in models)
+    return np.array(axes)
+
+
+def _rows(ax: Axes, models: list[Evaluation], *, named: bool) -> None:
+    ax.set_ylim(len(models) - 0.5, -0.5)
+    ax.yaxis.set_ticks(
+        range(len(models)),
+        [style.elide(ev.name, NAMES - 0.12, 7) for ev in models] if named else [],
+    )
+    ax.tick_params(axis="y", length=0, labelcolor=style.INK)
+    for place, ev in enumerate(models):
+        if is_trivial(ev):
+            ax.axhspan(
+                place - 0.5, place + 0.5, color=style.SHADE, zorder=0, linewidth=0
+            )
+
+
+def _bars(ax: Axes, models: list[Evaluation], name: str) -> None:
+    style.dress(ax, hide=("top", "right", "left"))
+    ax.grid(visible=False, axis="y")
+    parts = [ev.decompositions[name] for ev in models]
+    total = np.array([100 * p.total for p in parts], float)
+    cal = np.array([max(100 * p.calibration, 0.0) for p in parts], float)
+    finite = np.isfinite(total)
+    widest = float(total[finite].max(initial=1.0))
+    shown = np.where(finite, total, 1.1 * widest)
+    cal = np.minimum(np.where(np.isfinite(cal), cal, shown), shown)
+    places = np.arange(len(models))
+    gap = ax.barh(
+        places,
+        shown - cal,
+        0.6,
+        left=cal,
+        color=style.BAND,
+        edgecolor=style.BAND_EDGE,
+        linewidth=0.6,
+        gid="gap",
+    )
+    ax.barh(places, cal, 0.6, color=style.CURVE, linewidth=0, gid="calibration")
+    for place, bar in enumerate(gap):
+        if not finite[place]:
+            bar.set_hatch("////")
+        ax.annotate(
+            labels.percent(total[place] / 100),
+            (shown[place], place),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=style.NOTE,
+        )
+    ax.set_xlim(0, 1.17 * float(shown.max()))
+    score = labels.SCORES.get(name, name)
+    ax.set_title(f"{score} ×100", fontsize=7.5, pad=4, loc="left")
+    handles = [
+        Patch(color=style.CURVE, label="calibration error"),
+        Patch(
+            facecolor=style.BAND,
+            edgecolor=style.BAND_EDGE,
+            linewidth=0.6,
+            label="sharpness gap",
+        ),
+    ]
+    ax.legend(
+        handles=handles,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=2,
+        handlelength=0.9,
+        columnspacing=0.8,
+        handletextpad=0.35,
+        fontsize=style.SMALL,
+        borderpad=0.1,
+        borderaxespad=0.1,
+    )
+
+
+def _dots(ax: Axes, models: list[Evaluation], title: str, read: Read) -> None:
+    style.dress(ax, hide=("top", "right", "left"))
+    ax.grid(visible=False, axis="y")
+    ends = [0.0] if "accuracy" not in title else []
+    for place, ev in enumerate(models):
+        value = read(ev)
+        low, high = value.interval or (float(value), float(value))
+        at = 100 * float(value)
+        ends += [100 * low, 100 * high, at]
+        if value.interval is not None:
+            ax.hlines(place, 100 * low, 100 * high, color=style.INK, linewidth=0.9)
+        ax.plot(
+            at,
+            place,
+            "o",
+            markersize=4,
+            markeredgecolor=style.INK,
+            markerfacecolor="white" if is_trivial(ev) else style.INK,
+            markeredgewidth=0.9,
+            zorder=4,
+            clip_on=False,
+            gid=ev.name,
+        )
+        ax.annotate(
+            labels.percent(value),
+            (1, place),
+            xycoords=("axes fraction", "data"),
+            ha="right",
+            va="center",
+            fontsize=style.NOTE,
+        )
+    known = [end for end in ends if np.isfinite(end)] or [0.0, 1.0]
+    low, high = min(known), max(known)
+    room = max(high - low, 0.02)
+    ax.set_xlim(low - 0.06 * room, high + 0.75 * room)  # the numbers stand at the right
+    ax.locator_params(axis="x", nbins=3)
+    ax.set_title(title, fontsize=7.5, pad=4, loc="left")
+
+
+def _note(
+    sheet: style.Sheet, models: list[Evaluation], columns: dict[str, Read]
+) -> None:
+    """Which intervals are drawn, and which methods are no achievement."""
+    found = {title: _method(models, read) for title, read in columns.items()}
+    named = [f"{title} {method}" for title, method in found.items() if method]
+    level = 100 * float(models[0].settings["level"])
+    lines = [f"lines: {level:g}% intervals ({', '.join(named)})"] if named else []
+    trivial = [ev.name for ev in models if is_trivial(ev)]
+    if trivial:
+        listed = style.elide(", ".join(trivial), 2.2, style.SMALL)
+        lines.append(f"hollow: {listed}, a yardstick that says the same of every row")
+    sheet.text(
+        NAMES / style.PAGE,
+        0.04 / sheet.get_figheight(),
+        "\n".join(lines),
+        va="bottom",
+        fontsize=style.SMALL,
+        color=style.MUTED,
+    )
+
+
+def _method(models: list[Evaluation], read: Read) -> str:
+    methods = [read(ev).method for ev in models if read(ev).interval is not None]
+    return next((method for method in methods if method), "")

@@ -1,0 +1,429 @@
+"""One model on one Axes: line, band and ribbon, with the strip of rows below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+
+from calibrant._base.evaluation import Evaluation
+from calibrant._inputs.arrays import Column
+from calibrant._rows.columns import sigmoid
+from calibrant._sketch.cells import LOG_ODDS_REACH
+from calibrant._stats import closed_forms
+from calibrant._views.diagram import (
+    LEAST_BAND,
+    Band,
+    View,
+    doubtful,
+    only,
+    spans,
+    trusted,
+)
+from calibrant.plot import _style as style
+
+# ----------------------------------------------------------------------------
+# The log-odds axis, which spreads out the confidences of saturated models.
+
+
+FURTHEST = 18.5
+"""Log-odds of 1 - 1e-8: an axis ends there, and what lies beyond sits on its end."""
+
+SMOOTHING = 2.0
+"""Standard deviation of the density's kernel, in cells of the histogram."""
+
+NINES = 1 - 10.0 ** -np.arange(1, 9)
+TICKS = np.concatenate([1 - NINES[::-1], [0.5], NINES])
+
+
+def log_odds(h: Column) -> Column:
+    """Log-odds, cut at the ends of the axis."""
+    inside = np.clip(h, sigmoid(np.array(-FURTHEST)), sigmoid(np.array(FURTHEST)))
+    return np.log(inside) - np.log1p(-inside)
+
+
+def cell_edges(ev: Evaluation) -> Column:
+    """Edges of the log-odds histogram."""
+    return np.linspace(-LOG_ODDS_REACH, LOG_ODDS_REACH, len(ev.log_odds_histogram) + 1)
+
+
+def density(ev: Evaluation) -> tuple[Column, Column]:
+    """Places and density of rows, per unit of log-odds."""
+    edges = cell_edges(ev)
+    at, width = 0.5 * (edges[:-1] + edges[1:]), edges[1] - edges[0]
+    taps = np.exp(-0.5 * (np.arange(-8, 9) / SMOOTHING) ** 2)
+    inside = np.clip(at, -FURTHEST, FURTHEST)
+    cut = np.histogram(inside, edges, weights=ev.log_odds_histogram)[0]
+    smooth = np.convolve(cut, taps / taps.sum(), mode="same")
+    return at, smooth / (width * cut.sum())
+
+
+def band(view: View, scale: float) -> Band:
+    """The sharpness gap per unit of log-odds, so that its area is still the gap."""
+    z, mass = density(view.ev)
+    curve = view.curve
+    known = np.isfinite(curve.accuracy)
+    place = log_odds(curve.confidence[known])
+    middle = np.interp(z, place, curve.accuracy[known])
+    gap = np.interp(z, place, np.nan_to_num(curve.sharpness_gap[known], posinf=-1e9))
+    infinite = (gap < -1e3) & (mass > 0)
+    height = scale * mass * np.where(infinite, np.nan, gap)
+    drawn = np.nan_to_num(height) > LEAST_BAND
+    return Band(sigmoid(z), middle, height, drawn, infinite)
+
+
+def limits(evs: list[Evaluation]) -> tuple[float, float]:
+    """Confidences between which all but a thousandth of the rows lie, for all models."""
+    ends = []
+    for ev in evs:
+        share = np.cumsum(ev.log_odds_histogram) / ev.log_odds_histogram.sum()
+        first, last = np.searchsorted(share, [0.001, 0.999])
+        edges = cell_edges(ev)
+        ends.append((edges[first] - 0.6, edges[min(last + 1, len(share))] + 0.6))
+    low = max(min(low for low, _ in ends), -FURTHEST)
+    high = min(max(high for _, high in ends), FURTHEST)
+    low = min(low, high - 4)  # a single confidence gets some room, too
+    high = max(high, low + 4)
+    return float(sigmoid(np.array(low))), float(sigmoid(np.array(high)))
+
+
+def use(ax: Axes, ends: tuple[float, float], *, roomy: bool) -> None:
+    """Give an Axes the log-odds scale, with ticks people can read."""
+    ax.set_xscale("logit")
+    ax.set_xlim(*ends)
+    room = 0.02 * float(np.diff(log_odds(np.array(ends)))[0])  # for half a label
+    z, (low, high) = log_odds(TICKS), log_odds(np.array(ends))
+    shown = np.flatnonzero((z >= low) & (z <= high - room)).tolist()
+    step = -(-len(shown) // (7 if roomy else 4))
+    kept = [place for place in shown if (place - len(NINES)) % step == 0]
+    ax.xaxis.set_ticks(TICKS[kept], [_label(float(TICKS[place])) for place in kept])
+    ax.xaxis.set_ticks([], minor=True)
+
+
+def _label(place: float) -> str:
+    """A probability; from the third nine on as a power of ten."""
+    if min(place, 1 - place) > 0.005:
+        return f"{place:g}"
+    power = round(np.log10(min(place, 1 - place)))
+    return f"{'1−' if place > 0.5 else ''}$10^{{{power}}}$"
+
+
+# ----------------------------------------------------------------------------
+# The strip under a diagram: where the rows are.
+
+
+BARS = 48
+
+MOSTLY = 0.5
+"""A bar or stem that holds this share of the rows says so."""
+
+
+def split(ax: Axes, share: float = 0.17) -> Axes:
+    """Give up the lower part of an Axes to a second one with the same x axis."""
+    figure, spec = ax.figure, ax.get_subplotspec()
+    assert isinstance(figure, Figure | SubFigure)
+    if spec is not None:
+        parts = spec.subgridspec(2, 1, height_ratios=[1 - share, share], hspace=0.07)
+        ax.set_subplotspec(parts[0])
+        strip = figure.add_subplot(parts[1], sharex=ax)
+    else:
+        box = ax.get_position()
+        lower = [box.x0, box.y0, box.width, share * box.height]
+        upper = (share + 0.04) * box.height
+        ax.set_position((box.x0, box.y0 + upper, box.width, box.height - upper))
+        strip = figure.add_axes((lower[0], lower[1], lower[2], lower[3]), sharex=ax)
+    ax.tick_params(labelbottom=False)
+    return strip
+
+
+def draw_strip(ax: Axes, view: View, ends: tuple[float, float] | None) -> None:
+    """Stems for few distinct confidences, else a density or a fine histogram."""
+    style.dress(ax, grid=False, hide=("top", "right", "left"))
+    ev = view.ev
+    if len(ev.atoms.count):
+        _stems(ax, ev, ends)
+    elif ends is not None:
+        _log_odds_bars(ax, ev)
+    elif view.adaptive:
+        _bars(ax, ev)
+    else:
+        _density(ax, view)
+    ax.set_yticks([])
+
+
+def _stems(ax: Axes, ev: Evaluation, ends: tuple[float, float] | None) -> None:
+    at = ev.atoms.confidence
+    at = at if ends is None else np.clip(at, *ends)
+    share = ev.atoms.count / ev.n
+    ax.vlines(at, 0, share, color=style.DENSITY_EDGE, linewidth=1.4, gid="rows")
+    ax.plot(
+        at,
+        share,
+        "o",
+        markersize=2.2,
+        color=style.DENSITY_EDGE,
+        clip_on=False,
+        gid="rows-tops",
+    )
+    ax.set_ylim(0, 1.15 * share.max())
+    peak = int(share.argmax())
+    _name_peak(ax, float(at[peak]), float(share[peak]))
+
+
+def _bars(ax: Axes, ev: Evaluation) -> None:
+    share = ev.histogram.reshape(BARS, -1).sum(axis=1) / ev.n
+    edges = np.linspace(0, 1, BARS + 1)
+    _stairs(ax, share, edges)
+    peak = int(share.argmax())
+    side = peak if edges[peak] > 0.4 else peak + 1
+    _name_peak(ax, float(edges[side]), float(share[peak]))
+
+
+def _log_odds_bars(ax: Axes, ev: Evaluation) -> None:
+    edges = np.clip(cell_edges(ev)[::2], -FURTHEST, FURTHEST)
+    share = ev.log_odds_histogram.reshape(-1, 2).sum(axis=1) / ev.n
+    inside = np.diff(edges) > 0
+    first, last = int(np.argmax(inside)), len(inside) - int(np.argmax(inside[::-1]))
+    kept = share[first:last].copy()
+    kept[0] += share[:first].sum()
+    kept[-1] += share[last:].sum()
+    _stairs(ax, kept, sigmoid(edges[first : last + 1]))
+
+
+def _stairs(ax: Axes, share: np.ndarray, edges: np.ndarray) -> None:
+    ax.stairs(share, edges, fill=True, color=style.DENSITY, linewidth=0, gid="rows")
+    ax.stairs(share, edges, color=style.DENSITY_EDGE, linewidth=0.7)
+    ax.set_ylim(0, 1.12 * float(share.max()))
+
+
+def _density(ax: Axes, view: View) -> None:
+    curve = view.curve
+    ax.fill_between(curve.confidence, curve.density, color=style.DENSITY, linewidth=0)
+    ax.plot(
+        curve.confidence,
+        curve.density,
+        color=style.DENSITY_EDGE,
+        linewidth=0.8,
+        gid="density",
+    )
+    ax.set_ylim(0, 1.12 * float(np.nanmax(curve.density)))
+
+
+def _name_peak(ax: Axes, at: float, share: float) -> None:
+    if share < MOSTLY:
+        return
+    left = at > 0.4
+    ax.annotate(
+        "all rows" if share > 1 - 1e-9 else f"{share:.0%} of rows",
+        (at, 0.72),
+        xycoords=("data", "axes fraction"),
+        xytext=(-4 if left else 4, 0),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        va="center",
+        fontsize=style.SMALL,
+        color=style.DENSITY_EDGE,
+    )
+
+
+# ----------------------------------------------------------------------------
+# The calibration-sharpness diagram in the modern style: one model on one Axes.
+
+
+TIGHT, ROOMY = [0.0, 0.5, 1.0], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Choices that all panels of a figure share.
+
+    `ends` are the ends of a log-odds axis, None on the probability scale. `top` ends the
+    y axis. `roomy` panels get more ticks and thicker lines.
+    """
+
+    top: float
+    band_scale: float = 1.0
+    interval: bool = True
+    ends: tuple[float, float] | None = None
+    roomy: bool = True
+
+    def place(self, confidence: Column) -> Column:
+        """Where a confidence is drawn; the log-odds axis has no place for 0 and 1."""
+        return confidence if self.ends is None else np.clip(confidence, 1e-9, 1 - 1e-9)
+
+
+def find_band(view: View, look: Look) -> Band:
+    """The band of a view, on the scale of the figure."""
+    if look.ends is not None:
+        return band(view, look.band_scale)
+    return view.band(look.band_scale)
+
+
+def draw(ax: Axes, view: View, look: Look) -> None:
+    """Draw back to front: band, diagonal, interval, line, atoms."""
+    style.dress(ax)
+    band = find_band(view, look)
+    _band(ax, band)
+    at = sigmoid(np.linspace(-19, 19, 401)) if look.ends else np.array([0.0, 1.0])
+    ax.plot(at, at, zorder=3, gid="diagonal", **style.DIAGONAL)
+    if look.interval:
+        _ribbon(ax, view, look)
+    _line(ax, view, look)
+    _atoms(ax, view, look)
+    _axes(ax, look)
+    _mark_what_is_cut(ax, band, look.top)
+    _mark_infinite(ax, band, view)
+
+
+def _band(ax: Axes, band: Band) -> None:
+    at = band.confidence
+    fill = {"color": style.BAND, "linewidth": 0, "zorder": 2, "gid": "band"}
+    ax.fill_between(at, band.low, band.high, where=band.drawn, **fill)  # type: ignore[arg-type]
+    edge = {"color": style.BAND_EDGE, "linewidth": 0.6, "zorder": 2.1}
+    ax.plot(at, only(band.low, band.drawn), gid="band-low", **edge)  # type: ignore[arg-type]
+    ax.plot(at, only(band.high, band.drawn), gid="band-high", **edge)  # type: ignore[arg-type]
+
+
+def _ribbon(ax: Axes, view: View, look: Look) -> None:
+    curve, sure = view.curve, trusted(view)
+    if np.isfinite(curve.low[sure]).any():
+        ax.fill_between(
+            look.place(curve.confidence),
+            curve.low,
+            curve.high,
+            where=sure,
+            color=style.RIBBON,
+            alpha=style.RIBBON_ALPHA,
+            linewidth=0,
+            zorder=3.5,
+            gid="interval",
+        )
+
+
+def _line(ax: Axes, view: View, look: Look) -> None:
+    curve = view.curve
+    width = 1.5 if look.roomy else 1.2
+    ax.plot(
+        look.place(curve.confidence),
+        only(curve.accuracy, trusted(view)),
+        color=style.CURVE,
+        linewidth=width,
+        zorder=4,
+        gid="accuracy",
+    )
+    ax.plot(
+        look.place(curve.confidence),
+        only(curve.accuracy, doubtful(view)),
+        color=style.CURVE,
+        linewidth=0.7 * width,
+        linestyle=(0, (1, 1.6)),
+        zorder=3.8,
+        gid="accuracy-doubtful",
+    )
+
+
+def _atoms(ax: Axes, view: View, look: Look) -> None:
+    """Each repeated confidence, at its plain accuracy, with its Wilson interval."""
+    atoms, ev = view.ev.atoms, view.ev
+    if len(atoms.count) == 0:
+        return
+    at = (
+        atoms.confidence if look.ends is None else np.clip(atoms.confidence, *look.ends)
+    )
+    if look.interval:
+        level = float(ev.settings["level"])
+        low, high = closed_forms.wilson(atoms.accuracy, atoms.count, level)
+        ax.vlines(at, low, high, color=style.CURVE, linewidth=0.8, zorder=4.5)
+    size = (4 if look.roomy else 3) + 40 * np.sqrt(atoms.count / ev.n)
+    ax.scatter(
+        at,
+        atoms.accuracy,
+        s=size if look.roomy else 0.6 * size,
+        facecolor="white",
+        edgecolor=style.CURVE,
+        linewidth=0.9,
+        zorder=5,
+        clip_on=False,
+        gid="atoms",
+    )
+
+
+def _axes(ax: Axes, look: Look) -> None:
+    ticks = ROOMY if look.roomy else TIGHT
+    ax.set_ylim(0, look.top)
+    if look.top > 2:
+        ticks = [float(tick) for tick in range(int(look.top) + 1)]
+    style.number_ticks(ax, "y", ticks)
+    if look.ends is not None:
+        use(ax, look.ends, roomy=look.roomy)
+        return
+    ax.set_xlim(0, 1)
+    style.number_ticks(ax, "x", ROOMY if look.roomy else TIGHT)
+
+
+def _mark_what_is_cut(ax: Axes, band: Band, top: float) -> None:
+    """A dotted edge where the band leaves the axes, with its true top beside it."""
+    over = band.drawn & (band.high > top * (1 + 1e-9))
+    if not over.any():
+        return
+    edge = only(np.full_like(band.high, top), over)
+    dots = (0, (1.2, 1.2))
+    ax.plot(
+        band.confidence,
+        edge,
+        color=style.CURVE,
+        linewidth=1.2,
+        linestyle=dots,
+        zorder=6,
+        clip_on=False,
+        gid="cut",
+    )
+    first, last = spans(over)[0][0], spans(over)[-1][1]
+    transform = ax.transData.transform
+    x = [transform((band.confidence[i], 0))[0] for i in (first, last)]
+    left, right = ax.transAxes.inverted().transform([(x[0], 0), (x[1], 0)])[:, 0]
+    before = left > 0.4
+    ax.annotate(
+        f"band to {band.top:.2f} ↑" if before else f"↑ band to {band.top:.2f}",
+        (left if before else right, 1),
+        xycoords="axes fraction",
+        xytext=(-4 if before else 4, -1.5),
+        textcoords="offset points",
+        ha="right" if before else "left",
+        va="top",
+        fontsize=style.SMALL,
+        color=style.CURVE,
+        zorder=7,
+    )
+
+
+def _mark_infinite(ax: Axes, band: Band, view: View) -> None:
+    """Hatch, to the full height, where the loss and so the gap are infinite."""
+    if not band.infinite.any():
+        return
+    ax.fill_between(
+        band.confidence,
+        0,
+        1,
+        where=band.infinite,
+        transform=ax.get_xaxis_transform(),
+        facecolor="none",
+        edgecolor=style.BAND_EDGE,
+        hatch="////",
+        linewidth=0,
+        zorder=1.5,
+        gid="infinite",
+    )
+    ax.text(
+        0.03,
+        0.985,
+        f"∞ loss: {view.ev.infinite_rows:,.10g} rows",
+        transform=ax.transAxes,
+        va="top",
+        fontsize=style.SMALL,
+        color=style.CURVE,
+        zorder=7,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85},
+    )

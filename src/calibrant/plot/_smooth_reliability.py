@@ -1,0 +1,103 @@
+"""The reliability diagram of SmoothECE: a smooth curve, as thick as there are rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.records import SmoothCurve
+from calibrant._views.diagram import the_one, view
+from calibrant.plot import _labels as labels
+from calibrant.plot import _panel as panel
+from calibrant.plot import _style as style
+from calibrant.plot._layout import one_panel
+from calibrant.plot._style import in_style
+
+THINNEST, THICKEST = 0.5, 6.0
+"""Widths of the line, in points, where the density is least and greatest."""
+
+
+@in_style
+def smooth_reliability(
+    ev: Evaluation, *, interval: bool = True, ax: Axes | None = None
+) -> Axes:
+    """Draw the curve behind SmoothECE; its width follows the density of the rows.
+
+    Parameters
+    ----------
+    ev : Evaluation
+        The model.
+    interval : bool
+        Whether to draw the pointwise interval of the accuracy, if there is one.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        The Axes of the curve; the share of rows is on a second one below.
+
+    Notes
+    -----
+    The curve is smoothed with the Gaussian of SmoothECE, reflected at 0 and 1, at the
+    bandwidth that equals its own error.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal, calibrant.plot
+    >>> rng = np.random.default_rng(0)
+    >>> h = rng.random(500)
+    >>> ev = cal.evaluate_pairs(rng.random(500) < h**2, h)
+    >>> calibrant.plot.smooth_reliability(ev).get_ylabel()
+    'accuracy'
+    """
+    ev = the_one(ev)
+    sheet = one_panel(ax)
+    (main,) = sheet.axes
+    below = panel.split(main)
+    style.dress(main)
+    seen = view(ev)
+    if interval:
+        main.fill_between(
+            seen.curve.confidence,
+            seen.curve.low,
+            seen.curve.high,
+            color=style.RIBBON,
+            alpha=style.RIBBON_ALPHA,
+            linewidth=0,
+            zorder=2,
+            gid="interval",
+        )
+    main.plot([0, 1], [0, 1], zorder=3, gid="diagonal", **style.DIAGONAL)
+    main.add_collection(_weighted_line(ev.smooth))
+    main.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
+    for axis in "xy":
+        style.number_ticks(main, axis, (0, 0.2, 0.4, 0.6, 0.8, 1))
+    panel.draw_strip(below, seen, None)
+    below.set_xlabel("confidence")
+    below.set_ylabel("rows", color=style.DENSITY_EDGE, fontsize=7)
+    value = labels.percent(ev.metrics["smooth_ece"])
+    line = f"SmoothECE ×100: {value} (bandwidth {ev.smooth.bandwidth:.3g})"
+    labels.title(main, ev.name, line, sheet.inches)
+    if sheet.sheet is not None:
+        sheet.sheet.alt_text = ev.describe()
+    return main
+
+
+def _weighted_line(curve: SmoothCurve) -> LineCollection:
+    """The curve as short segments, each as wide as the density at its middle."""
+    points = np.column_stack([curve.confidence, curve.accuracy])
+    segments = np.stack([points[:-1], points[1:]], axis=1)
+    density = 0.5 * (curve.density[:-1] + curve.density[1:])
+    width = THINNEST + (THICKEST - THINNEST) * np.sqrt(density / density.max())
+    known = np.isfinite(segments).all(axis=(1, 2))
+    return LineCollection(
+        list(segments[known]),
+        linewidths=width[known],
+        color=style.CURVE,
+        capstyle="round",
+        zorder=4,
+        gid="accuracy",
+    )

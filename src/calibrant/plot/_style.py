@@ -1,0 +1,219 @@
+"""How figures look: colours, sizes, fonts, and the figure that saves itself well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
+
+# Contrast on white is at least 3 for every line. Fills have less, so they get an edge.
+CURVE, BAND, BAND_EDGE = "#A6301C", "#F2B8A4", "#D9775A"
+RIBBON, RIBBON_ALPHA = "#5F6B7A", 0.3
+DENSITY, DENSITY_EDGE = "#8FB3D4", "#2F6695"
+INK, MUTED, RULE, GRID, SHADE = "#1F2933", "#5F6B7A", "#CBD2DA", "#E3E7EC", "#ECEFF3"
+DIAGONAL: dict[str, Any] = {"color": INK, "linewidth": 0.9, "linestyle": (0, (4, 3))}
+
+
+# Under simulated colour blindness the colours stay apart by 12 or more (CIE 1976);
+# dashes and markers tell them apart without colour.
+MODELS = (
+    ("#3A4453", "-", "o"),
+    ("#0B6FB8", (0, (5, 1.5)), "s"),
+    ("#B85C00", (0, (1.2, 1.2)), "D"),
+    ("#0A7D5C", (0, (5, 1.5, 1, 1.5)), "^"),
+    ("#A8327F", (0, (3, 1)), "v"),
+    ("#6A51A3", (0, (7, 2, 2, 2)), "P"),
+    ("#7A6A00", (0, (2, 1, 1, 1)), "X"),
+    ("#B3261E", (0, (8, 2)), "*"),
+)
+
+SMALL, NOTE, LABEL, SMALL_TITLE, TITLE = 6.4, 6.8, 8.0, 7.4, 8.5
+
+COLUMN, PAGE = 3.25, 7.0
+"""Widths of a column and of a page, in inches."""
+
+LOOKS = (
+    "axes",
+    "errorbar",
+    "figure",
+    "font",
+    "grid",
+    "hatch",
+    "legend",
+    "lines",
+    "markers",
+    "mathtext",
+    "patch",
+    "path",
+    "savefig",
+    "scatter",
+    "svg",
+    "text",
+    "xaxis",
+    "xtick",
+    "yaxis",
+    "ytick",
+)
+"""Groups of rcParams that change how a figure looks; others are none of our business."""
+
+DRAWN: Any = {
+    **{k: v for k, v in mpl.rcParamsDefault.items() if k.split(".")[0] in LOOKS},
+    "font.family": ["DejaVu Sans"],
+    "font.size": 7.5,
+    "mathtext.fontset": "dejavusans",
+    "text.color": INK,
+    "text.usetex": False,
+    "axes.labelsize": LABEL,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.6,
+    "axes.facecolor": "white",
+    "axes.titlesize": TITLE,
+    "axes.titlecolor": "auto",
+    "axes.unicode_minus": True,
+    "figure.facecolor": "white",
+    "legend.frameon": False,
+    "legend.fontsize": 7,
+    "hatch.linewidth": 0.5,
+    "lines.solid_capstyle": "butt",
+    "path.sketch": None,
+}
+
+SAVED: Any = {
+    **DRAWN,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "calibrant",
+    "savefig.facecolor": "auto",
+    "hatch.linewidth": 0.5,
+}
+
+UNDATED: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+    "ps": {"CreationDate": None},
+    "eps": {"CreationDate": None},
+}
+
+DESCRIPTION = {"svg": "Description", "png": "Description", "pdf": "Subject"}
+Inputs = ParamSpec("Inputs")
+Output = TypeVar("Output")
+
+
+class Sheet(Figure):
+    """A figure whose files keep text as text and are the same bytes for the same data.
+
+    Attributes
+    ----------
+    alt_text : str
+        What it shows, in words; written into SVG, PNG and PDF files.
+    """
+
+    alt_text: str = ""
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Save as `Figure.savefig` does; options given win."""
+        kind = str(options.get("format") or Path(str(fname)).suffix[1:] or "png")
+        metadata = dict(UNDATED.get(kind, {}))
+        if self.alt_text and kind in DESCRIPTION:
+            metadata[DESCRIPTION[kind]] = self.alt_text
+        with mpl.rc_context(SAVED):
+            super().savefig(fname, **{"dpi": 200, "metadata": metadata, **options})
+
+
+def in_style(draw: Callable[Inputs, Output]) -> Callable[Inputs, Output]:
+    """Draw with our settings, whatever the user's are, and leave those as they were."""
+
+    @wraps(draw)
+    def styled(*args: Inputs.args, **options: Inputs.kwargs) -> Output:
+        with mpl.rc_context({**DRAWN, "font.family": ["DejaVu Sans", *users_fonts()]}):
+            return draw(*args, **options)
+
+    return styled
+
+
+def users_fonts() -> list[str]:
+    """The fonts a user has chosen: they draw what ours lacks, such as Chinese names."""
+    chosen: list[str] = []
+    settings: Any = mpl.rcParams
+    for family in settings["font.family"]:
+        generic = f"font.{family}"
+        named = settings[generic][:1] if generic in settings else [family]
+        chosen += [name for name in named if name != "DejaVu Sans"]
+    return chosen
+
+
+def sheet(
+    width: float, height: float, layout: Literal["constrained"] | None = "constrained"
+) -> Sheet:
+    """An empty figure of this many inches, which finds room for its labels if asked."""
+    figure = Sheet(figsize=(width, height), layout=layout)
+    if layout is not None:
+        figure.set_layout_engine(layout, w_pad=0.03, h_pad=0.03)
+    return figure
+
+
+def own_axes(ax: Axes | None, width: float = COLUMN, height: float = 3.1) -> Axes:
+    """The Axes given, or one on a sheet of its own."""
+    return sheet(width, height).subplots() if ax is None else ax
+
+
+def dress(
+    ax: Axes, *, grid: bool = True, hide: Iterable[str] = ("top", "right")
+) -> None:
+    """Set ticks, spines and grid by hand: rcParams no longer hold when ticks are made."""
+    ax.set_facecolor("white")
+    look = {"color": MUTED, "labelcolor": MUTED, "labelsize": 7, "width": 0.6}
+    ax.tick_params(which="major", length=2.5, labelfontfamily="DejaVu Sans", **look)  # type: ignore[arg-type]
+    ax.tick_params(which="minor", length=1.5, width=0.5, color=MUTED, labelsize=7)
+    ax.set_axisbelow(True)
+    if grid:
+        ax.grid(color=GRID, linewidth=0.6, linestyle="-", alpha=1)
+    for side, spine in ax.spines.items():
+        spine.set(visible=side not in hide, color=MUTED, linewidth=0.6)
+
+
+def number_ticks(ax: Axes, axis: str, places: Iterable[float]) -> None:
+    """Ticks at these places, labelled as short as can be."""
+    chosen = list(places)
+    getattr(ax, f"{axis}axis").set_ticks(chosen, [f"{place:g}" for place in chosen])
+
+
+@cache
+def _advance(character: str, *, bold: bool) -> float:
+    """How far a character moves the pen, in ems."""
+    family = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")
+    font = get_font(findfont(family))
+    if font.get_char_index(ord(character)) == 0:
+        return 1.0  # another font will draw it, if there is one
+    font.set_size(100, 72)
+    return float(font.load_char(ord(character)).linearHoriAdvance) / 65536 / 100
+
+
+def width_of(text: str, size: float, *, bold: bool = False) -> float:
+    """Width of a line of text, in inches."""
+    return size / 72 * sum(_advance(character, bold=bold) for character in text)
+
+
+def elide(text: str, inches: float, size: float, *, bold: bool = False) -> str:
+    """Shorten a text in its middle, where names differ least, to fit a width.
+
+    Dollar signs are kept from starting a formula, line breaks become spaces.
+
+    Examples
+    --------
+    >>> elide("vit_base_patch16_224.augreg2_in21k_ft_in1k", inches=1.2, size=8)
+    'vit_base_p…k_ft_in1k'
+    """
+    text = " ".join(text.split())
+    shown, kept = text, len(text)
+    while kept > 5 and width_of(shown, size, bold=bold) > inches:
+        kept -= 1
+        shown = f"{text[: kept - kept // 2]}…{text[len(text) - kept // 2 :]}"
+    return shown.replace("$", r"\$")

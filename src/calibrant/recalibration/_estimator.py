@@ -1,0 +1,427 @@
+"""What every recalibrator shares: the scikit-learn contract, and files."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.checks import check_choice
+from calibrant._base.records import as_plain
+from calibrant._base.write import write_text
+from calibrant._inputs.arrays import Matrix
+from calibrant._inputs.predictions import read_predictions
+from calibrant.recalibration._rows import (
+    Kind,
+    Rows,
+    check_column_names,
+    class_names,
+    column_names,
+    flat_if_single,
+    look_like_probs,
+    names_as_array,
+    read_labels,
+    read_scores,
+    softmax,
+    width,
+)
+
+# ----------------------------------------------------------------------------
+# Recalibrators as JSON files: readable, versioned, and nothing in them is executed.
+
+
+FORMAT, VERSION = "calibrant recalibrator", 1
+FORMAT_OF_0_1 = "acumen recalibrator"  # until 0.1.0 the project was called acumen
+
+
+def write_file(recalibrator: Recalibrator, path: str | Path) -> None:
+    """Write a fitted recalibrator; an existing file is replaced once all is written."""
+    write_text(Path(path), json.dumps(to_dict(recalibrator), allow_nan=False) + "\n")
+
+
+def to_dict(recalibrator: Recalibrator) -> dict[str, Any]:
+    """Parameters and what was learned, as plain data."""
+    names = ("classes_", "n_features_in_", "notes_", *recalibrator.learned)
+    learned = {name: _encode(getattr(recalibrator, name)) for name in names}
+    if hasattr(recalibrator, "feature_names_in_"):
+        learned["feature_names_in_"] = _encode(recalibrator.feature_names_in_)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "method": type(recalibrator).__name__,
+        "parameters": {k: _encode(v) for k, v in recalibrator.get_params().items()},
+        "learned": learned,
+    }
+
+
+def _encode(value: Any) -> Any:
+    """Plain data; an array says so, with its type, to come back as it was."""
+    if isinstance(value, np.ndarray):
+        if value.dtype == object:
+            _check_names(value.tolist())
+        return {"array": as_plain(value), "dtype": value.dtype.str}
+    if isinstance(value, tuple):
+        return {"tuple": [_encode(item) for item in value]}
+    if isinstance(value, list):
+        return [_encode(item) for item in value]
+    if value is None or isinstance(value, str | int | float | bool | np.generic):
+        return as_plain(value)
+    raise TypeError(f"cannot save {value!r}: only numbers, text and arrays of them.")
+
+
+def read_file(path: str | Path, expected: type[Recalibrator]) -> Any:
+    """Read a recalibrator of the expected class or one of its subclasses."""
+    given = _read(Path(path))
+    method = next(
+        (m for m in _methods(expected) if m.__name__ == given["method"]), None
+    )
+    if method is None:
+        raise ValueError(
+            f"{path} holds a {given['method']!r}, which is no {expected.__name__} known "
+            "here; calibrant.recalibration.load reads any method."
+        )
+    try:
+        recalibrator = method(**{k: _decode(v) for k, v in given["parameters"].items()})
+        for name, value in given["learned"].items():
+            setattr(recalibrator, name, _decode(value))
+        for name in ("classes_", "n_features_in_", "notes_", *method.learned):
+            getattr(recalibrator, name)
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        raise ValueError(
+            f"{path} is not a whole {method.__name__}: {error}."
+        ) from error
+    return recalibrator
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not JSON: {error}.") from error
+    if not isinstance(given, dict) or given.get("format") not in (
+        FORMAT,
+        FORMAT_OF_0_1,
+    ):
+        raise ValueError(f"{path} is not a saved recalibrator of calibrant.")
+    if given.get("version") != VERSION:
+        raise ValueError(
+            f"{path} has version {given.get('version')!r} of the format; this calibrant "
+            f"reads version {VERSION}."
+        )
+    parts = {"method": str, "parameters": dict, "learned": dict}
+    missing = [name for name in parts if not isinstance(given.get(name), parts[name])]
+    if missing:
+        raise ValueError(f"{path} is not whole: {missing[0]!r} is missing.")
+    return given
+
+
+def _methods(base: type[Recalibrator]) -> list[type[Recalibrator]]:
+    """A class and all that derive from it."""
+    return [base, *(m for derived in base.__subclasses__() for m in _methods(derived))]
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict) and set(value) == {"array", "dtype"}:
+        return _array(value["array"], np.dtype(value["dtype"]))
+    if isinstance(value, dict) and set(value) == {"tuple"}:
+        return tuple(_decode(item) for item in value["tuple"])
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    if isinstance(value, dict):
+        raise KeyError(*sorted(value))
+    return value
+
+
+def _array(values: list[Any], dtype: np.dtype[Any]) -> Any:
+    if dtype == object:
+        array = np.empty(len(values), object)
+        array[:] = values
+        return array
+    return np.array(values, dtype)  # NumPy reads "inf" and "nan" as numbers
+
+
+def _check_names(names: list[Any]) -> None:
+    for name in names:
+        if not isinstance(name, str | int | float | bool):
+            raise TypeError(
+                f"cannot save class {name!r}: JSON holds names that are text or numbers."
+            )
+
+
+# ----------------------------------------------------------------------------
+# What every recalibrator shares: the scikit-learn contract, without scikit-learn.
+#
+# An estimator is fitted on scores and labels, and turns scores into probabilities. The
+# contract is a matter of names, so scikit-learn is needed neither to fit nor to apply.
+
+
+Progress = Callable[[float, str], None]
+"""Called with the share of the work that is done, and what is being done."""
+
+
+class FitWarning(UserWarning):
+    """A fit has a result, but not one to trust without a look."""
+
+
+class Recalibrator(ABC):
+    """Learns on held-out rows how to turn a classifier's scores into probabilities.
+
+    `fit` takes one row of scores per forecast and one column per class: logits, or
+    probabilities with ``scores="probs"``. One column, or a 1-D array, is the positive
+    class of a binary problem. `predict_proba` gives n x k probabilities in the precision
+    of the scores, but float32 for float16.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Names of the classes, in column order.
+    n_features_in_ : int
+        Columns of the scores it was fitted on.
+    notes_ : tuple of str
+        What one should know about the fit; each was also given as a `FitWarning`.
+    """
+
+    scores: str
+    classes: Sequence[Hashable] | None
+    classes_: NDArray[Any]
+    n_features_in_: int
+    notes_: tuple[str, ...]
+
+    learned: ClassVar[tuple[str, ...]] = ()
+    """Names of the attributes that `fit` learns, which are what is saved."""
+
+    @abstractmethod
+    def _learn(self, rows: Rows, progress: Progress) -> None:
+        """Fit on checked rows."""
+
+    @abstractmethod
+    def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
+        """Recalibrated scores in a new matrix: logits or probabilities."""
+
+    def fit(
+        self,
+        scores: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Fit on held-out rows, never on those the classifier was trained on.
+
+        Parameters
+        ----------
+        scores : array_like
+            Logits or probabilities, as the parameter `scores` says.
+        y : array_like
+            Labels: column numbers, or names of the classes.
+        sample_weight : array_like, optional
+            Weight 2 is a row twice, weight 0 is no row.
+        progress : callable, optional
+            Called as ``progress(share_done, what)`` while fitting.
+        """
+        self.__dict__.pop("feature_names_in_", None)
+        self.notes_ = ()
+        self._check_options()
+        names = column_names(scores)
+        rows, self.classes_, self.n_features_in_ = self._read_to_fit(
+            scores, y, sample_weight
+        )
+        if names is not None:
+            self.feature_names_in_ = names
+        self._learn(rows, progress or silent)
+        return self
+
+    def predict_proba(self, scores: Any) -> Matrix:
+        """Recalibrated probabilities, n x k; every row sums to 1."""
+        kind, result = self.recalibrate(scores)
+        if kind == "logits":
+            Rows(result, "logits").each(lambda part: _softmax_of(result, part))
+        return result
+
+    def predict(self, scores: Any) -> NDArray[Any]:
+        """The likeliest class of each row; the first one if several are."""
+        _, result = self.recalibrate(scores)
+        return self.classes_[result.argmax(axis=1)]
+
+    def score(self, scores: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of `predict`, which is what scikit-learn expects of this name."""
+        right = self.predict(scores) == np.asarray(y)
+        return float(np.average(right, weights=sample_weight))
+
+    def recalibrate(self, scores: Any) -> tuple[Kind, Matrix]:
+        """Recalibrated logits where the method gives them, else probabilities.
+
+        Logits say more than their softmax, which rounds to 0 and 1.
+
+        Returns
+        -------
+        kind : {"logits", "probs"}
+        scores : ndarray of shape (n, k)
+        """
+        return self._apply(self._read_to_apply(scores))
+
+    # -- reading -----------------------------------------------------------------
+
+    def _check_options(self) -> None:
+        """Check the parameters; what a subclass adds to them it checks itself."""
+        check_choice(self.scores, "scores", ("logits", "probs"))
+
+    def _read_to_fit(
+        self, scores: Any, y: Any, sample_weight: Any
+    ) -> tuple[Rows, NDArray[Any], int]:
+        given = flat_if_single(read_scores(scores))
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None: one label per row."
+            )
+        k = 2 if given.ndim == 1 else given.shape[1]
+        labels = y if self.classes is not None else read_labels(y)
+        predictions = read_predictions(
+            labels,
+            **{self.scores: given},
+            classes=class_names(labels, k, self.classes),
+            target="top-label",
+            sample_weight=sample_weight,
+        )
+        if predictions.soft:
+            raise ValueError("y must hold one class per row for fitting.")
+        rows = self._rows(given, predictions.labels, predictions.weight)
+        return rows, names_as_array(predictions.classes), width(given)
+
+    def _read_to_apply(self, scores: Any) -> Rows:
+        self._check_fitted()
+        names = column_names(scores)
+        given = read_scores(scores)
+        check_column_names(names, self.__dict__.get("feature_names_in_"))
+        if given.ndim == 1 and self.n_features_in_ > 1:
+            raise ValueError(
+                f"scores is 1-D, and {self.n_features_in_} columns are expected. Reshape "
+                "your data: a single row is [[...]]."
+            )
+        if width(given) != self.n_features_in_:
+            raise ValueError(
+                f"X has {width(given)} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input: one score per class, as in fit."
+            )
+        if len(given) == 0:
+            raise ValueError("scores has no rows; a minimum of 1 is required.")
+        return self._rows(flat_if_single(given), None, None)
+
+    def _rows(self, given: Matrix, labels: Any, weight: Any) -> Rows:
+        kind: Kind = "probs" if self.scores == "probs" else "logits"
+        if given.ndim == 1:
+            other = 1 - given if kind == "probs" else np.zeros_like(given)
+            given = np.stack([other, given], axis=1)
+        if kind == "logits" and look_like_probs(given):
+            raise ValueError(
+                "these logits are rows of probabilities: none is negative and every row "
+                f"sums to 1. Use {type(self).__name__}(scores='probs')."
+            )
+        rows = Rows(given, kind, labels, weight)
+        if weight is not None and not weight.all():
+            rows = rows.select(weight > 0)
+        return rows
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise _not_fitted_error()(
+                f"this {type(self).__name__} is not fitted yet: call fit(scores, y), or "
+                "load a saved one."
+            )
+
+    def _note(self, text: str) -> None:
+        """Keep a note on the fit, and warn of it."""
+        self.notes_ = (*self.notes_, text)
+        warnings.warn(f"{type(self).__name__}: {text}", FitWarning, stacklevel=4)
+
+    # -- files -------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write parameters and what was learned as JSON, all or nothing."""
+        self._check_fitted()
+        write_file(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote; `calibrant.recalibration.load` reads any method."""
+        return read_file(path, expected=cls)
+
+    # -- scikit-learn's names ----------------------------------------------------
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        return sorted(inspect.signature(cls).parameters)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: FBT001, FBT002
+        """The parameters by name."""
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters by name."""
+        for name, value in params.items():
+            check_choice(name, "parameter", tuple(self._parameter_names()))
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(),
+        )
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        given = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if value is not defaults[name].default and value != defaults[name].default
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+def silent(share: float, what: str) -> None:
+    """Report nothing."""
+
+
+def _softmax_of(matrix: Matrix, part: slice) -> None:
+    softmax(matrix[part])
+
+
+def _not_fitted_error() -> type[Exception]:
+    """scikit-learn's own error where it is in use, so that its users can catch it."""
+    if "sklearn" in sys.modules:
+        from sklearn.exceptions import NotFittedError
+
+        return NotFittedError
+    return AttributeError
+
+
+def load(path: str | Path) -> Recalibrator:
+    """Read a recalibrator that was saved, whatever its method.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibrant.recalibration import MeanReplacement, load
+    >>> file = Path(tempfile.mkdtemp()) / "mean.json"
+    >>> MeanReplacement().fit([[2.0, 0.0], [0.0, 1.0]], [0, 1]).save(file)
+    >>> load(file).accuracy_
+    1.0
+    """
+    return Recalibrator.load(path)

@@ -1,0 +1,362 @@
+"""Histogram binning: a probability becomes the share of hits in its bin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from numbers import Integral
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.checks import as_number, check_choice
+from calibrant._inputs.arrays import Column, Matrix
+from calibrant._rows import engines
+from calibrant.recalibration import _one_vs_rest as one_vs_rest
+from calibrant.recalibration import _top_label as top_label
+from calibrant.recalibration._estimator import Progress, Recalibrator
+from calibrant.recalibration._rows import Kind, Rows
+
+# ----------------------------------------------------------------------------
+# Bins of probabilities: where their edges are, what falls into them, what they give.
+
+
+Closed = Literal["right", "left"]
+
+
+def width_edges(bins: int) -> Column:
+    """Edges of equal-width bins: the doubles nearest to i / bins."""
+    return np.arange(bins + 1) / bins
+
+
+def mass_edges(p: Matrix, weight: Column, bins: int) -> Column:
+    """Edges of bins of equal weight; each distinct value goes where its mid-rank falls.
+
+    An edge is half way between two values. Where there are fewer values than bins,
+    edges are repeated: there is nothing between them.
+
+    Examples
+    --------
+    >>> mass_edges(np.array([0.1, 0.2, 0.2, 0.8]), np.ones(4), bins=3).tolist()
+    [0.0, 0.15000000000000002, 0.5, 1.0]
+    """
+    value, weight = _distinct(p, weight)
+    before = np.cumsum(weight)
+    cuts = np.arange(1, bins) * before[-1] / bins
+    inner = np.searchsorted(before, cuts, side="left")
+    inner += before[inner] - 0.5 * weight[inner] <= cuts
+    ends = np.concatenate([[0.0], value, [1.0]])
+    low, high = ends[inner], ends[inner + 1]
+    half = low + (high - low) / 2
+    edges = np.where(half < high, half, low)  # neighbours have nothing between them
+    return np.concatenate([[0.0], edges, [1.0]])
+
+
+def _distinct(p: Matrix, weight: Column) -> tuple[Column, Column]:
+    order = np.argsort(p)
+    value = p[order].astype(np.float64)
+    first = np.flatnonzero(np.concatenate([[True], value[1:] != value[:-1]]))
+    return value[first], np.add.reduceat(weight[order], first)
+
+
+def place(p: Matrix, edges: Column, closed: Closed = "right") -> NDArray[np.intp]:
+    """Numbers of the bins; what lies beyond an end is in the bin at that end.
+
+    Examples
+    --------
+    >>> place(np.array([0.0, 0.5, 0.6, 1.0]), np.array([0.0, 0.5, 1.0])).tolist()
+    [0, 0, 1, 1]
+    """
+    return np.searchsorted(edges[1:-1], p, "left" if closed == "right" else "right")
+
+
+def count(rows: Rows, edges: Column, closed: Closed) -> tuple[Column, Column]:
+    """Weight of all rows, and of those of the class, in each bin of each class."""
+
+    def work(part: slice) -> Column:
+        probs = one_vs_rest.probabilities(rows, part)
+        weight = np.broadcast_to(rows.weights(part), len(probs))
+        return np.stack(
+            [
+                _count_all(probs, weight, edges, closed),
+                _count_own(probs, weight, rows.y[part], edges, closed),
+            ]
+        )
+
+    counts, hits = rows.add_up(work).reshape(2, rows.k, -1)
+    return counts, hits
+
+
+def _count_all(
+    probs: Matrix, weight: Column, edges: Column, closed: Closed
+) -> NDArray[np.float64]:
+    """Most probabilities are in the first bin: of a row, only 1 / edge can be above."""
+    k, bins = probs.shape[1], len(edges) - 1
+    above = probs >= float(edges[1])
+    row, column = np.divmod(np.flatnonzero(above), k)
+    at = column * bins + place(probs[row, column], edges, closed)
+    counts = _tally(at, weight[row], k * bins)
+    counts[::bins] += np.where(above, 0.0, weight[:, None]).sum(axis=0)
+    return counts
+
+
+def _count_own(
+    probs: Matrix, weight: Column, y: NDArray[np.intp], edges: Column, closed: Closed
+) -> NDArray[np.float64]:
+    k, bins = probs.shape[1], len(edges) - 1
+    at = y * bins + place(probs[np.arange(len(y)), y], edges, closed)
+    return _tally(at, weight, k * bins)
+
+
+def count_column(
+    p: Matrix, hit: NDArray[np.bool_], weight: Column, edges: Column
+) -> tuple[Column, Column]:
+    """Weight of all rows, and of the hits, in each bin of one class."""
+    at, bins = place(p, edges), len(edges) - 1
+    return _tally(at, weight, bins), _tally(at[hit], weight[hit], bins)
+
+
+def _tally(at: NDArray[np.intp], weight: Column, size: int) -> Column:
+    """Weight at each of the first numbers."""
+    return np.bincount(at, weight, size).astype(np.float64)  # of nothing, it is int
+
+
+def shares(
+    counts: Column, hits: Column, edges: Column, smoothing: float
+) -> NDArray[np.float64]:
+    """What a bin gives: its share of hits, with some pseudo-rows at its mid-point."""
+    middle = 0.5 * (edges[..., :-1] + edges[..., 1:])
+    whole = counts + smoothing
+    filled = whole > 0
+    share = (hits + smoothing * middle) / np.where(filled, whole, 1.0)
+    return np.where(filled, share, middle)
+
+
+def look_up(probs: Matrix, edges: Column, values: Matrix, out: Matrix) -> None:
+    """Values of the bins that probabilities fall into, all classes having same edges."""
+    out[...] = np.ascontiguousarray(values[:, 0])  # four times as fast
+    above = np.flatnonzero(probs >= float(edges[1]))
+    at = place(probs.ravel()[above], edges)
+    out.reshape(-1)[above] = values[above % probs.shape[1], at]
+
+
+def look_up_mass(probs: Matrix, inner: Matrix, values: Matrix, out: Matrix) -> None:
+    """The same, each class having its own inner edges, a row of `inner` for each."""
+    at = np.broadcast_to(np.arange(len(values)) * values.shape[1], probs.shape).copy()
+    for edge in inner:
+        at += probs > edge
+    out[...] = values.ravel()[at]
+
+
+def inner_edges(edges: Column, dtype: np.dtype[np.floating]) -> Matrix:
+    """Inner edges by bin and class, the largest numbers of a type that lie below them.
+
+    For numbers of that type, to exceed them is to exceed the edge itself.
+    """
+    inner = edges[:, 1:-1].T
+    found = inner.astype(dtype)
+    return np.where(found > inner, np.nextafter(found, dtype.type(0)), found)
+
+
+# ----------------------------------------------------------------------------
+# Histogram binning: a probability becomes the share of hits in its bin.
+
+
+MOST_BINS = 10_000
+
+
+class HistogramBinning(Recalibrator):
+    """Replace probabilities by the share of hits among the rows in the same bin.
+
+    With ``mode="one-vs-rest"`` each class has its own bins, and rows are divided by
+    their sum. The order of the classes of a row, and so the accuracy, may change.
+
+    With ``mode="top-label"`` only the confidence is binned. The predicted class gets
+    the accuracy v of its bin, the others share 1 - v in proportion to what they had, or
+    more evenly where one of them would overtake it. The prediction changes only if
+    v <= 1/k.
+
+    Equal-width bins are (a, b], and 0 is in the first one. Equal-mass bins have edges
+    half way between scores and never part equal scores.
+
+    - An empty bin gives its mid-point.
+    - A class without any row to fit on keeps its own probability; a note counts them.
+    - A row whose new values are all 0 keeps its probabilities.
+    - A bin without a hit gives exactly 0, which makes the log loss infinite where it is
+      wrong: `smoothing` prevents that.
+
+    Parameters
+    ----------
+    scores : {"logits", "probs"}
+        What the scores are.
+    bins : int
+        Number of bins.
+    strategy : {"width", "mass"}
+        Bins of equal width, or of equal weight of rows.
+    mode : {"one-vs-rest", "top-label"}
+        Recalibrate all classes, or the confidence only.
+    smoothing : float
+        Pseudo-rows s per bin that agree with its mid-point m: a bin gives
+        (hits + s m) / (rows + s). Any s > 0 rules out exact zeros.
+    compat : {None, "netcal"}
+        ``"netcal"`` gives what netcal 1.4.0 does, in double precision bit for bit. Bins
+        are [a, b) in `fit` but (a, b] later, a class without a row becomes impossible,
+        and of two classes only the second is recalibrated. A row of zeros, which there
+        becomes NaN, here makes all classes as likely.
+    classes : sequence, optional
+        Names of the classes in column order, if labels are neither column numbers nor
+        names in sorted order.
+    engine : {"auto", "numpy", "numba"}
+        ``"auto"`` uses numba for large matrices if it is installed; only equal-width
+        bins one-vs-rest have a use for it.
+
+    Attributes
+    ----------
+    edges_ : ndarray
+        Edges of the bins: (bins + 1,), but (k, bins + 1) for equal mass one-vs-rest.
+    counts_, values_ : ndarray
+        Weight of the rows in each bin, and what the bin gives: (k, bins), but (bins,)
+        for top-label.
+    absent_ : ndarray
+        Column numbers of classes without a row, one-vs-rest.
+
+    Examples
+    --------
+    >>> from calibrant.recalibration import HistogramBinning
+    >>> h = [0.9, 0.9, 0.9, 0.9, 0.2]  # of the second class; 3 of 4 are right
+    >>> binned = HistogramBinning(scores="probs", bins=2).fit(h, [1, 1, 1, 0, 0])
+    >>> binned.values_[1].tolist(), binned.predict_proba([0.8]).tolist()
+    ([0.0, 0.75], [[0.25, 0.75]])
+    """
+
+    learned: ClassVar[tuple[str, ...]] = ("edges_", "counts_", "values_", "absent_")
+
+    def __init__(
+        self,
+        scores: str = "logits",
+        bins: int = 15,
+        strategy: str = "width",
+        mode: str = "one-vs-rest",
+        smoothing: float = 0.0,
+        compat: str | None = None,
+        classes: Sequence[Hashable] | None = None,
+        engine: str = "auto",
+    ) -> None:
+        self.scores = scores
+        self.bins = bins
+        self.strategy = strategy
+        self.mode = mode
+        self.smoothing = smoothing
+        self.compat = compat
+        self.classes = classes
+        self.engine = engine
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        _check_bins(self.bins)
+        check_choice(self.strategy, "strategy", ("width", "mass"))
+        check_choice(self.mode, "mode", ("one-vs-rest", "top-label"))
+        check_choice(self.engine, "engine", engines.ENGINES)
+        one_vs_rest.check_smoothing(self.smoothing)
+        one_vs_rest.check_compat(
+            self.compat,
+            strategy=(self.strategy, "width"),
+            mode=(self.mode, "one-vs-rest"),
+            smoothing=(self.smoothing, 0),
+        )
+
+    def _learn(self, rows: Rows, progress: Progress) -> None:
+        self.absent_ = one_vs_rest.absent_classes(rows, self.mode, self.compat)
+        if self.mode == "top-label":
+            counts, hits = self._count_top(rows)
+        else:
+            counts, hits = self._count_classes(rows, progress)
+        self.counts_ = counts
+        self.values_ = shares(counts, hits, self.edges_, self.smoothing)
+        if self.compat == "netcal":
+            self.values_[self.absent_] = 0
+        progress(1.0, "bins")
+        if self.absent_.size:
+            self._note(one_vs_rest.describe_absent(self.absent_, rows.k, self.compat))
+
+    def _count_top(self, rows: Rows) -> tuple[Column, Column]:
+        h, hit = top_label.confidences(rows)
+        weight = one_vs_rest.weight_of_rows(rows)
+        if self.strategy == "mass":
+            self.edges_ = mass_edges(h, weight, self.bins)
+        else:
+            self.edges_ = width_edges(self.bins)
+        return count_column(h, hit, weight, self.edges_)
+
+    def _count_classes(self, rows: Rows, progress: Progress) -> tuple[Column, Column]:
+        if self.strategy == "mass":
+            return self._count_masses(rows, progress)
+        if self.compat == "netcal":
+            self.edges_ = np.linspace(0.0, 1.0, self.bins + 1)
+            return count(rows, self.edges_.astype(rows.work_type), "left")
+        self.edges_ = width_edges(self.bins)
+        return count(rows, self.edges_, "right")
+
+    def _count_masses(self, rows: Rows, progress: Progress) -> tuple[Column, Column]:
+        weight = one_vs_rest.weight_of_rows(rows)
+        self.edges_ = np.empty((rows.k, self.bins + 1))
+        counts, hits = np.empty((2, rows.k, self.bins))
+        for c, given in one_vs_rest.columns(rows):
+            p = np.minimum(given, 1)
+            self.edges_[c] = mass_edges(p, weight, self.bins)
+            counts[c], hits[c] = count_column(p, rows.y == c, weight, self.edges_[c])
+            progress(c / rows.k, "bins")
+        return counts, hits
+
+    def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
+        out = np.empty(rows.scores.shape, rows.work_type)
+        work = self._work(rows, out)
+        rows.each(lambda part: work(part, out[part]))
+        return "probs", out
+
+    def _work(self, rows: Rows, out: Matrix) -> Callable[[slice, Matrix], None]:
+        """What fills the new probabilities of some rows."""
+        if self.mode == "top-label":
+            return partial(self._give, rows)
+        values = self.values_.astype(out.dtype)
+        if self.strategy == "mass":
+            inner = inner_edges(self.edges_, out.dtype)
+            return partial(self._look_up, rows, values, inner)
+        if self.compat is None and engines.wanted(self.engine, rows.scores, plain=True):
+            return partial(self._look_up_compiled, rows, np.ascontiguousarray(values.T))
+        return partial(self._look_up, rows, values, None)
+
+    def _give(self, rows: Rows, part: slice, out: Matrix) -> None:
+        probs, best, h = top_label.find_top(rows, part)
+        value = self.values_[place(h, self.edges_)]
+        top_label.give(probs, best, value, 1 - value)
+        out[...] = probs
+
+    def _look_up(
+        self, rows: Rows, values: Matrix, inner: Matrix | None, part: slice, out: Matrix
+    ) -> None:
+        probs = one_vs_rest.probabilities(rows, part)
+        if inner is None:
+            look_up(probs, self.edges_, values, out)
+        else:
+            look_up_mass(np.minimum(probs, 1), inner, values, out)
+        if self.compat == "netcal":
+            one_vs_rest.divide_as_netcal(out)
+        else:
+            one_vs_rest.divide(out, probs, self.absent_)
+
+    def _look_up_compiled(
+        self, rows: Rows, values: Matrix, part: slice, out: Matrix
+    ) -> None:
+        from calibrant.recalibration import _numba
+
+        probs = one_vs_rest.probabilities(rows, part)
+        _numba.replace(probs, self.edges_, values, self.absent_, out)
+
+
+def _check_bins(bins: Any) -> None:
+    if not (isinstance(bins, Integral) and 1 <= as_number(bins) <= MOST_BINS):
+        raise ValueError(
+            f"bins must be a whole number from 1 to {MOST_BINS:,}, got {bins!r}."
+        )

@@ -1,0 +1,366 @@
+"""Isotonic calibration: the increasing curves that are closest to the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.checks import check_choice
+from calibrant._inputs.arrays import Column, Matrix
+from calibrant._rows import engines
+from calibrant.recalibration import _one_vs_rest as one_vs_rest
+from calibrant.recalibration import _top_label as top_label
+from calibrant.recalibration._estimator import Progress, Recalibrator
+from calibrant.recalibration._rows import Kind, Rows
+
+# ----------------------------------------------------------------------------
+# Isotonic regression of many classes: increasing curves through the shares of hits.
+
+
+CLOSE = 1e-15
+"""Scores closer than this are one to scikit-learn, and so to netcal."""
+
+STEEPEST = np.finfo(np.float64).max
+
+Curve = tuple[Column, Column]
+"""Probabilities and values at the knots of one class."""
+
+Begins = Callable[[Column], NDArray[np.bool_]]
+"""Says which of sorted probabilities begin a new value, not tied with the last."""
+
+
+class Curves:
+    """Increasing curves, one per class, linear between knots and constant beyond them.
+
+    Class c has the knots from ``starts[c]`` to ``starts[c + 1]``; without any, it
+    gives 0.
+    """
+
+    def __init__(self, knots: Column, values: Column, starts: NDArray[np.intp]) -> None:
+        self.knots = knots
+        self.values = values
+        self.starts = starts
+
+    @classmethod
+    def of(cls, curves: Sequence[Curve]) -> Curves:
+        """Put the curves of all classes together."""
+        knots, values = (np.concatenate(part) for part in zip(*curves, strict=True))
+        starts = np.cumsum([0, *(len(x) for x, _ in curves)], dtype=np.intp)
+        return cls(knots, values, starts)
+
+    @cached_property
+    def segments(self) -> NDArray[np.float64]:
+        """From each knot on: the knot, its value, the slope, and the value at the end."""
+        last = self.starts[1:][np.diff(self.starts) > 0] - 1
+        end = np.append(self.values[1:], 0.0)
+        width = np.append(np.diff(self.knots), 1.0)
+        end[last], width[last] = self.values[last], 1.0
+        with np.errstate(over="ignore"):
+            slope = np.minimum((end - self.values) / width, STEEPEST)
+        return np.stack([self.knots, self.values, slope, end], axis=1)
+
+    @cached_property
+    def least(self) -> Column:
+        """The least value of each class."""
+        there = np.diff(self.starts) > 0
+        least = np.zeros(len(there))
+        least[there] = self.values[self.starts[:-1][there]]
+        return least
+
+    def flat(self, dtype: np.dtype[Any]) -> Matrix:
+        """Up to where each class has its least value, in numbers of a type."""
+        there = np.diff(self.starts) > 0
+        at = self.starts[:-1][there]
+        at += self.segments[at, 3] == self.values[at]  # its first level is that wide
+        at = np.minimum(at, self.starts[1:][there] - 1)
+        flat = np.full(len(there), np.inf)
+        flat[there] = self.knots[at]
+        rounded = flat.astype(dtype)
+        return np.where(rounded > flat, np.nextafter(rounded, dtype.type(0)), rounded)
+
+    def evaluate(self, probs: Matrix, out: Matrix) -> None:
+        """Values at probabilities, one column per class."""
+        for c, (a, b) in enumerate(pairwise(self.starts)):
+            out[:, c] = _on(self.segments[a:b], probs[:, c]) if b > a else 0
+
+    def of_first(self, x: Column) -> Column:
+        """Values of the first class."""
+        return _on(self.segments[: self.starts[1]], x)
+
+
+def _on(segments: NDArray[np.float64], p: Matrix) -> Column:
+    knot, value, slope, end = segments.T
+    x = np.maximum(p.astype(np.float64), knot[0])
+    on = np.searchsorted(knot, x, side="right") - 1
+    return np.minimum(slope[on] * (x - knot[on]) + value[on], end[on])
+
+
+def pool(low: Matrix, high: Matrix, hits: Column, weight: Column) -> Curve:
+    """Pool adjacent violators; knots are the two ends of each level.
+
+    Parameters
+    ----------
+    low, high, hits, weight : arrays
+        Least and greatest probability, hits and weight of groups of rows, in order.
+
+    Examples
+    --------
+    >>> x, one = np.array([0.1, 0.2, 0.3, 0.4]), np.ones(4)
+    >>> knots, values = pool(x, x, hits=np.array([0.0, 1.0, 0.0, 1.0]), weight=one)
+    >>> knots.tolist(), values.tolist()
+    ([0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 1.0])
+    """
+    from scipy.optimize import isotonic_regression
+
+    first = isotonic_regression(hits / weight, weights=weight).blocks[:-1]
+    while True:  # more than once only if levels differ by round-off
+        value = np.add.reduceat(hits, first) / np.add.reduceat(weight, first)
+        rises = np.concatenate([[True], value[1:] > value[:-1]])
+        if rises.all():
+            break
+        first = first[rises]
+    last = np.concatenate([first[1:], [len(hits)]]) - 1
+    knots = np.stack([low[first], high[last]], axis=1).ravel().astype(np.float64)
+    chosen = differs(knots)  # a level may be a single point
+    return knots[chosen], np.repeat(value, 2)[chosen]
+
+
+def differs(x: Column) -> NDArray[np.bool_]:
+    """Which of sorted numbers are not equal to the one before."""
+    return np.concatenate([[True], x[1:] != x[:-1]])
+
+
+def differs_as_sklearn(x: Column) -> NDArray[np.bool_]:
+    """Which of sorted numbers are not close to the first of the group before them.
+
+    Examples
+    --------
+    >>> differs_as_sklearn(np.array([0.0, 9e-16, 11e-16, 19e-16, 22e-16])).tolist()
+    [True, False, True, False, True]
+    """
+    begins = np.concatenate([[True], np.diff(x) >= CLOSE])
+    while True:
+        group = np.maximum.accumulate(np.where(begins, np.arange(len(x)), 0))
+        far = x - x[group] >= CLOSE
+        if not far.any():
+            return begins
+        begins[1:] |= far[1:] & ~far[:-1]  # the first that is far begins a group
+
+
+def fit_column(
+    p: Matrix, hit: NDArray[np.bool_], weight: Column, begins: Begins
+) -> Curve:
+    """The curve of one class."""
+    order = np.argsort(p)
+    x = p[order].astype(np.float64)
+    first = np.flatnonzero(begins(x))
+    hits = np.add.reduceat((weight * hit)[order], first)
+    return pool(x[first], x[first], hits, np.add.reduceat(weight[order], first))
+
+
+def fit_columns(rows: Rows, begins: Begins, report: Callable[[float], None]) -> Curves:
+    """The curves of all classes, each by sorting its column; absent ones have none."""
+    weight, nothing = one_vs_rest.weight_of_rows(rows), (np.empty(0), np.empty(0))
+    curves = []
+    for c, p in one_vs_rest.columns(rows):
+        hit = rows.y == c
+        curves.append(fit_column(p, hit, weight, begins) if hit.any() else nothing)
+        report(c / rows.k)
+    return Curves.of(curves)
+
+
+def fit_compiled(rows: Rows) -> Curves:
+    """The same without sorting, for equal probabilities being tied."""
+    from calibrant.recalibration import _numba
+
+    (weight, low, high), hits, starts = _numba.gather(rows)
+    nothing, curves = (np.empty(0), np.empty(0)), []
+    for a, b in pairwise(starts):
+        at = a + np.flatnonzero(low[a:b] <= high[a:b])
+        known = low[at], high[at], hits[at], weight[at]
+        curves.append(pool(*known) if b > a + 1 else nothing)
+    return Curves.of(curves)
+
+
+# ----------------------------------------------------------------------------
+# Isotonic calibration: the increasing curves that are closest to the labels.
+
+
+MANY_CLASSES = 100
+"""From this many on, it is faster not to sort the rows for every class."""
+
+
+class IsotonicCalibration(Recalibrator):
+    """Replace probabilities by the closest increasing function of them.
+
+    With ``mode="one-vs-rest"`` each class has its own curve, and rows are divided by
+    their sum. The order of the classes of a row, and so the accuracy, may change.
+
+    With ``mode="top-label"`` there is one curve, from confidence to accuracy v. The
+    predicted class gets v, the others share 1 - v in proportion to what they had, or
+    more evenly where one of them would overtake it. The prediction changes only if
+    v <= 1/k, and of two rows the more confident never becomes the less confident one.
+
+    A curve has a constant level wherever accuracy would decrease (pool adjacent
+    violators). It is linear between levels and constant beyond the scores of the fit, as
+    in scikit-learn. Only equal scores are tied; scikit-learn takes single-precision
+    scores within 1e-6 as tied, which most of a thousand probabilities are.
+
+    - A class without any row to fit on keeps its own probability; a note counts them.
+    - A row whose new values are all 0 keeps its probabilities.
+    - The lowest level often is exactly 0, which makes the log loss infinite where it is
+      wrong: `smoothing` prevents that.
+
+    Parameters
+    ----------
+    scores : {"logits", "probs"}
+        What the scores are.
+    mode : {"one-vs-rest", "top-label"}
+        Recalibrate all classes, or the confidence only.
+    smoothing : float
+        With s > 0 and n rows in the fit, f(p) becomes (n f(p) + s p) / (n + s), as if s
+        further rows agreed with the scores. It then increases everywhere, so there are
+        no new ties, and no zeros but where p is 0.
+    compat : {None, "netcal"}
+        ``"netcal"`` gives what netcal 1.4.0 does, always in double precision. Scores
+        closer than 1e-15 are tied, a class without a row becomes impossible, and of two
+        classes only the second is recalibrated. A row of zeros, which there becomes
+        NaN, here makes all classes as likely.
+    classes : sequence, optional
+        Names of the classes in column order, if labels are neither column numbers nor
+        names in sorted order.
+    engine : {"auto", "numpy", "numba"}
+        ``"auto"`` uses numba for large matrices if it is installed.
+
+    Attributes
+    ----------
+    knots_, values_ : ndarray
+        The curves of all classes, one after the other: probabilities and new values.
+    starts_ : ndarray
+        Class c has the knots ``starts_[c]`` to ``starts_[c + 1]``; for top-label there
+        is one curve.
+    absent_ : ndarray
+        Column numbers of classes without a row, one-vs-rest; they have no knots.
+    weight_ : float
+        Number of rows of the fit, or the sum of their weights.
+
+    Examples
+    --------
+    >>> from calibrant.recalibration import IsotonicCalibration
+    >>> p = [0.1, 0.2, 0.3, 0.4, 0.9]  # of the second class
+    >>> curve = IsotonicCalibration(scores="probs").fit(p, [0, 1, 0, 1, 1])
+    >>> curve.predict_proba([0.25, 0.35])[:, 1].round(3).tolist()
+    [0.5, 0.75]
+    """
+
+    learned: ClassVar[tuple[str, ...]] = (
+        "knots_",
+        "values_",
+        "starts_",
+        "absent_",
+        "weight_",
+    )
+
+    def __init__(
+        self,
+        scores: str = "logits",
+        mode: str = "one-vs-rest",
+        smoothing: float = 0.0,
+        compat: str | None = None,
+        classes: Sequence[Hashable] | None = None,
+        engine: str = "auto",
+    ) -> None:
+        self.scores = scores
+        self.mode = mode
+        self.smoothing = smoothing
+        self.compat = compat
+        self.classes = classes
+        self.engine = engine
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_choice(self.mode, "mode", ("one-vs-rest", "top-label"))
+        check_choice(self.engine, "engine", engines.ENGINES)
+        one_vs_rest.check_smoothing(self.smoothing)
+        one_vs_rest.check_compat(
+            self.compat,
+            mode=(self.mode, "one-vs-rest"),
+            smoothing=(self.smoothing, 0),
+        )
+
+    def _learn(self, rows: Rows, progress: Progress) -> None:
+        self.weight_ = rows.total_weight
+        self.absent_ = one_vs_rest.absent_classes(rows, self.mode, self.compat)
+        curves = self._fit(rows, lambda share: progress(share, "curves"))
+        self.knots_, self.values_ = curves.knots, curves.values
+        self.starts_ = curves.starts
+        progress(1.0, "curves")
+        if self.absent_.size:
+            self._note(one_vs_rest.describe_absent(self.absent_, rows.k, self.compat))
+
+    def _fit(self, rows: Rows, report: Callable[[float], None]) -> Curves:
+        if self.mode == "top-label":
+            h, hit = top_label.confidences(rows)
+            weight = one_vs_rest.weight_of_rows(rows)
+            return Curves.of([fit_column(h, hit, weight, differs)])
+        if self.compat == "netcal":
+            return fit_columns(rows, differs_as_sklearn, report)
+        asked = self.engine == "numba" or rows.k >= MANY_CLASSES
+        if engines.wanted(self.engine, rows.scores, plain=asked):
+            return fit_compiled(rows)
+        return fit_columns(rows, differs, report)
+
+    def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
+        out = np.empty(rows.scores.shape, np.float64 if self.compat else rows.work_type)
+        curves = Curves(self.knots_, self.values_, self.starts_)
+        if self.mode == "top-label":
+            rows.each(lambda part: self._give(rows, part, curves, out[part]))
+        elif engines.wanted(self.engine, rows.scores, plain=True):
+            from calibrant.recalibration import _numba
+
+            flat = curves.flat(rows.work_type)
+            evaluate = partial(_numba.evaluate, curves, flat)
+            rows.each(lambda part: self._evaluate(rows, part, evaluate, out[part]))
+        else:
+            one_vs_rest.each_tall(
+                rows,
+                lambda part: self._evaluate(rows, part, curves.evaluate, out[part]),
+            )
+        return "probs", out
+
+    def _give(self, rows: Rows, part: slice, curves: Curves, out: Matrix) -> None:
+        probs, best, h = top_label.find_top(rows, part)
+        value = curves.of_first(h)
+        rest, others = 1 - value, top_label.others_of(probs, best)
+        whole = h + others
+        self._smooth(value, h / whole)
+        self._smooth(rest, others / whole)
+        top_label.give(probs, best, value, rest)
+        out[...] = probs
+
+    def _evaluate(
+        self,
+        rows: Rows,
+        part: slice,
+        evaluate: Callable[[Matrix, Matrix], None],
+        out: Matrix,
+    ) -> None:
+        probs = one_vs_rest.probabilities(rows, part)
+        evaluate(probs, out)
+        if self.compat == "netcal":
+            one_vs_rest.divide_as_netcal(out)
+            return
+        self._smooth(out, probs)
+        one_vs_rest.divide(out, probs, self.absent_)
+
+    def _smooth(self, value: Matrix, p: Matrix) -> None:
+        """Blend new values with old ones, in place."""
+        if self.smoothing > 0:
+            whole = self.weight_ + self.smoothing
+            value *= self.weight_ / whole
+            value += p * (self.smoothing / whole)

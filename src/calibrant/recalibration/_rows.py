@@ -1,0 +1,328 @@
+"""Scores and labels as they are given, checked block by block while they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._inputs.arrays import Column, Matrix, as_scores, to_numpy
+from calibrant._inputs.predictions import Predictions
+from calibrant._rows.engines import over_ranges
+from calibrant._rows.losses import ROW_SUM_TOLERANCE
+from calibrant._rows.reduce import BLOCK_BYTES, raise_for_offenders
+
+# ----------------------------------------------------------------------------
+# Scores as they are given: arrays, tensors or data frames, of one column or several.
+
+
+LOOKS_LIKE_PROBS = 10
+"""From this many rows on, logits that are all distributions are refused."""
+
+
+def read_scores(scores: Any) -> Matrix:
+    """Read scores; some messages begin with the words that scikit-learn's checks know."""
+    if hasattr(scores, "toarray"):  # NumPy would read it as a single object
+        raise TypeError(
+            "scores is a sparse matrix; a score per class is needed: pass .toarray()."
+        )
+    array = to_numpy(scores, "scores")
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: scores has dtype {array.dtype}.")
+    if array.dtype == object:
+        array = array.astype(np.float64)  # or NumPy says which entry is no number
+    given = as_scores(array, "scores")
+    if given.ndim not in (1, 2):
+        raise ValueError(f"scores must be 1-D or 2-D, got shape {given.shape}.")
+    if given.ndim == 2 and given.shape[1] == 0:
+        raise ValueError(
+            f"scores has 0 feature(s) (shape={given.shape}) while a minimum of 1 is "
+            "required: one score per class."
+        )
+    return given
+
+
+def flat_if_single(given: Matrix) -> Matrix:
+    """One column is the positive class of a binary problem."""
+    return given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
+
+
+def width(given: Matrix) -> int:
+    return 1 if given.ndim == 1 else given.shape[1]
+
+
+def names_as_array(names: tuple[Hashable, ...]) -> NDArray[Any]:
+    """Class names as an array: of numbers or text if they all are, else of objects."""
+    kinds = {type(name) for name in names}
+    if len(kinds) == 1 and kinds <= {int, float, bool, str}:
+        return np.array(names)
+    array = np.empty(len(names), object)
+    array[:] = names
+    return array
+
+
+def look_like_probs(given: Matrix) -> bool:
+    """Whether all rows are distributions; looks at a few first."""
+    if len(given) < LOOKS_LIKE_PROBS:
+        return False
+    for part in (given[:LOOKS_LIKE_PROBS], given):
+        off = np.abs(part.sum(axis=1, dtype=np.float64) - 1)
+        if not (part.min() >= 0 and off.max() <= 1e-4):
+            return False
+    return True
+
+
+def column_names(scores: Any) -> NDArray[Any] | None:
+    """Column names of a data frame, if all are text."""
+    names = list(getattr(scores, "columns", ()))
+    if names and all(isinstance(name, str) for name in names):
+        return np.array(names, object)
+    return None
+
+
+def check_column_names(seen: NDArray[Any] | None, fitted: NDArray[Any] | None) -> None:
+    if seen is None or fitted is None or np.array_equal(seen, fitted):
+        return
+    raise ValueError(
+        "The feature names should match those that were passed during fit: columns were "
+        f"{fitted.tolist()[:5]}, and now are {seen.tolist()[:5]}."
+    )
+
+
+# ----------------------------------------------------------------------------
+# Labels of rows to fit on: which column each belongs to, and what classes are called.
+
+
+def read_labels(y: Any) -> NDArray[Any]:
+    """Labels as an array; numbers that came as objects are numbers."""
+    labels = to_numpy(y, "y")
+    if labels.dtype == object and all(isinstance(x, Real) for x in labels.flat):
+        return np.array(labels.tolist())
+    return labels
+
+
+def class_names(
+    labels: NDArray[Any], k: int, classes: Sequence[Hashable] | None
+) -> Sequence[Hashable] | None:
+    """Names of the k columns, or None if labels are column numbers.
+
+    Given names are taken as they are. Otherwise labels 0..k-1 are column numbers, of
+    which some may be missing. Any other labels must be exactly k distinct ones, which
+    then name the columns in sorted order, as in scikit-learn's ``classes_``.
+    """
+    if classes is not None:
+        return classes
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError(
+            f"y must be 1-D for fitting, got shape {labels.shape}. To fit on soft labels, "
+            "repeat each row once per class with its share as sample_weight."
+        )
+    if labels.size == 0 or _are_column_numbers(labels, k):
+        return None
+    return _sorted_names(labels, k)
+
+
+def _are_column_numbers(labels: NDArray[Any], k: int) -> bool:
+    if labels.dtype.kind not in "iubf":
+        return False
+    inside = (labels >= 0) & (labels < k)  # NaN is not
+    return bool(inside.all() and (labels == np.floor(labels)).all())
+
+
+def _sorted_names(labels: NDArray[Any], k: int) -> list[Hashable]:
+    if labels.dtype.kind == "f":
+        _check_labels_are_classes(labels)
+    try:
+        distinct = np.unique(labels)
+    except TypeError as error:
+        raise TypeError(
+            "Unknown label type: y holds labels that cannot be sorted; pass "
+            "classes=[...], the names of the classes in column order."
+        ) from error
+    if len(distinct) != k:
+        some = ", ".join(repr(label) for label in distinct[:3].tolist())
+        raise ValueError(
+            f"y holds {len(distinct)} distinct labels ({some}, ...), and scores has {k} "
+            "classes. Labels are column numbers 0..k-1, or exactly one name per column; "
+            "otherwise pass classes=[...], the names in column order."
+        )
+    return distinct.tolist()
+
+
+def _check_labels_are_classes(labels: NDArray[Any]) -> None:
+    """Refuse labels that are not classes at all, in words scikit-learn users know."""
+    if not np.isfinite(labels).all():
+        row = int(np.argmin(np.isfinite(labels)))
+        raise ValueError(f"y contains NaN or infinity: row {row} is {labels[row]}.")
+    whole = labels == np.floor(labels)
+    if not whole.all():
+        row = int(np.argmin(whole))
+        raise ValueError(
+            f"Unknown label type: y must hold classes; row {row} is {labels[row]}, and "
+            "classes are whole numbers or names."
+        )
+
+
+# ----------------------------------------------------------------------------
+# Rows of scores, checked block by block while they are used.
+#
+# A recalibrator sees the matrix only through blocks that fit in cache. A block is checked
+# when it is read, so checking costs no pass of its own and every path is checked.
+
+
+Kind = Literal["logits", "probs"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """An n x k matrix of scores, with labels and weights when fitting.
+
+    `labels` are column numbers, or None when there is nothing to fit. No row has
+    weight 0.
+    """
+
+    scores: Matrix
+    kind: Kind
+    labels: NDArray[np.intp] | None = None
+    weight: Column | None = None
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return self.scores.shape[1]
+
+    @property
+    def work_type(self) -> np.dtype[Any]:
+        """The precision to compute in, and of what comes out: float32 or float64."""
+        return np.dtype(np.float64 if self.scores.dtype == np.float64 else np.float32)
+
+    @property
+    def y(self) -> NDArray[np.intp]:
+        """Labels of rows that have them."""
+        assert self.labels is not None
+        return self.labels
+
+    @property
+    def total_weight(self) -> float:
+        """Number of rows, or the sum of their weights."""
+        return float(len(self) if self.weight is None else self.weight.sum())
+
+    def weights(self, part: slice) -> Column | float:
+        """Weights of some rows; 1 if all rows count the same."""
+        return 1.0 if self.weight is None else self.weight[part]
+
+    def parts(self, start: int = 0, stop: int | None = None) -> Iterator[slice]:
+        """Slices of consecutive rows that fit in cache."""
+        stop = len(self) if stop is None else stop
+        rows = max(1, BLOCK_BYTES // (self.k * self.work_type.itemsize))
+        for first in range(start, stop, rows):
+            yield slice(first, min(first + rows, stop))
+
+    def block(self, part: slice) -> Matrix:
+        """Scores of some rows in the working precision, checked. Do not write to it."""
+        block = np.ascontiguousarray(self.scores[part], dtype=self.work_type)
+        if _offends(block, self.kind, self._tolerance).any():
+            self.check()
+        return block
+
+    def probabilities(self, part: slice) -> Matrix:
+        """Probabilities of some rows, in an array of their own."""
+        block = self.block(part)
+        if self.kind == "probs":
+            return np.array(block)
+        return softmax(np.array(block))
+
+    def log_probabilities(self, part: slice) -> Column:
+        """Logarithms of the probabilities of some rows, in double precision."""
+        block = self.block(part).astype(np.float64)
+        if self.kind == "probs":
+            with np.errstate(divide="ignore"):
+                return np.log(block, out=block)
+        block -= block.max(axis=1, keepdims=True)
+        block -= np.log(np.exp(block).sum(axis=1, keepdims=True))
+        return block
+
+    def each(self, work: Callable[[slice], None]) -> None:
+        """Call ``work(part)`` for blocks of all rows, on every core."""
+
+        def run(start: int, stop: int) -> None:
+            for part in self.parts(start, stop):
+                work(part)
+
+        over_ranges(run, len(self), self.scores.size)
+
+    def add_up(self, work: Callable[[slice], Any]) -> Any:
+        """Sum of ``work(part)`` over blocks of all rows, on every core."""
+
+        def run(start: int, stop: int) -> Any:
+            return sum(work(part) for part in self.parts(start, stop))
+
+        return sum(over_ranges(run, len(self), self.scores.size))
+
+    def select(self, chosen: Any) -> Rows:
+        """Some of the rows."""
+        labels = None if self.labels is None else self.labels[chosen]
+        weight = None if self.weight is None else self.weight[chosen]
+        return Rows(self.scores[chosen], self.kind, labels, weight)
+
+    def check(self) -> None:
+        """Raise one error for all rows that break a rule, if there are any."""
+        bad = [
+            part.start
+            + np.flatnonzero(_offends(self.scores[part], self.kind, self._tolerance))
+            for part in self.parts()
+        ]
+        raise_for_offenders(
+            Predictions(
+                self.scores,
+                self.kind,
+                np.zeros(len(self), np.intp),
+                None,
+                "top-label",
+                tuple(range(self.k)),
+            ),
+            np.concatenate(bad),
+        )
+
+    @property
+    def _tolerance(self) -> float:
+        return ROW_SUM_TOLERANCE[self.scores.dtype.name]
+
+
+def _offends(block: Matrix, kind: Kind, tolerance: float) -> NDArray[np.bool_]:
+    """Which rows break a rule."""
+    if kind == "logits":
+        return ~np.isfinite(block.max(axis=1))
+    off = np.abs(block.sum(axis=1, dtype=np.float64) - 1)
+    offends = ~(off <= tolerance)
+    if not block.min() >= 0:
+        offends |= ~(block >= 0).all(axis=1)
+    return offends
+
+
+def softmax(z: Matrix) -> Matrix:
+    """Turn rows of logits into probabilities, in place.
+
+    Examples
+    --------
+    >>> softmax(np.array([[0.0, 0.0], [1e4, 0.0]])).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
+    z -= z.max(axis=1, keepdims=True)
+    np.exp(z, out=z)
+    return normalise(z)
+
+
+def normalise(p: Matrix) -> Matrix:
+    """Divide rows by their sum, in place."""
+    p /= p.sum(axis=1, keepdims=True, dtype=np.float64).astype(p.dtype)
+    return p

@@ -1,0 +1,605 @@
+"""Temperature scaling: one number for all rows, alone or in a mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from math import inf, sqrt
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.checks import as_number, check_choice
+from calibrant._inputs.arrays import Column, Matrix
+from calibrant._rows import engines
+from calibrant._rows.engines import ENGINES, over_ranges
+from calibrant.recalibration._estimator import Progress, Recalibrator
+from calibrant.recalibration._rows import Kind, Rows, softmax
+
+# ----------------------------------------------------------------------------
+# The log loss of softmax(beta z) as a function of the inverse temperature beta = 1/T.
+#
+# It is convex in beta, and one pass over the rows gives its value and its first two
+# derivatives.
+
+
+CLOSE, NEAR = 0.03, 4e-3
+"""The search ends after a relative step below `CLOSE` that has come as near as `NEAR`: a
+cubic through slopes and curvatures at its ends then finds the root to about the square
+of the product of the two."""
+
+EXACT = 1e-10
+"""Relative width of a bracket that ends the search."""
+
+MOST_PASSES = 100
+
+STRIDE = 4.5
+"""The longest step is by this factor."""
+
+PATIENCE = 8
+"""Passes that Newton steps alone are given."""
+
+FIRST_ROWS = 1000
+
+LEAST, MOST = 1e-3, 1e2
+"""Range of beta times the spread of the scores: from next to uniform to all but sure."""
+
+FARTHEST = -1e30
+"""Logits farther below the largest one count as impossible: so does -inf."""
+
+
+class Bend(NamedTuple):
+    """Mean log loss at one beta, with its slope and curvature in beta."""
+
+    loss: float
+    slope: float
+    curvature: float
+
+
+class Found(NamedTuple):
+    """Where a search ended, after how many passes over all rows, and how.
+
+    `flat` says that all betas are the same.
+    """
+
+    beta: float
+    passes: int
+    low: float
+    high: float
+    converged: bool = True
+    flat: bool = False
+
+    @property
+    def edge(self) -> str | None:
+        """Which end of the range it ran into, if it did."""
+        if self.flat:
+            return "flat"
+        if self.low < self.beta < self.high:
+            return None
+        return "hot" if self.beta <= self.low else "cold"
+
+    def within(self, low: float, high: float) -> Found:
+        """The same in a narrower range; of a convex function still the optimum."""
+        beta = min(max(self.beta, low), high)
+        return self._replace(beta=beta, low=low, high=high)
+
+
+class LogLoss:
+    """The mean log loss of rows as a function of beta, ``loss(beta)``.
+
+    Rows whose label is impossible (logit -inf, probability 0) have infinite loss at
+    every temperature. They are left out, and counted in `impossible`.
+    """
+
+    def __init__(self, rows: Rows, engine: str = "auto") -> None:
+        self.rows = rows
+        self.impossible = 0
+        compiled = engines.wanted(engine, rows.scores, plain=rows.kind == "logits")
+        self.engine = "numba" if compiled else "numpy"
+
+    def __call__(self, beta: float) -> Bend:
+        """Value, slope and curvature at one beta."""
+        rows = self.rows
+        work = self._compiled if self.engine == "numba" else self._range
+        sums = np.sum(
+            over_ranges(lambda a, b: work(beta, a, b), len(rows), rows.scores.size),
+            axis=0,
+        )
+        if not np.isfinite(sums).all():
+            rows.check()
+        self.impossible = round(float(sums[4]))
+        weight = sums[3] if sums[3] > 0 else 1.0
+        return Bend(*(float(x) for x in sums[:3] / weight))
+
+    def _range(self, beta: float, start: int, stop: int) -> Column:
+        return sum(
+            (self._block(beta, part) for part in self.rows.parts(start, stop)),
+            start=np.zeros(5),
+        )
+
+    def _block(self, beta: float, part: slice) -> Column:
+        d, own = below_top(self.rows, part)
+        weight = self.rows.weights(part) * (own > FARTHEST)
+        e = np.exp(np.multiply(d, d.dtype.type(beta)))
+        total = e.sum(axis=1).astype(np.float64)
+        mean = np.vecdot(e, d).astype(np.float64) / total
+        e *= d
+        square = np.vecdot(e, d).astype(np.float64) / total
+        terms = np.log(total) - beta * own, mean - own, square - mean * mean
+        sums = [float(np.sum(weight * term)) for term in terms]
+        return np.array([*sums, np.sum(weight), np.sum(own <= FARTHEST)], float)
+
+    def _compiled(self, beta: float, start: int, stop: int) -> Column:
+        from calibrant.recalibration import _numba
+
+        return _numba.add_up(self.rows, beta, start, stop)
+
+
+def below_top(rows: Rows, part: slice) -> tuple[Matrix, Column]:
+    """Log-scores relative to the largest of their row, and that of the label."""
+    d = np.array(rows.block(part))
+    if rows.kind == "probs":
+        with np.errstate(divide="ignore"):
+            np.log(d, out=d)
+    with np.errstate(over="ignore"):
+        d -= d.max(axis=1, keepdims=True)
+    np.maximum(d, d.dtype.type(FARTHEST), out=d)
+    return d, d[np.arange(len(d)), rows.y[part]].astype(np.float64)
+
+
+def search(
+    loss: Callable[[float], Bend], start: float, low: float, high: float
+) -> Found:
+    """Minimise a convex function on [low, high] by Newton steps inside a bracket.
+
+    Where the loss falls for ever (no row is wrong) Newton steps are short, and where it
+    is all but flat they are wild: after some passes, every second step is long, or
+    halves the bracket.
+    """
+    beta, left, right = min(max(start, low), high), low, high
+    before: tuple[float, Bend] | None = None
+    for passes in range(1, MOST_PASSES + 1):
+        at = loss(beta)
+        left, right = (left, beta) if at.slope > 0 else (beta, right)
+        if before is not None and abs(beta - before[0]) <= CLOSE * beta:
+            root = _root(before, (beta, at))
+            if abs(root - beta) <= NEAR * beta:
+                return Found(min(max(root, left), right), passes, low, high)
+        step = min(max(_newton(at, beta), low), high)
+        if right - left <= EXACT * beta or step == beta:
+            return Found(beta, passes, low, high)
+        step = min(max(step, beta / STRIDE), beta * STRIDE)
+        if passes > PATIENCE and passes % 2:
+            step = min(beta * STRIDE, high) if right == high else sqrt(left * right)
+        before = beta, at
+        new = left < step < right or step in (low, high)  # not where it has been
+        beta = step if new and left <= step <= right else sqrt(left * right)
+    return Found(beta, MOST_PASSES, low, high, converged=False)
+
+
+def _root(one: tuple[float, Bend], two: tuple[float, Bend]) -> float:
+    """Where the slope is 0, by a cubic through two places and three Newton steps."""
+    (x0, a), (x1, b) = one, two
+    h = x1 - x0
+    rise = (b.slope - a.slope) / h
+    c2 = (3 * rise - 2 * a.curvature - b.curvature) / h
+    c3 = (a.curvature + b.curvature - 2 * rise) / h**2
+    x = h
+    for _ in range(3):
+        value = a.slope + x * (a.curvature + x * (c2 + x * c3))
+        tilt = a.curvature + x * (2 * c2 + 3 * c3 * x)
+        if not tilt > 0:
+            return inf
+        x -= value / tilt
+    return x0 + x
+
+
+def _newton(at: Bend, beta: float) -> float:
+    """Where a parabola with this slope and curvature is least; far off if it is flat."""
+    if at.curvature > 0:
+        return beta - at.slope / at.curvature
+    return -inf if at.slope > 0 else inf
+
+
+def spread(rows: Rows) -> float:
+    """Root mean variance of the finite log-scores within rows: what beta multiplies."""
+
+    def variance(part: slice) -> float:
+        d, _ = below_top(rows, part)
+        there = d > FARTHEST
+        count = there.sum(axis=1)
+        d = np.where(there, d, 0.0)
+        mean = d.sum(axis=1) / count
+        return float(np.sum((np.vecdot(d, d) / count - mean * mean).clip(min=0)))
+
+    return sqrt(rows.add_up(variance) / len(rows))
+
+
+def minimise(loss: LogLoss, bounds: tuple[float, float] | None) -> Found:
+    """The best beta within bounds; without, from `LEAST` to `MOST` over the spread.
+
+    It starts from the optimum on about a thousand rows spread over all. Their spread
+    also tells whether the result is far from any edge, which it almost always is.
+    """
+    rows = loss.rows
+    few = sample(rows)
+    scale = spread(few.select(slice(100))) or spread(rows)
+    if scale == 0:
+        loss(1.0)  # for its checks and counts
+        return Found(1.0, 1, 1.0, 1.0, flat=True)
+    low, high = bounds or (LEAST / scale / 10, MOST / scale * 10)
+    start = min(max(1.0, 0.1 / scale), 10 / scale)
+    if few is not rows:
+        start = search(LogLoss(few, loss.engine), start, low, high).beta
+    found = search(loss, start, low, high)
+    if bounds is None and not 10 * LEAST < found.beta * scale < MOST / 10:
+        scale = spread(rows)
+        return found.within(LEAST / scale, MOST / scale)
+    return found
+
+
+def sample(rows: Rows) -> Rows:
+    """About a thousand rows, spread over all."""
+    every = len(rows) // FIRST_ROWS
+    return rows.select(slice(None, None, every)) if every > 1 else rows
+
+
+# ----------------------------------------------------------------------------
+# The Brier score of softmax(beta z): not convex, but a function of one number.
+
+
+class BrierLoss:
+    """The mean Brier score of rows as a function of beta, and its slope."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    def __call__(self, beta: float) -> tuple[float, float]:
+        """Value and slope at one beta."""
+        total = self.rows.add_up(lambda part: self._block(beta, part))
+        value, slope = total / self.rows.total_weight
+        return float(value), float(slope)
+
+    def _block(self, beta: float, part: slice) -> NDArray[np.float64]:
+        d, own = below_top(self.rows, part)
+        p = np.exp(beta * d.astype(np.float64))
+        p /= p.sum(axis=1, keepdims=True)
+        at, labels = np.arange(len(d)), self.rows.y[part]
+        p_own = p[at, labels]
+        mean = np.vecdot(p, d)
+        squares = np.vecdot(p, p)
+        value = squares - 2 * p_own + 1
+        p *= p
+        slope = 2 * (np.vecdot(p, d) - mean * squares - p_own * (own - mean))
+        weight = self.rows.weights(part)
+        return np.array([np.sum(weight * value), np.sum(weight * slope)])
+
+
+def minimise_brier(loss: BrierLoss, start: Found) -> Found:
+    """The best beta for the Brier score, in the range of the log loss.
+
+    A grid over the whole range on a few rows tells where to look. From there it goes
+    downhill on all rows, then to where the slope is 0.
+    """
+    few, low, high = BrierLoss(sample(loss.rows)), start.low, start.high
+    coarse = np.unique([*np.geomspace(low, high, 61), start.beta])
+    centre = float(min(coarse, key=lambda beta: few(beta)[0]))
+    known = {
+        beta: loss(beta)
+        for beta in (centre / 1.5, centre, centre * 1.5, 1.0)
+        if low <= beta <= high
+    }
+    while True:  # at most one step per grid point of the range, usually none
+        best = min(known, key=lambda beta: known[beta][0])
+        ends = min(known), max(known)
+        step = best / 1.5 if best == ends[0] else best * 1.5
+        if best not in ends or best in (low, high):
+            break
+        known[min(max(step, low), high)] = loss(min(max(step, low), high))
+    return _polish(loss, known, best, low, high)
+
+
+def _polish(
+    loss: BrierLoss,
+    known: dict[float, tuple[float, float]],
+    best: float,
+    low: float,
+    high: float,
+) -> Found:
+    from scipy.optimize import brentq
+
+    left = max((beta for beta in known if beta < best), default=best)
+    right = min((beta for beta in known if beta > best), default=best)
+    found = Found(best, len(known), low, high)
+    if not known[left][1] < 0 < known[right][1]:
+        return found
+    beta, report = brentq(
+        lambda b: loss(b)[1], left, right, xtol=1e-13, full_output=True
+    )
+    if loss(beta)[0] > known[best][0]:  # there are several minima here
+        return found
+    passes = len(known) + report.function_calls + 1
+    return Found(float(beta), passes, low, high, report.converged)
+
+
+# ----------------------------------------------------------------------------
+# Temperature scaling: one number for all rows, found by a search that cannot fail.
+
+
+EDGES = {
+    "flat": "all possible classes of a row have the same score, so no temperature matters:",
+    "hot": "the labels score no better than chance (or `bounds` are too narrow), so the "
+    "loss falls up to the greatest temperature allowed,",
+    "cold": "hardly a row contradicts its largest score (or `bounds` are too narrow), so "
+    "the loss falls down to the least temperature allowed,",
+}
+
+
+class TemperatureScaling(Recalibrator):
+    """Divide all logits by one temperature T: softmax(z / T).
+
+    The order of the classes of a row, and so the accuracy, does not change. T > 1 makes
+    an over-confident model less sure. The log loss is convex in 1/T, so the optimum is
+    unique and found by Newton steps inside a bracket; it is never worse on the rows of
+    the fit than T = 1.
+
+    Probabilities are read through their logarithms. A class of probability 0 keeps it.
+
+    Parameters
+    ----------
+    scores : {"logits", "probs"}
+        What the scores are.
+    objective : {"log", "brier"}
+        The loss to minimise on the rows of the fit.
+    bounds : tuple of float, optional
+        Least and greatest temperature. By default s/100 and 1000 s, where s is the
+        root mean variance of the logits within rows, so logits of any size will do.
+    classes : sequence, optional
+        Names of the classes in column order, if labels are neither column numbers nor
+        names in sorted order.
+    engine : {"auto", "numpy", "numba"}
+        ``"auto"`` uses numba for large matrices if it is installed.
+
+    Attributes
+    ----------
+    temperature_ : float
+        The temperature T.
+    converged_ : bool
+        Whether the optimum was found inside the bounds.
+    at_boundary_ : bool
+        Whether T is a bound: no row was wrong, the model is worse than chance, or
+        `bounds` exclude the optimum. A `FitWarning` says which.
+    passes_ : int
+        Passes over all rows that it took.
+    impossible_ : int
+        Rows that gave their label probability 0. Their log loss is infinite at any
+        temperature, so they are left out.
+
+    Examples
+    --------
+    >>> from calibrant.recalibration import TemperatureScaling
+    >>> logits = [[4.0, 0.0], [4.0, 0.0], [4.0, 0.0], [0.0, 4.0]]
+    >>> hot = TemperatureScaling().fit(logits, [0, 0, 1, 1])  # 3 of 4 are right
+    >>> round(hot.temperature_, 4), hot.predict_proba([[4.0, 0.0]]).round(4).tolist()
+    (3.641, [[0.75, 0.25]])
+
+    Like all recalibrators it predicts classes, scores itself, and is saved as JSON:
+
+    >>> hot.predict(logits).tolist(), hot.score(logits, [0, 0, 1, 1])
+    ([0, 0, 0, 1], 0.75)
+    >>> hot.recalibrate([[4.0, 0.0]])[0], hot.get_params()["objective"]
+    ('logits', 'log')
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hot.save(f"{folder}/hot.json")
+    ...     again = TemperatureScaling.load(f"{folder}/hot.json")
+    >>> again.set_params(engine="numpy").temperature_ == hot.temperature_
+    True
+    """
+
+    learned: ClassVar[tuple[str, ...]] = (
+        "temperature_",
+        "converged_",
+        "at_boundary_",
+        "passes_",
+        "impossible_",
+    )
+
+    def __init__(
+        self,
+        scores: str = "logits",
+        objective: str = "log",
+        bounds: tuple[float, float] | None = None,
+        classes: Sequence[Hashable] | None = None,
+        engine: str = "auto",
+    ) -> None:
+        self.scores = scores
+        self.objective = objective
+        self.bounds = bounds
+        self.classes = classes
+        self.engine = engine
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_choice(self.objective, "objective", ("log", "brier"))
+        check_choice(self.engine, "engine", ENGINES)
+        if self.bounds is not None:
+            _check_bounds(self.bounds)
+
+    def _learn(self, rows: Rows, progress: Progress) -> None:
+        found = self._find(rows)
+        progress(1.0, "temperature")
+        self.temperature_ = 1 / found.beta
+        self.passes_, self.converged_ = found.passes, found.converged
+        self.at_boundary_ = found.edge is not None
+        if self.impossible_:
+            self._note(
+                f"{self.impossible_} rows gave their label probability 0. Their log loss "
+                "is infinite at any temperature; they were left out."
+            )
+        if found.edge is not None:
+            self._note(f"{EDGES[found.edge]} T = {self.temperature_:.6g}.")
+
+    def _find(self, rows: Rows) -> Found:
+        loss = LogLoss(rows, self.engine)
+        bounds = (
+            None if self.bounds is None else (1 / self.bounds[1], 1 / self.bounds[0])
+        )
+        found = minimise(loss, bounds)
+        self.impossible_ = loss.impossible
+        if self.objective == "brier" and found.edge != "flat":
+            return minimise_brier(BrierLoss(rows), found)
+        return found
+
+    def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
+        out = np.empty(rows.scores.shape, rows.work_type)
+        rows.each(lambda part: tempered(rows, part, self.temperature_, out[part]))
+        return "logits", out
+
+
+def tempered(rows: Rows, part: slice, temperature: float, out: Matrix) -> None:
+    """Log-scores of some rows, less the largest of their row, over the temperature."""
+    block = rows.block(part)
+    with np.errstate(divide="ignore", over="ignore"):
+        if rows.kind == "probs":
+            block = np.log(block)
+        np.subtract(block, block.max(axis=1, keepdims=True), out=out)
+    out /= out.dtype.type(temperature)
+
+
+def _check_bounds(bounds: Any) -> None:
+    numbers = [as_number(bound) for bound in bounds] if np.iterable(bounds) else []
+    if len(numbers) != 2 or not 0 < numbers[0] < numbers[1] < inf:
+        raise ValueError(
+            "bounds must be the least and the greatest temperature, "
+            f"0 < least < greatest; got {bounds!r}."
+        )
+
+
+# ----------------------------------------------------------------------------
+# Ensemble temperature scaling: a mixture of tempered, plain and uniform probabilities.
+
+
+class EnsembleTemperatureScaling(Recalibrator):
+    """Mix softmax(z / T), softmax(z) and the uniform distribution.
+
+    The temperature is that of `TemperatureScaling`; the three weights then minimise the
+    log loss, a convex problem. Every class keeps at least its share of the uniform part,
+    so one row that is sure and wrong does less harm. The order of classes is kept, unless
+    all the weight is on the uniform part.
+
+    Parameters
+    ----------
+    scores : {"logits", "probs"}
+        What the scores are.
+    classes : sequence, optional
+        Names of the classes in column order, if labels are neither column numbers nor
+        names in sorted order.
+    engine : {"auto", "numpy", "numba"}
+        ``"auto"`` uses numba for large matrices if it is installed.
+
+    Attributes
+    ----------
+    temperature_ : float
+        The temperature T.
+    weights_ : ndarray of shape (3,)
+        Weights of the tempered, the plain and the uniform part; they sum to 1.
+
+    References
+    ----------
+    Zhang, Kailkhura, Han: Mix-n-Match, ICML 2020.
+
+    Examples
+    --------
+    >>> from calibrant.recalibration import EnsembleTemperatureScaling
+    >>> logits = [[4.0, 0.0], [4.0, 0.0], [4.0, 0.0], [0.0, 4.0]]
+    >>> mixed = EnsembleTemperatureScaling().fit(logits, [0, 0, 1, 1])
+    >>> mixed.predict_proba([[4.0, 0.0]]).round(4).tolist()
+    [[0.75, 0.25]]
+    """
+
+    learned: ClassVar[tuple[str, ...]] = ("temperature_", "weights_")
+
+    def __init__(
+        self,
+        scores: str = "logits",
+        classes: Sequence[Hashable] | None = None,
+        engine: str = "auto",
+    ) -> None:
+        self.scores = scores
+        self.classes = classes
+        self.engine = engine
+
+    def _learn(self, rows: Rows, progress: Progress) -> None:
+        single = TemperatureScaling(self.scores, engine=self.engine)
+        single.notes_ = ()
+        single._check_options()
+        single._learn(rows, lambda share, what: progress(share / 2, what))
+        self.notes_ = single.notes_
+        self.temperature_ = single.temperature_
+        given = self._given_to_labels(rows)
+        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+        self.weights_ = mixture_weights(given, weight)
+        progress(1.0, "weights of the mixture")
+
+    def _given_to_labels(self, rows: Rows) -> NDArray[np.float64]:
+        """What each of the three parts gives to the label of each row, n x 3."""
+        given = np.full((len(rows), 3), 1 / rows.k)
+
+        def look_up(part: slice) -> None:
+            at, labels = np.arange(part.stop - part.start), rows.y[part]
+            for column, temperature in enumerate((self.temperature_, 1.0)):
+                given[part, column] = _tempered(rows, part, temperature)[at, labels]
+
+        rows.each(look_up)
+        return given
+
+    def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
+        out = np.empty(rows.scores.shape, rows.work_type)
+        hot, plain, uniform = self.weights_
+
+        def mix(part: slice) -> None:
+            block = hot * _tempered(rows, part, self.temperature_)
+            block += plain * _tempered(rows, part, 1.0)
+            out[part] = block + uniform / rows.k
+
+        rows.each(mix)
+        return "probs", out
+
+
+def _tempered(rows: Rows, part: slice, temperature: float) -> Matrix:
+    block = np.empty((part.stop - part.start, rows.k), rows.work_type)
+    tempered(rows, part, temperature, block)
+    return softmax(block)
+
+
+def mixture_weights(given: NDArray[np.float64], weight: Column) -> Column:
+    """Weights of the parts of a mixture that make its log loss least.
+
+    Examples
+    --------
+    >>> mixture_weights(np.array([[0.9, 0.5], [0.9, 0.5]]), np.ones(2)).round(6).tolist()
+    [1.0, 0.0]
+    """
+    from scipy.optimize import minimize
+
+    share = weight / weight.sum()
+
+    def loss(mix: Column) -> tuple[float, Column]:
+        total = np.maximum(given @ mix, np.finfo(float).tiny)
+        return -float(share @ np.log(total)), -(share / total) @ given
+
+    first = np.zeros(given.shape[1])
+    first[0] = 1.0
+    found: Any = minimize(
+        loss,
+        np.full(len(first), 1 / len(first)),
+        jac=True,
+        method="SLSQP",
+        bounds=[(0, 1)] * len(first),
+        constraints={"type": "eq", "fun": lambda m: m.sum() - 1, "jac": np.ones_like},
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    mix = np.clip(found.x, 0, 1)
+    mix /= mix.sum()
+    return mix if loss(mix)[0] <= loss(first)[0] else first

@@ -1,0 +1,106 @@
+"""Yardsticks: leave the scores alone, or replace every confidence by the accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from calibrant._inputs.arrays import Matrix
+from calibrant.recalibration._estimator import Progress, Recalibrator
+from calibrant.recalibration._rows import Kind, Rows
+
+
+class Identity(Recalibrator):
+    """Probabilities as the classifier states them: softmax of logits, or as they are.
+
+    Parameters
+    ----------
+    scores : {"logits", "probs"}
+        What the scores are.
+    classes : sequence, optional
+        Names of the classes in column order, if labels are neither column numbers nor
+        names in sorted order.
+
+    Examples
+    --------
+    >>> from calibrant.recalibration import Identity
+    >>> Identity().fit([[2.0, 0.0], [0.0, 1.0]], [0, 1]).predict_proba([[0.0, 0.0]])
+    array([[0.5, 0.5]])
+    """
+
+    def __init__(
+        self, scores: str = "logits", classes: Sequence[Hashable] | None = None
+    ) -> None:
+        self.scores = scores
+        self.classes = classes
+
+    def _learn(self, rows: Rows, progress: Progress) -> None:
+        rows.check()
+
+    def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
+        rows.check()
+        return rows.kind, np.array(rows.scores, dtype=rows.work_type)
+
+
+class MeanReplacement(Recalibrator):
+    """Replace every confidence by the accuracy q: the paper's trivial recalibration.
+
+    The predicted class gets q, measured on the rows of the fit, and every other class
+    (1 - q) / (k - 1). The calibration error all but vanishes, no prediction gets better,
+    and everything the model knew about single rows is lost. This is a yardstick for
+    calibration errors, not something to use.
+
+    Parameters
+    ----------
+    scores : {"logits", "probs"}
+        What the scores are.
+    classes : sequence, optional
+        Names of the classes in column order, if labels are neither column numbers nor
+        names in sorted order.
+
+    Attributes
+    ----------
+    accuracy_ : float
+        The accuracy q. Below 1/k the predicted class is no longer the likeliest.
+
+    Examples
+    --------
+    >>> from calibrant.recalibration import MeanReplacement
+    >>> logits = [[3.0, 0.0, 0.0], [0.0, 2.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 9.0]]
+    >>> mean = MeanReplacement().fit(logits, [0, 1, 2, 2])
+    >>> mean.accuracy_, mean.predict_proba(logits[3:]).tolist()
+    (0.75, [[0.125, 0.125, 0.75]])
+    """
+
+    learned: ClassVar[tuple[str, ...]] = ("accuracy_",)
+
+    def __init__(
+        self, scores: str = "logits", classes: Sequence[Hashable] | None = None
+    ) -> None:
+        self.scores = scores
+        self.classes = classes
+
+    def _learn(self, rows: Rows, progress: Progress) -> None:
+        def hits(part: slice) -> float:
+            hit = rows.block(part).argmax(axis=1) == rows.y[part]
+            return float(np.sum(hit * rows.weights(part)))
+
+        self.accuracy_ = rows.add_up(hits) / rows.total_weight
+        if self.accuracy_ < 1 / rows.k:
+            self._note(
+                f"the accuracy {self.accuracy_:.3g} is below 1/{rows.k}: with it, the "
+                "predicted class is no longer the likeliest."
+            )
+
+    def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
+        other = (1 - self.accuracy_) / (rows.k - 1)
+        out = np.full(rows.scores.shape, other, rows.work_type)
+
+        def replace(part: slice) -> None:
+            best = rows.block(part).argmax(axis=1)
+            out[part][np.arange(len(best)), best] = self.accuracy_
+
+        rows.each(replace)
+        return "probs", out

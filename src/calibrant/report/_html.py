@@ -1,0 +1,276 @@
+"""What a page shows before, or without, JavaScript: table, lists and diagrams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.comparison import Comparison
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import MEASURES, is_trivial
+from calibrant._base.records import Decomposition, Finding
+from calibrant._inputs.arrays import Column
+from calibrant._views.diagram import Band, View, doubtful, spans, trusted, view
+from calibrant._views.words import describe_diagram
+from calibrant.report._payload import LEVELS, axis_words, badges, headings
+from calibrant.table._html import escape
+from calibrant.table._layout import INFINITE, Cell, Style, fixed
+from calibrant.table._table import make_table
+
+# ----------------------------------------------------------------------------
+# What a page shows before, or without, JavaScript: the table and lists.
+
+
+COLOURS, DASHES = 8, ("", "7 3", "2 2.5", "9 3 2 3", "4 2")
+SIGNS = {"bad": "✕", "warn": "⚠", "note": "ℹ"}
+
+
+def table_html(comparison: Comparison, found: Sequence[Finding]) -> str:
+    """Head and body of the table of metrics, ordered by score."""
+    keys = [heading.key for heading in headings(comparison)]
+    made = make_table(comparison, Style(intervals=True), columns=keys, footnotes=False)
+    measure = MEASURES["total"]
+    place = [measure.place(measure.of(ev)) for ev in comparison]
+    order = sorted(range(len(comparison)), key=lambda i: place[i])
+    heads = "".join(f'<th scope="col">{_heading(h.label)}</th>' for h in made.headings)
+    rows = "\n".join(
+        _row(i, comparison[i], found, "".join(map(_cell, made.rows[i].cells)))
+        for i in order
+    )
+    return (
+        f'<thead><tr><th scope="col">Model</th>{heads}<th scope="col">Notes</th></tr>'
+        f"</thead>\n<tbody>\n{rows}\n</tbody>"
+    )
+
+
+def _heading(label: str) -> str:
+    # Styles are in the style sheet: the page's policy refuses them in attributes.
+    part = label.removeprefix("d_")
+    return f"<i>d</i><sub>{part}</sub>" if part != label else escape(label)
+
+
+def _row(place: int, ev: Evaluation, found: Sequence[Finding], cells: str) -> str:
+    name = escape(ev.name)
+    notes = "".join(_badge(one["level"], one["text"]) for one in badges(ev, found))
+    return (
+        f'<tr><th scope="row" title="{name}">{_swatch(place)}{name}</th>{cells}'
+        f'<td class="notes">{notes}</td></tr>'
+    )
+
+
+def _badge(level: str, text: str) -> str:
+    return f'<span class="badge {level}">{SIGNS[level]} {escape(text)}</span>'
+
+
+def _swatch(place: int) -> str:
+    return (
+        '<svg class="swatch" width="18" height="10" aria-hidden="true"><line x1="0" x2="18" '
+        f'y1="5" y2="5" stroke="{colour(place)}" stroke-width="3" '
+        f'stroke-dasharray="{DASHES[place % len(DASHES)]}"/></svg>'
+    )
+
+
+def _cell(cell: Cell) -> str:
+    kind, said = "", ""
+    if cell.best:
+        kind, said = "best", " best"
+    elif cell.trivial:
+        kind, said = "hollow", " lower, but trivial"
+    elif cell.text == INFINITE:
+        kind, said = "infinite", " infinite"
+    hidden = f'<span class="unseen">{said}</span>' if said else ""
+    interval = f'<span class="interval">{cell.interval}</span>' if cell.interval else ""
+    named = f' class="{kind}"' if kind else ""
+    return f"<td{named}>{cell.text}{hidden}{interval}</td>"
+
+
+def summary_html(sentences: Iterable[str]) -> str:
+    """Sentences as a paragraph each."""
+    return "\n".join(f"<p>{escape(text)}</p>" for text in sentences)
+
+
+def findings_html(found: Iterable[Finding]) -> str:
+    """Findings as items that open: what, how bad, code; then evidence and advice."""
+    return "\n".join(map(_finding, found)) or "<li>The audit found nothing.</li>"
+
+
+def _finding(one: Finding) -> str:
+    evidence = ", ".join(
+        f"{name.replace('_', ' ')} {value:.4g}" for name, value in one.evidence.items()
+    )
+    return (
+        f"<li><details><summary>{_badge(LEVELS[one.severity], one.severity)} "
+        f"{escape(one.text)} <code>{escape(one.code)}</code></summary>"
+        f"<p>{escape(one.advice)} <span>Evidence: {escape(evidence)}.</span></p>"
+        "</details></li>"
+    )
+
+
+def terms_html(terms: Iterable[tuple[str, str]]) -> str:
+    """Terms and what is said of them."""
+    return "\n".join(
+        f"<div><dt>{escape(term)}</dt><dd>{escape(text)}</dd></div>"
+        for term, text in terms
+    )
+
+
+def colour(place: int) -> str:
+    """The colour of a model."""
+    return f"var(--c{place % COLOURS})"
+
+
+# ----------------------------------------------------------------------------
+# Diagrams drawn in Python: what a page shows before, or without, JavaScript.
+
+
+LEFT, RIGHT, TOP, HEIGHT, STRIP, WIDTH = 34.0, 10.0, 8.0, 200.0, 40.0, 250.0
+FLOOR = TOP + HEIGHT
+BOTTOM = FLOOR + 8 + STRIP
+MOST_TOP = 1.25
+BARS = 60
+
+
+def panels_html(comparison: Comparison) -> str:
+    """One diagram per model, as evaluated."""
+    views = [view(ev) for ev in comparison]
+    honest = [seen for seen in views if not is_trivial(seen.ev)] or views
+    scale = band_scale([b.height[b.drawn] for b in (seen.band() for seen in honest)])
+    bands = [seen.band(scale) for seen in views]
+    top = min(MOST_TOP, max([1.0, *(band.top for band in bands)]))
+    return "\n".join(
+        _figure(i, seen, band, top)
+        for i, (seen, band) in enumerate(zip(views, bands, strict=True))
+    )
+
+
+def band_scale(heights: Sequence[Column]) -> float:
+    """How much all bands are shrunk, so that the highest fits.
+
+    Examples
+    --------
+    >>> band_scale([np.array([0.9]), np.array([])]), band_scale([np.array([3.8])])
+    (1.0, 0.25)
+    """
+    peak = max((float(height.max(initial=0.0)) for height in heights), default=0.0)
+    return next((s for s in (1.0, 0.5, 0.25, 0.125) if peak * s <= 1.05), 0.0625)
+
+
+def _figure(place: int, seen: View, band: Band, top: float) -> str:
+    ev, name = seen.ev, escape(seen.ev.name)
+    return (
+        f'<figure class="panel m{place % COLOURS}"><figcaption><b title="{name}">{name}</b>'
+        f"{_sum(seen.parts)}</figcaption>"
+        f'<svg viewBox="0 0 {WIDTH:g} {BOTTOM + 34:g}" role="img" '
+        f'aria-label="{escape(describe_diagram(ev))}">'
+        f"{_axes(top, axis_words(ev)['said'])}{_band(place, band, top)}{_strip(ev)}{_line(place, seen, top)}"
+        "</svg></figure>"
+    )
+
+
+def _sum(parts: Decomposition) -> str:
+    numbers = {
+        "d_CAL": parts.calibration,
+        "+ gap": parts.sharpness_gap,
+        "= d_TOT": parts.total,
+    }
+    cells = (
+        f"<div>{label}<b>{fixed(100 * value, 2)}</b></div>"
+        for label, value in numbers.items()
+    )
+    return f'<div class="sum">{"".join(cells)}</div>'
+
+
+def _x(confidence: Column | float) -> Column:
+    return np.asarray(LEFT + np.asarray(confidence) * (WIDTH - LEFT - RIGHT))
+
+
+def _y(value: Column | float, top: float) -> Column:
+    return np.asarray(TOP + (1 - np.minimum(value, top) / top) * HEIGHT)
+
+
+def _path(x: Column, y: Column) -> str:
+    points = (f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))
+    return "M" + "L".join(points)
+
+
+def _axes(top: float, said: str) -> str:
+    lines, right = [], _x(1.0)
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x, y = _x(tick), _y(tick, top)
+        lines.append(
+            f'<path class="grid" d="M{LEFT:g} {y:.1f}H{right:.1f}M{x:.1f} {TOP:g}V{FLOOR:g}"/>'
+        )
+        if tick in (0.0, 0.5, 1.0):
+            lines.append(_text(f"{tick:g}", LEFT - 6, float(y) + 4, "end"))
+        anchor = {0.0: "start", 1.0: "end"}.get(tick, "middle")
+        lines.append(_text(f"{tick:g}", float(x), BOTTOM + 14, anchor))
+    lines.append(_text(said, float(_x(0.5)), BOTTOM + 29, "middle"))
+    lines.append(_text("rows", LEFT - 6, BOTTOM - STRIP / 2 + 4, "end"))
+    floors = f"M{LEFT:g} {FLOOR:g}H{right:.1f}M{LEFT:g} {BOTTOM:g}H{right:.1f}"
+    diagonal = f"M{LEFT:g} {FLOOR:g}L{right:.1f} {_y(1.0, top):.1f}"
+    return (
+        f'{"".join(lines)}<path class="axis" d="{floors}"/>'
+        f'<path class="diagonal" d="{diagonal}"/>'
+    )
+
+
+def _text(text: str, x: float, y: float, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
+
+
+def _band(place: int, band: Band, top: float) -> str:
+    shapes = []
+    for first, last in spans(band.drawn):
+        part = slice(first, last + 1)
+        x, up, down = _x(band.confidence[part]), band.high[part], band.low[part]
+        edge = _path(
+            np.concatenate([x, x[::-1]]),
+            np.concatenate([_y(up, top), _y(down, top)[::-1]]),
+        )
+        shapes.append(
+            f'<path class="band" d="{edge}Z" fill="{colour(place)}" '
+            f'stroke="{colour(place)}"/>'
+        )
+    return "".join(shapes)
+
+
+def _line(place: int, seen: View, top: float) -> str:
+    shapes = []
+    runs: tuple[tuple[str, NDArray[np.bool_]], ...] = (
+        ("curve", trusted(seen)),
+        ("faint", doubtful(seen)),
+    )
+    for kind, where in runs:
+        for first, last in spans(where):
+            part = slice(first, last + 1)
+            x, y = seen.curve.confidence[part], seen.curve.accuracy[part]
+            shapes.append(
+                f'<path class="{kind}" d="{_path(_x(x), _y(y, top))}" '
+                f'stroke="{colour(place)}"/>'
+            )
+    atoms = seen.ev.atoms
+    share = atoms.count / seen.ev.n
+    for h, m, s in zip(atoms.confidence, atoms.accuracy, share, strict=True):
+        shapes.append(
+            f'<circle class="atom" cx="{_x(h):.1f}" cy="{_y(m, top):.1f}" '
+            f'r="{2 + 5 * s**0.5:.1f}" stroke="{colour(place)}"/>'
+        )
+    return "".join(shapes)
+
+
+def _strip(ev: Evaluation) -> str:
+    """Stems for few distinct confidences, else bars."""
+    if len(ev.atoms.count):
+        at, share, width = ev.atoms.confidence, ev.atoms.count, 3.0
+    else:
+        share = ev.histogram.reshape(BARS, -1).sum(axis=1)
+        at, width = (np.arange(BARS) + 0.5) / BARS, (WIDTH - LEFT - RIGHT) / BARS
+    tall = STRIP * 0.95 * share / share.max()
+    bars = "".join(
+        f"M{x:.1f} {BOTTOM:g}v{-h:.1f}"
+        for x, h in zip(_x(at), tall, strict=True)
+        if h > 0
+    )
+    return f'<path class="bars" d="{bars}" stroke-width="{width:.2f}"/>'

@@ -1,0 +1,476 @@
+"""The data of a page: names, numbers, words and sums, as JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import MEASURES, is_trivial
+from calibrant._base.records import Estimate, Finding, as_plain
+from calibrant._inputs.options import PAPER_BANDWIDTH
+from calibrant._views.diagram import doubtful, trusted, view
+from calibrant._views.words import direction, directions
+from calibrant.report._coarse import (
+    FEWER_NODES,
+    MANY_MODELS,
+    NODES,
+    SCORES,
+    Coarse,
+    calibrations,
+    coarse_sums,
+)
+from calibrant.table._footnotes import rows
+from calibrant.table._layout import PAPER, Heading, Style, choose, fixed
+from calibrant.table._table import make_table
+
+# ----------------------------------------------------------------------------
+# Columns of numbers as text: base64 of little-endian values.
+
+
+def base64_of(values: NDArray[Any], kind: str = "<f4") -> str:
+    """The values in this type, as ASCII text.
+
+    Examples
+    --------
+    >>> base64_of(np.array([1.0, 2.0]))
+    'AACAPwAAAEA='
+    """
+    return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode()
+
+
+# ----------------------------------------------------------------------------
+# What a page says in words: a headline, the findings of the audit, badges of a model.
+
+
+Badge = dict[str, str]
+SCORE_LABELS = {"brier": "Brier", "log": "NLL / KL"}
+
+LEVELS = {"serious": "bad", "warning": "warn", "note": "note"}
+"""Classes of the style sheet, by severity."""
+
+SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
+    "below-chance": lambda _: "worse than chance",
+    "trivial-confidence": lambda _: "constant confidence: trivially calibrated",
+    "few-confidences": lambda e: f"only {e['distinct']:,.0f} distinct confidences",
+    "infinite-loss": lambda e: f"infinite NLL ({rows(e['rows'])})",
+    "accuracy-changed": lambda e: f"accuracy {_points(e)} points",
+    "thin-support": lambda e: f"{100 * e['share']:.0f}% of ECE from thin bins",
+    "renormalised-rows": lambda e: f"{rows(e['rows'])} renormalised",
+    "soft-labels": lambda _: "soft labels",
+}
+"""Findings about one model in a word or two, made of their evidence, by code."""
+
+
+def _points(evidence: Mapping[str, float]) -> str:
+    return fixed(100 * evidence["accuracy_change"], 2, signed=True)
+
+
+def badges(ev: Evaluation, found: Sequence[Finding]) -> list[Badge]:
+    """What was found about one model; each has a level, a text and a sentence."""
+    told = [
+        (LEVELS[one.severity], SHORT[one.code](one.evidence), one.text)
+        for one in found
+        if one.models == (ev.name,) and one.code in SHORT
+    ]
+    if word := direction(ev):
+        points = 100 * abs(ev.metrics["confidence_gap"])
+        text = f"{word.lower()} by {points:.1f} points"
+        told.append(("warn", text, "Mean confidence less the share of hits."))
+    return [
+        {"level": level, "text": text, "detail": more} for level, text, more in told
+    ]
+
+
+def summary(comparison: Comparison) -> list[str]:
+    """The result in a few sentences: the score, and what stands out beside it."""
+    return [
+        *_headline(comparison),
+        *directions(comparison),
+        *_unlike(comparison),
+        *(
+            f"{name}: {note}"
+            for name, effect in comparison.effects.items()
+            for note in effect.notes
+        ),
+    ]
+
+
+def _unlike(comparison: Comparison) -> list[str]:
+    """What keeps models from being compared, as below a table without their errors."""
+    plain = Comparison(comparison.evaluations)
+    notes = make_table(plain, Style(), columns=["accuracy"]).notes
+    return [note.text for note in notes if note.finding]
+
+
+def _headline(comparison: Comparison) -> Iterator[str]:
+    """The best by its score, or the one model there is, and the parts of the score."""
+    measure = MEASURES["total"]
+    place = {ev.name: measure.place(measure.of(ev)) for ev in comparison}
+    ranked = sorted(comparison, key=lambda ev: place[ev.name])
+    best = ranked[0]
+    if not isfinite(place[best.name]):
+        return
+    parts = best.decomposition
+    score = {"brier": "Brier score", "log": "log loss"}.get(
+        best.divergence, best.divergence
+    )
+    total, cal, gap = (
+        fixed(100 * x, 2) for x in (parts.total, parts.calibration, parts.sharpness_gap)
+    )
+    lowest = (
+        f"{best.name} has the lowest {score}"
+        if len(ranked) > 1
+        else f"{best.name} has a {score} of"
+    )
+    yield (
+        f"{lowest} {total}: calibration error {cal}{_interval(best)} plus sharpness gap "
+        f"{gap} (×100)."
+    )
+
+
+def _interval(ev: Evaluation) -> str:
+    interval = ev.decomposition.calibration.interval
+    if interval is None or not all(map(isfinite, interval)):
+        return ""
+    low, high = (fixed(100 * end, 2) for end in interval)
+    return f" ({100 * float(ev.settings['level']):g}% interval {low} to {high})"
+
+
+# ----------------------------------------------------------------------------
+# Views of parts: classes one against the rest, or groups of rows the caller names.
+
+
+MOST_PARTS = 24
+"""More classes than these are not shown one by one, but the worst of them are."""
+
+NOTHING = 65535
+"""Stands for NaN among whole numbers that stand for shares of 65534."""
+
+
+def class_view(comparison: Comparison) -> dict[str, Any] | None:
+    """Each class against the rest, for models evaluated class by class."""
+    first = comparison[0].per_class
+    labels = [part.name for part in first]
+    if not labels or any([p.name for p in ev.per_class] != labels for ev in comparison):
+        return None
+    by_class = [[ev.per_class[i] for ev in comparison] for i in range(len(labels))]
+    chosen = sorted(range(len(labels)), key=lambda i: _error(by_class[i]))[:MOST_PARTS]
+    if len(labels) <= MOST_PARTS:
+        chosen = list(range(len(labels)))
+        note = ""
+    else:
+        note = (
+            f"{MOST_PARTS} of {len(labels):,} classes: those of the largest "
+            "calibration error."
+        )
+    return {
+        "kind": "class",
+        "heading": "Each class against the rest",
+        "note": note,
+        "names": [labels[i] for i in chosen],
+        "models": [
+            [_part(by_class[i][m]) for i in chosen] for m in range(len(comparison))
+        ],
+    }
+
+
+def _error(evs: Sequence[Evaluation]) -> float:
+    """Sorts by the largest calibration error of any model, worst first."""
+    errors = [float(ev.decomposition.calibration) for ev in evs]
+    return -max((x for x in errors if isfinite(x)), default=float("-inf"))
+
+
+def group_view(
+    comparison: Comparison, groups: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    """The same models on some of the rows, by name of the group."""
+    if not groups:
+        return None
+    read = {str(name): as_comparison(models) for name, models in groups.items()}
+    for name, models in read.items():
+        if models.names != comparison.names:
+            raise ValueError(
+                f"groups must hold the models {', '.join(comparison.names)}; the group "
+                f"{name!r} holds {', '.join(models.names)}."
+            )
+    return {
+        "kind": "group",
+        "heading": "Groups of rows",
+        "note": "",
+        "names": list(read),
+        "models": [
+            [_part(group[m]) for group in read.values()] for m in range(len(comparison))
+        ],
+    }
+
+
+def _part(ev: Evaluation) -> dict[str, Any]:
+    parts = ev.decomposition
+    numbers = {
+        "rows": ev.n,
+        "accuracy": float(ev.metrics.get("accuracy", nan)),
+        "ece": float(ev.metrics.get("ece", nan)),
+        "calibration": interval_of(parts.calibration),
+        "sharpness_gap": float(parts.sharpness_gap),
+        "total": float(parts.total),
+    }
+    seen = view(ev)
+    curve = seen.curve
+    columns = (curve.confidence, curve.accuracy, curve.low, curve.high)
+    return as_plain(
+        {
+            **numbers,
+            "curve": base64_of(np.concatenate(list(map(shares, columns))), "<u2"),
+            "state": state_of(trusted(seen), doubtful(seen)),
+        }
+    )
+
+
+def interval_of(value: Estimate) -> list[float]:
+    """A number and the ends of its interval, which are NaN if it has none."""
+    low, high = value.interval or (nan, nan)
+    return [float(value), low, high]
+
+
+def state_of(sure: NDArray[np.bool_], faint: NDArray[np.bool_]) -> str:
+    """One digit per place: 2 where a line is drawn, 1 where it is dotted, else 0.
+
+    Examples
+    --------
+    >>> state_of(np.array([True, False, False]), np.array([False, True, False]))
+    '210'
+    """
+    return "".join(map(str, np.where(sure, 2, np.where(faint, 1, 0))))
+
+
+def shares(values: NDArray[np.float64]) -> NDArray[np.uint16]:
+    """Numbers of [0, 1] in 16 bits: fine enough to draw, too coarse to quote.
+
+    Examples
+    --------
+    >>> shares(np.array([0.0, 0.5, 1.0, np.nan])).tolist()
+    [0, 32767, 65534, 65535]
+    """
+    scaled = np.clip(values, 0, 1) * (NOTHING - 1)
+    return np.where(np.isnan(scaled), NOTHING, scaled.round()).astype(np.uint16)
+
+
+# ----------------------------------------------------------------------------
+# The data of a page: names, numbers and sums, as JSON that no parser takes for markup.
+
+
+LIVE = ("calibration", "sharpness_gap", "total")
+"""Columns that follow the bandwidth."""
+
+BARS = 60
+
+BANDWIDTHS = (
+    0.005, 0.007, 0.01, 0.014, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.14, 0.18, 0.25,
+)  # fmt: skip
+
+KERNELS = ("gaussian", "epanechnikov")
+
+
+def headings(comparison: Comparison) -> list[Heading]:
+    """Columns of the table: those of the paper that some model has, and the parts."""
+    fixed = [key for key in PAPER if key not in LIVE]
+    kept = [c.heading for c in choose(fixed, comparison) if _has(c.key, comparison)]
+    return [*kept, *(c.heading for c in choose(LIVE, comparison))]
+
+
+def _has(key: str, comparison: Comparison) -> bool:
+    return not np.isnan([float(MEASURES[key].of(ev)) for ev in comparison]).all()
+
+
+def nodes_for(comparison: Comparison) -> int:
+    """Nodes per model: fewer where there are many models."""
+    return FEWER_NODES if len(comparison) >= MANY_MODELS else NODES
+
+
+def sums_of(comparison: Comparison) -> list[Coarse | None]:
+    """Coarse sums of every model that has a sketch."""
+    nodes = nodes_for(comparison)
+    return [coarse_sums(ev, nodes) for ev in comparison]
+
+
+def payload(
+    comparison: Comparison,
+    sums: list[Coarse | None],
+    groups: Mapping[str, Any] | None = None,
+    found: Sequence[Finding] = (),
+) -> dict[str, Any]:
+    """Everything the page computes and draws from."""
+    first = comparison[0]
+    common = [
+        s
+        for s in first.decompositions
+        if all(s in e.decompositions for e in comparison)
+    ]
+    views = [class_view(comparison), group_view(comparison, groups)]
+    return as_plain(
+        {
+            "nodes": nodes_for(comparison),
+            "scores": [{"key": s, "label": SCORE_LABELS.get(s, s)} for s in common],
+            "score": first.divergence,
+            "adaptive": all(e.decomposition.bandwidth is None for e in comparison),
+            "bandwidth": first.decomposition.bandwidth or PAPER_BANDWIDTH,
+            "kernel": first.decomposition.kernel,
+            "level": float(first.settings["level"]),
+            "words": axis_words(first),
+            "columns": [_column(heading) for heading in headings(comparison)],
+            "models": [
+                {**_model(ev, one, comparison, common), "badges": badges(ev, found)}
+                for ev, one in zip(comparison, sums, strict=True)
+            ],
+            "sweep": _sweep(sums),
+            "views": [one for one in views if one is not None],
+        }
+    )
+
+
+def axis_words(ev: Evaluation) -> dict[str, str]:
+    """What the axes of a diagram are called: what came true, against what was said."""
+    if ev.target in ("positive", "class-wise"):
+        return {"hit": "share of positives", "said": "forecast"}
+    return {"hit": "accuracy", "said": "confidence"}
+
+
+def _column(heading: Heading) -> dict[str, Any]:
+    measure = MEASURES[heading.key]
+    return {
+        "key": heading.key,
+        "label": heading.label,
+        "up": measure.higher_is_better,
+        "calibration": measure.calibration,
+        "live": heading.key in LIVE,
+    }
+
+
+def _model(
+    ev: Evaluation, sums: Coarse | None, comparison: Comparison, scores: list[str]
+) -> dict[str, Any]:
+    atoms = ev.atoms
+    fixed = [h.key for h in headings(comparison) if h.key not in LIVE]
+    return {
+        "name": ev.name,
+        "rows": ev.n,
+        "trivial": is_trivial(ev),
+        "infinite": ev.infinite_rows,
+        "metrics": {key: interval_of(MEASURES[key].of(ev)) for key in fixed},
+        "atoms": np.stack(
+            [atoms.confidence, atoms.count / ev.n, atoms.accuracy], axis=1
+        ),
+        "bars": ev.histogram.reshape(BARS, -1).sum(axis=1) / ev.n,
+        "reported": {score: _parts(ev, score) for score in scores},
+        "line": _line(ev, scores),
+        "mass": _mass(ev, scores, whole=sums is None or set(scores) > set(SCORES)),
+        "sums": None if sums is None else _sums(sums),
+    }
+
+
+def _parts(ev: Evaluation, score: str) -> dict[str, Any]:
+    parts = ev.decompositions[score]
+    return {
+        "calibration": interval_of(parts.calibration),
+        "total": interval_of(parts.total),
+        "sharpness_gap": interval_of(parts.sharpness_gap),
+    }
+
+
+def _line(ev: Evaluation, scores: list[str]) -> dict[str, Any]:
+    """The line as evaluated: adaptive, or at the bandwidth asked for."""
+    seen = view(ev)
+    curve = seen.curve
+    columns = {
+        name: base64_of(getattr(curve, name))
+        for name in ("confidence", "accuracy", "low", "high", "support")
+    }
+    gaps = {score: base64_of(ev.curves[score].sharpness_gap) for score in scores}
+    bandwidth = seen.parts.bandwidth
+    return {
+        **columns,
+        "gaps": gaps,
+        "state": state_of(trusted(seen), doubtful(seen)),
+        "bandwidth": bandwidth,
+    }
+
+
+def _mass(ev: Evaluation, scores: list[str], *, whole: bool) -> dict[str, Any]:
+    """What the band of that line is made of: density times sharpness gap.
+
+    The columns are left out where the page can make them from the sums.
+    """
+    seen = {score: view(ev, score) for score in scores}
+    some = next(iter(seen.values()))
+    made = {
+        "bandwidth": some.parts.bandwidth or PAPER_BANDWIDTH,
+        "kernel": some.parts.kernel,
+    }
+    if not whole:
+        return made
+    return {
+        **made,
+        "density": base64_of(some.mass.density),
+        "support": base64_of(some.mass.support),
+        "gaps": {score: base64_of(v.mass.sharpness_gap) for score, v in seen.items()},
+    }
+
+
+def _sums(sums: Coarse) -> dict[str, Any]:
+    return {
+        "weight": base64_of(sums.weight),
+        "hits": base64_of(sums.hits),
+        "losses": {score: base64_of(sums.losses[score]) for score in SCORES},
+        "infinite": base64_of(sums.infinite) if sums.infinite.any() else "",
+        "slope": base64_of(sums.slope, "<f8"),
+        "rows": sums.rows,
+        "total": sums.total,
+        "tangent": sums.tangent,
+        "unit": sums.unit,
+        "certain": list(sums.certain),
+        "factor": sums.factor,
+        "boundary": sums.boundary,
+        "estimator": sums.estimator,
+    }
+
+
+def _sweep(sums: list[Coarse | None]) -> dict[str, Any] | None:
+    """d_CAL of every model by kernel, score and bandwidth."""
+    if any(one is None for one in sums):
+        return None
+    found: dict[str, Any] = {"bandwidths": BANDWIDTHS}
+    for kernel in KERNELS:
+        table = [
+            [calibrations(one, b, kernel) for b in BANDWIDTHS] for one in sums if one
+        ]
+        found[kernel] = {
+            score: [[_short(at[score]) for at in row] for row in table]
+            for score in SCORES
+        }
+    return found
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def as_json(data: Mapping[str, Any]) -> str:
+    r"""Strict JSON, safe inside a script element.
+
+    Examples
+    --------
+    >>> print(as_json({"name": "</script>&"}))
+    {"name":"\u003c/script\u003e\u0026"}
+    """
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text

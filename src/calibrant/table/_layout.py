@@ -1,0 +1,311 @@
+"""What a table prints, as frozen records: every format writes the same cells."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, isfinite, isinf, isnan, nan
+
+import numpy as np
+
+from calibrant._base.comparison import EFFECTS, Comparison
+from calibrant._base.measures import MEASURES, Measure, is_trivial
+from calibrant._base.records import Estimate
+
+MISSING, INFINITE, DAGGER = "–", "∞", "†"
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A column: its name for programs, its label for people, and a short one."""
+
+    key: str
+    label: str
+    short: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A number as measured and as printed.
+
+    `interval` is the printed interval, if one was asked for and exists; `low` and `high`
+    are its ends as measured. `trivial` marks a calibration error that is as low as the
+    best or lower, but of a model with (nearly) one confidence for all rows.
+    """
+
+    value: float
+    text: str
+    interval: str = ""
+    low: float = nan
+    high: float = nan
+    best: bool = False
+    trivial: bool = False
+
+    @property
+    def mark(self) -> str:
+        """The sign after the number."""
+        return DAGGER if self.trivial else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A model and its cells, in the order of the headings."""
+
+    name: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence below the table; a finding is about a model, not about conventions."""
+
+    text: str
+    mark: str = ""
+    finding: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Headings, rows and notes, and what to call the whole."""
+
+    headings: tuple[Heading, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[Note, ...] = ()
+    caption: str = ""
+    label: str = ""
+    intervals: bool = False
+
+    @property
+    def has_best(self) -> bool:
+        """Whether any cell is marked as the best of its column."""
+        return any(cell.best for row in self.rows for cell in row.cells)
+
+
+def fixed(value: float, digits: int, *, signed: bool = False) -> str:
+    """A number with fixed digits; no sign on zero, signs for what is no number.
+
+    Examples
+    --------
+    >>> fixed(1.005, 1), fixed(-0.001, 2), fixed(0.5, 1, signed=True), fixed(inf, 2)
+    ('1.0', '0.00', '+0.5', '∞')
+    """
+    if isnan(value):
+        return MISSING
+    if isinf(value):
+        return INFINITE if value > 0 else f"-{INFINITE}"
+    text = f"{value:z.{digits}f}"
+    return f"+{text}" if signed and float(text) > 0 else text
+
+
+def printed(text: str) -> float:
+    """The number that a cell shows.
+
+    Examples
+    --------
+    >>> printed("12.30"), printed("+0.5"), printed("-∞"), printed("–"), printed("1,234")
+    (12.3, 0.5, -inf, nan, 1234.0)
+    """
+    words = {MISSING: nan, INFINITE: inf, f"-{INFINITE}": -inf}
+    return words[text] if text in words else float(text.replace(",", ""))
+
+
+def one_line(text: str) -> str:
+    r"""Text that stays on its line: control and direction signs become spaces.
+
+    A name must not be able to end a row or to move the cursor of a terminal.
+
+    Examples
+    --------
+    >>> one_line("two\nlines\x1b[2J")
+    'two lines [2J'
+    """
+    kept = [
+        " " if unicodedata.category(sign) in ("Cc", "Zl", "Zp", "Cs") else sign
+        for sign in text
+        if sign not in _DIRECTIONS
+    ]
+    return "".join(kept).strip()
+
+
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Signs that turn the direction of what follows, so that it reads as other text."""
+
+
+# ----------------------------------------------------------------------------
+# Numbers become cells: scaled, rounded, and the best of each column marked.
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How numbers are written: x100 or plain, digits, intervals, best marked or not."""
+
+    percent: bool = True
+    digits: int = 2
+    intervals: bool = False
+    best: bool = True
+
+    @property
+    def factor(self) -> int:
+        """What scores and errors are multiplied by."""
+        return 100 if self.percent else 1
+
+    def checked(self) -> Style:
+        """Itself, or one clear error."""
+        if type(self.digits) is not int or not 0 <= self.digits <= 15:
+            raise ValueError(
+                f"digits must be a whole number from 0 to 15, got {self.digits!r}."
+            )
+        return self
+
+
+def cells_of(column: Column, comparison: Comparison, style: Style) -> list[Cell]:
+    """The cells of one column, marks included."""
+    cells = [_cell(column, value, style) for value in column.values(comparison)]
+    if column.measure is None:
+        return cells
+    trivial = [column.measure.calibration and is_trivial(ev) for ev in comparison]
+    return _marked(cells, column.measure, trivial, style)
+
+
+def _cell(column: Column, value: Estimate, style: Style) -> Cell:
+    low, high = value.interval or (float("nan"), float("nan"))
+    interval = ""
+    if style.intervals and isfinite(low) and isfinite(high):
+        interval = f"[{_text(column, low, style)}, {_text(column, high, style)}]"
+    return Cell(float(value), _text(column, value, style), interval, low, high)
+
+
+def _text(column: Column, value: float, style: Style) -> str:
+    if column.is_share:
+        signed = column.key == "accuracy_change"
+        return fixed(style.factor * value, style.digits, signed=signed)
+    if column.key == "fit_seconds":
+        return fixed(value, 2)
+    return f"{value:,.10g}" if isfinite(value) else fixed(value, 0)  # a count of rows
+
+
+def _marked(
+    cells: list[Cell], measure: Measure, trivial: list[bool], style: Style
+) -> list[Cell]:
+    """Mark what is best as printed, so that equal texts get equal marks.
+
+    A trivial model is never best; where it would be, it is marked as trivial instead.
+    """
+    places = [measure.place(printed(cell.text)) for cell in cells]
+    honest = [p for p, flag in zip(places, trivial, strict=True) if not flag]
+    least = min(honest, default=inf)
+    several = style.best and len(cells) > 1
+    return [
+        replace(
+            cell,
+            best=several and not flag and place == least < inf,
+            trivial=flag and place <= least and place < inf,
+        )
+        for cell, place, flag in zip(cells, places, trivial, strict=True)
+    ]
+
+
+# ----------------------------------------------------------------------------
+# Columns of a table: which there are, what they are called, and how they are read.
+
+
+PAPER = (
+    "accuracy",
+    "ece",
+    "ace",
+    "smooth_ece",
+    "nll",
+    "brier",
+    "calibration",
+    "sharpness_gap",
+)
+"""The paper's columns, and the two parts of the score."""
+
+SETS = {
+    "paper": PAPER,
+    "study": (*PAPER, *EFFECTS),
+    "effects": EFFECTS,
+    "all": (*MEASURES, *EFFECTS),
+}
+
+EFFECT_HEADINGS = {
+    "accuracy_change": Heading("accuracy_change", "Accuracy change", "Δ Acc"),
+    "changed": Heading("changed", "Predictions changed", "changed"),
+    "tied": Heading("tied", "Tied rows", "tied"),
+    "impossible": Heading("impossible", "Impossible rows", "impossible"),
+    "fit_seconds": Heading("fit_seconds", "Fit (s)", "fit (s)"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading and where its numbers come from: a measure, or else an effect."""
+
+    heading: Heading
+    measure: Measure | None
+
+    @property
+    def key(self) -> str:
+        """The column's name."""
+        return self.heading.key
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the numbers may be written x100: not counts, not seconds."""
+        return self.measure is not None or self.key == "accuracy_change"
+
+    def values(self, comparison: Comparison) -> list[Estimate]:
+        """One number per model; NaN where it has none."""
+        if self.measure is not None:
+            return [self.measure.of(ev) for ev in comparison]
+        return [Estimate(comparison.effect(n, self.key)) for n in comparison.names]
+
+
+def choose(columns: str | Sequence[str] | None, comparison: Comparison) -> list[Column]:
+    """The columns asked for.
+
+    A set of columns leaves out what no model has; a column asked for by name stays.
+    """
+    if columns is None or (isinstance(columns, str) and columns in SETS):
+        name = columns or "paper"
+        if name in ("study", "effects"):
+            _check_effects(name, comparison)
+        found = [_column(key) for key in SETS[name]]
+        return [column for column in found if _has_any(column, comparison)]
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    for key in names:
+        _check_name(key)
+        if key in EFFECTS:
+            _check_effects(key, comparison)
+    if not names:
+        raise ValueError("columns must name at least one column, got none.")
+    return [_column(key) for key in names]
+
+
+def _column(key: str) -> Column:
+    if key in EFFECT_HEADINGS:
+        return Column(EFFECT_HEADINGS[key], None)
+    measure = MEASURES[key]
+    heading = Heading(key, measure.label, measure.short or measure.label)
+    return Column(heading, measure)
+
+
+def _has_any(column: Column, comparison: Comparison) -> bool:
+    return not np.isnan(column.values(comparison)).all()
+
+
+def _check_name(key: str) -> None:
+    if key not in SETS["all"]:
+        raise ValueError(
+            f"columns has no {key!r}. Choose from {', '.join(SETS['all'])}; or one of "
+            f"the sets {', '.join(map(repr, SETS))}."
+        )
+
+
+def _check_effects(asked: str, comparison: Comparison) -> None:
+    if not comparison.effects:
+        raise ValueError(
+            f"columns={asked!r} needs the effects of recalibration, which only a study "
+            "knows; these models were evaluated by themselves."
+        )

@@ -1,0 +1,315 @@
+"""The page in a terminal: table, findings and diagrams, made to fit a width."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from io import StringIO
+from math import isinf
+from typing import Any, TextIO
+
+from calibrant._base.comparison import EFFECTS, Comparison, as_comparison
+from calibrant._views.words import can_show, head_lines, remarks
+from calibrant.table._footnotes import names
+from calibrant.table._layout import Cell, Note, Style, Table, choose, one_line
+from calibrant.table._table import make_table
+from calibrant.table._text import (
+    NOTE_WIDTH,
+    grid,
+    in_ascii,
+    legend,
+    note_lines,
+    pad,
+    width,
+)
+from calibrant.terminal._diagram import (
+    BAND,
+    BLOCKS,
+    Line,
+    Span,
+    beside,
+    diagram,
+    plain,
+    shorten,
+    sparkline,
+    spelt,
+    top_of,
+)
+
+# ----------------------------------------------------------------------------
+# What the terminal shows: table, findings and diagrams, made to fit a width.
+
+
+FIRST_TO_GO = ("ace", "smooth_ece", "nll", "fit_seconds", "ece", "impossible", "tied")
+"""Columns that a narrow terminal does without, in this order."""
+
+GAP = "  "
+SPARK, PANEL, GAP_OF_PANELS, TALL, MOST_ROWS = 16, 38, 2, 11, 3
+
+
+def page(comparison: Comparison, columns: int, *, unicode: bool = True) -> list[Line]:
+    """Everything, line by line."""
+    scores = Comparison(comparison.evaluations)
+    parts: list[list[Line]] = [
+        [(Span(text, "dim"),) for text in _wrapped(head_lines(comparison), columns)],
+        list(_table(scores, columns, unicode=unicode)),
+    ]
+    if comparison.effects:
+        title: Line = (Span("What recalibration did", "title"),)
+        effects = _table(comparison, columns, EFFECTS, unicode=unicode)
+        parts.append([title, *effects])
+    parts.append(list(_notes(remarks(comparison), columns)))
+    parts += _diagrams(comparison, columns, unicode=unicode)
+    lines: list[Line] = []
+    for part in filter(None, parts):
+        lines += [(), *part] if lines else part
+    return lines if unicode else [spelt(line) for line in lines]
+
+
+def _wrapped(lines: Sequence[str], columns: int) -> list[str]:
+    return note_lines([Note(line) for line in lines], columns)
+
+
+# -- table ------------------------------------------------------------------------
+
+
+def _table(
+    comparison: Comparison,
+    columns: int,
+    keys: Sequence[str] | None = None,
+    *,
+    unicode: bool,
+) -> Iterator[Line]:
+    """Heading, rule, rows and notes; columns go until the rest fits."""
+    keys = keys or [column.key for column in choose(None, comparison)]
+    kept, gone = _fitting(comparison, list(keys), columns, unicode=unicode)
+    table = _with_short_names(make_table(comparison, Style(), columns=kept), columns)
+    lines = [
+        tuple(Span(text, style) for text, style in line)
+        for line in _styled(table, unicode=unicode)
+    ]
+    room = width(plain(lines[0])) + len(GAP) + SPARK
+    if "brier" in kept and room <= columns:
+        lines = [
+            (*line, Span(GAP + text, style))
+            for line, (text, style) in zip(
+                lines, _sparks(comparison, unicode=unicode), strict=True
+            )
+        ]
+    yield lines[0]
+    yield (Span("─" * width(plain(lines[0])), "dim"),)
+    yield from lines[1:]
+    yield ()
+    narrow = [Note(f"Too narrow to show: {', '.join(gone)}.")] if gone else []
+    yield from _notes([*narrow, *legend(table)], columns)
+
+
+def _fitting(
+    comparison: Comparison, keys: list[str], columns: int, *, unicode: bool
+) -> tuple[list[str], list[str]]:
+    """Names of the columns that fit, and short labels of those that do not."""
+    gone = []
+    for key in (None, *FIRST_TO_GO):
+        if key in keys:
+            label = make_table(comparison, Style(), columns=[str(key)]).headings[0]
+            gone.append(label.short)
+            keys = [other for other in keys if other != key]
+        table = make_table(comparison, Style(), columns=keys, footnotes=False)
+        head = _styled(_with_short_names(table, columns), unicode=unicode)[0]
+        if sum(width(text) for text, _ in head) <= columns or len(keys) == 1:
+            break
+    return keys, gone
+
+
+def _with_short_names(table: Table, columns: int) -> Table:
+    longest = max(10, min(columns // 4, 32))
+    rows = tuple(
+        replace(row, name=shorten(one_line(row.name), longest)) for row in table.rows
+    )
+    return replace(table, rows=rows)
+
+
+def _styled(table: Table, *, unicode: bool) -> list[list[tuple[str, str]]]:
+    """Aligned texts with styles, the heading first."""
+    spell = str if unicode else in_ascii
+    texts = [[spell(text) for text in line] for line in grid(table)]
+    widths = [max(map(width, column)) for column in zip(*texts, strict=True)]
+    styles = [
+        ["title"] * (len(table.headings) + 1),
+        *(["name", *(_style(cell) for cell in row.cells)] for row in table.rows),
+    ]
+    return [
+        [
+            (_padded(text, to, place), style)
+            for place, (text, to, style) in enumerate(
+                zip(line, widths, chosen, strict=True)
+            )
+        ]
+        for line, chosen in zip(texts, styles, strict=True)
+    ]
+
+
+def _padded(text: str, to: int, place: int) -> str:
+    return pad(text, to) if place == 0 else GAP[1:] + pad(text, to, left=True)
+
+
+def _style(cell: Cell) -> str:
+    if cell.best:
+        return "best"
+    return "trivial" if cell.trivial else "bad" if isinf(cell.value) else ""
+
+
+def _sparks(comparison: Comparison, *, unicode: bool) -> list[tuple[str, str]]:
+    lines = [sparkline(ev.histogram, SPARK, unicode=unicode) for ev in comparison]
+    return [
+        ("confidence 0→1".ljust(SPARK), "title"),
+        *((line, "rows") for line in lines),
+    ]
+
+
+# -- notes and diagrams -----------------------------------------------------------
+
+
+def _notes(notes: Sequence[Note], columns: int) -> Iterator[Line]:
+    """Findings behind a sign, conventions dimmed."""
+    for note in notes:
+        sign = note.mark or ("!" if note.finding else "")
+        lines = note_lines([replace(note, mark=sign)], min(columns, NOTE_WIDTH))
+        if not note.finding:
+            yield from ((Span(line, "dim"),) for line in lines)
+            continue
+        yield Span(lines[0][: len(sign)], "finding"), Span(lines[0][len(sign) :])
+        yield from ((Span(line),) for line in lines[1:])
+
+
+def _diagrams(
+    comparison: Comparison, columns: int, *, unicode: bool
+) -> Iterator[list[Line]]:
+    """Rows of diagrams with one height for all."""
+    in_a_row = min(len(comparison), max(1, (columns + GAP_OF_PANELS) // PANEL))
+    shown = list(comparison)[: MOST_ROWS * in_a_row]
+    top = top_of(shown)
+    wide = min(48, (columns + GAP_OF_PANELS) // in_a_row - GAP_OF_PANELS)
+    panels = [diagram(ev, wide, TALL, top, unicode=unicode) for ev in shown]
+    for start in range(0, len(panels), in_a_row):
+        yield beside(panels[start : start + in_a_row], GAP_OF_PANELS)
+    key = [Note("sharpness band, as published at bandwidth 0.05", "░")]
+    if len(comparison) > len(shown):
+        key.append(Note(f"Not drawn: {names(comparison.names[len(shown) :])}."))
+    yield list(_notes(key, columns))
+
+
+# ----------------------------------------------------------------------------
+# Models in a terminal: table, findings and small diagrams, with or without colour.
+
+
+LEAST_WIDTH = 40
+SIGNS = f"∞†–×Δ→…●○─│└⠿{BAND}{BLOCKS}"
+
+STYLES = {
+    "title": "bold",
+    "dim": "dim",
+    "best": "bold green",
+    "trivial": "yellow",
+    "bad": "red",
+    "finding": "bold yellow",
+    "rows": "blue",
+    "band": "red",
+    "curve": "bold bright_red",
+    "diagonal": "dim",
+}
+"""Names of styles and what rich makes of them: 16 colours, of the reader's theme."""
+
+
+def render(
+    models: Any,
+    *,
+    width: int | None = None,
+    colour: bool | None = None,
+    unicode: bool | None = None,
+    file: TextIO | None = None,
+) -> str:
+    """Draw models for a terminal.
+
+    Signs carry the meaning, and colour repeats it: the best of a column has a star, what
+    is trivial a dagger, the band is shaded.
+
+    Parameters
+    ----------
+    models : Comparison, Evaluation or list of Evaluation
+        What to show.
+    width : int, optional
+        Columns to fill, at least 40; those of the terminal if not said, else 80.
+    colour : bool, optional
+        Whether to write escape codes. If not said, only to a terminal, with rich
+        installed; ``NO_COLOR`` is heeded.
+    unicode : bool, optional
+        Whether braille, blocks and signs may be used; if not said, what the encoding of
+        `file` can show decides.
+    file : text stream, optional
+        Where the text will go: standard output if not said. Nothing is written to it.
+
+    Returns
+    -------
+    str
+        The lines, without an end of line after the last.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> from calibrant.terminal import render
+    >>> ev = cal.evaluate_pairs([1, 1, 0, 1], [0.9, 0.8, 0.3, 0.8], name="forecaster")
+    >>> print(render(ev, width=60, colour=False).splitlines()[0])
+    1 model, 4 rows
+    """
+    stream = sys.stdout if file is None else file
+    columns = shutil.get_terminal_size().columns if width is None else width
+    if unicode is None:
+        unicode = can_show(stream, SIGNS)
+    lines = page(as_comparison(models), max(columns, LEAST_WIDTH), unicode=unicode)
+    text = _painted(lines, stream, colour=colour)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding)  # names may hold anything
+
+
+def show(models: Any, *, file: TextIO | None = None, **options: Any) -> None:
+    """Write models to a terminal; options of `render`."""
+    stream = sys.stdout if file is None else file
+    stream.write(render(models, file=file, **options) + "\n")
+
+
+def _painted(lines: list[Line], stream: TextIO, *, colour: bool | None) -> str:
+    """The lines as text, with escape codes if wanted and possible."""
+    console = None if colour is False else _console(stream, colour=colour)
+    if console is None:
+        return "\n".join(plain(line).rstrip() for line in lines)
+    from rich.text import Text
+
+    for line in lines:
+        spans = [(span.text, STYLES.get(span.style, "")) for span in line]
+        text = Text.assemble(*spans)
+        text.rstrip()
+        console.print(text, soft_wrap=True)
+    return console.file.getvalue().rstrip("\n")
+
+
+def _console(stream: TextIO, *, colour: bool | None) -> Any:
+    """A rich console that writes to memory what the stream can show; None if plain."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    real: Any = Console(file=stream)
+    if colour is None and not real.is_terminal:
+        return None
+    return Console(
+        file=StringIO(),
+        force_terminal=True,
+        color_system="256" if colour else real.color_system or "standard",
+        no_color=False if colour else real.no_color,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )

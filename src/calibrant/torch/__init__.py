@@ -1,0 +1,30 @@
+"""In a training loop: predictions are reduced and added up on the device they are on.
+
+Needs the extra ``torch``. `reduce_rows` asks for PyTorch alone, `CalibrationSharpness`
+for torchmetrics too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from calibrant.torch._tensor_cells import TensorColumns, reduce_rows
+
+if TYPE_CHECKING:
+    from calibrant.torch._metric import CalibrationSharpness as CalibrationSharpness
+
+__all__ = ["CalibrationSharpness", "TensorColumns", "reduce_rows"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load torchmetrics when its metric is first used."""
+    if name != "CalibrationSharpness":
+        raise AttributeError(f"module 'calibrant.torch' has no attribute {name!r}")
+    try:
+        from calibrant.torch._metric import CalibrationSharpness
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"calibrant.torch.CalibrationSharpness needs torchmetrics ({error}); install "
+            "it with pip install 'calibrant[torch]'."
+        ) from error
+    return CalibrationSharpness

@@ -1,0 +1,256 @@
+"""The metric of a training loop, in the manner of torchmetrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from calibrant._base.checks import check_choice
+from calibrant._base.evaluation import Evaluation
+from calibrant._sketch.sketch import Sketch
+from calibrant._verbs.evaluate import evaluate
+from calibrant.torch import _tensor_cells as tensor_cells
+from calibrant.torch._operators import mend_torchvision
+from calibrant.torch._tensor_cells import NO_DOUBLE, as_rows, mark
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+mend_torchvision()
+
+from torchmetrics import Metric
+
+METRICS = ("accuracy", "brier", "nll", "ece", "smooth_ece", "confidence_gap")
+"""What `compute` gives beside the decomposition."""
+
+
+class CalibrationSharpness(Metric):
+    """Calibration and sharpness of predictions, batch by batch and over processes.
+
+    What is kept of the rows is a sketch of a few megabytes, on the device of the metric
+    and of the same size for any number of rows; `update` never makes the host wait.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of classes.
+    scores : {"logits", "probs"}
+        What `update` is given. It is never found out by looking at the numbers.
+    target : {"top-label", "positive"}, optional
+        What is asked of each row: is the predicted class as likely as claimed, or is the
+        positive class, of which 1-D scores are then given. Two classes need it said;
+        three or more are ``"top-label"``.
+    ignore_index : int, optional
+        A label whose rows are left out.
+    **kwargs
+        Those of `torchmetrics.Metric`, such as ``dist_sync_on_step``.
+
+    Notes
+    -----
+    Sums stay in double precision whatever dtype the model is converted to. On a device
+    that has none (MPS), rows are reduced on it and their sums kept on the CPU.
+
+    Rows that hold NaN or labels of no class are counted, and `compute` refuses them:
+    looking at once would make the host wait.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch import CalibrationSharpness
+    >>> metric = CalibrationSharpness(3, scores="logits")
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> for _ in range(10):
+    ...     z = torch.randn(500, 3, generator=rng)
+    ...     y = torch.multinomial(z.softmax(1), 1, generator=rng)[:, 0]
+    ...     metric.update(3 * z, y)  # three times too sure
+    >>> found = metric.compute()
+    >>> bool(abs(found["brier"] - found["calibration"] - found["sharpness_gap"]) < 1e-12)
+    True
+    >>> ev = metric.evaluation(name="net", interval=None)
+    >>> ev.rows, ev.metrics["confidence_gap"] > 0.2
+    (5000, True)
+    """
+
+    is_differentiable = False
+    full_state_update = False
+    bad: Tensor
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        scores: str,
+        target: str | None = None,
+        ignore_index: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_choice(scores, "scores", ("logits", "probs"))
+        self.num_classes, self.scores = num_classes, scores
+        self.target = _choose_target(num_classes, target)
+        self.ignore_index = ignore_index
+        predicted = num_classes if self.target == "top-label" else 0
+        for name, zero in tensor_cells.empty(predicted).items():
+            self.add_state(name, zero, tensor_cells.EXTREMES.get(name, "sum"))
+        self.add_state("bad", torch.zeros(2, dtype=torch.int64), "sum")
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Add predictions and their labels.
+
+        Parameters
+        ----------
+        preds : tensor
+            Scores, n x k or n x k x ...; 1-D if the target is ``"positive"``.
+        target : tensor of int
+            The observed classes.
+        """
+        self._check_shape(preds)
+        self._leave_inference_mode()
+        scores, y = as_rows(preds, target, self.scores)
+        columns, *bad = mark(scores, y, self.scores)
+        keep = torch.ones_like(columns.hit, dtype=torch.bool)
+        if self.ignore_index is not None:
+            keep = (y != self.ignore_index).to(keep.device)
+        offends = torch.stack(bad) & keep
+        self.bad.add_(offends.sum(dim=1))
+        tensor_cells.add_rows(self._sums(), columns, keep & ~offends.any(dim=0))
+
+    def compute(self) -> dict[str, Tensor]:
+        """The numbers worth watching, each as a tensor.
+
+        Returns
+        -------
+        dict of str to Tensor
+            ``calibration`` and ``sharpness_gap``, which add up to ``brier``; ``nll``,
+            ``accuracy``, ``ece``, ``smooth_ece`` and ``confidence_gap``.
+        """
+        ev = evaluate(self._sketch(), interval=None)
+        parts = ev.decomposition
+        found = {name: float(ev.metrics[name]) for name in METRICS}
+        found["calibration"] = float(parts.calibration)
+        found["sharpness_gap"] = float(parts.sharpness_gap)
+        dtype = torch.float32 if self.device.type in NO_DOUBLE else torch.float64
+        return {
+            name: torch.tensor(x, dtype=dtype, device=self.device)
+            for name, x in found.items()
+        }
+
+    def evaluation(self, name: str = "model", **options: Any) -> Evaluation:
+        """The whole record of the rows so far, as `calibrant.evaluate` gives it.
+
+        Parameters
+        ----------
+        name : str
+            The model's name, for printing.
+        **options
+            Those of `calibrant.evaluate` that say how to estimate.
+        """
+        return evaluate(self.sketch(), name=name, **options)
+
+    def sketch(self) -> Sketch:
+        """The rows so far as a `Sketch`, to be merged with others or saved.
+
+        Over several processes it holds the rows of all, and all must call it.
+        """
+        synced = self._is_synced
+        with self.sync_context(
+            dist_sync_fn=self.dist_sync_fn,
+            should_sync=self._to_sync and not synced,
+            should_unsync=not synced,
+        ):
+            return self._sketch()
+
+    def plot(
+        self,
+        val: Evaluation | Sequence[Evaluation] | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> tuple[Figure, Any]:
+        """Draw the calibration-sharpness diagram of the rows so far.
+
+        Parameters
+        ----------
+        val : Evaluation or sequence of them, optional
+            What `evaluation` gave before, to be drawn instead.
+        ax : Axes or sequence of Axes, optional
+            Where to draw.
+        **options
+            Those of `calibrant.plot.calibration_sharpness`.
+
+        Returns
+        -------
+        (Figure, Axes)
+            Axes in an array if there are several evaluations.
+        """
+        from calibrant.plot._calibration_sharpness import calibration_sharpness
+
+        drawn = self.evaluation() if val is None else val
+        axes = calibration_sharpness(drawn, ax=ax, **options)
+        first = axes.flat[0] if hasattr(axes, "flat") else axes
+        return first.figure, axes
+
+    def _sums(self) -> dict[str, Tensor]:
+        return {name: getattr(self, name) for name in self._defaults if name != "bad"}
+
+    def _sketch(self) -> Sketch:
+        scores, labels = self.bad.tolist()
+        if scores or labels:
+            raise ValueError(
+                f"{scores} rows of {self.scores} and {labels} labels break a rule (NaN, no "
+                "distribution, no class). calibrant.torch.reduce_rows says which, batch by "
+                "batch; start again with reset()."
+            )
+        return tensor_cells.sketch_of(
+            self._sums(), self.target, tuple(range(self.num_classes))
+        )
+
+    def _leave_inference_mode(self) -> None:
+        """Copy sums that were reset in inference mode, which could not be added to."""
+        if not torch.is_inference_mode_enabled():
+            for name, x in {**self._sums(), "bad": self.bad}.items():
+                if x.is_inference():
+                    setattr(self, name, x.clone())
+
+    def _check_shape(self, preds: Tensor) -> None:
+        positive = self.target == "positive"
+        fits = preds.ndim == 1 if positive else preds.shape[1:2] == (self.num_classes,)
+        if not fits:
+            wanted = "1-D" if positive else f"n x {self.num_classes}"
+            raise ValueError(
+                f"preds must be {wanted} for target={self.target!r} and "
+                f"{self.num_classes} classes, got shape {tuple(preds.shape)}."
+            )
+
+    def set_dtype(self, dst_type: Any) -> Metric:
+        """Leave the sums in double precision: in a lower one rows would get lost."""
+        return self
+
+    def _apply(
+        self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = ""
+    ) -> torch.nn.Module:
+        def only_move(x: Tensor) -> Tensor:
+            place = fn(torch.empty(0, device=x.device)).device
+            kept = x.dtype != torch.float32  # a state; numbers it has given may move
+            return x.to("cpu" if kept and place.type in NO_DOUBLE else place)
+
+        return super()._apply(only_move, exclude_state)
+
+
+def _choose_target(num_classes: int, target: str | None) -> str:
+    if num_classes < 2:
+        raise ValueError(f"num_classes must be 2 or more, got {num_classes}.")
+    if target is None and num_classes == 2:
+        raise ValueError(
+            "two classes can be read in two ways: say target='positive' to ask about the "
+            "second one, with 1-D scores, or target='top-label' to ask about the larger."
+        )
+    target = "top-label" if target is None else target
+    check_choice(target, "target", ("top-label", "positive"))
+    if target == "positive" and num_classes > 2:
+        raise ValueError(
+            f"target='positive' needs a binary problem, got {num_classes} classes."
+        )
+    return target

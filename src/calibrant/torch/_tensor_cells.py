@@ -1,0 +1,382 @@
+"""Rows and sums as tensors, on the device the predictions are on."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from calibrant._inputs.divergences import BUILT_IN
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.losses import ROW_SUM_TOLERANCE
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch.cells import (
+    CLASS_BINS,
+    LOG_ODDS_CELLS,
+    LOG_ODDS_REACH,
+    MOST_CLASS_BINS,
+    STEPS,
+    Cells,
+    Contents,
+    Kind,
+    State,
+    Totals,
+    fields_of,
+)
+from calibrant._sketch.grid import CELLS, ORDER
+from calibrant._sketch.sketch import Sketch
+
+# ----------------------------------------------------------------------------
+# One pass over the matrix on its own device: scores and labels to columns.
+#
+# The same columns as `calibrant._rows.reduce` gives. Nothing is read back while it runs: rows
+# that break a rule are marked, and the caller decides when to look.
+
+
+NO_DOUBLE = frozenset({"mps"})
+"""Devices without double precision: what is left of their rows goes to the CPU."""
+
+TOLERANCE = {"bfloat16": 3e-2, **ROW_SUM_TOLERANCE}
+
+
+class TensorColumns(NamedTuple):
+    """What is left of n rows: float64 tensors of n numbers.
+
+    `brier` and `log` are the full losses of each row; `predicted` is the class of the
+    confidence, or None for scores of one positive class.
+    """
+
+    confidence: Tensor
+    log_odds: Tensor
+    hit: Tensor
+    brier: Tensor
+    log: Tensor
+    predicted: Tensor | None
+
+    def take(self, rows: slice) -> TensorColumns:
+        """Some of the rows."""
+        h, z, hit, brier, log, predicted = self
+        predicted = None if predicted is None else predicted[rows]
+        return TensorColumns(
+            h[rows], z[rows], hit[rows], brier[rows], log[rows], predicted
+        )
+
+
+class Marked(NamedTuple):
+    """Columns, and which of their rows must not be used."""
+
+    columns: TensorColumns
+    bad_scores: Tensor
+    bad_labels: Tensor
+
+
+def reduce_rows(
+    y: Tensor, *, probs: Tensor | None = None, logits: Tensor | None = None
+) -> TensorColumns:
+    """Reduce predictions to columns, on the device they are on.
+
+    Parameters
+    ----------
+    y : (n,) tensor of int
+        The observed classes; 0 and 1, of any dtype, beside 1-D scores.
+    probs, logits : tensor
+        Exactly one of them: n x k, n x k x ... with a label for each place, or 1-D for
+        the positive class of a binary problem. Any floating dtype.
+
+    Returns
+    -------
+    TensorColumns
+        Confidence, log-odds, hit, Brier and log loss of each row. The matrix is read in
+        single precision, or in double if it is given so. Log-odds are exact where the
+        confidence rounds to 1.
+
+    Notes
+    -----
+    The host waits for the device once, at the end, to see whether a row breaks a rule.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch import reduce_rows
+    >>> columns = reduce_rows(torch.tensor([0, 2]), logits=torch.tensor([[60.0, 0, 0]] * 2))
+    >>> columns.confidence.tolist()
+    [1.0, 1.0]
+    >>> [round(z, 4) for z in columns.log_odds.tolist()]
+    [59.3069, 59.3069]
+    >>> columns.log[1].item()
+    60.0
+    """
+    if (probs is None) == (logits is None):
+        raise TypeError("pass exactly one of probs= and logits=.")
+    kind = "probs" if logits is None else "logits"
+    scores = probs if logits is None else logits
+    assert scores is not None
+    with torch.no_grad():
+        rows, labels = as_rows(scores, y, kind)
+        found = mark(rows, labels, kind)
+        if bool((found.bad_scores | found.bad_labels).any()):
+            _refuse(rows, labels, kind, found.bad_labels)
+    return found.columns
+
+
+def as_rows(scores: Tensor, y: Tensor, kind: str) -> tuple[Tensor, Tensor]:
+    """Scores as n or n x k and labels as n, of agreeing shapes."""
+    if not scores.is_floating_point():
+        raise TypeError(f"{kind} must be floating-point numbers, got {scores.dtype}.")
+    if scores.shape[:1] + scores.shape[2:] != y.shape or scores.ndim == 0:
+        raise ValueError(
+            f"y must have one label for each row of {kind}: {tuple(y.shape)} for "
+            f"{tuple(scores.shape)}, the classes of which come second."
+        )
+    if scores.ndim == 1:
+        return scores, y
+    if scores.shape[1] < 2:
+        raise ValueError(
+            f"{kind} has one column, but needs one per class. For a binary problem pass "
+            "the scores of the positive class as a 1-D tensor."
+        )
+    if y.is_floating_point():
+        raise TypeError(f"y must hold class numbers, got {y.dtype}.")
+    return scores.movedim(1, -1).reshape(-1, scores.shape[1]), y.reshape(-1)
+
+
+def mark(scores: Tensor, y: Tensor, kind: str) -> Marked:
+    """The columns of rows, and which of them break a rule; the host need not wait."""
+    if scores.ndim == 1:
+        return _positive(scores, y, kind)
+    k = scores.shape[1]
+    known = (y >= 0) & (y < k)
+    labels = torch.where(known, y, 0).long()
+    work = scores if scores.dtype == torch.float64 else scores.float()
+    if kind == "logits":
+        columns, bad = _of_logits(work, labels)
+    else:
+        columns, bad = _of_probs(work, labels, tolerance_of(scores))
+    return Marked(columns, bad, ~known.to(bad.device))
+
+
+def tolerance_of(scores: Tensor) -> float:
+    """How far a row of probabilities may be from summing to 1."""
+    return TOLERANCE[str(scores.dtype).removeprefix("torch.")]
+
+
+def _wide(x: Tensor) -> Tensor:
+    """One number per row, in double precision."""
+    return (x.cpu() if x.device.type in NO_DOUBLE else x).double()
+
+
+def _at(matrix: Tensor, column: Tensor) -> Tensor:
+    return _wide(matrix.gather(1, column[:, None])[:, 0])
+
+
+def _of_logits(z: Tensor, y: Tensor) -> tuple[TensorColumns, Tensor]:
+    # Relative to the second largest entry nothing underflows that counts, and the sums
+    # leave the largest out, so that 1 - h and every loss keep their relative accuracy.
+    best = z.argmax(dim=1)
+    others = z.scatter(1, best[:, None], -torch.inf)
+    second = others.amax(dim=1)
+    floor = torch.where(second.isneginf(), 0.0, second)  # no other class is possible
+    others.sub_(floor[:, None]).exp_()
+    sums, squares = _wide(others.sum(dim=1)), _wide(others.square_().sum(dim=1))
+
+    top = _at(z, best)
+    gap = _wide(second) - top
+    rest, squares = gap.exp() * sums, (2 * gap).exp() * squares
+    behind = top - _at(z, y)
+    hit = (best == y).to(top.device)
+    scale, e_y = 1 / (1 + rest), torch.exp(-behind)
+    missing = torch.where(hit, rest, 1 + rest - e_y) * scale
+    spread = torch.where(hit, squares, 1 + (squares - e_y * e_y).clamp(min=0))
+    columns = TensorColumns(
+        confidence=scale,
+        log_odds=-(gap + sums.log()),
+        hit=hit.double(),
+        brier=missing * missing + spread * scale * scale,
+        log=rest.log1p() + behind,
+        predicted=best.to(top.device),
+    )
+    return columns, ~top.isfinite()
+
+
+def _of_probs(p: Tensor, y: Tensor, tolerance: float) -> tuple[TensorColumns, Tensor]:
+    best = p.argmax(dim=1)
+    others = p.scatter(1, best[:, None], 0.0)
+    rest, least = _wide(others.sum(dim=1)), _wide(others.amin(dim=1))
+    squares = _wide(others.square_().sum(dim=1))
+
+    top, p_y = _at(p, best), _at(p, y)
+    hit = (best == y).to(top.device)
+    wrong = top * top + (squares - p_y * p_y).clamp(min=0)
+    columns = TensorColumns(
+        confidence=top.clamp(max=1),
+        log_odds=top.log() - rest.log(),
+        hit=hit.double(),
+        brier=(1 - p_y).square() + torch.where(hit, squares, wrong),
+        log=-p_y.clamp(max=1).log(),
+        predicted=best.to(top.device),
+    )
+    return columns, ~((top + rest - 1).abs() <= tolerance) | (least < 0)
+
+
+def _positive(scores: Tensor, y: Tensor, kind: str) -> Marked:
+    x, labels = _wide(scores), _wide(y)
+    if kind == "logits":
+        bad, z = ~(x < torch.inf), x
+        h = z.sigmoid()
+    else:
+        bad, h = ~((x >= 0) & (x <= 1 + tolerance_of(scores))), x.clamp(max=1)
+        z = h.log() - torch.log1p(-h)
+    hit = (labels == 1).double()
+    loss = softplus(torch.where(hit > 0, -z, z))
+    columns = TensorColumns(h, z, hit, (hit - h).square(), loss, None)
+    return Marked(columns, bad, (labels != 0) & (labels != 1))
+
+
+def softplus(x: Tensor) -> Tensor:
+    """log(1 + e^x) without overflow; PyTorch's own is x itself beyond 20."""
+    return x.clamp(min=0) + torch.log1p(torch.exp(-x.abs()))
+
+
+def _refuse(scores: Tensor, y: Tensor, kind: str, bad_labels: Tensor) -> None:
+    """Raise one error for all rows that break a rule."""
+    if bool(bad_labels.any()):
+        k = 2 if scores.ndim == 1 else scores.shape[1]
+        row, many = int(bad_labels.int().argmax()), int(bad_labels.sum())
+        raise ValueError(
+            f"y must be in 0..{k - 1}, the column numbers; row {row} is "
+            f"{y[row].item()} ({many} of {len(y)} rows are outside)."
+        )
+    # The NumPy reduction has the words: it names the row and the reason.
+    given: dict[str, Any] = {kind: scores}
+    target = "positive" if scores.ndim == 1 else "top-label"
+    reduce_to_columns(read_predictions(torch.zeros_like(y), target=target, **given))
+
+
+# ----------------------------------------------------------------------------
+# Sums by cell on the device: what `calibrant.sketches` keeps of rows, as tensors.
+#
+# All are sums, least or largest values over rows, so those of several devices or
+# processes are put together entry by entry.
+
+
+PART = 1 << 14
+"""Rows added at a time; their contributions take 5 MB."""
+
+EXTREMES = {"low": "min", "high": "max"}
+"""How tensors are put together that are not sums."""
+
+Sums = Mapping[str, Tensor]
+
+
+def empty(classes: int) -> dict[str, Tensor]:
+    """The sums of no rows; `classes` is the number of classes that may be predicted.
+
+    `table` has the sums of each cell, `low` and `high` its least and largest confidence;
+    `totals` those of `calibrant._sketch.cells.Totals` for Brier and log; `certain` counts h = 0 and
+    h = 1; `within` has the residuals of each predicted class, if these are kept.
+    """
+    zeros = {
+        "table": (STEPS, len(fields_of(BUILT_IN))),
+        "totals": (len(BUILT_IN), len(Totals.__slots__)),
+        "certain": (2,),
+    }
+    if 0 < classes * CLASS_BINS <= MOST_CLASS_BINS:
+        zeros["within"] = (classes, CLASS_BINS)
+    return {
+        "rows": torch.zeros((), dtype=torch.int64),
+        "low": torch.full((STEPS,), torch.inf, dtype=torch.float64),
+        "high": torch.full((STEPS,), -torch.inf, dtype=torch.float64),
+        **{name: torch.zeros(x, dtype=torch.float64) for name, x in zeros.items()},
+    }
+
+
+def add_rows(sums: Sums, columns: TensorColumns, keep: Tensor) -> None:
+    """Add rows to the sums, in place; rows that are not kept leave no trace."""
+    for start in range(0, len(keep), PART):
+        part = slice(start, start + PART)
+        _add_part(sums, columns.take(part), keep[part])
+
+
+def _add_part(sums: Sums, columns: TensorColumns, keep: Tensor) -> None:
+    h, z, hit, brier, log = (torch.where(keep, x, 0.0) for x in columns[:5])
+    losses = torch.stack([brier, log])
+    cell, w = cell_number(h), keep.double()
+    table = _contributions(h, z, hit, losses)
+    sums["table"].index_add_(0, cell, table * w[:, None])
+    sums["low"].scatter_reduce_(0, cell, torch.where(keep, h, torch.inf), "amin")
+    sums["high"].scatter_reduce_(0, cell, torch.where(keep, h, -torch.inf), "amax")
+    totals = torch.where(keep, _totals(h, z, hit, losses), 0.0)
+    sums["totals"].add_(totals.sum(dim=2))
+    sums["certain"].add_(torch.stack([z.isneginf(), z.isposinf()]).double().sum(dim=1))
+    sums["rows"].add_(keep.sum())
+    if "within" in sums and columns.predicted is not None:
+        place = columns.predicted * CLASS_BINS + cell_of(h, CLASS_BINS)
+        sums["within"].view(-1).index_add_(0, place, (hit - h) * w)
+
+
+def _contributions(h: Tensor, z: Tensor, hit: Tensor, losses: Tensor) -> Tensor:
+    """What each row adds to each field of its cell."""
+    finite_z, (brier, log) = _or_zero(z), _or_zero(losses)
+    moments = [torch.ones_like(h), hit, brier, 2 * h, log, finite_z]
+    r = hit - h
+    r2, cut = r * r, z.clamp(-LOG_ODDS_REACH, LOG_ODDS_REACH)
+    of_rows = [hit * hit, r, r2, r2 * r, r2 * r2, h, cut, finite_z]
+    lost = (~losses.isfinite()).double()
+    return torch.cat([_with_powers(moments, h), torch.stack([*of_rows, *lost], 1)], 1)
+
+
+def _totals(h: Tensor, z: Tensor, hit: Tensor, losses: Tensor) -> Tensor:
+    """What each row adds to `Totals`, for Brier and for log."""
+    finite = _or_zero(losses)
+    unit = torch.stack([(hit - h).square(), softplus(torch.where(hit > 0, -z, z))])
+    phi_hit = torch.stack([hit, torch.zeros_like(hit)])  # a^2, and no entropy at 0 or 1
+    tangent = torch.stack([-h * h, torch.where(z.isfinite(), -softplus(z), 0.0)])
+    return torch.stack([finite, finite * finite, unit, phi_hit, tangent], dim=1)
+
+
+def _or_zero(x: Tensor) -> Tensor:
+    return torch.where(x.isfinite(), x, 0.0)
+
+
+def _with_powers(values: list[Tensor], h: Tensor) -> Tensor:
+    """Each value times the powers of the place in the cell."""
+    t = h * CELLS - cell_of(h, CELLS) - 0.5
+    powers = t[:, None] ** torch.arange(ORDER, device=t.device)
+    return (torch.stack(values, dim=1)[:, :, None] * powers[:, None, :]).flatten(1)
+
+
+def cell_of(h: Tensor, cells: int) -> Tensor:
+    """As `calibrant._sketch.grid.cell_of`: number of the right-closed cell that holds h."""
+    cell = torch.ceil(h * cells) - 1
+    cell -= (h <= cell / cells).double()  # the product rounded up across an edge
+    cell += (h > (cell + 1) / cells).double()
+    return cell.clamp(min=0).long()
+
+
+def cell_number(h: Tensor) -> Tensor:
+    """As `calibrant._sketch.cells.cell_number`, from the log-odds of h itself."""
+    z = h.log() - torch.log1p(-h)
+    scaled = (z.clamp(-LOG_ODDS_REACH, LOG_ODDS_REACH) + LOG_ODDS_REACH) * (
+        LOG_ODDS_CELLS / (2 * LOG_ODDS_REACH)
+    )
+    cell = scaled.long().clamp(max=LOG_ODDS_CELLS - 1) + 1
+    cell = torch.where(z.isneginf(), 0, cell)
+    cell = torch.where(z.isposinf(), LOG_ODDS_CELLS + 1, cell)
+    return cell_of(h, CELLS) + cell
+
+
+def sketch_of(sums: Sums, target: str, classes: tuple[Hashable, ...]) -> Sketch:
+    """The sums as a sketch on the host, to be evaluated, merged or saved."""
+    if not int(sums["rows"]):
+        return Sketch(target=target, classes=classes)
+    arrays = {name: x.detach().cpu().numpy().copy() for name, x in sums.items()}
+    cells = Cells(BUILT_IN)
+    cells.rows = int(arrays["rows"])
+    cells.certain_no, cells.certain_yes = arrays["certain"].tolist()
+    cells.table, cells.low, cells.high = (arrays[x] for x in ("table", "low", "high"))
+    for name, total in zip(BUILT_IN, arrays["totals"].tolist(), strict=True):
+        cells.totals[name] = Totals(*total)
+    state = State(cells, None, arrays.get("within"))
+    return Sketch.of(Contents(Kind(target, classes, BUILT_IN), state))

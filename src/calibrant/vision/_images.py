@@ -1,0 +1,564 @@
+"""Labelled images wherever they are: folders, tars, CIFAR files, streams."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import importlib
+import io
+import logging
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.files._sources import FileError, quoted, reading
+
+# ----------------------------------------------------------------------------
+# Optional packages, loaded when they are used, and one clear line where one is missing.
+
+
+def needed(name: str) -> Any:
+    """An optional package, or an error that says how to install it.
+
+    Examples
+    --------
+    >>> needed("no_such_package")
+    Traceback (most recent call last):
+    ImportError: calibrant.vision needs no_such_package (No module named 'no_such_package'); ...
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"calibrant.vision needs {name.split('.')[0]} ({error}); install it with "
+            "pip install 'calibrant[vision]'."
+        ) from error
+
+
+@cache
+def timm() -> Any:
+    """timm, also where torchvision was built for another PyTorch than the one here.
+
+    timm uses none of its compiled operators: see `calibrant.torch._operators`.
+    """
+    needed("torch")
+    needed("calibrant.torch._operators").mend_torchvision()
+    return needed("timm")
+
+
+@contextmanager
+def downloading(what: str, way_out: str) -> Iterator[None]:
+    """One error for all the ways a download can fail; retries are not talked about."""
+    hub = logging.getLogger("huggingface_hub")
+    level = hub.level
+    hub.setLevel(logging.ERROR)
+    try:
+        yield
+    except (ValueError, ImportError):  # a wrong name, not a failure on the way
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise OSError(f"{what} cannot be downloaded ({reason}); {way_out}") from error
+    finally:
+        hub.setLevel(level)
+
+
+# ----------------------------------------------------------------------------
+# Labelled images in a fixed order, decoded one by one when their turn comes.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """One image: its name, its class, and its file, its bytes or its pixels."""
+
+    name: str
+    label: int
+    content: Path | bytes | NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Images:
+    """A set of labelled images.
+
+    Attributes
+    ----------
+    name : str
+        What was opened, in words.
+    items : function
+        Gives all images from the first on, in the same order each time.
+    fingerprint : str
+        Changes when the images, their order or their labels do.
+    count : int or None
+        How many there are, where that is known without reading them.
+    classes : tuple of str or None
+        Names of the classes, if labels are places in this list.
+    """
+
+    name: str
+    items: Callable[[], Iterator[Item]]
+    fingerprint: str
+    count: int | None = None
+    classes: tuple[str, ...] | None = None
+
+
+def picture(item: Item) -> Any:
+    """Decode an image to RGB, or say which one cannot be."""
+    pillow = needed("PIL.Image")
+    if isinstance(item.content, np.ndarray):
+        return pillow.fromarray(item.content)
+    content = item.content
+    file = io.BytesIO(content) if isinstance(content, bytes) else content
+    with reading(Path(item.name)), pillow.open(file) as image:
+        return image.convert("RGB")
+
+
+def fingerprint(facts: Iterable[object]) -> str:
+    """A digest of what tells one set of images from another.
+
+    Examples
+    --------
+    >>> fingerprint(["a.png", 0]) == fingerprint(["a.png", 1])
+    False
+    """
+    digest = hashlib.sha256()
+    for fact in facts:
+        digest.update(f"{fact}\n".encode())
+    return digest.hexdigest()
+
+
+# ----------------------------------------------------------------------------
+# Names of the classes of a model, in the order of its outputs.
+
+
+IMAGENET = "imagenet-1k"
+
+
+def read_classes(where: str) -> tuple[str, ...]:
+    r"""Names from a file, one a line; or ``imagenet-1k``, the WordNet identifiers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "classes.txt"
+    ...     _ = path.write_text("cat\ndog\n")
+    ...     read_classes(str(path))
+    ('cat', 'dog')
+    """
+    if where == IMAGENET:
+        return tuple(timm().data.ImageNetInfo(IMAGENET).label_names())
+    path = Path(where)
+    with reading(path):
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    names = tuple(line.strip() for line in lines if line.strip())
+    if not names or len(set(names)) < len(names):
+        raise FileError(path, "must name each class once, one a line.")
+    return names
+
+
+def class_numbers(
+    names: Sequence[str], classes: Sequence[str] | None
+) -> tuple[dict[str, int], tuple[str, ...] | None]:
+    """The number of each class name, and the list of names it is a place in.
+
+    That list is `classes` where it is given. Else names that are all numbers stand for
+    themselves, and others are numbered in alphabetical order, as everybody does it.
+
+    Examples
+    --------
+    >>> class_numbers(["dog", "cat"], None)
+    ({'cat': 0, 'dog': 1}, ('cat', 'dog'))
+    >>> class_numbers(["10", "9"], None)
+    ({'10': 10, '9': 9}, None)
+    """
+    if classes is None and all(n.isascii() and n.isdigit() for n in names):
+        return {name: int(name) for name in names}, None
+    known = tuple(sorted(set(names)) if classes is None else classes)
+    if unknown := sorted(set(names) - set(known)):
+        raise ValueError(
+            f"classes must name every class of the images; {unknown[0]!r} is not among "
+            f"them ({len(unknown)} of {len(set(names))} are missing)."
+        )
+    numbers = {name: number for number, name in enumerate(known)}
+    return {name: numbers[name] for name in sorted(set(names))}, known
+
+
+# ----------------------------------------------------------------------------
+# CIFAR-10 and CIFAR-100 as their authors publish them, in the binary version.
+
+
+SIDE = 32
+PIXELS = 3 * SIDE * SIDE
+PICKLES = ("data_batch_1", "test_batch", "batches.meta", "meta")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One of the two sets: a record is some bytes of labels, then red, green, blue."""
+
+    name: str
+    classes: int
+    label_bytes: int  # the last of them is the class
+    splits: dict[str, tuple[str, ...]]
+
+
+VERSIONS = (
+    Version(
+        "CIFAR-10",
+        classes=10,
+        label_bytes=1,
+        splits={
+            "test": ("test_batch.bin",),
+            "train": tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
+        },
+    ),
+    Version(
+        "CIFAR-100",
+        classes=100,
+        label_bytes=2,
+        splits={"test": ("test.bin",), "train": ("train.bin",)},
+    ),
+)
+
+
+def version_of(folder: Path) -> Version | None:
+    """Which of the two a folder holds, or None; the pickled version is refused."""
+    for version in VERSIONS:
+        if any((folder / f).is_file() for s in version.splits.values() for f in s):
+            return version
+    if any((folder / name).is_file() for name in PICKLES):
+        raise FileError(
+            folder,
+            "holds the pickled version of CIFAR, and pickles are never opened, for "
+            "reading one can run any code; download the binary version (files ending "
+            "in .bin).",
+        )
+    return None
+
+
+def open_cifar(folder: Path, version: Version, split: str) -> Images:
+    """The images of a split, in the order of the files."""
+    if split not in version.splits:
+        raise ValueError(
+            f"split must be {' or '.join(map(repr, version.splits))} for "
+            f"{version.name}, got {split!r}."
+        )
+    paths = [folder / name for name in version.splits[split]]
+    records = [_records(path, version) for path in paths]
+
+    def items() -> Iterator[Item]:
+        for path, rows in zip(paths, records, strict=True):
+            for number, row in enumerate(rows):
+                label = int(row[version.label_bytes - 1])
+                yield Item(f"{path.name}:{number}", label, _pixels(row))
+
+    digests = (hashlib.sha256(rows.tobytes()).hexdigest() for rows in records)
+    count = sum(map(len, records))
+    return Images(f"{version.name} {split}", items, fingerprint(digests), count)
+
+
+def _records(path: Path, version: Version) -> NDArray[np.uint8]:
+    with reading(path):
+        content = np.fromfile(path, np.uint8)
+    length = version.label_bytes + PIXELS
+    if not content.size or content.size % length:
+        raise FileError(
+            path,
+            f"must be records of {length} bytes; its size is {content.size}: it is "
+            "damaged or cut short.",
+        )
+    records = content.reshape(-1, length)
+    labels = records[:, version.label_bytes - 1]
+    row = int(labels.argmax())
+    if labels[row] >= version.classes:
+        raise FileError(
+            path,
+            f"record {row} has the class {labels[row]}, but {version.name} has "
+            f"{version.classes}.",
+        )
+    return records
+
+
+def _pixels(record: NDArray[np.uint8]) -> NDArray[Any]:
+    planes = record[-PIXELS:].reshape(3, SIDE, SIDE)
+    return np.ascontiguousarray(planes.transpose(1, 2, 0))
+
+
+# ----------------------------------------------------------------------------
+# Images in folders: one sub-folder per class, or one folder and a file of labels.
+
+
+SUFFIXES = frozenset(
+    {".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+)
+
+HEADERS = frozenset({"label", "labels", "class", "target"})
+
+
+def open_classes(folder: Path, classes: Sequence[str] | None) -> Images:
+    """Images of a folder with one sub-folder per class, sorted by class and name."""
+    names = sorted(
+        path.name
+        for path in folder.iterdir()
+        if path.is_dir() and not path.name.startswith(".")
+    )
+    if not names:
+        raise FileError(
+            folder,
+            "has no sub-folders, one for each class; for a folder of images say their "
+            "classes with --labels FILE.",
+        )
+    numbers, known = class_numbers(names, classes)
+    rows = [
+        (path, numbers[name]) for name in names for path in _pictures(folder / name)
+    ]
+    if not rows:
+        raise FileError(folder, f"has no image ({', '.join(sorted(SUFFIXES))}).")
+    return _listed(folder, rows, known)
+
+
+def open_labelled(folder: Path, labels: Path, classes: Sequence[str] | None) -> Images:
+    """Images that a file lists, one line ``name,class`` each, in the order of the file."""
+    lines = _lines(labels)
+    numbers, known = class_numbers([name for _, name in lines], classes)
+    rows = [(folder / file, numbers[name]) for file, name in lines]
+    for path, _ in rows:
+        if not path.is_file():
+            raise FileError(labels, f"lists {path.name}, which is not in {folder}.")
+    return _listed(folder, rows, known)
+
+
+def _pictures(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
+
+
+def _listed(
+    folder: Path, rows: list[tuple[Path, int]], classes: tuple[str, ...] | None
+) -> Images:
+    items = [
+        Item(path.relative_to(folder).as_posix(), label, path) for path, label in rows
+    ]
+    facts = (
+        (i.name, i.label, p.stat().st_size)
+        for i, (p, _) in zip(items, rows, strict=True)
+    )
+    return Images(
+        str(folder), lambda: iter(items), fingerprint(facts), len(items), classes
+    )
+
+
+def _lines(labels: Path) -> list[tuple[str, str]]:
+    """Names and classes, parted by the last comma, tab or blank of the line."""
+    with reading(labels):
+        text = labels.read_text(encoding="utf-8-sig")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise FileError(labels, "has no lines.")
+    mark = next((mark for mark in (",", "\t") if mark in lines[0]), None)
+    cells = [line.rsplit(mark, 1) for line in lines]
+    for number, cell in enumerate(cells, start=1):
+        if len(cell) < 2:
+            raise FileError(
+                labels, f"line {number} must be a file name and its class: 'cat.png,3'."
+            )
+    named = cells[0][1].strip().lower() in HEADERS
+    return [(file.strip(), label.strip()) for file, label in cells[named:]]
+
+
+# ----------------------------------------------------------------------------
+# Images in webdataset shards: tar files of ``key.jpg`` beside ``key.cls``.
+
+
+TAR_IMAGES = ("jpg", "jpeg", "png", "webp")
+LABEL = "cls"
+
+
+def open_tars(name: str, paths: Sequence[Path]) -> Images:
+    """The samples of all shards, in the order of the files and of their members."""
+
+    def items() -> Iterator[Item]:
+        for path in paths:
+            yield from _items(path)
+
+    facts = ((path.name, path.stat().st_size) for path in paths)
+    return Images(name, items, fingerprint(facts))
+
+
+def _items(path: Path) -> Iterator[Item]:
+    for key, fields in _samples(path):
+        kinds = [kind for kind in TAR_IMAGES if kind in fields]
+        label = fields.get(LABEL, b"").strip()
+        if len(kinds) != 1 or not label.isdigit():
+            raise FileError(
+                path,
+                f"sample {key!r} must have one image ({', '.join(TAR_IMAGES)}) and its "
+                f"class number (.{LABEL}); it has {', '.join(sorted(fields))}.",
+            )
+        yield Item(f"{path.name}:{key}.{kinds[0]}", int(label), fields[kinds[0]])
+
+
+def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Members that follow each other and differ only after the first dot of the name."""
+    key, fields = "", dict[str, bytes]()
+    with reading(path), tarfile.open(path, "r:") as archive:  # read, never extracted
+        for member in archive:
+            file = archive.extractfile(member)
+            if file is None:
+                continue
+            name = PurePosixPath(member.name)
+            stem, _, kind = name.name.partition(".")
+            if (here := str(name.with_name(stem))) != key:
+                if fields:
+                    yield key, fields
+                key, fields = here, {}
+            fields[kind.lower()] = file.read()
+    if fields:
+        yield key, fields
+
+
+# ----------------------------------------------------------------------------
+# Images of a data set on the Hugging Face hub, streamed: nothing is stored.
+
+
+STREAM_IMAGES = ("image", "img", "jpg", "jpeg", "png", "webp")
+LABELS = ("label", "labels", "cls", "fine_label")
+
+
+def open_stream(name: str, split: str) -> Images:
+    """A split of a data set such as ``timm/imagenet-1k-wds``, or ``NAME@REVISION``."""
+    where, _, revision = name.partition("@")
+    datasets = needed("datasets")
+    with downloading(
+        f"the data set {name}", "check its name, the network, and your right to it."
+    ):
+        rows = datasets.load_dataset(
+            where, split=split, revision=revision or None, streaming=True
+        )
+    count = (rows.info.splits or {}).get(split)
+    return images_of(
+        rows, f"hf:{name} {split}", None if count is None else count.num_examples
+    )
+
+
+def images_of(rows: Any, name: str, count: int | None = None) -> Images:
+    """The images of an open stream; decoding is left to us."""
+    columns = list(rows.column_names or next(iter(rows)))
+    image, label = _only(columns, STREAM_IMAGES, name), _only(columns, LABELS, name)
+    packed = rows.decode(False)  # noqa: FBT003
+
+    def items() -> Iterator[Item]:
+        with downloading(f"the rest of {name}", "run the command again to go on."):
+            for number, row in enumerate(packed):
+                yield _item(f"{name}:{number}", row[image], row[label])
+
+    return Images(name, items, fingerprint([name, image, label]), count)
+
+
+def _item(name: str, image: Mapping[str, Any], label: Any) -> Item:
+    content = image.get("bytes")
+    if content is None:
+        raise ValueError(f"{name} has no image in it.")
+    if type(label) is not int:
+        raise ValueError(f"{name} must have a class number, got {label!r}.")
+    return Item(name, label, content)
+
+
+def _only(columns: list[str], known: tuple[str, ...], name: str) -> str:
+    found = [column for column in columns if column in known]
+    if len(found) != 1:
+        raise ValueError(
+            f"{name} must have one column named {', '.join(known[:-1])} or {known[-1]}; "
+            f"it has {quoted(columns)}."
+        )
+    return found[0]
+
+
+# ----------------------------------------------------------------------------
+# Open images wherever they are: the one place that knows all kinds of them.
+
+
+STREAM = "hf:"
+
+
+def open_images(
+    where: str | Path,
+    *,
+    labels: str | Path | None = None,
+    split: str | None = None,
+    classes: Sequence[str] | None = None,
+) -> Images:
+    """Open labelled images.
+
+    Parameters
+    ----------
+    where : str or Path
+        A folder with one sub-folder per class; a folder of images, with `labels`; a
+        folder of the binary version of CIFAR-10 or CIFAR-100; webdataset shards
+        (``"val/*.tar"``, or a folder of them); or ``"hf:NAME"``, a data set on the
+        Hugging Face hub, read as a stream.
+    labels : str or Path, optional
+        A file with a line ``name,class`` for each image.
+    split : str, optional
+        Which part of CIFAR (by default ``"test"``) or of a stream (``"validation"``).
+    classes : sequence of str, optional
+        Names of the classes in the order of the model's outputs, if the sub-folders or
+        the labels are names; by default they are numbered in alphabetical order.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for name in ("cat/1.png", "dog/2.png", "dog/3.png"):
+    ...     path = pathlib.Path(folder.name, name)
+    ...     path.parent.mkdir(exist_ok=True)
+    ...     path.touch()
+    >>> images = open_images(folder.name)
+    >>> images.count, images.classes
+    (3, ('cat', 'dog'))
+    >>> [(item.name, item.label) for item in images.items()]
+    [('cat/1.png', 0), ('dog/2.png', 1), ('dog/3.png', 1)]
+    >>> folder.cleanup()
+    """
+    text, path = str(where), Path(where)
+    if text.startswith(STREAM):
+        _unused("labels", labels, "a stream")
+        _unused("classes", classes, "a stream")
+        return open_stream(text.removeprefix(STREAM), split or "validation")
+    if labels is not None:
+        _unused("split", split, "a file of labels")
+        return open_labelled(_folder(path), Path(labels), classes)
+    if tars := _tars(text, path):
+        _unused("split", split, "webdataset shards")
+        _unused("classes", classes, "webdataset shards")
+        return open_tars(text, tars)
+    if version := version_of(_folder(path)):
+        _unused("classes", classes, version.name)
+        return open_cifar(path, version, split or "test")
+    _unused("split", split, "sub-folders of classes")
+    return open_classes(path, classes)
+
+
+def _folder(path: Path) -> Path:
+    if not path.is_dir():
+        raise FileError(path, "there is no such folder of images.")
+    return path
+
+
+def _tars(text: str, path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(path.glob("*.tar"))
+    if path.is_file():
+        return [path] if path.suffix == ".tar" else []
+    return [Path(name) for name in sorted(glob.glob(text))]  # noqa: PTH207
+
+
+def _unused(name: str, value: object, where: str) -> None:
+    if value is not None:
+        raise ValueError(f"{name} does not apply to {where}.")

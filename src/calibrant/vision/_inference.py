@@ -1,0 +1,427 @@
+"""Run a model over images into shards of logits, and go on where a run was stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, count, islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._base.write import write_npz, write_text
+from calibrant.files._sources import FileError
+from calibrant.vision._images import Images, Item, needed, picture
+from calibrant.vision._models import Model
+
+# ----------------------------------------------------------------------------
+# Logits on disk: shards that exist whole or not at all, and a manifest of digests.
+
+
+FORMAT, VERSION = "calibrant logits", 1
+FORMAT_OF_0_1 = "acumen logits"  # until 0.1.0 the project was called acumen
+MANIFEST = "manifest.json"
+SHARD = re.compile(r"shard-\d{5,}\.npz")
+BEGIN_ANEW = "choose another folder, or begin anew with force=True (--force)."
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One file of logits: how many rows it has, and the digest of its bytes."""
+
+    file: str
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What has been written, from what, and whether that is all there is."""
+
+    settings: Mapping[str, Any]
+    shards: tuple[Shard, ...] = ()
+    complete: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Rows of all shards."""
+        return sum(shard.rows for shard in self.shards)
+
+    def with_shard(self, new: Shard) -> Manifest:
+        """The manifest with one more shard, or another one in its place."""
+        others = [shard for shard in self.shards if shard.file != new.file]
+        return replace(self, shards=tuple(sorted([*others, new], key=_file)))
+
+
+def _file(shard: Shard) -> tuple[int, str]:
+    return len(shard.file), shard.file
+
+
+def shard_name(number: int) -> str:
+    """The file of a shard; the names sort as the numbers do.
+
+    Examples
+    --------
+    >>> shard_name(7)
+    'shard-00007.npz'
+    """
+    return f"shard-{number:05d}.npz"
+
+
+def write_shard(folder: Path, number: int, arrays: Mapping[str, Any]) -> Shard:
+    """Write the arrays of a shard; equal arrays give equal bytes."""
+    path = folder / shard_name(number)
+    write_npz(path, arrays)
+    return Shard(path.name, len(arrays["labels"]), digest_of(path))
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest, with a digest of itself."""
+    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
+    content["sha256"] = _digest(content)
+    write_text(folder / MANIFEST, json.dumps(content, indent=1) + "\n")
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    plain = {key: value for key, value in content.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read a manifest, and refuse one that is not as it was written."""
+    path = folder / MANIFEST
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        ours = content["format"] in (FORMAT, FORMAT_OF_0_1)
+        whole = ours and content["sha256"] == _digest(content)
+    except (ValueError, TypeError, KeyError):
+        whole = False
+    if not whole:
+        raise FileError(path, f"is damaged or not ours; {BEGIN_ANEW}")
+    if content["version"] != VERSION:
+        raise FileError(path, f"has the version {content['version']}; {BEGIN_ANEW}")
+    shards = tuple(Shard(**shard) for shard in content["shards"])
+    return Manifest(content["settings"], shards, content["complete"])
+
+
+def begin(folder: Path, settings: Mapping[str, Any], *, force: bool) -> Manifest:
+    """The manifest to go on from: that of the folder, or an empty one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for left in (*folder.glob(".shard-*.tmp"), *folder.glob(f".{MANIFEST}.*.tmp")):
+        left.unlink()  # a run that was killed had no time to
+    present = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    ours = {name for name in present if name == MANIFEST or SHARD.fullmatch(name)}
+    if foreign := sorted(present - ours):
+        raise FileError(
+            folder, f"has other files in it ({foreign[0]}); choose another folder."
+        )
+    if force or not ours:
+        for name in sorted(ours):  # the manifest first: it must not outlive a shard
+            (folder / name).unlink()
+        return Manifest(dict(settings))
+    if MANIFEST not in ours:
+        raise FileError(folder, f"has shards but no {MANIFEST}; {BEGIN_ANEW}")
+    return _same(folder, read_manifest(folder), settings)
+
+
+def _same(folder: Path, found: Manifest, settings: Mapping[str, Any]) -> Manifest:
+    """Refuse to mix logits of two models, two sets of images or two ways of storing."""
+    for name in [*settings, *found.settings]:
+        before, now = found.settings.get(name), settings.get(name)
+        if before != now:
+            raise FileError(
+                folder, f"was begun with {name} {before!r}, not {now!r}; {BEGIN_ANEW}"
+            )
+    return found
+
+
+def intact(folder: Path, manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]:
+    """The manifest of the shards that are as they were written, and names of the others."""
+    bad = tuple(
+        shard.file
+        for shard in manifest.shards
+        if not (folder / shard.file).is_file()
+        or digest_of(folder / shard.file) != shard.sha256
+    )
+    if not bad:
+        return manifest, ()
+    kept = tuple(shard for shard in manifest.shards if shard.file not in bad)
+    return replace(manifest, shards=kept, complete=False), bad
+
+
+# ----------------------------------------------------------------------------
+# From images to logits: decoded in threads, run in batches, in order.
+
+
+AHEAD = 2
+"""Batches that are being decoded while one is run."""
+
+
+def run(
+    model: Model, items: Iterable[Item], size: int, pool: Executor
+) -> Iterator[tuple[list[Item], NDArray[np.float32]]]:
+    """Images and their logits, `size` rows at a time."""
+
+    def tensor(item: Item) -> Any:
+        image = picture(item)
+        try:
+            return model.prepare(image)
+        except ValueError as error:
+            raise ValueError(f"{item.name}: {error}") from error
+
+    waiting: deque[tuple[list[Item], Iterator[Any]]] = deque()
+    for batch in _batched(items, size):
+        waiting.append((batch, pool.map(tensor, batch)))
+        if len(waiting) > AHEAD:
+            yield _finish_batch(model, *waiting.popleft())
+    while waiting:
+        yield _finish_batch(model, *waiting.popleft())
+
+
+def _batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+def _finish_batch(
+    model: Model, batch: list[Item], tensors: Iterator[Any]
+) -> tuple[list[Item], NDArray[np.float32]]:
+    logits = forward(model, list(tensors))
+    if bad := np.flatnonzero(~np.isfinite(logits).all(axis=1)).tolist():
+        raise ValueError(
+            f"{model.name} gives NaN or infinite logits for {batch[bad[0]].name}; use "
+            "other weights, or leave the image out."
+        )
+    return batch, logits
+
+
+def forward(model: Model, tensors: list[Any]) -> NDArray[np.float32]:
+    """Logits of prepared images: one row each, one column per class."""
+    torch = needed("torch")
+    try:
+        with torch.inference_mode():
+            outputs = model.network(torch.stack(tensors).to(model.device))
+    except RuntimeError as error:  # too little memory, or shapes that do not fit
+        reason = str(error).split("\n")[0].rstrip(".")
+        raise ValueError(
+            f"{model.name} cannot run {len(tensors)} images at once ({reason}); try a "
+            "smaller batch_size (--batch-size)."
+        ) from error
+    if not isinstance(outputs, torch.Tensor) or outputs.ndim != 2:
+        raise ValueError(f"{model.name} is no classifier: it gives no rows of logits.")
+    return outputs.float().cpu().numpy()
+
+
+# ----------------------------------------------------------------------------
+# Run a model over images into a folder of shards, and go on where a run was stopped.
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run left behind: the manifest of a folder, and the shards it did again."""
+
+    folder: Path
+    manifest: Manifest
+    redone: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is run, and how it is cut into shards and batches."""
+
+    model: Model
+    images: Images
+    batch_size: int
+    dtype: str
+    shard_rows: int
+    limit: int | None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides the bytes of the shards."""
+        return {
+            **self.model.provenance,
+            "images": self.images.name,
+            "images_sha256": self.images.fingerprint,
+            "batch_size": self.batch_size,
+            "dtype": self.dtype,
+            "shard_rows": self.shard_rows,
+            "limit": self.limit,
+        }
+
+    @property
+    def rows(self) -> int | None:
+        """How many images will be run, if that is known."""
+        known = self.images.count
+        return known if known is None or self.limit is None else min(known, self.limit)
+
+
+def infer(
+    model: Model,
+    images: Images,
+    out: str | Path,
+    *,
+    batch_size: int = 64,
+    dtype: Literal["float16", "float32"] = "float32",
+    shard_rows: int = 5000,
+    limit: int | None = None,
+    workers: int = 2,
+    force: bool = False,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Run:
+    """Write the logits of all images to a folder of ``.npz`` shards.
+
+    A folder in which a run was stopped is finished: shards whose digest is that of the
+    manifest are kept, others are done again, and the files are then, bit for bit, those
+    of a run that was never stopped.
+
+    Parameters
+    ----------
+    model : Model
+        The network, from `load_model` or your own.
+    images : Images
+        The images, from `open_images` or your own.
+    out : str or Path
+        Folder for the shards and the manifest. It holds nothing else.
+    batch_size : int
+        Images that are run together. The last bits of logits may depend on it, so no
+        batch reaches over the end of a shard.
+    dtype : {"float32", "float16"}
+        How logits are stored. They are computed in the network's own precision.
+    shard_rows : int
+        Rows of a shard: what is lost, at most, when a run is stopped.
+    limit : int, optional
+        Run only so many images, from the first on.
+    workers : int
+        Threads that decode and prepare images.
+    force : bool
+        Whether to begin anew in a folder that holds other logits.
+    progress : function, optional
+        Called with the rows done and the rows there are (None if nobody knows).
+
+    Returns
+    -------
+    Run
+        The manifest, and which damaged shards were done again.
+    """
+    _check_positive(batch_size=batch_size, shard_rows=shard_rows, workers=workers)
+    if limit is not None:
+        _check_positive(limit=limit)
+    if dtype not in ("float16", "float32"):
+        raise ValueError(f"dtype must be 'float16' or 'float32', got {dtype!r}.")
+    folder, job = Path(out), Job(model, images, batch_size, dtype, shard_rows, limit)
+    begun = begin(folder, job.settings, force=force)
+    manifest, redone = intact(folder, begun)
+    if not manifest.complete:
+        with ThreadPoolExecutor(workers) as pool:
+            manifest = _finish(job, folder, manifest, pool, progress or _silent)
+    return Run(folder, manifest, redone)
+
+
+def _check_positive(**values: int) -> None:
+    for name, value in values.items():
+        if value < 1:
+            raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+
+
+def _silent(rows: int, of: int | None) -> None:
+    """Report nothing."""
+
+
+def _finish(
+    job: Job,
+    folder: Path,
+    manifest: Manifest,
+    pool: Executor,
+    progress: Callable[[int, int | None], None],
+) -> Manifest:
+    """Write the shards that the manifest lacks, and the manifest after each of them."""
+    write_manifest(folder, manifest)
+    for number, items in _missing(job, manifest):
+
+        def report(rows: int, before: int = number * job.shard_rows) -> None:
+            progress(before + rows, job.rows)
+
+        arrays = _arrays(job, items, pool, report)
+        manifest = manifest.with_shard(write_shard(folder, number, arrays))
+        write_manifest(folder, manifest)
+    if not manifest.shards:
+        raise ValueError(f"{job.images.name} has no images.")
+    manifest = replace(manifest, complete=True)
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def _missing(job: Job, manifest: Manifest) -> Iterator[tuple[int, Iterator[Item]]]:
+    """Number and images of each shard that is not there yet."""
+    items = islice(job.images.items(), job.limit)
+    done = {shard.file: shard.rows for shard in manifest.shards}
+    for number in count():
+        if (kept := done.get(shard_name(number))) is not None:
+            if sum(1 for _ in islice(items, kept)) < kept:
+                raise ValueError(f"{job.images.name} has fewer images than before.")
+        elif (first := next(items, None)) is not None:
+            yield number, chain([first], islice(items, job.shard_rows - 1))
+        else:
+            return
+
+
+def _arrays(
+    job: Job, items: Iterator[Item], pool: Executor, report: Callable[[int], None]
+) -> dict[str, NDArray[Any]]:
+    """Arrays of one shard; pixels are let go of batch by batch."""
+    logits: list[NDArray[Any]] = []
+    labels: list[int] = []
+    names: list[str] = []
+    for batch, found in run(job.model, items, job.batch_size, pool):
+        _check_classes(job.images, batch, found.shape[1])
+        logits.append(_stored(found, job.dtype, batch))
+        labels += [item.label for item in batch]
+        names += [item.name for item in batch]
+        report(len(labels))
+    return {
+        "logits": np.concatenate(logits),
+        "labels": np.array(labels, np.int64),
+        "image": np.array(names),
+    }
+
+
+def _check_classes(images: Images, batch: list[Item], outputs: int) -> None:
+    """Labels must mean outputs of the model, or every number from here on is wrong."""
+    if images.classes is not None and len(images.classes) != outputs:
+        raise ValueError(
+            f"{images.name} has {len(images.classes)} classes, but the model has "
+            f"{outputs} outputs; name the class of each output, in order, in a file "
+            "(--classes)."
+        )
+    for item in batch:
+        if not 0 <= item.label < outputs:
+            raise ValueError(
+                f"{item.name} has the class {item.label}, but the model's are 0 to "
+                f"{outputs - 1}."
+            )
+
+
+def _stored(logits: NDArray[np.float32], dtype: str, batch: list[Item]) -> NDArray[Any]:
+    with np.errstate(over="ignore"):
+        stored = logits.astype(dtype)
+    if bad := np.flatnonzero(np.isinf(stored).any(axis=1)).tolist():
+        raise ValueError(
+            f"logits of {batch[bad[0]].name} are too large for float16; store them as "
+            "float32."
+        )
+    return stored
