@@ -13,7 +13,7 @@ from calibrant._sketch.ordered import order
 from calibrant._stats import bins as binning
 from calibrant._stats import bins as cumulative
 from calibrant._stats import smooth_ece as smoothing
-from calibrant._stats.decomposition import sketch_for
+from calibrant._stats.decomposition import cells_of_columns
 from calibrant._stats.metrics import all_metrics, debiased_bins, sample_of
 
 ROWS, RESAMPLES, SHOWN = 40_000, 1000, 10
@@ -30,7 +30,7 @@ def sample() -> Columns:
 def metrics(interval: str | None) -> float:
     """All metrics, with or without intervals; the width of ECE's tells that they are."""
     columns, settings = sample(), replace(SETTINGS, interval=interval)
-    rows = sample_of(columns, sketch_for(columns, settings), settings)
+    rows = sample_of(columns, cells_of_columns(columns, settings), settings)
     ece = all_metrics(rows, settings, "pairs", 2)["ece"]
     return 0.0 if ece.interval is None else float(np.ptp(ece.interval))
 

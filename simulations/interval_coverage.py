@@ -23,7 +23,7 @@ from calibrant._inputs.options import LEAST_RESAMPLES, Settings
 from calibrant._rows.columns import Columns
 from calibrant._stats import closed_forms as intervals
 from calibrant._stats.close_pairs import brier_error
-from calibrant._stats.decomposition import analyse, sketch_for
+from calibrant._stats.decomposition import analyse, cells_of_columns
 from calibrant._stats.intervals import gap_interval
 from calibrant._stats.metrics import all_metrics, sample_of
 from calibrant._stats.neighbours import cells_of_sketch
@@ -43,7 +43,7 @@ def find_intervals(a: Column, p: Column, kind: str) -> dict[str, tuple]:
     few = LEAST_RESAMPLES if kind == "closed" else Settings().resamples
     settings = Settings(resamples=few).checked()
     columns = Columns(p, None, a)
-    sketch = sketch_for(columns, settings)
+    sketch = cells_of_columns(columns, settings)
     metrics = all_metrics(sample_of(columns, sketch, settings), settings, "positive", 2)
     found = {name: value.interval for name, value in metrics.items()}
     found["total"] = found["brier"]
@@ -55,7 +55,7 @@ def find_intervals(a: Column, p: Column, kind: str) -> dict[str, tuple]:
 def gap_of(a: Column, p: Column) -> tuple:
     """Interval of the sharpness gap, which needs the curve."""
     settings, columns = Settings().checked(), Columns(p, None, a)
-    seen = analyse(columns, sketch_for(columns, settings), settings, 1.0)
+    seen = analyse(columns, cells_of_columns(columns, settings), settings, 1.0)
     parts, curve = seen.decompositions["brier"], seen.curves["brier"]
     return gap_interval(parts, curve, columns, BRIER, settings.level).interval
 

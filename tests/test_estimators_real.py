@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant._inputs.arrays import sigmoid
 from calibrant._inputs.divergences import BUILT_IN, LOG
 from calibrant._inputs.predictions import read_predictions
-from calibrant._rows.columns import Columns, sigmoid
+from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.cells import Sums
 from calibrant._sketch.ordered import Ordered, order

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from strategies import pairs
 
 import calibrant as cal
+from calibrant._inputs.arrays import sigmoid
 from calibrant._inputs.divergences import BRIER, LOG
 from calibrant._inputs.predictions import Predictions, read_predictions
 from calibrant._rows import engines as fast
 from calibrant._rows import reduce as reduction
-from calibrant._rows.columns import Columns, sigmoid
+from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.cells import Sums
 from calibrant._sketch.grid import CELLS, add_moments, cell_near

@@ -9,7 +9,7 @@ from calibrant._inputs.options import Settings
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._stats.decomposition import analyse, sketch_for, total_loss
+from calibrant._stats.decomposition import analyse, cells_of_columns, total_loss
 from calibrant._stats.intervals import gap_interval
 
 SETTINGS = Settings().checked()
@@ -193,7 +193,7 @@ def three_classes(n, seed):
 
 
 def gap_of(columns, name):
-    sketch = sketch_for(columns, SETTINGS)
+    sketch = cells_of_columns(columns, SETTINGS)
     found = analyse(columns, sketch, SETTINGS, 1.0)
     parts, curve = found.decompositions[name], found.curves[name]
     return gap_interval(parts, curve, columns, find_divergence(name), 0.95)
@@ -211,7 +211,7 @@ def test_gap_varies_from_sample_to_sample_as_its_interval_says(name):
 def test_gap_of_a_calibrated_score_is_known_as_well_as_the_score():
     a, p = draw(5000, accuracy=lambda p: p)
     columns = Columns(p, None, a)
-    score = total_loss(sketch_for(columns, SETTINGS), "brier", 0.95)
+    score = total_loss(cells_of_columns(columns, SETTINGS), "brier", 0.95)
     gap = gap_of(columns, "brier")
     assert np.ptp(gap.interval) == pytest.approx(np.ptp(score.interval), rel=0.1)
 
@@ -226,7 +226,7 @@ def test_gap_is_no_interval_where_a_loss_is_infinite():
 def test_gap_knows_clusters():
     columns = three_classes(1000, 1)
     copies = columns.take(np.tile(np.arange(1000), 4))
-    found = analyse(copies, sketch_for(copies, SETTINGS), SETTINGS, 1.0)
+    found = analyse(copies, cells_of_columns(copies, SETTINGS), SETTINGS, 1.0)
     given = found.decompositions["brier"], found.curves["brier"], copies, BRIER, 0.95
     blind = gap_interval(*given)
     aware = gap_interval(*given, np.tile(np.arange(1000), 4))

@@ -33,7 +33,7 @@ from calibrant.report._coarse import (
 from calibrant.report._page import SCRIPTS, STYLES, in_powers
 from calibrant.report._payload import as_json, payload, sums_of
 from calibrant.table import make_table
-from calibrant.table._table import Style
+from calibrant.table._layout import Style
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 FOLDER = Path(reporting.__file__).parent

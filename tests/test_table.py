@@ -19,8 +19,7 @@ import calibrant as cal
 from calibrant._base.comparison import Comparison
 from calibrant._base.measures import MEASURES, is_trivial
 from calibrant.table import make_table, table
-from calibrant.table._layout import fixed, printed
-from calibrant.table._table import PAPER, Style
+from calibrant.table._layout import PAPER, Style, fixed, printed
 from calibrant.table._text import width
 
 COLUMNS = ["accuracy", "ece", "nll", "calibration"]

@@ -12,7 +12,8 @@ import numpy as np
 
 from calibrant._base.checks import check_choice
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, is_trivial
+from calibrant._base.measures import columns as columns_of_tables
+from calibrant._base.measures import is_trivial
 from calibrant._base.records import Frame, Record, number, to_frame
 
 if TYPE_CHECKING:
@@ -154,8 +155,8 @@ class Comparison(Record):
         model is passed over in a calibration column, and a warning says so. Below 0 a
         calibration error counts as 0. NaN and infinity are never best.
         """
-        check_choice(by, "by", tuple(MEASURES))
-        measure = MEASURES[by]
+        check_choice(by, "by", tuple(columns_of_tables()))
+        measure = columns_of_tables()[by]
         place = {ev.name: measure.place(measure.of(ev)) for ev in self}
         finite = (ev for ev in self if place[ev.name] < inf)
         ranked = sorted(finite, key=lambda ev: place[ev.name])
@@ -183,7 +184,7 @@ class Comparison(Record):
         A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays.
         """
         columns: dict[str, Any] = {"model": np.array(self.names)}
-        for key, measure in MEASURES.items():
+        for key, measure in columns_of_tables().items():
             values = np.array([float(measure.of(ev)) for ev in self])
             if not np.isnan(values).all():
                 columns[key] = values

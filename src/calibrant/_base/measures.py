@@ -1,9 +1,10 @@
-"""The numbers that models are compared by, and which end of each is good."""
+"""What every number of a model is called, and which end of it is good."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, isfinite, nan, sqrt
+from typing import Any
 
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Estimate
@@ -18,21 +19,46 @@ of a share of all rows, within these limits."""
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A column of a table: what it is called, and which end of it is good.
+    """A number of a model: what it is called where, and which end of it is good.
 
-    `short` is the label where room is scarce. `calibration` marks a calibration error,
-    which a trivial model can win.
+    Attributes
+    ----------
+    key : str
+        Its name in ``metrics``, in ``columns=``, in JSON and in gates.
+    label, short : str
+        Heading of its column, and where room is scarce.
+    line : str
+        What it is called in print; not printed if empty.
+    phrase : str
+        What it is called in a sentence, if not by its label.
+    column, compared : bool
+        Whether it can be a column of a table, and whether models are compared by it.
+    higher_is_better, calibration : bool
+        Which end is good, and whether it is a calibration error, which a trivial model
+        can win.
+    mean, inflated : bool
+        Whether it is a mean over rows, and whether noise can only make it larger. Both
+        matter to differences of models.
+    told : int
+        Its place among the differences that `compare` puts into words; 0 is none.
     """
 
     key: str
     label: str
     short: str = ""
+    line: str = ""
+    phrase: str = ""
+    column: bool = True
+    compared: bool = True
     higher_is_better: bool = False
     calibration: bool = False
+    mean: bool = False
+    inflated: bool = False
+    told: int = 0
 
     def of(self, ev: Evaluation) -> Estimate:
         """The number of this column for one model; NaN if its target has none."""
-        if self.key in ("total", "calibration", "sharpness_gap"):
+        if self.key in HEADLINE:
             return getattr(ev.decomposition, self.key)
         return ev.metrics.get(self.key, Estimate(nan))
 
@@ -53,29 +79,64 @@ class Measure:
         return -value if self.higher_is_better else value
 
 
+HEADLINE = ("total", "calibration", "sharpness_gap")
+"""Measures of the decomposition, not among the metrics."""
+
+
+def _error(key: str, label: str, **rest: Any) -> Measure:
+    return Measure(key, label, calibration=True, **rest)
+
+
 MEASURES = {
     measure.key: measure
     for measure in (
-        Measure("accuracy", "Accuracy", "Acc", higher_is_better=True),
-        Measure("ece", "ECE", calibration=True),
-        Measure("ace", "ACE", calibration=True),
-        Measure("smooth_ece", "SmoothECE", "smECE", calibration=True),
-        Measure("nll", "NLL"),
-        Measure("brier", "Brier"),
-        Measure("calibration", "d_CAL", calibration=True),
-        Measure("sharpness_gap", "Sharpness gap", "gap"),
-        Measure("total", "d_TOT"),
-        Measure("mce", "MCE", calibration=True),
-        Measure("ece_mass", "ECE (equal mass)", "ECE-mass", calibration=True),
-        Measure("ece_debiased", "ECE (debiased)", "ECE-deb", calibration=True),
-        Measure("ks_error", "KS error", "KS", calibration=True),
-        Measure("top_label_ece", "Top-label ECE", "tlECE", calibration=True),
-        Measure("mcb", "MCB", calibration=True),
+        Measure(
+            "accuracy",
+            "Accuracy",
+            "Acc",
+            line="accuracy",
+            phrase="accuracy",
+            higher_is_better=True,
+            mean=True,
+            told=3,
+        ),
+        _error("ece", "ECE", line="ECE", inflated=True, told=6),
+        _error("ace", "ACE", line="ACE (average)", inflated=True),
+        _error(
+            "smooth_ece",
+            "SmoothECE",
+            short="smECE",
+            line="SmoothECE",
+            inflated=True,
+            told=7,
+        ),
+        Measure("nll", "NLL", line="NLL", mean=True, told=2),
+        Measure(
+            "brier", "Brier", line="Brier", phrase="Brier score", mean=True, told=1
+        ),
+        _error("calibration", "d_CAL", phrase="calibration error d_CAL", told=4),
+        Measure(
+            "sharpness_gap", "Sharpness gap", "gap", phrase="sharpness gap", told=5
+        ),
+        Measure("total", "d_TOT", mean=True),
+        _error("mce", "MCE", inflated=True),
+        _error("ece_mass", "ECE (equal mass)", short="ECE-mass", inflated=True),
+        _error("ece_debiased", "ECE (debiased)", short="ECE-deb"),
+        _error("ks_error", "KS error", short="KS", inflated=True),
+        _error("top_label_ece", "Top-label ECE", short="tlECE"),
+        _error("mcb", "MCB", inflated=True),
         Measure("dsc", "DSC", higher_is_better=True),
         Measure("auroc", "AUROC", higher_is_better=True),
+        Measure("confidence_gap", "Confidence gap", column=False, mean=True),
+        Measure("unc", "UNC", column=False, compared=False),
     )
 }
-"""Columns by name. The first six are those of the paper's tables."""
+"""Measures by key. The first six are the metrics of the paper's tables."""
+
+
+def columns() -> dict[str, Measure]:
+    """Measures that can be columns of a table, in order."""
+    return {key: measure for key, measure in MEASURES.items() if measure.column}
 
 
 def is_trivial(ev: Evaluation) -> bool:

@@ -27,7 +27,7 @@ def as_plain(value: Any) -> Any:
 
     Examples
     --------
-    >>> plain({"loss": np.array([0.5, np.inf])})
+    >>> as_plain({"loss": np.array([0.5, np.inf])})
     {'loss': [0.5, 'inf']}
     """
     if hasattr(value, "to_dict"):

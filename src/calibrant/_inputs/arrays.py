@@ -76,3 +76,26 @@ def as_scores(array: Any, name: str) -> Matrix:
     if not scores.dtype.isnative:
         return scores.astype(scores.dtype.newbyteorder("="))
     return scores
+
+
+def softplus(x: Column) -> Column:
+    """log(1 + e^x) without overflow.
+
+    Examples
+    --------
+    >>> softplus(np.array([-np.inf, 0.0, 1000.0]))
+    array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
+    """
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def sigmoid(x: Column) -> Column:
+    """1 / (1 + e^-x) without overflow.
+
+    Examples
+    --------
+    >>> sigmoid(np.array([-np.inf, 0.0, 2.0, np.inf]))
+    array([0.        , 0.5       , 0.88079708, 1.        ])
+    """
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, e) / (1 + e)

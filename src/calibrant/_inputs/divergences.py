@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, sigmoid, softplus
 
 Rows = NDArray[np.float64]
 _CHECK_POINTS = 400
@@ -37,6 +37,15 @@ class Divergence:
         Its gradient: (n, k) to (n, k).
     phi_1d, derivative_1d : callable
         The convex counterpart on [0, 1] and its derivative, (n,) to (n,).
+    label, score : str, optional
+        What it is called in a heading, and what its mean loss is called in a sentence
+        (``"Brier"`` and ``"Brier score"``); by default its name.
+    by_pairs : bool
+        Whether d(a, h) is the squared distance, so that pairs of close rows estimate the
+        calibration error; that of others comes from local Platt scaling.
+    logit_slope : bool
+        Whether the derivative is the log-odds, as that of the log loss is. Losses are
+        then exact where a confidence rounds to 0 or 1.
 
     Notes
     -----
@@ -67,9 +76,15 @@ class Divergence:
     gradient: Callable[[Rows], Rows]
     phi_1d: Callable[[Column], Column]
     derivative_1d: Callable[[Column], Column]
+    label: str = ""
+    score: str = ""
+    by_pairs: bool = False
+    logit_slope: bool = False
     dominates: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self.label or self.name)
+        object.__setattr__(self, "score", self.score or self.name)
         object.__setattr__(self, "dominates", _check(self))
 
     def between(self, x: Rows, y: Rows) -> Column:
@@ -91,11 +106,38 @@ class Divergence:
             slope = np.where(a == h, 0.0, self.derivative_1d(h) * (a - h))
             return self.phi_1d(a) - self.phi_1d(h) - slope
 
-    def curvature_1d(self, p: Column) -> Column:
-        """Second derivative of the counterpart, by a central difference."""
+    def unit_loss(self, a: Column, h: Column, z: Column) -> Column:
+        """d(a, h) of rows whose log-odds are known too, as exactly as it can be."""
+        if self.by_pairs:
+            return (a - h) ** 2
+        return self.of_log_odds(a, z) if self.logit_slope else self.on_unit(a, h)
+
+    def of_log_odds(self, a: Column, z: Column) -> Column:
+        """The counterpart d(a, h) at the log-odds of h, exact near 0 and 1 for log."""
+        if not self.logit_slope:
+            return self.on_unit(a, sigmoid(z))
+        if ((a == 0) | (a == 1)).all():
+            return softplus(np.where(a > 0, -z, z))
+        with np.errstate(invalid="ignore"):
+            yes = np.where(a > 0, a * softplus(-z), 0.0)
+            no = np.where(a < 1, (1 - a) * softplus(z), 0.0)
+        return yes + no + self.phi_1d(a)
+
+    def tangent(self, h: Column, z: Column) -> tuple[Column, Column]:
+        """phi'(h) and phi(h) - h phi'(h), given h and its log-odds; may be infinite."""
+        if self.logit_slope:
+            return z, -softplus(z)
+        with np.errstate(all="ignore"):
+            slope = np.asarray(self.derivative_1d(h), dtype=np.float64)
+            return slope, self.phi_1d(h) - h * slope
+
+    def curvature(self, p: Column, variance: Column) -> Column:
+        """Second derivative of the counterpart, times the variance p (1 - p)."""
+        if self.logit_slope:
+            return np.ones_like(p)
         step = 1e-5 * np.minimum(p, 1 - p) + 1e-12
         slope = self.derivative_1d
-        return (slope(p + step) - slope(p - step)) / (2 * step)
+        return (slope(p + step) - slope(p - step)) / (2 * step) * variance
 
 
 def _xlogx(x: Rows) -> Rows:
@@ -194,6 +236,9 @@ BRIER = Divergence(
     gradient=lambda x: 2 * x,
     phi_1d=lambda p: p * p,
     derivative_1d=lambda p: 2 * p,
+    label="Brier",
+    score="Brier score",
+    by_pairs=True,
 )
 
 LOG = Divergence(
@@ -202,6 +247,9 @@ LOG = Divergence(
     gradient=_log_gradient,
     phi_1d=lambda p: _xlogx(p) + _xlogx(1 - p),
     derivative_1d=_slope_of_entropy,
+    label="NLL",
+    score="log loss",
+    logit_slope=True,
 )
 
 BUILT_IN = {"brier": BRIER, "log": LOG}

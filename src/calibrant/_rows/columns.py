@@ -68,6 +68,12 @@ class Columns:
         """Whether every hit is exactly 0 or 1."""
         return bool(np.all((self.hit == 0) | (self.hit == 1)))
 
+    def correct(self, target: str) -> Column:
+        """Whether the prediction was right; for a positive class, p >= 1/2 against it."""
+        if target != "positive":
+            return self.hit
+        return np.where(self.confidence >= 0.5, self.hit, 1 - self.hit)
+
     def mean(self, column: Column) -> float:
         """Weighted mean of one number per row."""
         if self.weight is None:
@@ -82,17 +88,8 @@ class Columns:
 
     def unit_loss(self, divergence: Divergence) -> Column:
         """d(a, h), the loss of the confidence problem, exact near h = 1 for log."""
-        if divergence.name == "brier":
-            return (self.hit - self.confidence) ** 2
-        if divergence.name != "log":
-            return divergence.on_unit(self.hit, self.confidence)
-        a, z = self.hit, self.log_odds
-        if self.hard:
-            return softplus(np.where(a > 0, -z, z))
-        with np.errstate(invalid="ignore"):
-            yes = np.where(a > 0, a * softplus(-z), 0.0)
-            no = np.where(a < 1, (1 - a) * softplus(z), 0.0)
-        return yes + no + divergence.phi_1d(a)
+        z = self.log_odds if divergence.logit_slope else self.confidence
+        return divergence.unit_loss(self.hit, self.confidence, z)
 
     def take(self, rows: NDArray[Any] | slice) -> Columns:
         """Some of the rows, by mask, index or slice."""
@@ -110,26 +107,3 @@ class Columns:
         if self.weight is None or self.weight.all():
             return self
         return self.take(self.weight > 0)
-
-
-def softplus(x: Column) -> Column:
-    """log(1 + e^x) without overflow.
-
-    Examples
-    --------
-    >>> softplus(np.array([-np.inf, 0.0, 1000.0]))
-    array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
-    """
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
-
-
-def sigmoid(x: Column) -> Column:
-    """1 / (1 + e^-x) without overflow.
-
-    Examples
-    --------
-    >>> sigmoid(np.array([-np.inf, 0.0, 2.0, np.inf]))
-    array([0.        , 0.5       , 0.88079708, 1.        ])
-    """
-    e = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1.0, e) / (1 + e)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, Matrix
+from calibrant._inputs.arrays import Column, Matrix, sigmoid
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, read_given
 from calibrant._inputs.predictions import Predictions
 from calibrant._rows import engines
 from calibrant._rows import losses as row_losses
-from calibrant._rows.columns import Columns, sigmoid
+from calibrant._rows.columns import Columns
 from calibrant._rows.engines import over_ranges
 from calibrant._rows.losses import ROW_SUM_TOLERANCE, are_distributions
 

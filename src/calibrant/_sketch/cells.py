@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, sigmoid
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.predictions import MOST_GROUPS, Predictions
 from calibrant._rows import engines
-from calibrant._rows.columns import Columns, sigmoid, softplus
+from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import each_class
 from calibrant._sketch.grid import CELLS, CHUNK, ORDER, Moments, add_moments, cell_of
 
@@ -251,14 +251,7 @@ def _refuse_nan(columns: Columns, loss: Column) -> None:
 
 def _tangent(columns: Columns, divergence: Divergence) -> tuple[Column, Column]:
     """phi'(h) and phi(h) - h phi'(h) of each row, 0 where they are infinite."""
-    h = columns.confidence
-    if divergence.name == "log":  # log-odds and log(1 - h), exact near h = 1
-        slope = columns.log_odds
-        tangent = -softplus(slope)
-    else:
-        with np.errstate(all="ignore"):
-            slope = np.asarray(divergence.derivative_1d(h), dtype=np.float64)
-            tangent = divergence.phi_1d(h) - h * slope
+    slope, tangent = divergence.tangent(columns.confidence, columns.log_odds)
     finite = np.isfinite(slope)
     if finite.all():
         return slope, tangent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil, inf, nan
 from typing import Any
 
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from calibrant._base.checks import as_number, check_choice
 from calibrant._base.records import Bins, Corp
 from calibrant._inputs.arrays import Column
-from calibrant._inputs.divergences import find_divergence
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import LOG_ODDS_CELLS, Sums
 from calibrant._sketch.grid import cell_of
@@ -75,6 +75,23 @@ def mass_bins(ordered: Ordered, bins: int) -> Bins:
     return _cut(ordered, bounds, h[bounds[:-1]], h[bounds[1:] - 1])
 
 
+def debiased_bins(values: Ordered) -> Bins:
+    """Equal-mass bins by the cube-root rule, for the debiased L2 error."""
+    return mass_bins(values, count_bins("cube-root", values.total))
+
+
+def place_in_width_bins(h: Column, bins: int, closed: str) -> NDArray[np.intp]:
+    """Number of the equal-width bin of each confidence.
+
+    Examples
+    --------
+    >>> place_in_width_bins(np.array([0.0, 0.5, 1.0]), 2, "right")
+    array([0, 0, 1])
+    """
+    inner = np.arange(1, bins) / bins
+    return np.searchsorted(inner, h, side="left" if closed == "right" else "right")
+
+
 def _cut(
     ordered: Ordered, bounds: NDArray[np.intp], lower: Column, upper: Column
 ) -> Bins:
@@ -135,6 +152,11 @@ def binned_error(bins: Bins, norm: Any = 1, *, debias: bool = False) -> float:
     if check_norm(norm) == inf:
         return float(gap.max())
     return float((share * gap**norm).sum() ** (1 / norm))
+
+
+def debiased_error(bins: Bins) -> float:
+    """Root of the debiased squared error; 0 where that is below."""
+    return binned_error(bins, 2, debias=True)
 
 
 def check_norm(norm: Any) -> float:
@@ -229,41 +251,53 @@ def auroc(ordered: Ordered) -> float:
 # recalibration, and of the constant base rate.
 
 
-def isotonic(ordered: Ordered) -> Column:
-    """Increasing accuracy closest to the hits, at each distinct confidence."""
-    return _regression(ordered).x
+@dataclass(frozen=True, slots=True, eq=False)
+class Isotonic:
+    """The increasing accuracy that is closest to the hits, at each distinct confidence.
 
-
-def _regression(ordered: Ordered) -> Any:
-    from scipy.optimize import isotonic_regression
-
-    return isotonic_regression(ordered.hits / ordered.weight, weights=ordered.weight)
-
-
-def decompose(ordered: Ordered, score: float, divergence: str, hit_phi: float) -> Corp:
-    """CORP decomposition of a mean one-dimensional score.
-
-    Parameters
-    ----------
-    ordered : Ordered
-        The rows, by distinct confidence.
-    score : float
-        Mean of d(a, h), computed from the rows; may be infinite.
-    divergence : str
-        ``"brier"`` or ``"log"``.
-    hit_phi : float
-        Mean of phi(a): 1-D Brier needs the mean of a^2, log that of a log a + ....
+    `blocks` are the places where its levels begin, and one more for the end; `weights`
+    are those of the levels.
     """
-    phi, total = find_divergence(divergence).phi_1d, ordered.total
-    fit = _regression(ordered)
-    levels = np.clip(fit.x[fit.blocks[:-1]], 0.0, 1.0)
+
+    ordered: Ordered
+    level: Column
+    blocks: NDArray[np.intp]
+    weights: Column
+
+    @classmethod
+    def of(cls, ordered: Ordered) -> Isotonic:
+        """Fit it."""
+        from scipy.optimize import isotonic_regression
+
+        share, weight = ordered.hits / ordered.weight, ordered.weight
+        fit = isotonic_regression(share, weights=weight)
+        return cls(ordered, fit.x, fit.blocks, fit.weights)
+
+    def bins(self) -> Bins:
+        """The blocks on which it is constant.
+
+        Examples
+        --------
+        >>> three = Ordered.of(*np.array([[0.2, 0.5, 0.9], [4, 1, 5], [1, 0, 5], [1, 0, 5]]))
+        >>> Isotonic.of(three).bins().upper, Isotonic.of(three).bins().accuracy
+        (array([0.5, 0.9]), array([0.2, 1. ]))
+        """
+        return pool(self.ordered, np.diff(self.level, prepend=-1.0) > 0)
+
+
+def corp_of(fit: Isotonic, sums: Sums, name: str) -> Corp:
+    """CORP decomposition of the mean one-dimensional score of a divergence."""
+    totals, n, total = sums.totals[name], sums.weight, fit.ordered.total
+    phi = sums.divergences[name].phi_1d
+    score, hit_phi = totals.unit_loss / n, totals.phi_hit / n
+    levels = np.clip(fit.level[fit.blocks[:-1]], 0.0, 1.0)
     # A recalibrated forecast m has mean score mean phi(a) - mean phi(m), since hits
     # average to m on every level of m.
     recalibrated = hit_phi - float((fit.weights * phi(levels)).sum() / total)
-    base = np.full(1, ordered.hits.sum() / total)
+    base = np.full(1, fit.ordered.hits.sum() / total)
     uncertainty = hit_phi - float(phi(base)[0])
     return Corp(
-        divergence=divergence,
+        divergence=name,
         score=score,
         miscalibration=score - recalibrated,
         discrimination=uncertainty - recalibrated,
@@ -294,19 +328,6 @@ def atoms(values: Ordered) -> Bins:
     if len(each) > MOST_ATOMS:
         return Bins(*np.empty((6, 0)))
     return pool(values, each)
-
-
-def isotonic_blocks(values: Ordered) -> Bins:
-    """The blocks on which the isotonic fit is constant.
-
-    Examples
-    --------
-    >>> three = Ordered.of(*np.array([[0.2, 0.5, 0.9], [4, 1, 5], [1, 0, 5], [1, 0, 5]]))
-    >>> isotonic_blocks(three).upper, isotonic_blocks(three).accuracy
-    (array([0.5, 0.9]), array([0.2, 1. ]))
-    """
-    level = isotonic(values)
-    return pool(values, np.diff(level, prepend=-1.0) > 0)
 
 
 def pool(values: Ordered, starts: NDArray[np.bool_]) -> Bins:

@@ -7,9 +7,8 @@ from math import hypot, sqrt
 
 import numpy as np
 
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, sigmoid
 from calibrant._inputs.divergences import BRIER, Divergence
-from calibrant._rows.columns import sigmoid
 from calibrant._stats import closed_forms
 from calibrant._stats.closed_forms import Interval
 from calibrant._stats.neighbours import Neighbours, kernel_sums
@@ -197,8 +196,7 @@ def remainder(
     v = m * (1 - m)
     left = cells.about(m)
     near = neighbourhood(left, 0.5 * reach_of_pairs(n))
-    curvature = 1.0 if divergence.name == "log" else divergence.curvature_1d(m) * v
-    importance = 0.5 * curvature / np.maximum(v, near.share)
+    importance = 0.5 * divergence.curvature(m, v) / np.maximum(v, near.share)
     pull = np.minimum(fitted.at(z, fitted.leverage) * v, 1.0)
     spread = np.minimum(fitted.at(z, fitted.variance), LARGEST_VARIANCE) * v
     agreement = v * (2 * pull - spread)

@@ -62,7 +62,7 @@ def analyse(
     `columns` are the rows, if had: few distinct confidences and the Epanechnikov
     kernel are then treated exactly. `factor` scales the Brier calibration error.
     """
-    factors = {name: factor if name == "brier" else 1.0 for name in sketch.divergences}
+    factors = {n: factor if d.by_pairs else 1.0 for n, d in sketch.divergences.items()}
     if settings.adaptive:
         return _adaptive(columns, sketch, settings, factors)
     kernel, bandwidth = KERNELS[settings.kernel], float(settings.bandwidth)
@@ -154,18 +154,17 @@ def adaptive_error(
     cells: Neighbours, sketch: Sums, name: str, level: float, engine: str = "auto"
 ) -> DebiasedError:
     """Debiased calibration error: pairs for Brier, local Platt scaling otherwise."""
-    if name == "brier":
+    divergence = sketch.divergences[name]
+    if divergence.by_pairs:
         return brier_error(cells, level)
     totals = sketch.totals[name]
     model_loss = (totals.unit_loss - totals.phi_hit) / sketch.weight
-    return platt_error.local_error(
-        cells, sketch.divergences[name], model_loss, level, engine=engine
-    )
+    return platt_error.local_error(cells, divergence, model_loss, level, engine=engine)
 
 
 def calibration_of_rows(columns: Columns, settings: Settings) -> Estimate:
     """d_CAL alone, with every distinct confidence a cell of its own."""
-    sketch, name = sketch_for(columns, settings), settings.main.name
+    sketch, name = cells_of_columns(columns, settings), settings.main.name
     if not settings.adaptive:
         found = analyse(columns, sketch, settings, 1.0)
         return found.decompositions[name].calibration
@@ -173,8 +172,8 @@ def calibration_of_rows(columns: Columns, settings: Settings) -> Estimate:
     return _scaled(adaptive_error(cells, sketch, name, settings.level), 1.0)
 
 
-def sketch_for(columns: Columns, settings: Settings) -> Sums:
-    """A sketch fine enough for the bandwidth asked for."""
+def cells_of_columns(columns: Columns, settings: Settings) -> Sums:
+    """The sums of rows, fine enough for the bandwidth asked for."""
     finest = PAPER_BANDWIDTH
     if not settings.adaptive:
         finest = min(finest, float(settings.bandwidth))
@@ -195,13 +194,13 @@ def _adaptive(
     places = adaptive_places(local, sketch, level, engine)
     decompositions, curves = {}, {}
     for name, divergence in sketch.divergences.items():
-        seen = cells if name == "brier" else local
+        seen = cells if divergence.by_pairs else local
         error = adaptive_error(seen, sketch, name, level, engine)
         decompositions[name] = Decomposition(
             name,
             total_loss(sketch, name, level),
             _scaled(error, factors[name]),
-            "pairs" if name == "brier" else "local Platt",
+            "pairs" if divergence.by_pairs else "local Platt",
             "gaussian",
             "none",
             None,

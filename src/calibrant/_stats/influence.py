@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.evaluation import Evaluation
-from calibrant._inputs.arrays import Column
-from calibrant._inputs.divergences import BRIER, LOG, find_divergence
-from calibrant._rows.columns import Columns, sigmoid, softplus
+from calibrant._inputs.arrays import Column, sigmoid
+from calibrant._inputs.divergences import LOG, Divergence, find_divergence
+from calibrant._rows.columns import Columns
 from calibrant._sketch.kernels import GAUSSIAN
-from calibrant._sketch.ordered import Ordered, order
 from calibrant._stats import bins as binning
 from calibrant._stats import platt, platt_error
-from calibrant._stats.bins import isotonic
 from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._stats.neighbours import cells_of_rows, kernel_sums, thin
+from calibrant._stats.sample import Sample
+from calibrant._stats.smooth_ece import width_of_curve
 
 # ----------------------------------------------------------------------------
 # How much each row moves the calibration error d_CAL.
@@ -32,21 +27,23 @@ MOST_VALUES = 2000
 PLACES = 480
 
 
-def calibration_values(columns: Columns, ev: Evaluation) -> Column | None:
+def calibration(sample: Sample) -> Column | None:
     """Influence of each row on d_CAL of the headline; None where it is not known."""
-    parts = ev.decomposition
-    adaptive = parts.bandwidth is None
-    if ev.divergence == "brier":
-        tight = ev.settings["counterpart"] == "tight"
-        factor = ev.k / (ev.k - 1) if tight else 1.0
-        if adaptive:
-            return factor * pair_values(columns)
-        if (parts.kernel, parts.boundary, parts.estimator) == _PUBLISHED:
-            assert parts.bandwidth is not None
-            return factor * kernel_values(columns, parts.bandwidth)
-    if ev.divergence == "log" and adaptive and ev.n >= LEAST_ROWS:
-        return platt_values(columns)
-    return None
+    if "calibration" not in sample.known:
+        sample.known["calibration"] = _calibration(sample)
+    return sample.known["calibration"]
+
+
+def _calibration(sample: Sample) -> Column | None:
+    columns, settings, main = sample.columns, sample.settings, sample.settings.main
+    if not settings.adaptive:
+        as_published = settings.kernel, settings.boundary, settings.estimator
+        if not main.by_pairs or as_published != _PUBLISHED:
+            return None
+        return sample.factor * kernel_values(columns, float(settings.bandwidth))
+    if main.by_pairs:
+        return sample.factor * pair_values(columns)
+    return platt_values(columns, main) if sample.n >= LEAST_ROWS else None
 
 
 _PUBLISHED = ("gaussian", "none", "direct")
@@ -87,8 +84,8 @@ def kernel_values(columns: Columns, bandwidth: float) -> Column:
     return (m - place)[cell] ** 2 + 2 * (a * (K @ pull)[cell] - (K @ (pull * m))[cell])
 
 
-def platt_values(columns: Columns) -> Column:
-    """Log loss saved by local Platt scaling, each row left out of its own fit."""
+def platt_values(columns: Columns, divergence: Divergence) -> Column:
+    """Loss saved by local Platt scaling, each row left out of its own fit."""
     cells = thin(cells_of_rows(columns, {"log": LOG}), platt_error.CHOOSING_CELLS)
     width = platt_error.fixed_width(cells.n)
     fitted = platt.fit(cells, width, platt.choose_nodes(cells))
@@ -99,8 +96,7 @@ def platt_values(columns: Columns) -> Column:
     change = leverage * (a - m) / (1 - np.minimum(leverage * m * (1 - m), 0.9))
     most = platt_error.LARGEST_CHANGE
     eta = eta - np.clip(change, -most, most)
-    after = a * softplus(-eta) + (1 - a) * softplus(eta)
-    return columns.unit_loss(LOG) - LOG.phi_1d(a) - after
+    return columns.unit_loss(divergence) - divergence.of_log_odds(a, eta)
 
 
 def _weight(columns: Columns) -> Column:
@@ -128,244 +124,137 @@ FINE = 2048
 """Cells in which SmoothECE is smoothed again."""
 
 
-@dataclass(frozen=True, eq=False)
-class ModelRows:
-    """A model's rows, how it was evaluated, and influences known so far."""
-
-    columns: Columns
-    evaluation: Evaluation
-
-    known: dict[str, Column | None] = field(default_factory=dict)
-
-    @cached_property
-    def h(self) -> Column:
-        """Confidence, without a negative zero."""
-        return np.abs(self.columns.confidence)
-
-    @cached_property
-    def residual(self) -> Column:
-        """A - h of each row."""
-        return self.columns.hit - self.h
-
-    @cached_property
-    def weight(self) -> Column:
-        """Weight of each row."""
-        w = self.columns.weight
-        return np.ones(len(self.h)) if w is None else w
-
-    @property
-    def n(self) -> float:
-        """Total weight."""
-        return self.columns.total_weight
-
-    @property
-    def clusters(self) -> NDArray[np.intp] | None:
-        """Number of the cluster of each row, if rows depend on each other."""
-        return self.evaluation.clusters
-
-    @cached_property
-    def values(self) -> Ordered:
-        """Distinct confidences in order."""
-        return order(self.columns).without_twins()
-
-    @cached_property
-    def value_of_row(self) -> NDArray[np.intp]:
-        """Which of the distinct confidences each row has."""
-        return np.searchsorted(self.values.confidence, self.h, side="right") - 1
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Options of the evaluation."""
-        return self.evaluation.settings
-
-    def sums(self, cell: NDArray[np.intp], value: Column) -> Column:
-        """Weighted sum over cells of one number per row."""
-        total = np.bincount(cell, self.weight * value)
-        return total.astype(np.float64, copy=False)
+def loss(sample: Sample, name: str) -> Column:
+    """The full loss of each row, of which the score is the mean."""
+    known = sample.cells.divergences
+    return sample.columns.loss(known[name] if name in known else find_divergence(name))
 
 
-def row_values(rows: ModelRows, key: str) -> Column | None:
-    """Influence of each row on a measure, plus a constant; None if it has none here."""
-    if key not in rows.known:
-        rows.known[key] = _row_values(rows, key)
-    return rows.known[key]
-
-
-def _row_values(rows: ModelRows, key: str) -> Column | None:
-    if rows.evaluation.target == "class-wise" and key not in OF_THE_MODEL:
-        return None
-    value = INFLUENCE[key](rows) if key in INFLUENCE else None
-    return value if value is not None and np.isfinite(value).all() else None
-
-
-# -- means ------------------------------------------------------------------------
-
-
-def correct(rows: ModelRows) -> Column:
-    """Whether the prediction was right; for a positive class, p >= 1/2 against it."""
-    hit = rows.columns.hit
-    if rows.evaluation.target == "positive":
-        return np.where(rows.h >= 0.5, hit, 1 - hit)
-    return hit
-
-
-def _total(rows: ModelRows) -> Column:
-    name, sketch = rows.evaluation.divergence, rows.evaluation.sketch
-    known = {} if sketch is None else sketch.divergences
-    return rows.columns.loss(known.get(name) or find_divergence(name))
-
-
-def _calibration(rows: ModelRows) -> Column | None:
-    return calibration_values(rows.columns, rows.evaluation)
-
-
-def _gap(rows: ModelRows) -> Column | None:
-    error = row_values(rows, "calibration")
-    return None if error is None else _total(rows) - error
+def sharpness_gap(sample: Sample) -> Column | None:
+    """The loss less what recalibration would save."""
+    error = calibration(sample)
+    return None if error is None else loss(sample, sample.settings.main.name) - error
 
 
 # -- bins -------------------------------------------------------------------------
 
 
-def width_cells(h: Column, bins: int, closed: str) -> NDArray[np.intp]:
-    """Number of the equal-width bin of each confidence.
-
-    Examples
-    --------
-    >>> width_cells(np.array([0.0, 0.5, 1.0]), 2, "right")
-    array([0, 0, 1])
-    """
-    inner = np.arange(1, bins) / bins
-    return np.searchsorted(inner, h, side="left" if closed == "right" else "right")
+def _width_cells(sample: Sample) -> NDArray[np.intp]:
+    settings = sample.settings
+    return binning.place_in_width_bins(sample.h, settings.bins, settings.closed)
 
 
-def _width_cells(rows: ModelRows) -> NDArray[np.intp]:
-    return width_cells(rows.h, int(rows.settings["bins"]), rows.settings["closed"])
+def _mass_cells(sample: Sample, count: int) -> NDArray[np.intp]:
+    lower = binning.mass_bins(sample.values.ordered, count).lower
+    return np.searchsorted(lower, sample.h, side="right") - 1
 
 
-def _mass_cells(rows: ModelRows, count: int) -> NDArray[np.intp]:
-    lower = binning.mass_bins(rows.values, count).lower
-    return np.searchsorted(lower, rows.h, side="right") - 1
-
-
-def signed(rows: ModelRows, cell: NDArray[np.intp]) -> Column:
+def signed(sample: Sample, cell: NDArray[np.intp]) -> Column:
     """Of the sum over cells of |sum of residuals|: a row has its cell's sign."""
-    return np.sign(rows.sums(cell, rows.residual))[cell] * rows.residual
+    return np.sign(sample.sums(cell, sample.residual))[cell] * sample.residual
 
 
-def _gaps(rows: ModelRows, cell: NDArray[np.intp]) -> tuple[Column, Column]:
+def _gaps(sample: Sample, cell: NDArray[np.intp]) -> tuple[Column, Column]:
     """Mean residual of each cell, and its share of the weight; 0 where empty."""
-    count = rows.sums(cell, np.ones_like(rows.h))
-    gap = rows.sums(cell, rows.residual) / np.where(count > 0, count, 1.0)
-    return gap, count / rows.n
+    count = sample.sums(cell, np.ones_like(sample.h))
+    gap = sample.sums(cell, sample.residual) / np.where(count > 0, count, 1.0)
+    return gap, count / sample.n
 
 
-def _average(rows: ModelRows) -> Column:
-    cell = _width_cells(rows)
-    gap, share = _gaps(rows, cell)
-    moved = np.sign(gap)[cell] * (rows.residual - gap[cell]) / share[cell]
+def ece(sample: Sample) -> Column:
+    """Of the error over equal-width bins."""
+    return signed(sample, _width_cells(sample))
+
+
+def ace(sample: Sample) -> Column:
+    """Of the plain mean over equal-width bins."""
+    cell = _width_cells(sample)
+    gap, share = _gaps(sample, cell)
+    moved = np.sign(gap)[cell] * (sample.residual - gap[cell]) / share[cell]
     return moved / np.count_nonzero(share)
 
 
-def _equal_mass(rows: ModelRows) -> Column:
-    return signed(rows, _mass_cells(rows, int(rows.settings["bins"])))
+def ece_mass(sample: Sample) -> Column:
+    """Of the error over equal-mass bins."""
+    return signed(sample, _mass_cells(sample, sample.settings.bins))
 
 
-def _debiased(rows: ModelRows) -> Column | None:
-    value = float(rows.evaluation.metrics["ece_debiased"])
+def ece_debiased(sample: Sample) -> Column | None:
+    """Of the debiased root; None at 0."""
+    value = binning.debiased_error(sample.debiased_bins)
     if not value > 0:
         return None  # a root has no first order at 0
-    cell = _mass_cells(rows, binning.count_bins("cube-root", rows.n))
-    gap = _gaps(rows, cell)[0][cell]
-    return (2 * gap * rows.residual - gap**2) / (2 * value)
+    cell = _mass_cells(sample, binning.count_bins("cube-root", sample.n))
+    gap = _gaps(sample, cell)[0][cell]
+    return (2 * gap * sample.residual - gap**2) / (2 * value)
 
 
-def _within_classes(rows: ModelRows) -> Column | None:
-    predicted = rows.columns.predicted
+def top_label_ece(sample: Sample) -> Column | None:
+    """Of the error over bins within predicted classes."""
+    predicted = sample.columns.predicted
     if predicted is None:
         return None
-    return signed(rows, predicted * int(rows.settings["bins"]) + _width_cells(rows))
+    return signed(sample, predicted * sample.settings.bins + _width_cells(sample))
 
 
 # -- no bins ----------------------------------------------------------------------
 
 
-def _smooth(rows: ModelRows) -> Column:
+def smooth_ece(sample: Sample) -> Column:
     """The sign of the smoothed residual, smoothed again, since that is its adjoint.
 
     The bandwidth equals the error, so it moves too: by 1 / (1 - slope).
     """
     from scipy.fft import dct, idct
 
-    cell = np.minimum((rows.h * FINE).astype(np.intp), FINE - 1)
-    residual = np.bincount(cell, rows.weight * rows.residual, FINE) / rows.n
+    cell = np.minimum((sample.h * FINE).astype(np.intp), FINE - 1)
+    residual = np.bincount(cell, sample.weight * sample.residual, FINE) / sample.n
     frequency = np.pi * np.arange(FINE)
 
     def smooth(x: Column, bandwidth: float) -> Column:
         return idct(dct(x) * np.exp(-0.5 * (frequency * bandwidth) ** 2))
 
-    at = rows.evaluation.smooth.bandwidth
+    at = width_of_curve(sample.smooth_error)
     errors = [np.abs(smooth(residual, at * x)).sum() for x in (0.95, 1.05)]
     slope = min((errors[1] - errors[0]) / (0.1 * at), 0.0)
     sign = smooth(np.sign(smooth(residual, at)), at)
-    return sign[cell] * rows.residual / (1 - slope)
+    return sign[cell] * sample.residual / (1 - slope)
 
 
-def _ks(rows: ModelRows) -> Column:
-    walk = np.cumsum(rows.values.residual)
+def ks_error(sample: Sample) -> Column:
+    """Of the largest cumulative difference, up to where it is reached."""
+    walk = np.cumsum(sample.values.ordered.residual)
     far = int(np.argmax(np.abs(walk)))
-    return np.where(rows.value_of_row <= far, np.sign(walk[far]) * rows.residual, 0.0)
+    return np.where(
+        sample.value_of_row <= far, np.sign(walk[far]) * sample.residual, 0.0
+    )
 
 
-def _recalibrated(rows: ModelRows) -> Column:
+def _recalibrated(sample: Sample) -> Column:
     """Squared loss after isotonic recalibration, which is at its least there."""
-    level = isotonic(rows.values)[rows.value_of_row]
-    return (rows.columns.hit - level) ** 2
+    level = sample.isotonic.level[sample.value_of_row]
+    return (sample.columns.hit - level) ** 2
 
 
-def _miscalibration(rows: ModelRows) -> Column:
-    return rows.residual**2 - _recalibrated(rows)
+def miscalibration(sample: Sample) -> Column:
+    """Of the MCB term."""
+    return sample.residual**2 - _recalibrated(sample)
 
 
-def _discrimination(rows: ModelRows) -> Column:
-    hit = rows.columns.hit
-    return (hit - rows.columns.mean(hit)) ** 2 - _recalibrated(rows)
+def discrimination(sample: Sample) -> Column:
+    """Of the DSC term."""
+    hit = sample.columns.hit
+    return (hit - sample.columns.mean(hit)) ** 2 - _recalibrated(sample)
 
 
-def _auroc(rows: ModelRows) -> Column | None:
+def auroc(sample: Sample) -> Column | None:
     """Share of misses below a hit, of hits above a miss: placement values."""
-    hits, misses = rows.values.hits, rows.values.weight - rows.values.hits
+    values, area = sample.values.ordered, sample.auroc
+    hits, misses = values.hits, values.weight - values.hits
     if not (hits.sum() > 0 and misses.sum() > 0):
         return None
-    area = float(rows.evaluation.metrics["auroc"])
     below = (np.cumsum(misses) - 0.5 * misses) / misses.sum()
     above = 1 - (np.cumsum(hits) - 0.5 * hits) / hits.sum()
-    a, at = rows.columns.hit, rows.value_of_row
-    share = hits.sum() / rows.n
+    a, at = sample.columns.hit, sample.value_of_row
+    share = hits.sum() / sample.n
     return a * (below[at] - area) / share + (1 - a) * (above[at] - area) / (1 - share)
-
-
-OF_THE_MODEL = ("accuracy", "brier", "nll")
-"""What a class-wise evaluation says of the model, not of its classes."""
-
-INFLUENCE: dict[str, Callable[[ModelRows], Column | None]] = {
-    "accuracy": correct,
-    "ece": lambda rows: signed(rows, _width_cells(rows)),
-    "ace": _average,
-    "smooth_ece": _smooth,
-    "nll": lambda rows: rows.columns.loss(LOG),
-    "brier": lambda rows: rows.columns.loss(BRIER),
-    "calibration": _calibration,
-    "sharpness_gap": _gap,
-    "total": _total,
-    "ece_mass": _equal_mass,
-    "ece_debiased": _debiased,
-    "ks_error": _ks,
-    "top_label_ece": _within_classes,
-    "mcb": _miscalibration,
-    "dsc": _discrimination,
-    "auroc": _auroc,
-    "confidence_gap": lambda rows: -rows.residual,
-}
-"""By name of the measure; exact for accuracy, losses and the confidence gap. The largest
-of bins (MCE) has none: it jumps from bin to bin, and no first order follows it."""

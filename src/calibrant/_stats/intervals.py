@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, inf, isfinite, isnan, sqrt
@@ -10,11 +10,10 @@ from math import ceil, inf, isfinite, isnan, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.records import Bins, Corp, Curve, Decomposition, Estimate
+from calibrant._base.records import Bins, Curve, Decomposition, Estimate
 from calibrant._inputs.arrays import Column
-from calibrant._inputs.divergences import BRIER, LOG, Divergence
-from calibrant._rows.columns import Columns, sigmoid, softplus
-from calibrant._sketch.cells import Sums
+from calibrant._inputs.divergences import BRIER, Divergence
+from calibrant._rows.columns import Columns
 from calibrant._sketch.grid import CELLS, cell_of
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats import closed_forms, standard_errors
@@ -28,7 +27,7 @@ from calibrant._stats.resampling import (
     spread_of,
     sums,
 )
-from calibrant._stats.smooth_ece import SmoothedResidual, smooth_error_of_sketch
+from calibrant._stats.smooth_ece import SmoothedResidual
 from calibrant._stats.standard_errors import Index, Rows, clustered_error, error_of_mean
 
 # ----------------------------------------------------------------------------
@@ -125,7 +124,7 @@ def invert(family: Family, value: float, level: float, most: float = inf) -> Int
     --------
     >>> noise = np.random.default_rng(0).normal(size=(1000, 1))
     >>> family = Family(np.array([1.0]), noise, total_size)
-    >>> low, high = interval(family, 5.0, 0.95)
+    >>> low, high = invert(family, 5.0, 0.95)
     >>> round(low), round(high)
     (3, 7)
     """
@@ -243,7 +242,7 @@ class Resampled:
 
 def residual_intervals(
     rows: Rows,
-    sketch: Sums,
+    bandwidth: float,
     bins: tuple[Bins, Bins],
     level: float,
     resamples: int,
@@ -251,9 +250,8 @@ def residual_intervals(
 ) -> dict[str, Interval]:
     """Intervals of ECE, ACE, MCE, equal-mass ECE, SmoothECE and the KS error.
 
-    `bins` are the equal-width and the equal-mass ones.
+    `bandwidth` is that of SmoothECE, `bins` are the equal-width and the equal-mass ones.
     """
-    bandwidth = smooth_error_of_sketch(sketch)
     width = min(max(bandwidth / 2, NARROWEST), WIDEST)
     pieces = cut(rows.ordered, bins, width)
     noise = noise_of(rows, pieces, resamples, rng)
@@ -543,17 +541,7 @@ def _savings(curve: Curve, columns: Columns, divergence: Divergence) -> Column:
         return np.zeros(len(columns))
     log_odds = columns.log_odds
     after = log_odds + np.interp(log_odds, z[inside], (eta - z)[inside])
-    return columns.unit_loss(divergence) - _unit_loss(columns.hit, after, divergence)
-
-
-def _unit_loss(a: Column, log_odds: Column, divergence: Divergence) -> Column:
-    """d(a, p) at p = sigmoid(log_odds)."""
-    if divergence.name != LOG.name:
-        return divergence.on_unit(a, sigmoid(log_odds))
-    with np.errstate(invalid="ignore"):
-        yes = np.where(a > 0, a * softplus(-log_odds), 0.0)
-        no = np.where(a < 1, (1 - a) * softplus(log_odds), 0.0)
-    return yes + no + divergence.phi_1d(a)
+    return columns.unit_loss(divergence) - divergence.of_log_odds(columns.hit, after)
 
 
 def _named(method: str, clusters: Index | None) -> str:
@@ -571,49 +559,8 @@ def _named(method: str, clusters: Index | None) -> str:
 
 INVERSION, BAND, SCORE = "test inversion", "band", "score"
 
-Found = dict[str, tuple[Interval, str]]
-"""By metric: an interval and its method."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sample:
-    """All that intervals are computed from, and how.
-
-    `rows` are ordered by exact confidence; in `values` round-off twins are together,
-    and `mass_bins` and `debiased_bins` are of these. `groups` number the bin within
-    the predicted class of each row, for the top-label ECE, or are None.
-    """
-
-    rows: Rows
-    values: Rows
-    sketch: Sums
-    width_bins: Bins
-    mass_bins: Bins
-    debiased_bins: Bins
-    corp: Corp
-    groups: Index | None
-    level: float
-    resamples: int
-    rng: np.random.Generator
-
-
-def with_intervals(
-    metrics: Mapping[str, Estimate], sample: Sample
-) -> dict[str, Estimate]:
-    """The same metrics, with an interval wherever there was none but can be one."""
-    found = {
-        **_of_averages(sample, metrics["confidence_gap"]),
-        **_of_auroc(sample, metrics["auroc"]),
-        **_of_squares(sample),
-        **_of_norms(sample),
-    }
-    suffix = "" if sample.rows.clusters is None else ", clusters"
-    return {
-        name: Estimate(value, found[name][0], found[name][1] + suffix)
-        if name in found
-        else value
-        for name, value in metrics.items()
-    }
+Found = tuple[Interval, str]
+"""An interval and its method."""
 
 
 def share(
@@ -625,25 +572,29 @@ def share(
     return float(low[0]), float(high[0])
 
 
-def _of_averages(sample: Sample, gap: float) -> Found:
-    ordered, level = sample.rows.ordered, sample.level
-    se = sample.rows.standard_error(standard_errors.of_confidence_gap(ordered))
-    return {
-        "confidence_gap": (closed_forms.normal(gap, se, level), "normal"),
-        "unc": _of_uncertainty(sample),
-    }
+def of_gap(rows: Rows, value: float, level: float) -> Found:
+    """Of mean confidence minus accuracy."""
+    se = rows.standard_error(standard_errors.of_confidence_gap(rows.ordered))
+    return closed_forms.normal(value, se, level), "normal"
 
 
-def _of_uncertainty(sample: Sample) -> tuple[Interval, str]:
-    """From the base rate if hits are 0 and 1, else as a mean of squares."""
-    rows, level, columns = sample.rows, sample.level, sample.rows.columns
+def of_uncertainty(
+    rows: Rows, value: float, level: float, *, sketched: bool
+) -> Found | None:
+    """From the base rate if hits are 0 and 1, else as a mean of squares.
+
+    A sketch of soft labels has none, since that needs fourth powers of the hits.
+    """
+    columns = rows.columns
     rate = columns.mean(columns.hit)
     if columns.hard:
         every = np.ones(len(rows.ordered.confidence), bool)
         return _of_variance(share(rows, rate, every, level)), "Wilson"
+    if sketched:
+        return None
     squares = (columns.hit - rate) ** 2
     se = error_of_mean(squares, columns.weight, rows.clusters)
-    low, high = closed_forms.normal(sample.corp.uncertainty, se, level)
+    low, high = closed_forms.normal(value, se, level)
     return (max(low, 0.0), high), "normal"
 
 
@@ -653,50 +604,14 @@ def _of_variance(base: Interval) -> Interval:
     return min(ends), 0.25 if base[0] < 0.5 < base[1] else max(ends)
 
 
-def _of_auroc(sample: Sample, value: float) -> Found:
-    ordered = sample.rows.ordered
+def of_auroc(rows: Rows, value: float, level: float) -> Found | None:
+    """On the log-odds, or for a perfect order as a share; none if it is undefined."""
+    ordered = rows.ordered
     if isnan(value):
-        return {}
+        return None
     if not 0 < value < 1:  # perfect: as many pairs in a row as the rarer side has rows
         rarer = min(ordered.hits.sum(), ordered.total - ordered.hits.sum())
-        ends = closed_forms.wilson(np.array([value]), np.array([rarer]), sample.level)
-        return {"auroc": ((float(ends[0][0]), float(ends[1][0])), "Wilson")}
-    se = sample.rows.standard_error(standard_errors.of_auroc(ordered, value))
-    return {"auroc": (closed_forms.on_log_odds(value, se, sample.level), "DeLong")}
-
-
-def _of_squares(sample: Sample) -> Found:
-    """ECE (debiased) and the CORP terms that its square stands for."""
-    values, bins, level = sample.values, sample.debiased_bins, sample.level
-    coarse, fine = (
-        squared_error(values, b, level) for b in (bins, halved(values, bins))
-    )
-    ends = between(coarse, fine)
-    terms = sample.corp.score, sample.corp.uncertainty
-    return {
-        "ece_debiased": (root(ends), closed_forms.named(SCORE, ends)),
-        "mcb": (ends, closed_forms.named(SCORE, ends)),
-        "dsc": (discrimination(values, fine, *terms, level), "normal"),
-    }
-
-
-def _of_norms(sample: Sample) -> Found:
-    found = residual_intervals(
-        sample.values,
-        sample.sketch,
-        (sample.width_bins, sample.mass_bins),
-        sample.level,
-        sample.resamples,
-        sample.rng,
-    )
-    if sample.groups is not None:
-        found["top_label_ece"] = grouped_interval(
-            sample.values, sample.groups, sample.level, sample.resamples, sample.rng
-        )
-    return {
-        name: (
-            ends,
-            closed_forms.named(BAND if name == "ks_error" else INVERSION, ends),
-        )
-        for name, ends in found.items()
-    }
+        ends = closed_forms.wilson(np.array([value]), np.array([rarer]), level)
+        return (float(ends[0][0]), float(ends[1][0])), "Wilson"
+    se = rows.standard_error(standard_errors.of_auroc(ordered, value))
+    return closed_forms.on_log_odds(value, se, level), "DeLong"

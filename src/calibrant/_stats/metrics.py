@@ -1,28 +1,111 @@
-"""Every metric of an evaluation, from its columns; computed once, named once."""
+"""METRICS: one record for every number of an evaluation.
+
+A metric is added by one record: its value, its interval, its influence, and what becomes
+of it over classes. What it is called is in its `Measure`; every view reads that.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+
 import numpy as np
 
-from calibrant._base.records import Bins, Corp, Estimate
-from calibrant._inputs.options import Settings
-from calibrant._rows.columns import Columns
-from calibrant._sketch.cells import Sums
-from calibrant._sketch.ordered import Ordered, order
+from calibrant._base.measures import MEASURES, Measure
+from calibrant._base.records import Estimate
+from calibrant._inputs.arrays import Column
 from calibrant._stats import bins as binning
-from calibrant._stats import closed_forms, smooth_ece
+from calibrant._stats import closed_forms, influence, intervals, smooth_ece
 from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._stats.decomposition import total_loss
-from calibrant._stats.intervals import Sample, share, with_intervals
-from calibrant._stats.standard_errors import Index, Rows, clustered_error
+from calibrant._stats.intervals import INVERSION, Found
+from calibrant._stats.sample import Sample
+from calibrant._stats.standard_errors import clustered_error
+
+OVER_CLASSES: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": lambda values: sum(values) / len(values),
+    "max": max,
+}
+"""What becomes of a number over classes; ``"model"`` says the same of the model."""
 
 
-def accuracy(columns: Columns, target: str, level: float) -> Estimate:
-    """Share of correct predictions; for a positive class, of p >= 1/2 against it."""
-    right = columns.hit
-    if target == "positive":
-        right = np.where(columns.confidence >= 0.5, right, 1 - right)
-    return share_of(columns.mean(right), columns.total_weight, level)
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """How one number is computed from a sample.
+
+    Attributes
+    ----------
+    measure : Measure
+        What it is called, and which end of it is good.
+    value : callable
+        From a sample to the number; an `Estimate` if it comes with its interval.
+    interval : callable, optional
+        From a sample and the number to an interval and the name of its method, or None.
+    influence : callable, optional
+        From a sample to one number per row, of which the metric is the mean, exactly or to
+        first order; None where it has none. Differences of models rest on it.
+    per_class : {"mean", "max", "model", ""}
+        What becomes of it when every class is evaluated against the rest: the mean or the
+        largest over classes, a number of the model itself, or nothing.
+    applies : callable
+        Whether a sample has such a number.
+    """
+
+    measure: Measure
+    value: Callable[[Sample], float]
+    interval: Callable[[Sample, float], Found | None] | None = None
+    influence: Callable[[Sample], Column | None] | None = None
+    per_class: str = ""
+    applies: Callable[[Sample], bool] = lambda sample: True
+
+    def estimate(self, sample: Sample) -> Estimate:
+        """The number, with its interval if one is wanted and rows are enough."""
+        value = self.value(sample)
+        if isinstance(value, Estimate):
+            return value
+        wanted = sample.settings.interval is not None
+        if not wanted or self.interval is None or sample.cells.weight < LEAST_ROWS:
+            return Estimate(value)
+        found = self.interval(sample, value)
+        if found is None:
+            return Estimate(value)
+        suffix = "" if sample.clusters is None else ", clusters"
+        return Estimate(value, found[0], found[1] + suffix)
+
+    def over_classes(self, values: Sequence[float]) -> float:
+        """The number of all classes, of those where it is defined."""
+        defined = [value for value in values if not isnan(value)]
+        return OVER_CLASSES[self.per_class](defined) if defined else nan
+
+
+def estimates(sample: Sample) -> dict[str, Estimate]:
+    """Every metric that applies, by name."""
+    return {
+        key: metric.estimate(sample)
+        for key, metric in METRICS.items()
+        if metric.applies(sample)
+    }
+
+
+def add_metric(metric: Metric) -> None:
+    """Add a metric to all that is computed, printed, tabulated, compared and gated."""
+    METRICS[metric.measure.key] = metric
+    MEASURES[metric.measure.key] = metric.measure
+
+
+# -- averages ----------------------------------------------------------------------
+
+
+def accuracy(sample: Sample) -> Estimate:
+    """Share of correct predictions, with its Wilson interval."""
+    value, level = sample.columns.mean(sample.correct()), sample.settings.level
+    if sample.clusters is None:
+        return share_of(value, sample.n, level)
+    h = sample.rows.ordered.confidence
+    right_if_hit = h >= 0.5 if sample.target == "positive" else np.ones(len(h), bool)
+    ends = intervals.share(sample.rows, value, right_if_hit, level)
+    return Estimate(value, ends, "Wilson, clusters")
 
 
 def share_of(value: float, n: float, level: float) -> Estimate:
@@ -31,132 +114,213 @@ def share_of(value: float, n: float, level: float) -> Estimate:
     return Estimate(value, (low[0], high[0]), "Wilson")
 
 
-def corp(sketch: Sums, ordered: Ordered, name: str = "brier") -> Corp:
-    """CORP decomposition of the one-dimensional score."""
-    totals, n = sketch.totals[name], sketch.weight
-    return binning.decompose(ordered, totals.unit_loss / n, name, totals.phi_hit / n)
-
-
-def debiased_bins(values: Ordered) -> Bins:
-    """Equal-mass bins by the cube-root rule, for the debiased L2 error."""
-    return binning.mass_bins(values, binning.count_bins("cube-root", values.total))
-
-
-def sample_of(
-    columns: Columns, sketch: Sums, settings: Settings, clusters: Index | None = None
-) -> Sample:
-    """The rows in order, in bins, and all else that metrics and intervals read."""
-    ordered = order(columns)
-    values = ordered.without_twins()
-    bins = binning.width_bins(ordered, settings.bins, settings.closed)
-    return Sample(
-        rows=Rows(columns, ordered, clusters),
-        values=Rows(columns, values, clusters),
-        sketch=sketch,
-        width_bins=bins,
-        mass_bins=binning.mass_bins(values, settings.bins),
-        debiased_bins=debiased_bins(values),
-        corp=corp(sketch, ordered),
-        groups=bins_within_classes(columns, bins, settings.closed),
-        level=settings.level,
-        resamples=int(settings.resamples),
-        rng=np.random.default_rng(settings.rng),
-    )
-
-
-def all_metrics(
-    sample: Sample, settings: Settings, target: str, k: int
-) -> dict[str, Estimate]:
-    """All metrics by name, with intervals if they are wanted and rows are enough."""
-    metrics = _averages(sample, target)
-    metrics |= {name: Estimate(x) for name, x in _plain(sample, settings, k).items()}
-    if settings.interval is None or sample.sketch.weight < LEAST_ROWS:
-        return metrics
-    metrics = with_intervals(metrics, sample)
-    if settings.preset == "paper":  # relplot's SmoothECE is another number
-        metrics["smooth_ece"] = Estimate(metrics["smooth_ece"])
-    if sample.rows.clusters is not None:
-        metrics |= _clustered_averages(metrics, sample, target)
-    return metrics
-
-
-def _averages(sample: Sample, target: str) -> dict[str, Estimate]:
-    """Accuracy and mean losses, which always have an interval."""
-    sketch, level = sample.sketch, sample.level
-    losses = {"nll": "log", "brier": "brier"}
-    return {
-        "accuracy": accuracy(sample.rows.columns, target, level),
-        **{
-            metric: total_loss(sketch, name, level)
-            for metric, name in losses.items()
-            if name in sketch.divergences
-        },
-    }
-
-
-def _plain(sample: Sample, settings: Settings, k: int) -> dict[str, float]:
-    """Metrics that are numbers only, in the order of the record."""
-    bins, ordered, parts = sample.width_bins, sample.rows.ordered, sample.corp
-    columns = sample.rows.columns
-    found = {
-        "ece": binning.binned_error(bins),
-        "ace": binning.average_error(bins),
-        "smooth_ece": smooth_error(columns, sample.sketch, settings),
-        "mce": binning.binned_error(bins, "max"),
-        "ece_mass": binning.binned_error(sample.mass_bins),
-        "ece_debiased": binning.binned_error(sample.debiased_bins, 2, debias=True),
-        "ks_error": binning.ks_error(ordered),
-        "confidence_gap": binning.mean_gap(bins),
-        "auroc": binning.auroc(ordered),
-        "mcb": parts.miscalibration,
-        "dsc": parts.discrimination,
-        "unc": parts.uncertainty,
-    }
-    if columns.predicted is not None:
-        within = columns, columns.predicted, k, settings.bins, 1, settings.closed
-        errors, weight = binning.errors_within(*within)
-        found["top_label_ece"] = float((errors * weight).sum() / weight.sum())
-    return found
-
-
-def bins_within_classes(columns: Columns, bins: Bins, closed: str) -> Index | None:
-    """Number of each row's predicted class and equal-width bin; None without classes."""
-    if columns.predicted is None:
-        return None
-    side = "left" if closed == "right" else "right"
-    place = np.searchsorted(bins.upper[:-1], columns.confidence, side=side)  # type: ignore[call-overload]
-    return columns.predicted.astype(np.intp) * len(bins.upper) + place
-
-
-def _clustered_averages(
-    metrics: dict[str, Estimate], sample: Sample, target: str
-) -> dict[str, Estimate]:
-    """Accuracy and mean losses, whose intervals otherwise take rows as independent."""
-    rows, level = sample.rows, sample.level
-    h = rows.ordered.confidence
-    right_if_hit = h >= 0.5 if target == "positive" else np.ones(len(h), bool)
-    ends = share(rows, metrics["accuracy"], right_if_hit, level)
-    found = {"accuracy": Estimate(metrics["accuracy"], ends, "Wilson, clusters")}
-    for name, loss in (("nll", "log"), ("brier", "brier")):
-        found[name] = clustered_loss(metrics[name], rows, sample.sketch, loss, level)
-    return found
-
-
-def clustered_loss(
-    value: Estimate, rows: Rows, sketch: Sums, name: str, level: float
-) -> Estimate:
-    """A mean loss with the interval that clusters of rows leave it."""
-    assert rows.clusters is not None
-    if not np.isfinite(value):
+def mean_loss(sample: Sample, name: str) -> Estimate:
+    """Mean full loss under a divergence, with the interval of a mean."""
+    level, columns = sample.settings.level, sample.columns
+    value = total_loss(sample.cells, name, level)
+    if sample.clusters is None or not np.isfinite(value):
         return value
-    losses = rows.columns.loss(sketch.divergences[name])
-    se = clustered_error(losses, rows.columns.weight, rows.clusters)
+    losses = columns.loss(sample.cells.divergences[name])
+    se = clustered_error(losses, columns.weight, sample.clusters)
     low, high = closed_forms.normal(value, se, level)
     return Estimate(value, (max(low, 0.0), high), "normal, clusters")
 
 
-def smooth_error(columns: Columns, sketch: Sums, settings: Settings) -> float:
-    """SmoothECE, or relplot's under the paper's preset."""
-    if settings.preset == "paper":
-        return smooth_ece.relplot_error(columns)[0]
-    return smooth_ece.smooth_error_of_sketch(sketch)
+# -- errors ------------------------------------------------------------------------
+
+
+def _smooth_ece(sample: Sample) -> float:
+    if sample.settings.preset == "paper":  # relplot's is another number
+        return smooth_ece.relplot_error(sample.columns)[0]
+    return sample.smooth_error
+
+
+def _top_label_ece(sample: Sample) -> float:
+    """The error within bins of each predicted class, as the weighted mean over classes."""
+    if sample.within_error is not None:
+        return sample.within_error
+    columns, settings = sample.columns, sample.settings
+    assert columns.predicted is not None
+    within = columns, columns.predicted, sample.k, settings.bins, 1, settings.closed
+    errors, weight = binning.errors_within(*within)
+    return float((errors * weight).sum() / weight.sum())
+
+
+def _has_classes(sample: Sample) -> bool:
+    return sample.columns.predicted is not None or sample.within_error is not None
+
+
+def _norm(key: str, method: str = INVERSION) -> Callable[[Sample, float], Found]:
+    """The interval of a norm of the residual."""
+
+    def interval(sample: Sample, value: float) -> Found:
+        ends = sample.norm_intervals[key]
+        return ends, closed_forms.named(method, ends)
+
+    return interval
+
+
+def _smooth_interval(sample: Sample, value: float) -> Found | None:
+    if sample.settings.preset == "paper":
+        return None
+    return _norm("smooth_ece")(sample, value)
+
+
+def _top_label_interval(sample: Sample, value: float) -> Found | None:
+    if sample.within_error is not None:  # it needs every row
+        return None
+    ends = sample.grouped_interval
+    return ends, closed_forms.named(INVERSION, ends)
+
+
+def _squared(sample: Sample, value: float) -> Found:
+    ends = intervals.between(*sample.squared_errors)
+    return ends, closed_forms.named(intervals.SCORE, ends)
+
+
+def _root(sample: Sample, value: float) -> Found:
+    ends, method = _squared(sample, value)
+    return intervals.root(ends), method
+
+
+def _discrimination(sample: Sample, value: float) -> Found:
+    parts, level = sample.corp, sample.settings.level
+    terms = sample.squared_errors[1], parts.score, parts.uncertainty
+    return intervals.discrimination(sample.values, *terms, level), "normal"
+
+
+METRICS = {
+    metric.measure.key: metric
+    for metric in (
+        Metric(
+            MEASURES["accuracy"],
+            accuracy,
+            influence=Sample.correct,
+            per_class="model",
+        ),
+        Metric(
+            MEASURES["nll"],
+            lambda sample: mean_loss(sample, "log"),
+            influence=lambda sample: influence.loss(sample, "log"),
+            per_class="model",
+            applies=lambda sample: "log" in sample.cells.divergences,
+        ),
+        Metric(
+            MEASURES["brier"],
+            lambda sample: mean_loss(sample, "brier"),
+            influence=lambda sample: influence.loss(sample, "brier"),
+            per_class="model",
+            applies=lambda sample: "brier" in sample.cells.divergences,
+        ),
+        Metric(
+            MEASURES["ece"],
+            lambda sample: binning.binned_error(sample.width_bins),
+            _norm("ece"),
+            influence.ece,
+            "mean",
+        ),
+        Metric(
+            MEASURES["ace"],
+            lambda sample: binning.average_error(sample.width_bins),
+            _norm("ace"),
+            influence.ace,
+            "mean",
+        ),
+        Metric(
+            MEASURES["smooth_ece"],
+            _smooth_ece,
+            _smooth_interval,
+            influence.smooth_ece,
+            "mean",
+        ),
+        Metric(  # the largest bin jumps from row to row: no first order follows it
+            MEASURES["mce"],
+            lambda sample: binning.binned_error(sample.width_bins, "max"),
+            _norm("mce"),
+            None,
+            "max",
+        ),
+        Metric(
+            MEASURES["ece_mass"],
+            lambda sample: binning.binned_error(sample.mass_bins),
+            _norm("ece_mass"),
+            influence.ece_mass,
+            "mean",
+        ),
+        Metric(
+            MEASURES["ece_debiased"],
+            lambda sample: binning.debiased_error(sample.debiased_bins),
+            _root,
+            influence.ece_debiased,
+        ),
+        Metric(
+            MEASURES["ks_error"],
+            lambda sample: binning.ks_error(sample.rows.ordered),
+            _norm("ks_error", intervals.BAND),
+            influence.ks_error,
+            "mean",
+        ),
+        Metric(
+            MEASURES["confidence_gap"],
+            lambda sample: binning.mean_gap(sample.width_bins),
+            lambda sample, value: intervals.of_gap(
+                sample.rows, value, sample.settings.level
+            ),
+            lambda sample: -sample.residual,
+        ),
+        Metric(
+            MEASURES["auroc"],
+            lambda sample: sample.auroc,
+            lambda sample, value: intervals.of_auroc(
+                sample.rows, value, sample.settings.level
+            ),
+            influence.auroc,
+            "mean",
+        ),
+        Metric(
+            MEASURES["mcb"],
+            lambda sample: sample.corp.miscalibration,
+            _squared,
+            influence.miscalibration,
+        ),
+        Metric(
+            MEASURES["dsc"],
+            lambda sample: sample.corp.discrimination,
+            _discrimination,
+            influence.discrimination,
+        ),
+        Metric(
+            MEASURES["unc"],
+            lambda sample: sample.corp.uncertainty,
+            lambda sample, value: intervals.of_uncertainty(
+                sample.rows, value, sample.settings.level, sketched=sample.sketched
+            ),
+        ),
+        Metric(
+            MEASURES["top_label_ece"],
+            _top_label_ece,
+            _top_label_interval,
+            influence.top_label_ece,
+            applies=_has_classes,
+        ),
+    )
+}
+"""Metrics by key, in the order of the record."""
+
+HEADLINE: dict[str, Callable[[Sample], Column | None]] = {
+    "total": lambda sample: influence.loss(sample, sample.settings.main.name),
+    "calibration": influence.calibration,
+    "sharpness_gap": influence.sharpness_gap,
+}
+"""Influence of the terms of the decomposition."""
+
+
+def influence_on(sample: Sample, key: str) -> Column | None:
+    """Influence of each row on a number, plus a constant; None if it has none here."""
+    metric = METRICS.get(key)
+    of_the_model = metric is not None and metric.per_class == "model"
+    if sample.target == "class-wise" and not of_the_model:
+        return None
+    found = HEADLINE.get(key) if metric is None else metric.influence
+    value = None if found is None else found(sample)
+    return value if value is not None and np.isfinite(value).all() else None

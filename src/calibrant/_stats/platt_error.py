@@ -9,10 +9,9 @@ from math import inf, nan, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, sigmoid, softplus
 from calibrant._inputs.divergences import LOG, Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH
-from calibrant._rows.columns import sigmoid, softplus
 from calibrant._sketch.cells import Sums
 from calibrant._sketch.grid import coarsen, node_weights
 from calibrant._sketch.kernels import GAUSSIAN, sums_at
@@ -227,7 +226,7 @@ def _gains(
         gain2 += float((N * share * (before - after) ** 2).sum() / n)
     gain = model_loss - loss
     spread = np.minimum(fitted.at(z, fitted.variance), LARGEST_VARIANCE)
-    curvature = v if divergence.name == "log" else divergence.curvature_1d(m) * v * v
+    curvature = divergence.curvature(m, v) * v
     noise = 0.5 * float((N * curvature * spread).sum() / n) * cells.dispersion(m)
     plugin = float((N * _between(divergence, m, eta, cells)).sum() / n)
     se = sqrt(max(gain2 - gain * gain, 0.0) / n)
@@ -236,7 +235,7 @@ def _gains(
 
 def _cross_loss(divergence: Divergence, eta: Column, a: Column) -> Column:
     """d(a, p) - phi(a) at p = sigmoid(eta): linear in a, and what rows can score."""
-    if divergence.name == "log":
+    if divergence.logit_slope:
         return a * softplus(-eta) + (1 - a) * softplus(eta)
     p = sigmoid(eta)
     return -divergence.phi_1d(p) - divergence.derivative_1d(p) * (a - p)
@@ -246,7 +245,7 @@ def _between(
     divergence: Divergence, m: Column, eta: Column, cells: Neighbours
 ) -> Column:
     """d(m, h) in each cell."""
-    if divergence.name == "log":
+    if divergence.logit_slope:
         yes = softplus(-cells.z) - softplus(-eta)
         no = softplus(cells.z) - softplus(eta)
         return m * yes + (1 - m) * no

@@ -119,9 +119,7 @@ def regress_rows(
     at_places = np.where(at_places[0] > 1e-12 * sketch.weight, at_places, 0.0)
     _spread_infinity(at_places, sketch, EPANECHNIKOV, bandwidth)
     slopes = {
-        name: w * _finite(divergence.derivative_1d(h))
-        if name != "log"
-        else w * _finite(columns.log_odds[index])
+        name: w * _finite(divergence.tangent(h, columns.log_odds[index])[0])
         for name, divergence in sketch.divergences.items()
     }
     return Regression(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant._base.records import SmoothCurve
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, sigmoid
 from calibrant._rows import engines
-from calibrant._rows.columns import Columns, sigmoid
+from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import Sums
 from calibrant._sketch.grid import (
     CELLS,
@@ -229,9 +229,14 @@ LEAST_WIDTH = float(PLACES[1])
 """A narrower curve would vary between the places at which it is drawn."""
 
 
-def smooth_curve(sketch: Sums) -> SmoothCurve:
-    """Accuracy and density with the reflected Gaussian of SmoothECE."""
-    bandwidth = min(max(smooth_error_of_sketch(sketch), LEAST_WIDTH), 1.0)
+def width_of_curve(error: float) -> float:
+    """The bandwidth at which the curve is drawn, given SmoothECE."""
+    return min(max(error, LEAST_WIDTH), 1.0)
+
+
+def smooth_curve(sketch: Sums, error: float) -> SmoothCurve:
+    """Accuracy and density with the reflected Gaussian of SmoothECE, given the error."""
+    bandwidth = width_of_curve(error)
     moments = coarsen(sketch.moments[:2], NODES_FOR_CURVE / bandwidth)
     mass, hits = sums_at(PLACES, node_weights(moments), GAUSSIAN, bandwidth, "reflect")
     empty = mass < LEAST_SUPPORT

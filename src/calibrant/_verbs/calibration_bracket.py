@@ -10,25 +10,24 @@ from typing import Any, Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number, check_choice
+from calibrant._base.checks import as_number
 from calibrant._base.records import Estimate, Record, number
-from calibrant._inputs.arrays import Column
-from calibrant._inputs.divergences import BRIER, Divergence
+from calibrant._inputs.arrays import Column, sigmoid
+from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
 from calibrant._inputs.predictions import read_clusters
-from calibrant._rows.columns import Columns, sigmoid
+from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
 from calibrant._sketch.cells import LOG_ODDS_REACH, Sums
 from calibrant._sketch.ordered import order
 from calibrant._stats import closed_forms, platt
-from calibrant._stats.bins import debiased_square
+from calibrant._stats.bins import Isotonic, corp_of, debiased_bins, debiased_square
 from calibrant._stats.decomposition import (
     LOCAL_CELLS,
     adaptive_error,
+    cells_of_columns,
     find_cells,
-    sketch_for,
 )
-from calibrant._stats.metrics import corp, debiased_bins
 from calibrant._stats.neighbours import Neighbours, cells_of_sketch, thin
 from calibrant._stats.platt_error import fixed_width
 from calibrant._stats.standard_errors import error_of_mean
@@ -289,7 +288,7 @@ def _line(name: str, value: Estimate) -> str:
 def calibration_bracket(
     y: Any,
     *,
-    divergence: str = "brier",
+    divergence: Any = "brier",
     folds: int = FOLDS,
     cluster: Any = None,
     level: float = 0.95,
@@ -302,7 +301,7 @@ def calibration_bracket(
     ----------
     y : array_like
         Labels, or correctness if ``confidence=`` is given.
-    divergence : {"brier", "log"}
+    divergence : str or Divergence
         Whose calibration error.
     folds : int
         Parts of the rows, each held out once; 3 or more.
@@ -353,7 +352,6 @@ def calibration_bracket(
     >>> found.lower < found.debiased < found.plugin
     True
     """
-    check_choice(divergence, "divergence", ("brier", "log"))
     settings = Settings(divergence=divergence, level=level, rng=rng).checked()
     if not as_number(folds) >= LEAST_FOLDS or folds % 1:
         raise ValueError(
@@ -380,9 +378,9 @@ def bracket_columns(
     every = {"lower": found.best, **found.gains}
     errors = {n: _error(x, columns.weight, clusters) for n, x in every.items()}
     means = {n: _mean(columns, x, errors[n], level) for n, x in every.items()}
-    sketch, ordered = sketch_for(columns, settings), order(columns)
+    sketch, ordered = cells_of_columns(columns, settings), order(columns)
     cells, local = find_cells(columns, sketch)
-    seen = cells if main is BRIER else local
+    seen = cells if main.by_pairs else local
     headline = adaptive_error(seen, sketch, main.name, level)
     square = debiased_square(debiased_bins(ordered.without_twins()))
     return Bracket(
@@ -391,8 +389,8 @@ def bracket_columns(
         n=columns.total_weight,
         lower=means.pop("lower"),
         debiased=Estimate(headline.value, headline.interval, headline.method),
-        plugin=corp(sketch, ordered, main.name).miscalibration,
-        second_opinion=square if main is BRIER else None,
+        plugin=corp_of(Isotonic.of(ordered), sketch, main.name).miscalibration,
+        second_opinion=square if main.by_pairs else None,
         gains=means,
         standard_errors=errors,
         chosen=found.chosen,

@@ -15,21 +15,16 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, Measure, is_trivial
 from calibrant._base.records import Estimate, number
 from calibrant._inputs.arrays import Column
+from calibrant._inputs.options import Settings
+from calibrant._sketch.cells import Sums
 from calibrant._stats.closed_forms import Interval, quantile
-from calibrant._stats.influence import ModelRows, correct, row_values
+from calibrant._stats.metrics import influence_on
+from calibrant._stats.sample import Sample
 from calibrant._stats.standard_errors import error_of_mean
 
 # ----------------------------------------------------------------------------
 # Differences of two models in words that claim no more than the interval does.
 
-
-NAMES = {
-    "accuracy": "accuracy",
-    "brier": "Brier score",
-    "calibration": "calibration error d_CAL",
-    "sharpness_gap": "sharpness gap",
-}
-"""Columns whose label does not read well in a sentence."""
 
 DIGITS = 4
 
@@ -65,9 +60,15 @@ def sentence(
     return f"{told}: a real difference on {rows}.{_trivial(ev, key, value)}"
 
 
+def told(found: Mapping[str, Estimate]) -> list[str]:
+    """Which differences are put into words, in order."""
+    said = [MEASURES[key] for key in found if MEASURES[key].told]
+    return [measure.key for measure in sorted(said, key=lambda m: m.told)]
+
+
 def name_of(key: str) -> str:
     """What a column is called in a sentence."""
-    return NAMES.get(key, MEASURES[key].label)
+    return MEASURES[key].phrase or MEASURES[key].label
 
 
 def _capital(what: str) -> str:
@@ -131,13 +132,22 @@ def multiple_note(
 # Differences of two models in every column, with intervals.
 
 
-MEANS = ("accuracy", "nll", "brier", "total", "confidence_gap")
-"""Measures that are means over rows; the others are so to first order."""
-
-INFLATED = ("ece", "ace", "smooth_ece", "mce", "ece_mass", "ks_error", "mcb")
-"""Errors that noise makes larger, the more so the finer a model's confidences are."""
-
 SAME = "the same in every row"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelRows:
+    """A model beside the sample of its rows, and influences known so far."""
+
+    evaluation: Evaluation
+    sample: Sample
+    known: dict[str, Column | None] = field(default_factory=dict)
+
+    def influence(self, key: str) -> Column | None:
+        """Influence of each row on a number of the model, if it has one."""
+        if key not in self.known:
+            self.known[key] = influence_on(self.sample, key)
+        return self.known[key]
 
 
 def paired_differences(
@@ -158,7 +168,9 @@ def same_rows(ev: Evaluation, baseline: Evaluation) -> bool:
     if mine is None or theirs is None:
         return False
     if ev.target == baseline.target == "pairs":
-        return np.array_equal(rows_of(ev).weight, rows_of(baseline).weight)
+        return np.array_equal(
+            rows_of(ev).sample.weight, rows_of(baseline).sample.weight
+        )
     prints = [getattr(one, "fingerprint", None) for one in (ev, baseline)]
     return prints[0] is not None and prints[0] == prints[1]
 
@@ -176,20 +188,21 @@ def paired_difference(
 ) -> Estimate:
     """Model less baseline in one column, from the same rows."""
     value = _value(mine.evaluation, theirs.evaluation, measure)
-    hard = mine.columns.hard and theirs.columns.hard
-    if measure.key == "accuracy" and hard and mine.clusters is None:
-        return _of_accuracy(mine, theirs, value, level)
-    x, y = row_values(mine, measure.key), row_values(theirs, measure.key)
+    clusters, weight = mine.sample.clusters, mine.sample.weight
+    hard = mine.sample.columns.hard and theirs.sample.columns.hard
+    if measure.key == "accuracy" and hard and clusters is None:
+        return _of_accuracy(mine.sample, theirs.sample, value, level)
+    x, y = mine.influence(measure.key), theirs.influence(measure.key)
     if x is None or y is None or not isfinite(value):
         return Estimate(value)
-    half = quantile(level) * error_of_mean(x - y, mine.weight, mine.clusters)
+    half = quantile(level) * error_of_mean(x - y, weight, clusters)
     if not half:
         return Estimate(value, (value, value), SAME)
     ends = value - half, value + half
-    if measure.key in INFLATED and _may_both_be_0(mine, theirs, measure):
+    if measure.inflated and _may_both_be_0(mine, theirs, measure):
         ends = min(ends[0], 0.0), max(ends[1], 0.0)
-    method = "paired" if measure.key in MEANS else "paired, first order"
-    suffix = "" if mine.clusters is None else ", clusters"
+    method = "paired" if measure.mean else "paired, first order"
+    suffix = "" if clusters is None else ", clusters"
     return Estimate(value, ends, method + suffix)
 
 
@@ -203,10 +216,8 @@ def _value(ev: Evaluation, base: Evaluation, measure: Measure) -> float:
     return float(measure.of(ev)) - float(measure.of(base))
 
 
-def _of_accuracy(
-    mine: ModelRows, theirs: ModelRows, value: float, level: float
-) -> Estimate:
-    change = correct(mine) - correct(theirs)
+def _of_accuracy(mine: Sample, theirs: Sample, value: float, level: float) -> Estimate:
+    change = mine.correct() - theirs.correct()
     if not change.any():
         return Estimate(value, (value, value), SAME)
     low, high = _of_shares(change, mine.weight, level)
@@ -215,13 +226,17 @@ def _of_accuracy(
 
 def rows_of(ev: Evaluation) -> ModelRows:
     """The rows behind an evaluation, which JSON and sketches do not keep."""
-    columns = getattr(ev, "columns", None)
-    if columns is None:
+    if ev.columns is None:
         raise ValueError(
             f"the rows of {ev.name!r} are gone: it was read from JSON or made of a "
             "sketch. Evaluate it again, or pass paired=False."
         )
-    return ModelRows(columns, ev)
+    known = {} if ev.sketch is None else ev.sketch.divergences
+    main = known.get(ev.divergence, ev.divergence)
+    settings = Settings(**{**ev.settings, "divergence": main, "rng": 0})
+    about = settings, ev.target, ev.k, ev.clusters
+    cells = Sums(settings.divergences) if ev.sketch is None else ev.sketch
+    return ModelRows(ev, Sample(ev.columns, cells, *about))
 
 
 def _of_shares(change: Column, weight: Column, level: float) -> Interval:
@@ -263,11 +278,8 @@ def independent_difference(
 
 def known_to_both(ev: Evaluation, baseline: Evaluation) -> list[Measure]:
     """Columns that are numbers for both models."""
-    both = [(m, m.of(ev), m.of(baseline)) for m in (*MEASURES.values(), GAP)]
+    both = [(m, m.of(ev), m.of(baseline)) for m in MEASURES.values() if m.compared]
     return [m for m, x, y in both if not (np.isnan(x) or np.isnan(y))]
-
-
-GAP = Measure("confidence_gap", "Confidence gap")
 
 
 def is_clear(difference: Estimate) -> bool:
@@ -316,17 +328,6 @@ def holm(p_values: Mapping[Any, float], alpha: float) -> set[Any]:
 # ----------------------------------------------------------------------------
 # Compare models on the same rows: differences with intervals, and what they mean.
 
-
-TOLD = (
-    "brier",
-    "nll",
-    "accuracy",
-    "calibration",
-    "sharpness_gap",
-    "ece",
-    "smooth_ece",
-)
-"""Columns that are put into words, in this order."""
 
 ALIKE = (
     "bins",
@@ -381,20 +382,16 @@ class Contrast(Comparison):
     def _told(self) -> Iterator[str]:
         base = self[self.baseline]
         for name, found in self.differences.items():
-            for key in TOLD:
-                if key in found:
-                    yield sentence(
-                        self[name], base, key, found[key], paired=self.paired
-                    )
+            for key in told(found):
+                yield sentence(self[name], base, key, found[key], paired=self.paired)
 
     def _reminders(self) -> Iterator[str]:
-        told = {
+        claims = {
             (name, key): found[key]
             for name, found in self.differences.items()
-            for key in TOLD
-            if key in found
+            for key in told(found)
         }
-        yield from multiple_note(told, self.level)
+        yield from multiple_note(claims, self.level)
         if not self.paired:
             yield (
                 "Rows were not paired: intervals of the models were combined as if from "

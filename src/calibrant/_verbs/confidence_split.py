@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.records import Estimate, Record, number
 from calibrant._inputs.arrays import Column
-from calibrant._inputs.divergences import BRIER, LOG, Divergence
+from calibrant._inputs.divergences import LOG, Divergence
 from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
@@ -24,8 +24,8 @@ from calibrant._stats.close_pairs import neighbourhood, terms_of_pairs
 from calibrant._stats.decomposition import (
     adaptive_error,
     analyse,
+    cells_of_columns,
     find_cells,
-    sketch_for,
 )
 from calibrant._stats.neighbours import Neighbours
 from calibrant._stats.published import NODES_PER_BANDWIDTH
@@ -54,10 +54,10 @@ def adaptive_sides(columns: Columns, sketch: Sums, settings: Settings) -> Sides:
     cells, local = find_cells(columns, sketch)
     main, level = settings.main, settings.level
     curve = platt_error.choose_curve(local, LOG)
-    seen = cells if main is BRIER else local
+    seen = cells if main.by_pairs else local
     over = curve.at(seen.z, curve.shift) < 0
     error = adaptive_error(seen, sketch, main.name, level)
-    parts = _brier_parts(cells, over) if main is BRIER else _parts(local, main, over)
+    parts = _brier_parts(cells, over) if main.by_pairs else _parts(local, main, over)
     return Sides(
         Estimate(error.value, error.interval, error.method),
         over=parts[0],
@@ -252,7 +252,7 @@ def confidence_split(
 
 def split_columns(columns: Columns, settings: Settings, target: str) -> ConfidenceSplit:
     """The split of rows reduced to columns."""
-    sketch, main = sketch_for(columns, settings), settings.main
+    sketch, main = cells_of_columns(columns, settings), settings.main
     sides = adaptive_sides if settings.adaptive else published_sides
     found = sides(columns, sketch, settings)
     over, under = _add_up(found, columns, main)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from math import isnan, nan
 from operator import add
 from typing import Any
 
@@ -30,18 +29,18 @@ from calibrant._sketch.cells import CLASS_BINS, MOST_VALUES, Contents, State, Su
 from calibrant._sketch.ordered import Ordered, gather, starts_of_values
 from calibrant._sketch.sketch import Sketch
 from calibrant._stats import bins as binning
-from calibrant._stats.bins import mass_bins
+from calibrant._stats.bins import Isotonic, mass_bins
 from calibrant._stats.decomposition import (
     Analysis,
     analyse,
     analyse_as_paper,
-    sketch_for,
     total_loss,
 )
 from calibrant._stats.intervals import gap_interval, with_clusters
-from calibrant._stats.metrics import all_metrics, sample_of, share_of
+from calibrant._stats.metrics import METRICS, OVER_CLASSES, estimates, share_of
 from calibrant._stats.neighbours import cells_of_sketch
-from calibrant._stats.smooth_ece import smooth_curve
+from calibrant._stats.sample import Sample
+from calibrant._stats.smooth_ece import smooth_curve, smooth_error_of_sketch
 from calibrant._stats.standard_errors import Index
 
 # ----------------------------------------------------------------------------
@@ -184,8 +183,8 @@ def evaluate(
     clusters = read_clusters(cluster, predictions)
     columns = reduce_to_columns(predictions, settings.extra, engine)
     target, k = str(predictions.target), predictions.k
-    ev = evaluate_columns(columns, settings, name, target, k, clusters=clusters)
-    return keep_rows(ev, columns, clusters, predictions, group, settings)
+    sample = Sample.of_rows(columns, settings, target, k, clusters)
+    return evaluate_rows(sample, name, predictions, group)
 
 
 def evaluate_pairs(
@@ -251,40 +250,31 @@ name, preset, level, interval, resamples, rng, cluster, group
     )
     clusters = read_clusters(cluster, predictions)
     columns = reduce_to_columns(predictions, settings.extra)
-    ev = evaluate_columns(columns, settings, name, "pairs", 2, clusters=clusters)
-    return keep_rows(ev, columns, clusters, predictions, group, settings)
+    sample = Sample.of_rows(columns, settings, "pairs", 2, clusters)
+    return evaluate_rows(sample, name, predictions, group)
 
 
 # ----------------------------------------------------------------------------
 # Rows that an evaluation keeps, and the same evaluation for each group of them.
 
 
-def keep_rows(
-    ev: Evaluation,
-    columns: Columns,
-    clusters: Index | None,
-    predictions: Predictions,
-    group: Any,
-    settings: Settings,
+def evaluate_rows(
+    sample: Sample, name: str, predictions: Predictions, group: Any
 ) -> Evaluation:
-    """The same evaluation with its rows, their fingerprint, and one for each group."""
-    soft = soft_weight(predictions)
+    """The record of rows, with the rows themselves, and one for each group of them."""
     per_group: dict[str, Evaluation] = {}
     if group is not None:
-        names = group_names(group, predictions)
-        for name in np.unique(names).tolist():
-            own = names == name
-            about = settings, ev.name, ev.target, ev.k
-            together = None if clusters is None else renumbered(clusters[own], name)
-            per_group[name] = evaluate_columns(
-                columns.take(own), *about, clusters=together
-            )
+        names, clusters = group_names(group, predictions), sample.clusters
+        for each in np.unique(names).tolist():
+            own = names == each
+            together = None if clusters is None else renumbered(clusters[own], each)
+            per_group[each] = evaluate_sample(sample.of_some(own, together), name)
     return replace(
-        ev,
-        columns=columns,
-        clusters=clusters,
+        evaluate_sample(sample, name),
+        columns=sample.columns,
+        clusters=sample.clusters,
         fingerprint=fingerprint(predictions.labels, predictions.weight),
-        soft_rows=soft,
+        soft_rows=soft_weight(predictions),
         per_group=per_group,
     )
 
@@ -302,82 +292,61 @@ def renumbered(clusters: Index, group: str) -> Index:
 
 
 # ----------------------------------------------------------------------------
-# From columns to an evaluation: sketch, analyses, metrics, one record.
+# From a sample to its record: each number and each picture from the same sums.
 
 
-def evaluate_columns(
-    columns: Columns,
-    settings: Settings,
-    name: str,
-    target: str,
-    k: int,
-    sketch: Sums | None = None,
-    clusters: Index | None = None,
-    *,
-    exact: bool = True,
-    keep: bool = True,
-) -> Evaluation:
-    """Evaluate rows already reduced to columns.
-
-    If `sketch` is given, it is used and the columns may stand for more rows than they
-    have: the gap, which needs the loss of every row, then has no interval. `exact` says
-    whether they hold every distinct confidence, `keep` whether the sums stay with the
-    record; those of each class would be too much.
-    """
-    gap = sketch is None and settings.interval is not None
-    sketch = sketch_for(columns, settings) if sketch is None else sketch
-    sample = sample_of(columns, sketch, settings, clusters)
-    metrics = all_metrics(sample, settings, target, k)
-    bins, mass_bins, values = sample.width_bins, sample.mass_bins, sample.values.ordered
-    atoms, blocks = binning.atoms(values), binning.isotonic_blocks(values)
-    distinct = len(values.confidence)
-    largest_share = float(values.weight.max() / values.total)
-    del sample, values  # as large as the columns, and no longer needed
-    factor = k / (k - 1) if settings.counterpart == "tight" else 1.0
-    headline = analyse(columns if exact else None, sketch, settings, factor)
-    paper = analyse_as_paper(sketch, settings.level)
+def evaluate_sample(sample: Sample, name: str, *, keep: bool = True) -> Evaluation:
+    """The record of a sample; `keep` says whether its sums stay with the record."""
+    cells, settings = sample.cells, sample.settings
+    headline = analyse(
+        sample.columns if sample.exact else None, cells, settings, sample.factor
+    )
+    paper = analyse_as_paper(cells, settings.level)
+    decompositions = _with_intervals(headline, sample)
+    metrics = estimates(sample)
+    values = sample.values.ordered
     return Evaluation(
         name=name,
-        n=sketch.weight,
-        rows=sketch.rows,
-        k=k,
-        target=target,
+        n=cells.weight,
+        rows=cells.rows,
+        k=sample.k,
+        target=sample.target,
         divergence=settings.main.name,
-        decompositions=_with_intervals(
-            headline, columns, sketch, settings.level, clusters, gap=gap
-        ),
+        decompositions=decompositions,
         curves=headline.curves,
         paper_decompositions=paper.decompositions,
         paper_curves=paper.curves,
         metrics=metrics,
-        bins=bins,
-        mass_bins=mass_bins,
-        atoms=atoms,
-        isotonic=blocks,
-        smooth=smooth_curve(sketch),
-        histogram=binning.histogram(sketch),
-        log_odds_histogram=binning.log_odds_histogram(sketch),
-        infinite_rows=float(sketch.infinite.sum(axis=1).max()),
-        distinct=distinct,
-        largest_share=largest_share,
+        bins=sample.width_bins,
+        mass_bins=sample.mass_bins,
+        atoms=binning.atoms(values) if sample.exact else NO_BINS,
+        isotonic=sample.isotonic.bins(),
+        smooth=smooth_curve(cells, sample.smooth_error),
+        histogram=binning.histogram(cells),
+        log_odds_histogram=binning.log_odds_histogram(cells),
+        infinite_rows=float(cells.infinite.sum(axis=1).max()),
+        distinct=len(values.confidence)
+        if sample.exact
+        else min(MOST_VALUES + 1, cells.rows),
+        largest_share=float(values.weight.max() / values.total),
         settings=settings.to_dict(),
-        sketch=sketch if keep else None,
+        sketch=cells if keep else None,
     )
 
 
-def _with_intervals(
-    found: Analysis,
-    columns: Columns,
-    sketch: Sums,
-    level: float,
-    clusters: Index | None,
-    *,
-    gap: bool,
-) -> dict[str, Decomposition]:
-    """The decompositions, with what clusters and the sharpness gap ask for."""
-    decompositions = {}
+NO_BINS = Bins(*np.empty((6, 0)))
+
+
+def _with_intervals(found: Analysis, sample: Sample) -> dict[str, Decomposition]:
+    """The decompositions, with what clusters and the sharpness gap ask for.
+
+    The gap needs the loss of every row: of a sketch it has no interval.
+    """
+    columns, clusters, decompositions = sample.columns, sample.clusters, {}
+    gap = not sample.sketched and sample.settings.interval is not None
     for name, plain in found.decompositions.items():
-        rest = found.curves[name], columns, sketch.divergences[name], level
+        divergence, level = sample.cells.divergences[name], sample.settings.level
+        rest = found.curves[name], columns, divergence, level
         parts = plain if clusters is None else with_clusters(plain, *rest, clusters)
         ends = gap_interval(parts, *rest, clusters) if gap else None
         decompositions[name] = replace(parts, gap=ends)
@@ -403,10 +372,9 @@ def evaluate_each_class(
     pooled: Sums | None = None
     classes = each_class(predictions, out.columns(None))
     for label, columns in zip(predictions.classes, classes, strict=True):
-        sums = sketch_for(columns, settings)
-        own = columns, plain, str(label), "positive", predictions.k, sums
-        per_class.append(evaluate_columns(*own, keep=False))
-        pooled = sums if pooled is None else pooled + sums
+        sample = Sample.of_rows(columns, plain, "positive", predictions.k)
+        per_class.append(evaluate_sample(sample, str(label), keep=False))
+        pooled = sample.cells if pooled is None else pooled + sample.cells
     assert pooled is not None
     whole = Whole(
         n=top.total_weight,
@@ -460,8 +428,8 @@ def add_up(
         bins=_pooled_bins([ev.bins for ev in per_class]),
         mass_bins=mass_bins(values, settings.bins),
         atoms=_pooled_atoms([ev.atoms for ev in per_class]),
-        isotonic=binning.isotonic_blocks(values),
-        smooth=smooth_curve(pooled),
+        isotonic=Isotonic.of(values).bins(),
+        smooth=smooth_curve(pooled, smooth_error_of_sketch(pooled)),
         histogram=binning.histogram(pooled),
         log_odds_histogram=binning.log_odds_histogram(pooled),
         infinite_rows=whole.infinite,
@@ -509,24 +477,17 @@ def _no_band(curve: Curve) -> dict[str, Any]:
 def _class_metrics(
     whole: Whole, per_class: list[Evaluation], level: float
 ) -> dict[str, Estimate]:
-    """Full losses and accuracy of the model; means over classes of everything else."""
-    means = {
-        name: Estimate(_mean([ev.metrics[name] for ev in per_class]))
-        for name in ("ece", "ace", "smooth_ece", "ece_mass", "ks_error", "auroc")
-    }
-    return {
+    """Full losses and accuracy of the model; of everything else what METRICS says."""
+    found = {
         "accuracy": share_of(whole.hits, whole.n, level),
         "nll": Estimate(whole.nll),
         "brier": Estimate(whole.brier),
-        **means,
-        "mce": Estimate(max(ev.metrics["mce"] for ev in per_class)),
     }
-
-
-def _mean(values: Sequence[float]) -> float:
-    """Mean over classes where the number is defined (a class may never occur)."""
-    defined = [value for value in values if not isnan(value)]
-    return sum(defined) / len(defined) if defined else nan
+    for key, metric in METRICS.items():
+        if metric.per_class in OVER_CLASSES:
+            values = [ev.metrics[key] for ev in per_class]
+            found[key] = Estimate(metric.over_classes(values))
+    return found
 
 
 def _pooled_bins(bins: list[Bins]) -> Bins:
@@ -600,20 +561,16 @@ def _evaluate(
     state: State, contents: Contents, settings: Settings, name: str
 ) -> Evaluation:
     target, k = contents.kind.target, len(contents.kind.classes)
-    columns, exact = state.columns(cut=settings.adaptive), state.exact
-    own = columns, settings, name, target, k, state.cells.sums()
-    found = evaluate_columns(*own, exact=exact)
-    metrics = dict(found.metrics)
-    if not columns.hard and settings.interval is not None:
-        metrics["unc"] = Estimate(metrics["unc"])  # it needs fourth powers of the hits
-    if (error := _top_label_error(state, settings)) is not None:
-        metrics["top_label_ece"] = Estimate(error)
-    found = replace(found, metrics=metrics)
-    if exact:
-        return found
-    return replace(
-        found, distinct=min(MOST_VALUES + 1, found.rows), atoms=Bins(*np.empty((6, 0)))
-    )
+    sample = _sample_of(state, settings, target, k)
+    sample.within_error = _top_label_error(state, settings)
+    return evaluate_sample(sample, name)
+
+
+def _sample_of(state: State, settings: Settings, target: str, k: int) -> Sample:
+    """Rows that stand for those of a sketch, beside its sums."""
+    columns, cells = state.columns(cut=settings.adaptive), state.cells.sums()
+    own = columns, cells, settings, target, k
+    return Sample(*own, sketched=True, exact=state.exact)
 
 
 def _top_label_error(state: State, settings: Settings) -> float | None:
@@ -628,10 +585,9 @@ def _each_class(contents: Contents, settings: Settings, name: str) -> Evaluation
     classes, plain = contents.kind.classes, replace(settings, interval=None)
     per_class, sums = [], []
     for label, state in zip(classes, contents.per_class, strict=True):
-        columns = state.columns(cut=settings.adaptive)
-        sums.append(state.cells.sums())
-        own = columns, plain, str(label), "positive", len(classes), sums[-1]
-        per_class.append(evaluate_columns(*own, exact=state.exact, keep=False))
+        sample = _sample_of(state, plain, "positive", len(classes))
+        sums.append(sample.cells)
+        per_class.append(evaluate_sample(sample, str(label), keep=False))
     whole = _whole(contents.state.cells.sums())
     found = add_up(per_class, reduce(add, sums), whole, settings, name)
     return replace(found, soft_rows=contents.soft_rows)

@@ -29,8 +29,9 @@ from calibrant._sketch.cells import Sums
 from calibrant._sketch.grid import cell_of
 from calibrant._sketch.ordered import order
 from calibrant._stats import bins as binning
-from calibrant._stats import decomposition, metrics
+from calibrant._stats import decomposition
 from calibrant._stats import smooth_ece as smoothing
+from calibrant._stats.bins import Isotonic
 
 # ----------------------------------------------------------------------------
 # Each metric as a function of labels and scores.
@@ -55,7 +56,7 @@ def accuracy(y: Any, **given: Unpack[Scores]) -> float:
     0.6666666666666666
     """
     predictions, columns = read(y, given)
-    return float(metrics.accuracy(columns, target_of(predictions), 0.95))
+    return columns.mean(columns.correct(target_of(predictions)))
 
 
 @takes_scores
@@ -203,7 +204,7 @@ def auroc(y: Any, **given: Unpack[Scores]) -> float:
 
 
 @takes_scores
-def corp(y: Any, *, divergence: str = "brier", **given: Unpack[Scores]) -> Corp:
+def corp(y: Any, *, divergence: Any = "brier", **given: Unpack[Scores]) -> Corp:
     """CORP decomposition: score = miscalibration - discrimination + uncertainty.
 
     The score is the one-dimensional one of the confidence problem, recalibrated by
@@ -216,10 +217,10 @@ def corp(y: Any, *, divergence: str = "brier", **given: Unpack[Scores]) -> Corp:
     >>> round(parts.miscalibration, 4), round(parts.discrimination, 4)
     (0.1017, 0.125)
     """
-    check_choice(divergence, "divergence", ("brier", "log"))
+    main = find_divergence(divergence)
     columns = read(y, given)[1]
-    sketch = Sums({divergence: find_divergence(divergence)}).update(columns)
-    return metrics.corp(sketch, order(columns), divergence)
+    sums = Sums({main.name: main}).update(columns)
+    return binning.corp_of(Isotonic.of(order(columns)), sums, main.name)
 
 
 @takes_scores

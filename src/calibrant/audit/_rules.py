@@ -23,10 +23,10 @@ from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.bins import binned_error, width_bins
 from calibrant._stats.close_pairs import brier_error
 from calibrant._stats.closed_forms import WIDENED, Interval, quantile
-from calibrant._stats.influence import ModelRows
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.published import calibration_error, regress
 from calibrant._verbs.compare import (
+    ModelRows,
     independent_difference,
     is_clear,
     paired_difference,
@@ -516,7 +516,7 @@ def bins_ranking(audited: Audited) -> Iterator[Finding]:
     """
     if not audited.paired or audited.comparison[0].target == "class-wise":
         return
-    ordered = {name: rows.values for name, rows in audited.rows.items()}
+    ordered = {name: rows.sample.values.ordered for name, rows in audited.rows.items()}
     errors = {
         name: {bins: binned_error(width_bins(values, bins)) for bins in BIN_COUNTS}
         for name, values in ordered.items()

@@ -17,7 +17,7 @@ import numpy as np
 
 from calibrant import __version__
 from calibrant._base.comparison import Comparison, as_comparison
-from calibrant._base.measures import MEASURES
+from calibrant._base.measures import columns
 from calibrant._views.words import TARGETS
 from calibrant.report._coarse import MEASURED_AT, Coarse, sketch_error
 from calibrant.report._html import (
@@ -208,7 +208,7 @@ def _intervals(comparison: Comparison) -> str:
     level = 100 * float(comparison[0].settings["level"])
     told = methods_of(
         (measure.label, measure.of(ev))
-        for measure in MEASURES.values()
+        for measure in columns().values()
         for ev in comparison
     )
     methods = f" {told[0].upper()}{told[1:]}." if told else ""

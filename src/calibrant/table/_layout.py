@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant._base.comparison import EFFECTS, Comparison
 from calibrant._base.measures import MEASURES, Measure, is_trivial
+from calibrant._base.measures import columns as measures_of_tables
 from calibrant._base.records import Estimate
 
 MISSING, INFINITE, DAGGER = "–", "∞", "†"
@@ -222,12 +223,16 @@ PAPER = (
 )
 """The paper's columns, and the two parts of the score."""
 
-SETS = {
-    "paper": PAPER,
-    "study": (*PAPER, *EFFECTS),
-    "effects": EFFECTS,
-    "all": (*MEASURES, *EFFECTS),
-}
+SETS = ("paper", "study", "effects", "all")
+
+
+def keys_of(name: str) -> tuple[str, ...]:
+    """The columns of a set."""
+    if name == "all":
+        return (*measures_of_tables(), *EFFECTS)
+    paper = PAPER if name in ("paper", "study") else ()
+    return (*paper, *(EFFECTS if name in ("study", "effects") else ()))
+
 
 EFFECT_HEADINGS = {
     "accuracy_change": Heading("accuracy_change", "Accuracy change", "Δ Acc"),
@@ -271,7 +276,7 @@ def choose(columns: str | Sequence[str] | None, comparison: Comparison) -> list[
         name = columns or "paper"
         if name in ("study", "effects"):
             _check_effects(name, comparison)
-        found = [_column(key) for key in SETS[name]]
+        found = [_column(key) for key in keys_of(name)]
         return [column for column in found if _has_any(column, comparison)]
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     for key in names:
@@ -296,9 +301,9 @@ def _has_any(column: Column, comparison: Comparison) -> bool:
 
 
 def _check_name(key: str) -> None:
-    if key not in SETS["all"]:
+    if key not in keys_of("all"):
         raise ValueError(
-            f"columns has no {key!r}. Choose from {', '.join(SETS['all'])}; or one of "
+            f"columns has no {key!r}. Choose from {', '.join(keys_of('all'))}; or one of "
             f"the sets {', '.join(map(repr, SETS))}."
         )
 

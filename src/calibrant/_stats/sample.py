@@ -1,0 +1,226 @@
+"""The sample: rows, or sums in their place, and everything computed from them, once.
+
+Estimators do not know of it: each takes the columns, bins or sums that it reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from calibrant._base.records import Bins, Corp
+from calibrant._inputs.arrays import Column
+from calibrant._inputs.divergences import BRIER
+from calibrant._inputs.options import Settings
+from calibrant._rows.columns import Columns
+from calibrant._sketch.cells import Sums
+from calibrant._sketch.ordered import order
+from calibrant._stats import bins as binning
+from calibrant._stats import intervals, smooth_ece
+from calibrant._stats.closed_forms import Interval
+from calibrant._stats.decomposition import cells_of_columns
+from calibrant._stats.standard_errors import Index, Rows
+
+
+@dataclass(eq=False)
+class Sample:
+    """What one evaluation is about.
+
+    Attributes
+    ----------
+    columns : Columns
+        The rows; or, where `cells` came from a sketch, rows that stand for them.
+    cells : Sums
+        The sums of the rows by cell.
+    settings : Settings
+        How to estimate.
+    target, k : str, int
+        What was asked of each row, and the number of classes.
+    clusters : array or None
+        Number of the cluster of each row, if rows depend on each other.
+    sketched : bool
+        Whether the columns only stand for the rows.
+    exact : bool
+        Whether the columns hold every distinct confidence.
+    within_error : float or None
+        The top-label ECE, if it is known from a sketch.
+    known : dict
+        Influences of the rows known so far.
+    """
+
+    columns: Columns
+    cells: Sums
+    settings: Settings
+    target: str
+    k: int
+    clusters: Index | None = None
+    sketched: bool = False
+    exact: bool = True
+    within_error: float | None = None
+    known: dict[str, Column | None] = field(default_factory=dict)
+
+    @classmethod
+    def of_rows(
+        cls,
+        columns: Columns,
+        settings: Settings,
+        target: str,
+        k: int,
+        clusters: Index | None = None,
+    ) -> Sample:
+        """The sample of rows that are all here."""
+        cells = cells_of_columns(columns, settings)
+        return cls(columns, cells, settings, target, k, clusters)
+
+    def of_some(self, rows: Any, clusters: Index | None) -> Sample:
+        """The sample of some of the rows, their clusters numbered anew."""
+        columns = self.columns.take(rows)
+        return Sample.of_rows(columns, self.settings, self.target, self.k, clusters)
+
+    # -- rows ----------------------------------------------------------------------
+
+    @cached_property
+    def h(self) -> Column:
+        """Confidence of each row, without a negative zero."""
+        return np.abs(self.columns.confidence)
+
+    @cached_property
+    def residual(self) -> Column:
+        """A - h of each row."""
+        return self.columns.hit - self.h
+
+    @cached_property
+    def weight(self) -> Column:
+        """Weight of each row."""
+        w = self.columns.weight
+        return np.ones(len(self.columns)) if w is None else w
+
+    @property
+    def n(self) -> float:
+        """Total weight of the columns."""
+        return self.columns.total_weight
+
+    @property
+    def factor(self) -> float:
+        """What the Brier calibration error is multiplied by."""
+        return self.k / (self.k - 1) if self.settings.counterpart == "tight" else 1.0
+
+    def correct(self) -> Column:
+        """Whether the prediction was right; for a positive class, p >= 1/2 against it."""
+        return self.columns.correct(self.target)
+
+    def sums(self, cell: Index, value: Column) -> Column:
+        """Weighted sum over cells of one number per row."""
+        total = np.bincount(cell, self.weight * value)
+        return total.astype(np.float64, copy=False)
+
+    # -- in order ------------------------------------------------------------------
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows by exact confidence, in order."""
+        return Rows(self.columns, order(self.columns), self.clusters)
+
+    @cached_property
+    def values(self) -> Rows:
+        """The same with confidences that differ by round-off put together."""
+        return replace(self.rows, ordered=self.rows.ordered.without_twins())
+
+    @cached_property
+    def value_of_row(self) -> Index:
+        """Which of the distinct confidences each row has."""
+        return self.values.place
+
+    # -- bins and fits -------------------------------------------------------------
+
+    @cached_property
+    def width_bins(self) -> Bins:
+        """Equal-width bins, as many as asked for."""
+        settings = self.settings
+        return binning.width_bins(self.rows.ordered, settings.bins, settings.closed)
+
+    @cached_property
+    def mass_bins(self) -> Bins:
+        """As many bins of equal weight."""
+        return binning.mass_bins(self.values.ordered, self.settings.bins)
+
+    @cached_property
+    def debiased_bins(self) -> Bins:
+        """Equal-mass bins by the cube-root rule, for the debiased L2 error."""
+        return binning.debiased_bins(self.values.ordered)
+
+    @cached_property
+    def bins_within_classes(self) -> Index | None:
+        """Number of each row's predicted class and bin; None without classes."""
+        predicted = self.columns.predicted
+        if predicted is None:
+            return None
+        bins, closed = len(self.width_bins.count), self.settings.closed
+        place = binning.place_in_width_bins(self.columns.confidence, bins, closed)
+        return predicted.astype(np.intp) * bins + place
+
+    @cached_property
+    def isotonic(self) -> binning.Isotonic:
+        """The isotonic fit to the distinct confidences."""
+        return binning.Isotonic.of(self.values.ordered)
+
+    @cached_property
+    def corp(self) -> Corp:
+        """The CORP decomposition of the one-dimensional Brier score."""
+        exact = self.rows.ordered
+        same = exact is self.values.ordered
+        fit = self.isotonic if same else binning.Isotonic.of(exact)
+        return binning.corp_of(fit, self.cells, BRIER.name)
+
+    @cached_property
+    def auroc(self) -> float:
+        """Area under the ROC curve of the confidence."""
+        return binning.auroc(self.rows.ordered)
+
+    @cached_property
+    def smooth_error(self) -> float:
+        """SmoothECE, which is its own bandwidth."""
+        return smooth_ece.smooth_error_of_sketch(self.cells)
+
+    # -- what intervals share ------------------------------------------------------
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """Where resamples come from; one stream for all."""
+        return np.random.default_rng(self.settings.rng)
+
+    @cached_property
+    def norm_intervals(self) -> dict[str, Interval]:
+        """Intervals of the metrics that are norms of the residual."""
+        return intervals.residual_intervals(
+            self.values,
+            self.smooth_error,
+            (self.width_bins, self.mass_bins),
+            self.settings.level,
+            int(self.settings.resamples),
+            self.rng,
+        )
+
+    @cached_property
+    def grouped_interval(self) -> Interval:
+        """Interval of the top-label ECE; drawn after those of the norms."""
+        assert self.norm_intervals  # one stream of resamples, in this order
+        assert self.bins_within_classes is not None
+        return intervals.grouped_interval(
+            self.values,
+            self.bins_within_classes,
+            self.settings.level,
+            int(self.settings.resamples),
+            self.rng,
+        )
+
+    @cached_property
+    def squared_errors(self) -> tuple[intervals.SquaredError, intervals.SquaredError]:
+        """The debiased squared error over equal-mass bins, and over twice as many."""
+        values, bins, level = self.values, self.debiased_bins, self.settings.level
+        coarse = intervals.squared_error(values, bins, level)
+        fine = intervals.squared_error(values, intervals.halved(values, bins), level)
+        return coarse, fine

@@ -1,0 +1,195 @@
+"""Numbers and words of version 0.1.0 are still what they were.
+
+Each case of `cases.py` is run again and compared with `goldens.json.gz`, which `acumen`
+0.1.0 wrote. ``CALIBRANT_FROZEN_PACKAGE`` names another package to run them with.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+FROZEN_AS = "acumen"
+PACKAGE = os.environ.get("CALIBRANT_FROZEN_PACKAGE", "calibrant")
+
+TOLERANCE = 1e-12
+"""Of a number, or of the largest in its list."""
+
+ROUND_OFF = 1e-15
+"""What a number may always be off by: round-off where numbers of size 1 cancel."""
+
+LOOSER: dict[str, tuple[float, str]] = {
+    "page_": (1e-6, "pages carry their columns in single precision"),
+}
+"""Tolerances by the beginning of the name of a case, each with its reason."""
+
+EXCEPTIONS: dict[str, str] = {}
+"""What was changed deliberately, with the reason.
+
+A key is the name of a case, or that and the beginning of a path in its result, such as
+``"words_of_models/paper/0"``.
+"""
+
+SHOWN = 8
+"""Differences that a failure lists."""
+
+
+def load(name: str) -> Any:
+    """A file of this folder as a module, wherever pytest was started."""
+    if name in sys.modules and Path(sys.modules[name].__file__ or "").parent == HERE:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+cases = load("cases")
+freeze = load("freeze")
+
+
+@pytest.fixture(scope="session")
+def goldens() -> dict[str, Any]:
+    """What was frozen, by the name of the case."""
+    return freeze.read()
+
+
+@pytest.mark.parametrize("name", list(cases.CASES))
+def test_frozen(name: str, goldens: dict[str, Any], tmp_path: Path) -> None:
+    """A case gives what it gave."""
+    for package in cases.CASES[name].needs:
+        skip_without(package)
+    found = cases.run(name, importlib.import_module(PACKAGE), tmp_path)
+    differences = list(compare(goldens[name], found, name, tolerance_of(name)))
+    kept, excused = [], []
+    for path, text in differences:
+        reason = reason_for(path)
+        (kept if reason is None else excused).append((path, text, reason))
+    for path, text, reason in excused:
+        print(f"{path} changed deliberately ({reason}): {text}")  # noqa: T201
+    shown = "\n".join(f"{path}: {text}" for path, text, _ in kept[:SHOWN])
+    assert not kept, f"{len(kept)} differences, the first of them:\n{shown}"
+
+
+def skip_without(package: str) -> None:
+    """Skip if a package is missing; torchmetrics must not be imported to find out.
+
+    It fails to load beside some builds of torchvision unless the package mends these.
+    """
+    if package == "torchmetrics":
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"could not find {package!r}")
+        return
+    pytest.importorskip(package)
+
+
+def test_every_case_is_frozen(goldens: dict[str, Any]) -> None:
+    """No case was added without a golden, and none was lost."""
+    assert sorted(goldens) == sorted(cases.CASES)
+
+
+def test_exceptions_are_about_cases() -> None:
+    """An exception that excuses nothing is a mistake."""
+    names = {key.partition("/")[0] for key in EXCEPTIONS}
+    assert names <= set(cases.CASES)
+
+
+def tolerance_of(name: str) -> float:
+    """How closely the numbers of a case must agree."""
+    return next(
+        (x for key, (x, _) in LOOSER.items() if name.startswith(key)), TOLERANCE
+    )
+
+
+def reason_for(path: str) -> str | None:
+    """Why this place may differ, if it may."""
+    found = (
+        why
+        for key, why in EXCEPTIONS.items()
+        if path == key or path.startswith(f"{key}/")
+    )
+    return next(found, None)
+
+
+def compare(
+    golden: Any, found: Any, path: str, tolerance: float, scale: float = 0.0
+) -> Iterator[tuple[str, str]]:
+    """Places where two structures differ, and how; the order of keys does not count."""
+    if isinstance(golden, dict) and isinstance(found, dict):
+        yield from _compare_dicts(golden, found, path, tolerance)
+    elif isinstance(golden, list) and isinstance(found, list):
+        yield from _compare_lists(golden, found, path, tolerance)
+    elif is_number(golden) and is_number(found):
+        if not is_close(golden, found, tolerance, scale):
+            yield (
+                path,
+                f"was {golden!r}, is {found!r}, off by {abs(golden - found):.3g}",
+            )
+    elif isinstance(golden, str) and isinstance(found, str):
+        if renamed(golden) != found:
+            yield path, _first_difference(renamed(golden), found)
+    elif type(golden) is not type(found) or golden != found:
+        yield path, f"was {golden!r}, is {found!r}"
+
+
+def _compare_dicts(
+    golden: dict[str, Any], found: dict[str, Any], path: str, tolerance: float
+) -> Iterator[tuple[str, str]]:
+    golden = {renamed(key): value for key, value in golden.items()}
+    for key in sorted(golden.keys() - found.keys()):
+        yield f"{path}/{key}", f"was {golden[key]!r:.80}, is missing"
+    for key in sorted(found.keys() - golden.keys()):
+        yield f"{path}/{key}", f"was not there, is {found[key]!r:.80}"
+    for key in sorted(golden.keys() & found.keys()):
+        yield from compare(golden[key], found[key], f"{path}/{key}", tolerance)
+
+
+def _compare_lists(
+    golden: list[Any], found: list[Any], path: str, tolerance: float
+) -> Iterator[tuple[str, str]]:
+    if len(golden) != len(found):
+        yield path, f"had {len(golden)} items, has {len(found)}"
+        return
+    scale = max((abs(x) for x in golden if is_number(x)), default=0.0)
+    for place, (one, other) in enumerate(zip(golden, found, strict=True)):
+        yield from compare(one, other, f"{path}/{place}", tolerance, scale)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is an int or a float; True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_close(golden: float, found: float, tolerance: float, scale: float = 0.0) -> bool:
+    """Whether numbers are equal, but for the tolerance."""
+    size = max(abs(golden), abs(found), scale)
+    return abs(golden - found) <= max(tolerance * size, ROUND_OFF)
+
+
+def renamed(text: str) -> str:
+    """The text with the package's name, and short name in code, as they are now."""
+    if PACKAGE == FROZEN_AS:
+        return text
+    text = text.replace("ACUMEN", PACKAGE.upper()).replace(FROZEN_AS, PACKAGE)
+    return re.sub(r"\bac\.", "cal.", text)
+
+
+def _first_difference(golden: str, found: str) -> str:
+    """The places around the first character that differs."""
+    pairs = enumerate(zip(golden, found, strict=False))
+    short = min(len(golden), len(found))
+    at = next((i for i, (one, other) in pairs if one != other), short)
+    part = slice(max(0, at - 30), at + 50)
+    return f"was ...{golden[part]!r}, is ...{found[part]!r} (character {at})"

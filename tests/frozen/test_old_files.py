@@ -1,0 +1,93 @@
+"""Files that version 0.1.0 wrote can still be read, and say the same.
+
+``CALIBRANT_FROZEN_PACKAGE`` names another package to read them with.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import lzma
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+FILES = HERE / "old_files"
+
+
+def _load(name: str) -> Any:
+    """A file of this folder as a module, wherever pytest was started."""
+    if name in sys.modules and Path(sys.modules[name].__file__ or "").parent == HERE:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+frozen = _load("test_frozen")
+cases, freeze = frozen.cases, frozen.freeze
+EXPECTED = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
+SKETCHES = [name for name in EXPECTED if name.endswith(".npz")]
+
+
+@pytest.fixture(scope="module")
+def cal() -> Any:
+    """The package that reads the files."""
+    return importlib.import_module(frozen.PACKAGE)
+
+
+def text_of(name: str) -> str:
+    """The text in a packed file."""
+    return lzma.decompress((FILES / name).read_bytes()).decode()
+
+
+def assert_expected(name: str, found: Any) -> None:
+    """What was found is what 0.1.0 said of the same file."""
+    differences = list(frozen.compare(EXPECTED[name], found, name, frozen.TOLERANCE))
+    shown = "\n".join(f"{path}: {text}" for path, text in differences[: frozen.SHOWN])
+    assert not differences, f"{len(differences)} differences:\n{shown}"
+
+
+def test_evaluation(cal: Any) -> None:
+    """An evaluation as JSON."""
+    ev = cal.Evaluation.from_json(text_of("evaluation.json.xz"))
+    assert_expected("evaluation.json.xz", freeze.numbers_of(ev))
+
+
+def test_comparison(cal: Any) -> None:
+    """A comparison of two models as JSON."""
+    found = cal.Contrast.from_json(text_of("comparison.json.xz"))
+    assert_expected("comparison.json.xz", freeze.told_of(found))
+
+
+def test_study(cal: Any) -> None:
+    """A study as JSON."""
+    found = cal.Study.from_json(text_of("study.json.xz"))
+    assert_expected("study.json.xz", freeze.studied(found))
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+def test_sketch(name: str, cal: Any) -> None:
+    """A sketch, evaluated and added to itself."""
+    with cases.without_numba():
+        found = freeze.sketched(cal, cal.Sketch.load(FILES / name))
+    assert_expected(name, found)
+
+
+@pytest.mark.parametrize("name", list(EXPECTED["recalibrators"]))
+def test_recalibrator(name: str, cal: Any) -> None:
+    """A recalibrator gives three rows the same probabilities."""
+    expected = EXPECTED["recalibrators"][name]
+    with cases.without_numba():
+        made = cal.recalibration.load(FILES / f"{name}.json")
+        found = made.predict_proba(expected["rows"]).tolist()
+    assert type(made).__name__ == expected["class"]
+    assert not list(frozen.compare(expected["gives"], found, name, frozen.TOLERANCE))
