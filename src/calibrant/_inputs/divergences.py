@@ -131,13 +131,15 @@ class Divergence:
             slope = np.asarray(self.derivative_1d(h), dtype=np.float64)
             return slope, self.phi_1d(h) - h * slope
 
-    def curvature(self, p: Column, variance: Column) -> Column:
-        """Second derivative of the counterpart, times the variance p (1 - p)."""
-        if self.logit_slope:
-            return np.ones_like(p)
+    def curvature_1d(self, p: Column) -> Column:
+        """Second derivative of the counterpart, by a central difference."""
         step = 1e-5 * np.minimum(p, 1 - p) + 1e-12
         slope = self.derivative_1d
-        return (slope(p + step) - slope(p - step)) / (2 * step) * variance
+        return (slope(p + step) - slope(p - step)) / (2 * step)
+
+    def curvature(self, p: Column, variance: Column) -> Column:
+        """The same times the variance p (1 - p), which is 1 for the log loss."""
+        return np.ones_like(p) if self.logit_slope else self.curvature_1d(p) * variance
 
 
 def _xlogx(x: Rows) -> Rows:
