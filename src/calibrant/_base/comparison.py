@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, nan
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from calibrant._base.checks import check_choice
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.measures import is_trivial
-from calibrant._base.records import Frame, Record, number, to_frame
+from calibrant._base.records import Frame, Record, to_frame
 
 if TYPE_CHECKING:
     from calibrant._base.records import Finding
@@ -217,13 +217,6 @@ class Comparison(Record):
 
         return audit(self)
 
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Restore what ``to_dict`` gave."""
-        effects = {n: _effect(e) for n, e in given["effects"].items()}
-        evaluations = tuple(Evaluation.from_dict(ev) for ev in given["evaluations"])
-        return cls(evaluations, given["protocol"], effects, given["shared_rows"])
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.names))})"
 
@@ -252,13 +245,6 @@ def as_comparison(models: Any) -> Comparison:
 
 
 _ACCEPTED = "models must be a Comparison, an Evaluation or a list of Evaluations"
-
-
-def _effect(given: Mapping[str, Any]) -> Effect:
-    """Restore an effect, whose NaN and infinities are words."""
-    words = ("method", "notes")
-    read = {key: x if key in words else number(x) for key, x in given.items()}
-    return Effect(**{**read, "notes": tuple(given["notes"])})  # type: ignore[arg-type]
 
 
 def _warn_of_trivial(trivial: str, best: str, label: str) -> None:

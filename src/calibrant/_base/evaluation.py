@@ -199,6 +199,11 @@ class Evaluation(Record):
 
         return describe(self)
 
+    def _disagreement(self) -> str | None:
+        parts = ("decompositions", "curves", "paper_decompositions", "paper_curves")
+        without = [name for name in parts if self.divergence not in getattr(self, name)]
+        return f"has no {self.divergence!r} among its {without[0]}" if without else None
+
     def _rows(self) -> Iterator[tuple[str, Estimate]]:
         parts = self.decomposition
         yield "total", parts.total

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from importlib.util import find_spec
-from typing import Any, Self, TypeAlias
+from types import NoneType
+from typing import Any, Self, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
-
-# ----------------------------------------------------------------------------
-# Records as plain data: strict JSON has no NaN and no infinity, so they are words.
-
 
 Frame: TypeAlias = Any
 """A Polars or pandas data frame, or a dict of arrays where neither is installed."""
 
 WORDS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
+"""Strict JSON has no NaN and no infinity, so they are words."""
 
 
 def as_plain(value: Any) -> Any:
@@ -45,63 +44,6 @@ def as_plain(value: Any) -> Any:
     return value
 
 
-def number(value: Any) -> float:
-    """Read a number, or the word for one."""
-    return float(WORDS.get(value, value)) if isinstance(value, str) else float(value)
-
-
-def array(values: Any) -> NDArray[np.float64]:
-    """Read a list of numbers."""
-    return np.array([number(value) for value in values], dtype=np.float64)
-
-
-def restore(record: type[Any], given: Mapping[str, Any]) -> Any:
-    """Make a record again from its plain data."""
-    if record in (Curve, Bins, SmoothCurve):
-        return record(
-            **{
-                name: array(value) if isinstance(value, list) else number(value)
-                for name, value in given.items()
-            }
-        )
-    if record is Corp:
-        words = {"divergence": given["divergence"]}
-        return record(
-            **{n: number(x) for n, x in given.items() if n not in words}, **words
-        )
-    if record is Decomposition:
-        names = [n for n in ("total", "calibration", "gap") if given.get(n) is not None]
-        return record(**{**given, **{n: _estimate(given[n]) for n in names}})
-    return _evaluation(given)
-
-
-def _evaluation(given: Mapping[str, Any]) -> Any:
-    from calibrant._base.evaluation import Evaluation
-
-    restored = dict(given)
-    for name in ("decompositions", "paper_decompositions"):
-        parts = given[name].items()
-        restored[name] = {k: Decomposition.from_dict(v) for k, v in parts}
-    for name in ("curves", "paper_curves"):
-        restored[name] = {k: Curve.from_dict(v) for k, v in given[name].items()}
-    restored["metrics"] = {k: _estimate(v) for k, v in given["metrics"].items()}
-    for name in ("bins", "mass_bins", "atoms", "isotonic"):
-        restored[name] = Bins.from_dict(given[name])
-    for name in ("histogram", "log_odds_histogram"):
-        restored[name] = array(given[name])
-    restored["smooth"] = SmoothCurve.from_dict(given["smooth"])
-    restored["per_class"] = tuple(_evaluation(one) for one in given["per_class"])
-    groups = given.get("per_group", {}).items()
-    restored["per_group"] = {name: _evaluation(one) for name, one in groups}
-    return Evaluation(**restored)
-
-
-def _estimate(given: Mapping[str, Any]) -> Any:
-    bounds = given["interval"]
-    interval = None if bounds is None else (number(bounds[0]), number(bounds[1]))
-    return Estimate(number(given["value"]), interval, given["method"])
-
-
 def to_frame(columns: Mapping[str, NDArray[Any]]) -> Frame:
     """Make a frame of the library at hand: the one loaded, else the one installed."""
     known = ("polars", "pandas")
@@ -111,12 +53,6 @@ def to_frame(columns: Mapping[str, NDArray[Any]]) -> Frame:
         library = __import__(name)
         return library.DataFrame(dict(columns))
     return dict(columns)
-
-
-# ----------------------------------------------------------------------------
-# The parts of a result: estimates, decompositions, curves and bins.
-#
-# They know how to turn themselves into dictionaries, JSON and frames, not how to compute.
 
 
 Interval = tuple[float, float]
@@ -159,20 +95,21 @@ class Estimate(float):
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
         """Restore what ``to_dict`` gave."""
-        bounds, read = given["interval"], number
-        interval = None if bounds is None else (read(bounds[0]), read(bounds[1]))
-        return cls(read(given["value"]), interval, given["method"])
+        return _restored(cls, given)
 
 
 class Record:
-    """What all results share: dictionaries, strict JSON, and back."""
+    """What all results share: dictionaries, strict JSON, and back.
+
+    A record is a dataclass. The types of its fields say how to read them; a field whose
+    metadata says ``plain: False`` is not written.
+    """
 
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, with arrays as lists and NaN and infinities as strings."""
-        plain = [f.name for f in fields(self) if f.metadata.get("plain", True)]  # type: ignore[arg-type]
-        return {name: as_plain(getattr(self, name)) for name in plain}
+        return {name: as_plain(value) for name, value in self._values().items()}
 
     def to_json(self, indent: int | None = None) -> str:
         """Strict JSON; ``from_json`` gives the same record back."""
@@ -180,13 +117,162 @@ class Record:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Restore what ``to_dict`` gave."""
-        return restore(cls, given)
+        """Restore what ``to_dict`` gave; a ValueError names the field that is off."""
+        return _restored(cls, given)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Restore what ``to_json`` gave."""
+        """Restore what ``to_json`` gave; a ValueError names the field that is off."""
         return cls.from_dict(json.loads(text))
+
+    def _values(self) -> dict[str, Any]:
+        """The fields that are written, as they are."""
+        kind: Any = type(self)
+        return {name: getattr(self, name) for name in _schema(kind)}
+
+    def _disagreement(self) -> str | None:
+        """What is wrong with fields that are right one by one."""
+        return None
+
+
+class Columnar(Record):
+    """A record whose arrays are columns of one length."""
+
+    __slots__ = ()
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {n: x for n, x in self._values().items() if isinstance(x, np.ndarray)}
+
+    def frame(self) -> Frame:
+        """One row per place: a Polars or pandas frame, or a dict of arrays without."""
+        return to_frame(self._arrays())
+
+    def _disagreement(self) -> str | None:
+        lengths = {name: len(column) for name, column in self._arrays().items()}
+        first = next(iter(lengths))
+        for name, length in lengths.items():
+            if length != lengths[first]:
+                both = f"{first} has {lengths[first]}, {name} has {length}"
+                return f"must have columns of one length; {both}"
+        return None
+
+
+# ----------------------------------------------------------------------------
+# Back from plain data: the type of a field says how to read it, and what to refuse.
+
+
+class _RecordError(Exception):
+    """Which field is off, and why."""
+
+
+def _restored(record: Any, given: Any) -> Any:
+    """A record from its plain data, or one error that names the field that is off."""
+    name = "".join(f" {c.lower()}" if c.isupper() else c for c in record.__name__)
+    try:
+        return _decode(record, given, "")
+    except _RecordError as refused:
+        path, said = refused.args
+        where = f": {path}" if path else ""
+        raise ValueError(f"{name.strip()}{where} {said}.") from None
+
+
+def _decode(kind: Any, given: Any, path: str, null: str = "") -> Any:
+    """A value of some type from its plain data; `path` says which field it is."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if NoneType in inner:
+        return None if given is None else _decode(inner[0], given, path, " or null")
+    if kind is Any:
+        return given
+    if kind in _PLAIN:
+        return _plain(kind, given, path, null)
+    if origin is np.ndarray:
+        return np.array(list(_numbers(given, path)), np.float64)
+    if origin is tuple:
+        pair = inner[-1] is not ...
+        rule = f"{'two numbers' if pair else 'a list'}{null}"
+        fits = isinstance(given, list | tuple) and (len(given) == 2 or not pair)
+        _demand(fits, path, rule, given)
+        return tuple(_decode(inner[0], x, f"{path}[{i}]") for i, x in enumerate(given))
+    _demand(isinstance(given, Mapping), path, f"a mapping{null}", given)
+    if origin is Mapping:
+        return {k: _decode(inner[1], x, _below(path, k)) for k, x in given.items()}
+    return _record(kind, given, path)
+
+
+def _record(kind: Any, given: Mapping[str, Any], path: str) -> Any:
+    """A record of known class; fields that a later version added may be missing."""
+    schema = _schema(kind)
+    for name in given:
+        if name not in schema:
+            raise _RecordError(path, f"has no field {name!r}")
+    for name, (_, required) in schema.items():
+        if required and name not in given:
+            raise _RecordError(_below(path, name), "is missing")
+    read = {n: _decode(schema[n][0], x, _below(path, n)) for n, x in given.items()}
+    try:
+        made = kind(**read)
+    except ValueError as error:
+        raise _RecordError(path, f"is off: {str(error).removesuffix('.')}") from error
+    if isinstance(made, Record) and (said := made._disagreement()):
+        raise _RecordError(path, said)
+    return made
+
+
+@cache
+def _schema(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """For each field that is written, its type, and whether it must be there."""
+    if kind is Estimate:
+        return {"value": (float, True)} | {
+            name: (hint, True) for name, hint in get_type_hints(kind).items()
+        }
+    hints = get_type_hints(kind)
+    return {
+        f.name: (hints[f.name], f.default is MISSING and f.default_factory is MISSING)
+        for f in fields(kind)
+        if f.metadata.get("plain", True)
+    }
+
+
+_PLAIN: dict[Any, tuple[Any, str]] = {
+    bool: (bool, "true or false"),
+    int: (int, "a whole number"),
+    float: ((float, int), "a number"),
+    str: (str, "text"),
+}
+"""What a plain value may be read from, and what it is called."""
+
+
+def _plain(kind: Any, given: Any, path: str, null: str) -> Any:
+    accepted, rule = _PLAIN[kind]
+    if kind is float and isinstance(given, str):
+        given = WORDS.get(given, given)
+    fits = isinstance(given, accepted) and isinstance(given, bool) == (kind is bool)
+    _demand(fits, path, f"{rule}{null}", given)
+    return kind(given)
+
+
+def _numbers(given: Any, path: str) -> Iterator[float]:
+    _demand(isinstance(given, list), path, "a list of numbers", given)
+    for place, value in enumerate(given):
+        if type(value) is float:
+            yield value
+        else:
+            yield _plain(float, value, f"{path}[{place}]", "")
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else str(name)
+
+
+def _demand(holds: bool, path: str, rule: str, given: Any) -> None:  # noqa: FBT001
+    if not holds:
+        text = json.dumps(given, default=repr)
+        shown = text if len(text) <= 40 else f"{text[:37]}..."
+        raise _RecordError(path, f"must be {rule}, got {shown}")
+
+
+# ----------------------------------------------------------------------------
+# The parts of a result: decompositions, curves, bins, findings.
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +317,7 @@ class Decomposition(Record):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Curve(Record):
+class Curve(Columnar):
     """Accuracy, loss and density as functions of confidence.
 
     All fields are arrays of one length. Where no row is near, `support` (the weight of
@@ -259,13 +345,9 @@ class Curve(Record):
         ends = f"{self.confidence[0]:.3g} to {self.confidence[-1]:.3g}"
         return f"Curve({len(self.confidence)} places, confidence {ends})"
 
-    def frame(self) -> Frame:
-        """One row per place: a Polars or pandas frame, or a dict of arrays without."""
-        return to_frame({f.name: getattr(self, f.name) for f in fields(self)})
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Bins(Record):
+class Bins(Columnar):
     """Mean confidence, accuracy and variance of the hits in bins; NaN in empty ones.
 
     Examples
@@ -284,10 +366,6 @@ class Bins(Record):
 
     def __repr__(self) -> str:
         return f"Bins({len(self.count)} bins, {self.count.sum():,.10g} rows)"
-
-    def frame(self) -> Frame:
-        """One row per bin: a Polars or pandas frame, or a dict of arrays without."""
-        return to_frame({f.name: getattr(self, f.name) for f in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +387,7 @@ class Corp(Record):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SmoothCurve(Record):
+class SmoothCurve(Columnar):
     """Accuracy and density smoothed as SmoothECE does, at its own bandwidth.
 
     The Gaussian is reflected at 0 and 1. Where no row is near, the accuracy is NaN.
@@ -329,10 +407,6 @@ class SmoothCurve(Record):
     def __repr__(self) -> str:
         places = len(self.confidence)
         return f"SmoothCurve({places} places, bandwidth {self.bandwidth:.3g})"
-
-
-# ----------------------------------------------------------------------------
-# Findings: what a reader should know before quoting a number.
 
 
 SEVERITIES = ("serious", "warning", "note")
@@ -372,13 +446,6 @@ class Finding(Record):
     text: str
     evidence: Mapping[str, float]
     advice: str
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Restore what ``to_dict`` gave."""
-        evidence = {name: number(value) for name, value in given["evidence"].items()}
-        models = tuple(given["models"])
-        return cls(**{**given, "evidence": evidence, "models": models})
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.text} {self.advice} [{self.code}]"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import as_number
-from calibrant._base.records import Estimate, Record, number
+from calibrant._base.records import Estimate, Record
 from calibrant._inputs.arrays import Column, sigmoid
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
@@ -249,23 +249,6 @@ class Bracket(Record):
     gains: Mapping[str, Estimate]
     standard_errors: Mapping[str, float]
     chosen: tuple[str, ...]
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Restore what ``to_dict`` gave."""
-        opinion = given["second_opinion"]
-        errors = given["standard_errors"].items()
-        restored = {
-            "n": number(given["n"]),
-            "plugin": number(given["plugin"]),
-            "second_opinion": None if opinion is None else number(opinion),
-            "gains": {k: Estimate.from_dict(x) for k, x in given["gains"].items()},
-            "standard_errors": {name: number(x) for name, x in errors},
-            "chosen": tuple(given["chosen"]),
-        }
-        for name in ("lower", "debiased"):
-            restored[name] = Estimate.from_dict(given[name])
-        return cls(**{**given, **restored})
 
     def __str__(self) -> str:
         rows = [("lower bound", self.lower), ("debiased", self.debiased)]

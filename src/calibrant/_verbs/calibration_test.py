@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, erfc, inf, sqrt
-from typing import Any, NamedTuple, Self, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import as_number, check_choice
-from calibrant._base.records import Record, number
+from calibrant._base.records import Record
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.options import Scores, takes_scores, target_of
 from calibrant._rows.columns import Columns
@@ -383,12 +383,6 @@ class CalibrationTest(Record):
     n: float
     target: str
     sentence: str = ""
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Restore what ``to_dict`` gave."""
-        numbers = {name: number(given[name]) for name in ("statistic", "p_value", "n")}
-        return cls(**{**given, **numbers})
 
     def __str__(self) -> str:
         return self.sentence

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import inf, isfinite, sqrt
-from typing import Any, NamedTuple, Self, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import check_choice
-from calibrant._base.records import Estimate, Record, number
+from calibrant._base.records import Estimate, Record
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.options import (
     Scores,
@@ -412,16 +412,6 @@ class CanonicalError(Record):
     plugin: float
     standard_error: float
     bandwidths: tuple[float, float]
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Restore what ``to_dict`` gave."""
-        restored = dict(given)
-        for name in ("n", "held_out", "plugin", "standard_error"):
-            restored[name] = number(given[name])
-        restored["bandwidths"] = tuple(number(x) for x in given["bandwidths"])
-        restored["calibration"] = Estimate.from_dict(given["calibration"])
-        return cls(**restored)
 
     def __str__(self) -> str:
         rows = f"{self.rows:,} rows"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.records import Frame, Record, array, number, to_frame
+from calibrant._base.records import Columnar
 from calibrant._inputs.arrays import Column, to_numpy
 from calibrant._inputs.options import (
     LEAST_BANDWIDTH,
@@ -33,7 +32,7 @@ Table = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BandwidthChoice(Record):
+class BandwidthChoice(Columnar):
     """The bandwidth that predicts left-out rows best, and those that do about as well.
 
     Attributes
@@ -72,20 +71,6 @@ class BandwidthChoice(Record):
     def at_an_end(self) -> bool:
         """Whether the best is the least or greatest candidate: look further there."""
         return bool(self.bandwidth in (self.candidates[0], self.candidates[-1]))
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Restore what ``to_dict`` gave."""
-        restored: dict[str, Any] = {"target": given["target"]}
-        for name in cls.__slots__[:-1]:
-            value = given[name]
-            restored[name] = array(value) if isinstance(value, list) else number(value)
-        return cls(**restored)
-
-    def frame(self) -> Frame:
-        """One row per candidate: a Polars or pandas frame, or a dict of arrays."""
-        names = ("candidates", "criterion", "standard_error")
-        return to_frame({name: getattr(self, name) for name in names})
 
     def __repr__(self) -> str:
         ends = f"flat_from={self.flat_from:.3g}, flat_to={self.flat_to:.3g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite, isinf, isnan, sqrt
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from calibrant._base.checks import as_number, check_choice
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, Measure, is_trivial
-from calibrant._base.records import Estimate, number
+from calibrant._base.records import Estimate
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.options import Settings
 from calibrant._sketch.cells import Sums
@@ -403,34 +403,13 @@ class Contrast(Comparison):
                 "is taken on trust."
             )
 
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Restore what ``to_dict`` gave."""
-        plain = Comparison.from_dict(given)
-        differences = {
-            name: {key: _estimate(one) for key, one in found.items()}
-            for name, found in given["differences"].items()
-        }
-        return cls(
-            plain.evaluations,
-            plain.protocol,
-            plain.effects,
-            plain.shared_rows,
-            baseline=given["baseline"],
-            level=given["level"],
-            paired=given["paired"],
-            differences=differences,
-        )
+    def _disagreement(self) -> str | None:
+        strange = {self.baseline, *self.differences} - set(self.names)
+        return f"compares {min(strange)!r}, which is no model" if strange else None
 
     def __str__(self) -> str:
         table = Comparison.__str__(self)
         return "\n".join([table, "", f"Against {self.baseline}:", "", *self.sentences])
-
-
-def _estimate(given: Mapping[str, Any]) -> Estimate:
-    ends = given["interval"]
-    interval = None if ends is None else (number(ends[0]), number(ends[1]))
-    return Estimate(number(given["value"]), interval, given["method"])
 
 
 def compare(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf, sqrt
-from typing import Any, NamedTuple, Self, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.records import Estimate, Record, number
+from calibrant._base.records import Estimate, Record
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import LOG, Divergence
 from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
@@ -177,15 +176,6 @@ class ConfidenceSplit(Record):
     def gap(self) -> float:
         """Mean confidence minus accuracy."""
         return self.gap_over + self.gap_under
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Restore what ``to_dict`` gave."""
-        restored = dict(given)
-        for name in cls.__slots__[5:]:
-            restored[name] = number(given[name])
-        restored["calibration"] = Estimate.from_dict(given["calibration"])
-        return cls(**restored)
 
     def __str__(self) -> str:
         return (

@@ -6,13 +6,12 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base import records
 from calibrant._base.checks import as_number
 from calibrant._base.comparison import Comparison, Effect
 from calibrant._base.evaluation import Evaluation
@@ -471,12 +470,9 @@ class Study(Comparison):
     False
     """
 
-    recalibrators: Mapping[str, Recalibrator] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All numbers; recalibrators are saved with their own ``save``."""
-        kept = [f.name for f in fields(self) if f.name != "recalibrators"]
-        return {name: records.as_plain(getattr(self, name)) for name in kept}
+    recalibrators: Mapping[str, Recalibrator] = field(
+        default_factory=dict, metadata={"plain": False}
+    )
 
 
 def study(
