@@ -1,11 +1,13 @@
 """Bad input gets one clear error: argument, rule, first offender, count, way out."""
 
 import inspect
+import pickle
 
 import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant._base.checks import RowError
 
 P = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
 Y = [0, 1, 2]
@@ -227,3 +229,32 @@ def test_unknown_choices_are_named(name):
 def test_a_mask_may_leave_one_row_in_a_hundred():
     given = {"confidence": np.full(100, 0.9), "sample_weight": np.arange(100) == 7}
     assert cal.brier(np.ones(100), **given) == pytest.approx(0.01)
+
+
+def test_an_error_about_rows_can_be_asked():
+    with pytest.raises(RowError) as caught:
+        cal.evaluate([0, 3, 4], probs=P)
+    error = caught.value
+    assert (error.row, error.count, error.of) == (1, 2, 3)
+    assert error.rule == "y must be in 0..2, the column numbers;"
+    assert error.remedy.startswith("If labels have other names")
+
+
+def test_an_error_about_rows_survives_the_way_between_processes():
+    with pytest.raises(RowError) as caught:
+        cal.evaluate(Y, logits=changed(1, 2, np.nan))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is RowError
+    assert str(again) == str(caught.value)
+    assert "(1 of rows 0 to 2 are off)" in str(again.shifted(0))
+
+
+def test_rows_of_a_part_are_counted_in_the_whole():
+    error = RowError("y must be whole;", 1, "is 0.5", 2, 10, remedy="Round it.")
+    shifted = error.shifted(20).shifted(100)
+    assert shifted.row == 121
+    assert str(shifted) == (
+        "y must be whole; row 121 is 0.5 (2 of rows 120 to 129 are off). Round it."
+    )
+    uncounted = RowError("y must be whole;", 1, "is 0.5").shifted(3)
+    assert str(uncounted) == "y must be whole; row 4 is 0.5."

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_choice
+from calibrant._base.checks import RowError, check_choice
 from calibrant._inputs.arrays import Column, Matrix, as_scores, to_numpy
 
 # ----------------------------------------------------------------------------
@@ -212,11 +212,9 @@ def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
     if labels.dtype.kind == "f":
         whole = labels == np.floor(labels)
         if not whole.all():
-            row = int(np.argmin(whole))
-            raise ValueError(
-                f"y must hold class numbers; row {row} is {labels[row]} "
-                f"({int((~whole).sum())} of {len(labels)} rows are not whole). "
-                "Soft labels are given as an n x k matrix."
+            remedy = "Soft labels are given as an n x k matrix."
+            raise RowError.at_first(
+                "y must hold class numbers;", ~whole, labels, "not whole", remedy
             )
     elif labels.dtype.kind not in "iub":
         raise TypeError(
@@ -226,11 +224,12 @@ def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
     codes = labels.astype(np.intp)
     outside = (codes < 0) | (codes >= k)
     if outside.any():
-        row = int(np.argmax(outside))
-        raise ValueError(
-            f"y must be in 0..{k - 1}, the column numbers; row {row} is "
-            f"{labels[row]} ({int(outside.sum())} of {len(labels)} rows are outside). "
-            "If labels have other names, pass classes=[...] in column order."
+        raise RowError.at_first(
+            f"y must be in 0..{k - 1}, the column numbers;",
+            outside,
+            labels,
+            "outside",
+            "If labels have other names, pass classes=[...] in column order.",
         )
     return codes
 
@@ -245,11 +244,9 @@ def _codes_by_name(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray
         lookup = [code_of.get(label, -1) for label in distinct.tolist()]
         codes = np.array(lookup, dtype=np.intp)[inverse]
     if codes.min() < 0:
-        row = int(np.argmin(codes))
-        raise ValueError(
-            f"y must hold only names in classes; row {row} is {labels.tolist()[row]!r} "
-            f"({int((codes < 0).sum())} of {len(labels)} rows are unknown)."
-        )
+        row, count = int(np.argmin(codes)), int((codes < 0).sum())
+        rule, what = "y must hold only names in classes;", labels.tolist()[row]
+        raise RowError(rule, row, f"is {what!r}", count, len(labels), "unknown")
     return codes
 
 
@@ -265,11 +262,7 @@ def _read_hits(y: Any, n: int, name: str) -> NDArray[Any]:
     hits = hits.astype(np.float64, copy=False)
     if not (hits.min() >= 0 and hits.max() <= 1):  # NaN fails too
         outside = ~((hits >= 0) & (hits <= 1))
-        row = int(np.argmax(outside))
-        raise ValueError(
-            f"{name} must be in [0, 1]; row {row} is {hits[row]} "
-            f"({int(outside.sum())} of {n} rows are outside)."
-        )
+        raise RowError.at_first(f"{name} must be in [0, 1];", outside, hits, "outside")
     return hits
 
 
@@ -287,11 +280,8 @@ def read_weight(sample_weight: Any, n: int, *, part: bool = False) -> Column | N
         )
     bad = ~((weight >= 0) & np.isfinite(weight))
     if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(
-            f"sample_weight must be finite and not negative; row {row} is {weight[row]} "
-            f"({int(bad.sum())} of {n} rows are off)."
-        )
+        rule = "sample_weight must be finite and not negative;"
+        raise RowError.at_first(rule, bad, weight)
     if part:
         return weight
     if not weight.any():
@@ -328,9 +318,11 @@ def read_clusters(cluster: Any, predictions: Predictions) -> NDArray[np.intp] | 
         )
     missing = _missing(names)
     if missing.any():
-        raise ValueError(
-            f"cluster must name a cluster for each row; row {int(missing.argmax())} "
-            "has none. Give rows that belong to no other a cluster of their own."
+        raise RowError(
+            "cluster must name a cluster for each row;",
+            int(missing.argmax()),
+            "has none",
+            remedy="Give rows that belong to no other a cluster of their own.",
         )
     if predictions.weight is not None:
         names = names[predictions.weight > 0]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import RowError
 from calibrant._inputs.arrays import Column, Matrix, sigmoid
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, read_given
@@ -162,20 +163,23 @@ def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
     if not bad.size:
         return
     row = predictions.scores[bad[0]].astype(np.float64)
-    many = f"({bad.size} of {len(predictions.scores)} rows are off)"
+    first, many = int(bad[0]), (bad.size, len(predictions.scores))
     if predictions.kind == "logits":
         if (reason := _logits_reason(row)) is not None:
-            raise ValueError(f"logits must be finite: row {bad[0]} {reason} {many}.")
+            raise RowError("logits must be finite:", first, reason, *many)
     elif (reason := _probs_reason(row, predictions.scores.dtype)) is not None:
-        raise ValueError(
-            f"probs must be rows of probabilities: row {bad[0]} {reason} {many}. If "
-            "these are logits, pass logits=; otherwise divide each row by its sum."
+        rule = "probs must be rows of probabilities:"
+        remedy = (
+            "If these are logits, pass logits=; otherwise divide each row by its sum."
         )
-    labels = predictions.labels[bad[0]]
-    raise ValueError(
-        f"y as soft labels must be non-negative rows that sum to 1 (within "
-        f"{ROW_SUM_TOLERANCE[labels.dtype.name]:g}): row {bad[0]} sums to "
-        f"{labels.sum():.6g} {many}."
+        raise RowError(rule, first, reason, *many, remedy=remedy)
+    labels = predictions.labels[first]
+    raise RowError(
+        "y as soft labels must be non-negative rows that sum to 1 "
+        f"(within {ROW_SUM_TOLERANCE[labels.dtype.name]:g}):",
+        first,
+        f"sums to {labels.sum():.6g}",
+        *many,
     )
 
 
@@ -306,12 +310,8 @@ def _refuse(
     if predictions.weight is not None:
         bad = bad & (predictions.weight > 0)
     if bad.any():
-        row = int(np.argmax(bad))
-        hint = " If these are logits, pass logits=." if "probs" in rule else ""
-        raise ValueError(
-            f"{rule}; row {row} is {float(values[row])!r} ({int(bad.sum())} of "
-            f"{len(bad)} rows are off).{hint}"
-        )
+        hint = "If these are logits, pass logits=." if "probs" in rule else ""
+        raise RowError.at_first(f"{rule};", bad, values, remedy=hint)
 
 
 def _share(soft: NDArray[Any], j: int) -> Column:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial, reduce
 from importlib.util import find_spec
 from operator import add
@@ -15,6 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import RowError
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows import engines
 from calibrant._rows.reduce import reduce_to_columns
@@ -126,8 +125,10 @@ class Slices:
         self._sketch.engine = "numba" if compiled else "numpy"
         for part in _slices(frame, self.roles):
             rows = len(next(iter(part.values())))
-            with _rows_of_all(self.rows, rows):
+            try:
                 self._add(part, compiled=compiled)
+            except RowError as error:
+                raise error.shifted(self.rows) from error
             self.rows += rows
 
     def sketch(self) -> Sketch:
@@ -226,23 +227,6 @@ def _many_distinct(column: NDArray[Any]) -> bool:
 
 def _get(part: Arrays, name: str | None) -> NDArray[Any] | None:
     return None if name is None else part[name]
-
-
-@contextmanager
-def _rows_of_all(start: int, count: int) -> Iterator[None]:
-    """Errors that name a row of a slice name its number among all rows instead."""
-    try:
-        yield
-    except ValueError as error:
-        said = str(error)
-        if (number := re.search(r"\brow (\d+)", said)) is None:
-            raise
-        row = f"row {start + int(number[1])}"
-        said = said[: number.start()] + row + said[number.end() :]
-        said = re.sub(
-            r"of \d+ rows are", f"of rows {start} to {start + count - 1} are", said
-        )
-        raise ValueError(said) from error
 
 
 # ----------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._base.checks import RowError
 from calibrant._base.write import write_bytes
 from calibrant._inputs.arrays import Column, as_scores
 from calibrant._inputs.divergences import (
@@ -88,11 +89,7 @@ def _read(loss: Any, name: str, predictions: Predictions) -> Column:
     if name == "brier":
         bad |= np.isinf(values) & counts
     if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(
-            f"loss must not be negative ({name}); row {row} is {values[row]} "
-            f"({int(bad.sum())} of {n} rows are off)."
-        )
+        raise RowError.at_first(f"loss must not be negative ({name});", bad, values)
     return values[counts]
 
 

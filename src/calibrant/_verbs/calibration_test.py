@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number, check_choice
+from calibrant._base.checks import RowError, as_number, check_choice
 from calibrant._base.records import Record
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.options import Scores, takes_scores, target_of
@@ -477,9 +477,11 @@ def run_test(
     """Test rows that were reduced to columns."""
     if not columns.hard:
         row = int(np.argmax((columns.hit != 0) & (columns.hit != 1)))
-        raise ValueError(
-            f"a test of calibration needs hits of 0 or 1; row {row} is "
-            f"{columns.hit[row]:.6g}. Soft labels have another variance than h (1 - h)."
+        raise RowError(
+            "a test of calibration needs hits of 0 or 1;",
+            row,
+            f"is {columns.hit[row]:.6g}",
+            remedy="Soft labels have another variance than h (1 - h).",
         )
     null, kind = NullRows.of(columns), METHODS[method]
     plain = replace(_NOTHING, method=method, n=null.n)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
 
+from calibrant._base.checks import RowError
 from calibrant._base.evaluation import Evaluation
 from calibrant._inputs.options import Settings
 from calibrant._sketch.sketch import Sketch
@@ -125,15 +126,8 @@ def rows_of_the_file(found: Found) -> Iterator[None]:
     """Errors that name a row of the batch name the row of the file instead."""
     try:
         yield
-    except ValueError as error:
-        said, last = str(error), found.start + len(found) - 1
-        number = re.search(r"\brow (\d+)", said)
-        if number is None:
-            raise
-        row = f"row {found.start + int(number[1])}"
-        said = said[: number.start()] + row + said[number.end() :]
-        said = re.sub(r"of \d+ rows are", f"of rows {found.start} to {last} are", said)
-        raise FileError(found.path, said) from error
+    except RowError as error:
+        raise FileError(found.path, str(error.shifted(found.start))) from error
 
 
 # ----------------------------------------------------------------------------

@@ -578,7 +578,8 @@ def _run(
         try:
             trials[name] = attempt(name, recalibrator, rows, options, report)
         except (ValueError, TypeError) as error:
-            raise type(error)(f"{name}: {error}") from error
+            kind = ValueError if isinstance(error, ValueError) else TypeError
+            raise kind(f"{name}: {error}") from error
         report(1.0, "done")
     first = next(iter(trials.values()))
     return Study(

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number
+from calibrant._base.checks import RowError, as_number
 from calibrant._inputs.arrays import Column, Matrix
 from calibrant.recalibration import _temperature as temperature
 from calibrant.recalibration._estimator import Progress, Recalibrator
@@ -64,9 +64,11 @@ class Reader:
 
 def _refuse_masked(z: Matrix, first: int) -> None:
     row, column = (int(place[0]) for place in np.nonzero(np.isneginf(z)))
-    raise ValueError(
-        f"logits must be finite for an affine map: row {first + row} has -inf for class "
-        f"{column}. TemperatureScaling keeps masked classes; or drop the class."
+    raise RowError(
+        "logits must be finite for an affine map:",
+        first + row,
+        f"has -inf for class {column}",
+        remedy="TemperatureScaling keeps masked classes; or drop the class.",
     )
 
 

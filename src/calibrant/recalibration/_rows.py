@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import RowError
 from calibrant._inputs.arrays import Column, Matrix, as_scores, to_numpy
 from calibrant._inputs.predictions import Predictions
 from calibrant._rows.engines import over_ranges
@@ -159,14 +160,13 @@ def _check_labels_are_classes(labels: NDArray[Any]) -> None:
     """Refuse labels that are not classes at all, in words scikit-learn users know."""
     if not np.isfinite(labels).all():
         row = int(np.argmin(np.isfinite(labels)))
-        raise ValueError(f"y contains NaN or infinity: row {row} is {labels[row]}.")
+        raise RowError("y contains NaN or infinity:", row, f"is {labels[row]}")
     whole = labels == np.floor(labels)
     if not whole.all():
         row = int(np.argmin(whole))
-        raise ValueError(
-            f"Unknown label type: y must hold classes; row {row} is {labels[row]}, and "
-            "classes are whole numbers or names."
-        )
+        rule = "Unknown label type: y must hold classes;"
+        what = f"is {labels[row]}, and classes are whole numbers or names"
+        raise RowError(rule, row, what)
 
 
 # ----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from calibrant._base.checks import RowError
 from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.losses import ROW_SUM_TOLERANCE
@@ -244,10 +245,8 @@ def _refuse(scores: Tensor, y: Tensor, kind: str, bad_labels: Tensor) -> None:
     if bool(bad_labels.any()):
         k = 2 if scores.ndim == 1 else scores.shape[1]
         row, many = int(bad_labels.int().argmax()), int(bad_labels.sum())
-        raise ValueError(
-            f"y must be in 0..{k - 1}, the column numbers; row {row} is "
-            f"{y[row].item()} ({many} of {len(y)} rows are outside)."
-        )
+        rule, what = f"y must be in 0..{k - 1}, the column numbers;", y[row].item()
+        raise RowError(rule, row, f"is {what}", many, len(y), "outside")
     # The NumPy reduction has the words: it names the row and the reason.
     given: dict[str, Any] = {kind: scores}
     target = "positive" if scores.ndim == 1 else "top-label"
