@@ -20,7 +20,7 @@ def changed(row, column, value, matrix=P):
 
 
 BAD = {
-    "neither scores": (TypeError, r"exactly one of probs= and logits= .*none", (Y,), {}),
+    "neither scores": (TypeError, r"exactly one of probs=, logits= and confidence=; got none", (Y,), {}),
     "both scores": (TypeError, r"got probs= and logits=", (Y,), {"probs": P, "logits": P}),
     "NaN logit": (ValueError, r"logits must be finite: row 1 holds NaN in column 2 \(1 of 3", (Y,), {"logits": changed(1, 2, np.nan)}),
     "+inf logit": (ValueError, r"row 0 holds \+inf in column 1", (Y,), {"logits": changed(0, 1, np.inf)}),

@@ -393,7 +393,7 @@ def test_errors_name_the_row_of_the_file():
     ("options", "error", "message"),
     [
         ({"target": "class-wise"}, ValueError, "class-wise' needs all rows in memory"),
-        ({"cluster": [1, 2]}, TypeError, "no option 'cluster'.*all rows in memory"),
+        ({"cluster": [1, 2]}, TypeError, "no option 'cluster': clusters need all rows"),
         ({"level": 2}, ValueError, "level must be between 0 and 1"),
         ({"target": "positive"}, ValueError, "does not apply to confidence pairs"),
         ({"counterpart": "tight"}, ValueError, "applies to target='top-label' only"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from difflib import get_close_matches
 from typing import Any, TypedDict, TypeVar
 
 import numpy as np
@@ -15,10 +16,6 @@ from calibrant._inputs.predictions import Predictions, read_predictions
 
 KERNELS = ("gaussian", "epanechnikov")
 """Names of the kernels; `_sketch.kernels` says what they are."""
-
-# ----------------------------------------------------------------------------
-# How to estimate: the options of `evaluate`, checked once.
-
 
 PAPER_BANDWIDTH = 0.05
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 0.001, 10.0
@@ -34,9 +31,69 @@ PAPER: dict[str, Any] = {
 }
 
 
+class Estimation(TypedDict, total=False):
+    """The options that say how to estimate, but for the seed."""
+
+    divergence: str | Divergence
+    bandwidth: float | str
+    kernel: str
+    boundary: str
+    estimator: str
+    counterpart: str
+    bins: int
+    closed: str
+    level: float
+    engine: str
+    preset: str | None
+    interval: str | None
+    resamples: int
+
+
+class Options(Estimation, total=False):
+    """How to estimate: options that `evaluate` takes, and all that evaluates by it.
+
+    Parameters
+    ----------
+    divergence : str or Divergence
+        The headline's divergence: ``"brier"`` (summed over classes, 0..2), ``"log"``,
+        or your own.
+    bandwidth : "auto" or float
+        ``"auto"`` gives the debiased adaptive estimate with its interval; a number the
+        paper's Nadaraya-Watson estimate, with `kernel`, `boundary` and `estimator`.
+    kernel : {"gaussian", "epanechnikov"}
+        Of the paper's estimate.
+    boundary : {"none", "reflect"}
+        What becomes of its kernel beyond 0 and 1.
+    estimator : {"direct", "plugin"}
+        The authors' code, or their Theorem.
+    counterpart : {"paper", "tight"}
+        ``"tight"`` scales the Brier calibration error of the top label by k / (k - 1),
+        the largest factor for which it stays below the full calibration error.
+    bins : int
+        Number of equal-width bins.
+    closed : {"right", "left"}
+        Which end belongs to a bin.
+    level : float
+        Coverage of the intervals.
+    engine : {"auto", "numpy", "numba"}
+        What reduces the rows; results agree to the precision of the input.
+    preset : {"paper"}, optional
+        All choices as published: bandwidth 0.05, left-closed bins, relplot's SmoothECE.
+    interval : {"auto", None}
+        Whether every metric gets an interval, or only those that cost nothing: accuracy,
+        mean losses and d_CAL.
+    resamples : int
+        Number of resamples behind the intervals of calibration errors.
+    rng : int or numpy.random.Generator
+        Their seed; the same seed gives the same intervals.
+    """
+
+    rng: int | np.random.Generator
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Options of `evaluate`; the defaults are its defaults."""
+    """The options with their defaults."""
 
     divergence: str | Divergence = "brier"
     bandwidth: float | str = "auto"
@@ -52,6 +109,14 @@ class Settings:
     interval: str | None = "auto"
     resamples: int = 1000
     rng: int | np.random.Generator = 0
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], function: Callable[..., Any]) -> Settings:
+        """The options given to a function, checked; one that it has not is refused."""
+        for name in options:
+            if name not in Options.__annotations__:
+                raise TypeError(_no_option(name, function))
+        return cls(**options).checked()
 
     def checked(self) -> Settings:
         """The same settings with the preset filled in, or one clear error."""
@@ -111,6 +176,13 @@ class Settings:
         return {**values, "divergence": self.main.name, "rng": seed}
 
 
+def _no_option(name: str, function: Callable[..., Any]) -> str:
+    known = [*inspect.signature(function).parameters]
+    near = get_close_matches(name, known, 1, cutoff=0.7)
+    hint = f"did you mean {near[0]!r}?" if near else f"options are {', '.join(known)}."
+    return f"{function.__name__} has no option {name!r}; {hint}"
+
+
 def check_bandwidth(bandwidth: Any) -> None:
     """Allow ``"auto"`` and numbers a grid can resolve."""
     if bandwidth == "auto":
@@ -162,14 +234,32 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def takes_scores(function: Function) -> Function:
-    """Show the shared keywords in the signature of a metric, where help() looks."""
+    """Show the keywords of all metrics in the signature of one, where help() looks."""
     own = inspect.signature(function)
     first, *rest, _ = own.parameters.values()
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
-        for name in Scores.__annotations__
-    ]
-    shown = own.replace(parameters=[first, *shared, *rest])
+    shared = [_keyword(name, None) for name in Scores.__annotations__]
+    return _shown(function, [first, *shared, *rest])
+
+
+def takes_options(function: Function) -> Function:
+    """Show the options in the signature of a function, and say what they are."""
+    *own, _ = inspect.signature(function).parameters.values()
+    taken = {parameter.name for parameter in own}
+    defaults = [(field.name, field.default) for field in fields(Settings)]
+    shared = [_keyword(*one) for one in defaults if one[0] not in taken]
+    if function.__doc__ is not None:
+        said = inspect.cleandoc(Options.__doc__ or "").partition("----------\n")[2]
+        text = inspect.cleandoc(function.__doc__)
+        function.__doc__ = text.replace("**options : Options", said)
+    return _shown(function, [*own, *shared])
+
+
+def _keyword(name: str, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+
+
+def _shown(function: Function, parameters: list[inspect.Parameter]) -> Function:
+    shown = inspect.signature(function).replace(parameters=parameters)
     function.__signature__ = shown  # type: ignore[attr-defined]
     return function
 

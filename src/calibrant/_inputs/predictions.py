@@ -8,7 +8,7 @@ rows, so that checking costs no pass of its own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Literal
 
@@ -17,14 +17,6 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, check_choice
 from calibrant._inputs.arrays import Column, Matrix, as_scores, to_numpy
-
-# ----------------------------------------------------------------------------
-# The boundary: scores, labels and weights are read and checked once, here.
-#
-# What needs only shapes, labels and weights is checked here. What needs the numbers in
-# the matrix (NaN, rows that do not sum to 1) is checked by the pass that reduces the
-# rows, so that checking costs no pass of its own.
-
 
 Kind = Literal["probs", "logits", "confidence"]
 Target = Literal["top-label", "positive", "class-wise"]
@@ -37,7 +29,8 @@ class Predictions:
     """Scores with their labels, of agreeing shapes; nothing converted or copied.
 
     `labels` are column numbers, or a matrix of soft labels. Scores are one number
-    per row (the positive class, or a confidence) or one per row and class.
+    per row (the positive class, or a confidence) or one per row and class. `clusters`
+    (numbers) and `groups` (names) are those of the rows of positive weight.
     """
 
     scores: Matrix
@@ -46,6 +39,8 @@ class Predictions:
     weight: Column | None
     target: Target | None
     classes: tuple[Hashable, ...]
+    clusters: NDArray[np.intp] | None = None
+    groups: NDArray[np.str_] | None = None
 
     @property
     def k(self) -> int:
@@ -67,6 +62,8 @@ def read_predictions(
     classes: Sequence[Hashable] | None = None,
     target: str | None = None,
     sample_weight: Any = None,
+    cluster: Any = None,
+    group: Any = None,
 ) -> Predictions:
     """Read one set of predictions; every rule of shape is enforced here."""
     kind, given = _one_of(probs=probs, logits=logits, confidence=confidence)
@@ -94,7 +91,23 @@ def read_predictions(
             "Labels, or correctness, come first."
         )
     weight = read_weight(sample_weight, len(scores))
-    return Predictions(scores, kind, labels, weight, chosen, names)
+    found = Predictions(scores, kind, labels, weight, chosen, names)
+    if cluster is None and group is None:
+        return found
+    return _with_names(found, cluster, group)
+
+
+def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
+    """The same with the clusters and groups of the rows."""
+    if found.target == "class-wise":
+        raise ValueError(
+            "cluster= and group= are not for target='class-wise'. Evaluate one class "
+            "at a time with target='positive'."
+        )
+    clusters, groups = read_clusters(cluster, found), read_groups(group, found)
+    if clusters is not None and groups is not None:
+        _check_clusters_of_groups(clusters, groups)
+    return replace(found, clusters=clusters, groups=groups)
 
 
 def _look_swapped(scores: Matrix, labels: NDArray[Any]) -> bool:
@@ -108,7 +121,7 @@ def _look_swapped(scores: Matrix, labels: NDArray[Any]) -> bool:
 def _one_of(**scores: Any) -> tuple[Kind, Any]:
     given = [name for name, value in scores.items() if value is not None]
     if len(given) != 1:
-        options = "probs= and logits= (metrics also take confidence=)"
+        options = "probs=, logits= and confidence="
         got = " and ".join(f"{name}=" for name in given) or "none of them"
         raise TypeError(
             f"pass exactly one of {options}; got {got}. Probabilities and logits are "
@@ -301,7 +314,7 @@ def check_weight_scale(total: float, rows: int) -> None:
 
 
 # ----------------------------------------------------------------------------
-# Clusters: which rows belong together, such as those of one patient or one game.
+# Clusters, rows that belong together (of one patient, one game), and groups of rows.
 
 
 LEAST_CLUSTERS = 10
@@ -311,21 +324,8 @@ def read_clusters(cluster: Any, predictions: Predictions) -> NDArray[np.intp] | 
     """Number the clusters of the rows that count, from 0 on; None if none are given."""
     if cluster is None:
         return None
-    names, n = to_numpy(cluster, "cluster"), len(predictions.scores)
-    if names.shape != (n,):
-        raise ValueError(
-            f"cluster must have one entry per row: {names.shape} for {n} rows."
-        )
-    missing = _missing(names)
-    if missing.any():
-        raise RowError(
-            "cluster must name a cluster for each row;",
-            int(missing.argmax()),
-            "has none",
-            remedy="Give rows that belong to no other a cluster of their own.",
-        )
-    if predictions.weight is not None:
-        names = names[predictions.weight > 0]
+    remedy = "Give rows that belong to no other a cluster of their own."
+    names = _names(cluster, "cluster", predictions, remedy)
     if names.dtype == object:
         names = names.astype(str)
     found, number = np.unique(names, return_inverse=True)
@@ -337,13 +337,58 @@ def read_clusters(cluster: Any, predictions: Predictions) -> NDArray[np.intp] | 
     return number
 
 
+MOST_GROUPS = 200
+
+
+def read_groups(group: Any, predictions: Predictions) -> NDArray[np.str_] | None:
+    """Names of the groups of the rows that count, as text; None if none are given."""
+    if group is None:
+        return None
+    remedy = "Give such rows a group of their own."
+    text = _names(group, "group", predictions, remedy).astype(str)
+    if (count := len(np.unique(text))) > MOST_GROUPS:
+        raise ValueError(
+            f"group has {count} distinct values, more than {MOST_GROUPS}; is it a number "
+            "of the row? Put similar ones together."
+        )
+    return text
+
+
+def _names(
+    given: Any, what: str, predictions: Predictions, remedy: str
+) -> NDArray[Any]:
+    """The name of a cluster or group for each row that counts."""
+    names, n = to_numpy(given, what), len(predictions.scores)
+    if names.shape != (n,):
+        raise ValueError(
+            f"{what} must have one entry per row: {names.shape} for {n} rows."
+        )
+    missing = _missing(names)
+    if missing.any():
+        rule, row = f"{what} must name a {what} for each row;", int(missing.argmax())
+        raise RowError(rule, row, "has none", remedy=remedy)
+    return names if predictions.weight is None else names[predictions.weight > 0]
+
+
 def _missing(names: NDArray[Any]) -> NDArray[np.bool_]:
-    if names.dtype.kind == "f":
-        return np.isnan(names)
-    absent = names.dtype == object
-    return np.array(
-        [absent and str(x) in ("None", "nan", "NaT", "<NA>") for x in names]
-    )
+    """Where None, NaN, NaT or pandas' NA stands for a name."""
+    if names.dtype != object:
+        return names != names  # noqa: PLR0124
+    absent = ("None", "nan", "NaT", "<NA>")
+    return np.array([str(x) in absent and not isinstance(x, str) for x in names])
+
+
+def _check_clusters_of_groups(
+    clusters: NDArray[np.intp], groups: NDArray[np.str_]
+) -> None:
+    for name in np.unique(groups).tolist():
+        count = len(np.unique(clusters[groups == name]))
+        if count < LEAST_CLUSTERS:
+            raise ValueError(
+                f"group {name!r} has {count} clusters; fewer than {LEAST_CLUSTERS} say "
+                "nothing of how clusters differ. Put groups together, or leave group= or "
+                "cluster= out."
+            )
 
 
 # ----------------------------------------------------------------------------
@@ -405,27 +450,6 @@ def _single(scores: Any, y: Any) -> NDArray[Any]:
     rows = table.view(np.dtype((np.void, table.itemsize * table.shape[1])))[:, 0]
     found, count = np.unique(rows, return_counts=True)
     return found[count == 1]
-
-
-MOST_GROUPS = 200
-
-
-def group_names(group: Any, predictions: Predictions) -> NDArray[np.str_]:
-    """Names of the groups of the rows that count, as text."""
-    names, n = to_numpy(group, "group"), len(predictions.scores)
-    if names.shape != (n,):
-        raise ValueError(
-            f"group must have one entry per row: {names.shape} for {n} rows."
-        )
-    if predictions.weight is not None:
-        names = names[predictions.weight > 0]
-    text = names.astype(str)
-    if (count := len(np.unique(text))) > MOST_GROUPS:
-        raise ValueError(
-            f"group has {count} distinct values, more than {MOST_GROUPS}; is it a number "
-            "of the row? Put similar ones together."
-        )
-    return text
 
 
 def soft_weight(predictions: Predictions) -> float:

@@ -25,7 +25,7 @@ from calibrant._inputs.divergences import (
 )
 from calibrant._inputs.predictions import (
     Predictions,
-    group_names,
+    read_groups,
     read_predictions,
     read_weight,
     soft_weight,
@@ -344,7 +344,7 @@ class Sketch(Holder):
     ) -> Sketch:
         weight = read_weight(sample_weight, len(predictions.scores), part=True)
         predictions = replace(predictions, weight=weight)
-        names = None if group is None else group_names(group, predictions)
+        names = read_groups(group, predictions)
         if weight is not None and not weight.any():
             return self
         kind, columns = reduced(predictions, self._divergences, loss, self.engine)

@@ -14,10 +14,16 @@ from calibrant._base.checks import as_number
 from calibrant._base.records import Estimate, Record
 from calibrant._inputs.arrays import Column, sigmoid
 from calibrant._inputs.divergences import Divergence
-from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
+from calibrant._inputs.options import (
+    Scores,
+    Settings,
+    read_given,
+    takes_scores,
+    target_of,
+)
 from calibrant._inputs.predictions import read_clusters
 from calibrant._rows.columns import Columns
-from calibrant._rows.reduce import read
+from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.cells import LOG_ODDS_REACH, Sums
 from calibrant._sketch.ordered import order
 from calibrant._stats import closed_forms, platt
@@ -340,8 +346,9 @@ def calibration_bracket(
         raise ValueError(
             f"folds must be a whole number from {LEAST_FOLDS} on, got {folds!r}."
         )
-    predictions, columns = read(y, given)
+    predictions = read_given(y, given)
     clusters = read_clusters(cluster, predictions)
+    columns = reduce_to_columns(predictions)
     return bracket_columns(columns, settings, folds, target_of(predictions), clusters)
 
 

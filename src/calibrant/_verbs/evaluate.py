@@ -6,20 +6,17 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Bins, Curve, Decomposition, Estimate
-from calibrant._inputs.options import Settings
+from calibrant._inputs.options import Options, Settings, takes_options, target_of
 from calibrant._inputs.predictions import (
-    LEAST_CLUSTERS,
     Predictions,
     check_weight_scale,
     fingerprint,
-    group_names,
-    read_clusters,
     read_predictions,
     soft_weight,
 )
@@ -43,87 +40,51 @@ from calibrant._stats.sample import Sample
 from calibrant._stats.smooth_ece import smooth_curve, smooth_error_of_sketch
 from calibrant._stats.standard_errors import Index
 
-# ----------------------------------------------------------------------------
-# One call per model: evaluate predictions, or pairs of correctness and confidence.
 
-
+@takes_options
 def evaluate(
     y: Any,
     *,
     probs: Any = None,
     logits: Any = None,
+    confidence: Any = None,
     classes: Sequence[Hashable] | None = None,
     target: str | None = None,
-    divergence: Any = "brier",
-    bandwidth: float | str = "auto",
-    kernel: str = "gaussian",
-    boundary: str = "none",
-    estimator: str = "direct",
-    counterpart: str = "paper",
     sample_weight: Any = None,
-    bins: int = 15,
-    closed: str = "right",
-    name: str = "model",
-    preset: str | None = None,
-    level: float = 0.95,
-    interval: str | None = "auto",
-    resamples: int = 1000,
-    rng: int | np.random.Generator = 0,
     cluster: Any = None,
     group: Any = None,
-    engine: str = "auto",
+    name: str = "model",
+    **options: Unpack[Options],
 ) -> Evaluation:
     r"""Evaluate how well calibrated and how sharp a classifier's probabilities are.
 
     Parameters
     ----------
     y : array_like or Sketch
-        Labels: column numbers, names from `classes`, or an n x k matrix of soft labels.
+        Labels: column numbers, names from `classes`, or an n x k matrix of soft labels;
+        with `confidence`, whether it was right: booleans, 0/1, or shares in [0, 1].
         A `Sketch` stands for all rows added to it, with nothing but options beside it.
-    probs, logits : array_like
-        Exactly one of them: n x k, or 1-D for the positive class of a binary problem.
+    probs, logits, confidence : array_like
+        Exactly one of them: n x k, or 1-D for the positive class of a binary problem;
+        stated confidences in [0, 1] are 1-D (see `evaluate_pairs`).
     classes : sequence, optional
         Names of the classes in column order, if `y` holds names.
     target : {"top-label", "positive", "class-wise"}, optional
         What is asked of each row: is the predicted class as likely as claimed, is the
         positive class, is each class. Two columns need it said; 1-D scores are
         ``"positive"``, three columns or more ``"top-label"``.
-    divergence : str or Divergence
-        The headline's divergence: ``"brier"`` (summed over classes, 0..2), ``"log"``,
-        or your own.
-    bandwidth : "auto" or float
-        ``"auto"`` gives the debiased adaptive estimate with its interval; a number the
-        paper's Nadaraya-Watson estimate, with `kernel` (``"gaussian"`` or
-        ``"epanechnikov"``), `boundary` (``"none"`` or ``"reflect"``) and `estimator`
-        (``"direct"``, the authors' code, or ``"plugin"``, their Theorem).
-    counterpart : {"paper", "tight"}
-        ``"tight"`` scales the Brier calibration error of the top label by k / (k - 1),
-        the largest factor for which it stays below the full calibration error.
     sample_weight : array_like, optional
         Frequency weights: a row of weight 2 counts as two rows. Weights of another
         kind should be scaled to mean 1, since n enters the width and the intervals;
         these, and the noise taken out of d_CAL, are then right only if weights vary little.
-    bins, closed
-        Number of equal-width bins, and which end belongs to a bin.
-    name : str
-        The model's name, for printing.
-    preset : {"paper"}, optional
-        All choices as published: bandwidth 0.05, left-closed bins, relplot's SmoothECE.
-    level : float
-        Coverage of the intervals.
-    interval : {"auto", None}
-        Whether every metric gets an interval, or only those that cost nothing: accuracy,
-        mean losses and d_CAL.
-    resamples, rng : int, int or numpy.random.Generator
-        Number of resamples behind the intervals of calibration errors, and the seed;
-        the same seed gives the same intervals.
     cluster : array_like, optional
         The cluster of each row (a patient, a game), if rows depend on each other.
         Values stay the same, intervals are as wide as clusters ask for.
     group : array_like, optional
         The group of each row; each is also evaluated on its own, in ``per_group``.
-    engine : {"auto", "numpy", "numba"}
-        What reduces the rows; results agree to the precision of the input.
+    name : str
+        The model's name, for printing.
+    **options : Options
 
     Returns
     -------
@@ -143,76 +104,47 @@ def evaluate(
     >>> ev.metrics["confidence_gap"] > 0.2
     True
     """
-    settings = Settings(
-        divergence=divergence,
-        bandwidth=bandwidth,
-        kernel=kernel,
-        boundary=boundary,
-        estimator=estimator,
-        counterpart=counterpart,
-        bins=bins,
-        closed=closed,
-        level=level,
-        interval=interval,
-        resamples=resamples,
-        rng=rng,
-        engine=engine,
-        preset=preset,
-    ).checked()
+    settings = Settings.of(options, evaluate)
+    rows = (probs, logits, confidence, classes, target, sample_weight, cluster, group)
     if isinstance(y, Sketch):
-        rows = (probs, logits, classes, target, sample_weight, cluster, group)
         check_alone(rows)
         return evaluate_sketch(y, settings, name)
     predictions = read_predictions(
         y,
         probs=probs,
         logits=logits,
+        confidence=confidence,
         classes=classes,
         target=target,
         sample_weight=sample_weight,
+        cluster=cluster,
+        group=group,
     )
-    if predictions.target == "class-wise":
-        if cluster is not None or group is not None:
-            raise ValueError(
-                "cluster= and group= are not for target='class-wise'. Evaluate one class "
-                "at a time with target='positive'."
-            )
-        return evaluate_each_class(predictions, settings, name)
-    if counterpart == "tight" and predictions.target != "top-label":
+    if settings.counterpart == "tight" and predictions.target != "top-label":
         raise ValueError("counterpart='tight' applies to target='top-label' only.")
-    clusters = read_clusters(cluster, predictions)
-    columns = reduce_to_columns(predictions, settings.extra, engine)
-    target, k = str(predictions.target), predictions.k
-    sample = Sample.of_rows(columns, settings, target, k, clusters)
-    return evaluate_rows(sample, name, predictions, group)
+    if predictions.target == "class-wise":
+        return evaluate_each_class(predictions, settings, name)
+    columns = reduce_to_columns(predictions, settings.extra, settings.engine)
+    about = target_of(predictions), predictions.k, predictions.clusters
+    return evaluate_rows(Sample.of_rows(columns, settings, *about), name, predictions)
 
 
+@takes_options
 def evaluate_pairs(
     correct: Any,
     confidence: Any,
     *,
-    divergence: Any = "brier",
-    bandwidth: float | str = "auto",
-    kernel: str = "gaussian",
-    boundary: str = "none",
-    estimator: str = "direct",
     sample_weight: Any = None,
-    bins: int = 15,
-    closed: str = "right",
-    name: str = "model",
-    preset: str | None = None,
-    level: float = 0.95,
-    interval: str | None = "auto",
-    resamples: int = 1000,
-    rng: int | np.random.Generator = 0,
     cluster: Any = None,
     group: Any = None,
+    name: str = "model",
+    **options: Unpack[Options],
 ) -> Evaluation:
     """Evaluate stated confidences against whether they were right.
 
     This is what language models and forecasters give. The loss is one-dimensional, so
     it says less than the full loss of `evaluate`: a model that is always wrong at
-    confidence 0 scores perfectly.
+    confidence 0 scores perfectly. ``evaluate(correct, confidence=...)`` does the same.
 
     Parameters
     ----------
@@ -220,8 +152,7 @@ def evaluate_pairs(
         Booleans, 0/1, or shares in [0, 1].
     confidence : array_like
         Numbers in [0, 1].
-    divergence, bandwidth, kernel, boundary, estimator, sample_weight, bins, closed, \
-name, preset, level, interval, resamples, rng, cluster, group
+    sample_weight, cluster, group, name, **options
         As in `evaluate`.
 
     Examples
@@ -231,44 +162,26 @@ name, preset, level, interval, resamples, rng, cluster, group
     >>> round(ev.metrics["brier"], 4), round(ev.metrics["accuracy"], 2)
     (0.145, 0.75)
     """
-    settings = Settings(
-        divergence=divergence,
-        bandwidth=bandwidth,
-        kernel=kernel,
-        boundary=boundary,
-        estimator=estimator,
-        bins=bins,
-        closed=closed,
-        level=level,
-        interval=interval,
-        resamples=resamples,
-        rng=rng,
-        preset=preset,
-    ).checked()
-    predictions = read_predictions(
-        correct, confidence=confidence, sample_weight=sample_weight
+    Settings.of(options, evaluate_pairs)
+    return evaluate(
+        correct,
+        confidence=confidence,
+        sample_weight=sample_weight,
+        cluster=cluster,
+        group=group,
+        name=name,
+        **options,
     )
-    clusters = read_clusters(cluster, predictions)
-    columns = reduce_to_columns(predictions, settings.extra)
-    sample = Sample.of_rows(columns, settings, "pairs", 2, clusters)
-    return evaluate_rows(sample, name, predictions, group)
 
 
-# ----------------------------------------------------------------------------
-# Rows that an evaluation keeps, and the same evaluation for each group of them.
-
-
-def evaluate_rows(
-    sample: Sample, name: str, predictions: Predictions, group: Any
-) -> Evaluation:
+def evaluate_rows(sample: Sample, name: str, predictions: Predictions) -> Evaluation:
     """The record of rows, with the rows themselves, and one for each group of them."""
+    groups, clusters = predictions.groups, predictions.clusters
     per_group: dict[str, Evaluation] = {}
-    if group is not None:
-        names, clusters = group_names(group, predictions), sample.clusters
-        for each in np.unique(names).tolist():
-            own = names == each
-            together = None if clusters is None else renumbered(clusters[own], each)
-            per_group[each] = evaluate_sample(sample.of_some(own, together), name)
+    for each in [] if groups is None else np.unique(groups).tolist():
+        own = groups == each
+        together = None if clusters is None else _renumbered(clusters[own])
+        per_group[each] = evaluate_sample(sample.of_some(own, together), name)
     return replace(
         evaluate_sample(sample, name),
         columns=sample.columns,
@@ -279,16 +192,9 @@ def evaluate_rows(
     )
 
 
-def renumbered(clusters: Index, group: str) -> Index:
+def _renumbered(clusters: Index) -> Index:
     """The clusters of one group, numbered from 0 on."""
-    found, number = np.unique(clusters, return_inverse=True)
-    if len(found) < LEAST_CLUSTERS:
-        raise ValueError(
-            f"group {group!r} has {len(found)} clusters; fewer than {LEAST_CLUSTERS} say "
-            "nothing of how clusters differ. Put groups together, or leave group= or "
-            "cluster= out."
-        )
-    return number
+    return np.unique(clusters, return_inverse=True)[1]
 
 
 # ----------------------------------------------------------------------------
@@ -361,8 +267,6 @@ def evaluate_each_class(
     predictions: Predictions, settings: Settings, name: str
 ) -> Evaluation:
     """Evaluate every class against the rest; the headline adds them up."""
-    if settings.counterpart == "tight":
-        raise ValueError("counterpart='tight' applies to target='top-label' only.")
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
     out = fill(predictions, settings.extra, settings.engine)

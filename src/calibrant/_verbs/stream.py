@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Unpack
 
 from calibrant._base.checks import RowError
 from calibrant._base.evaluation import Evaluation
-from calibrant._inputs.options import Settings
+from calibrant._inputs.options import Options, Settings, takes_options
 from calibrant._sketch.sketch import Sketch
 from calibrant._verbs.evaluate import evaluate_sketch
 from calibrant.files._plan import Roles
@@ -21,13 +21,14 @@ from calibrant.files._sources import FileError
 # Evaluation of rows that pass by in batches: files of any size, in constant memory.
 
 
+@takes_options
 def evaluate_batches(
     batches: Iterable[Found],
     *,
     name: str = "model",
     target: str | None = None,
     progress: Callable[[int], object] | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Evaluation:
     """Evaluate predictions batch by batch, in constant memory.
 
@@ -67,7 +68,11 @@ def evaluate_batches(
     (2000, True)
     >>> folder.cleanup()
     """
-    settings = _read_settings(options)
+    if "cluster" in options:
+        raise TypeError(
+            "evaluate_batches has no option 'cluster': clusters need all rows in memory."
+        )
+    settings = Settings.of(options, evaluate_batches)
     if target == "class-wise":
         raise ValueError(
             "target='class-wise' needs all rows in memory: pass what "
@@ -108,17 +113,6 @@ def add_batch(sketch: Sketch, found: Found, part: str | None = None) -> None:
     else:
         rest |= {found.kind: found.scores, "classes": found.classes}
         sketch.update(found.y, **rest)
-
-
-def _read_settings(options: dict[str, Any]) -> Settings:
-    known = {field.name for field in fields(Settings)}
-    for option in options:
-        if option not in known:
-            raise TypeError(
-                f"evaluate_batches has no option {option!r}. Labels, weights and names "
-                "of classes come with the batches; cluster= needs all rows in memory."
-            )
-    return Settings(**options).checked()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from calibrant._base.checks import as_number
 from calibrant._base.comparison import Comparison, Effect
 from calibrant._base.evaluation import Evaluation
 from calibrant._inputs.arrays import Column, Matrix, as_scores, to_numpy
+from calibrant._inputs.options import Estimation, Settings, takes_options
 from calibrant._inputs.predictions import shared_rows
 from calibrant._verbs.evaluate import evaluate
 from calibrant.recalibration._affine import (
@@ -475,6 +476,7 @@ class Study(Comparison):
     )
 
 
+@takes_options
 def study(
     y: Any,
     y_test: Any = None,
@@ -488,9 +490,8 @@ def study(
     sample_weight: Any = None,
     classes: Any = None,
     target: str | None = None,
-    preset: str | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[Estimation],
 ) -> Study:
     """Recalibrate a model in several ways and evaluate each on rows not used to fit.
 
@@ -519,13 +520,11 @@ def study(
         Weight 2 is a row twice, weight 0 is no row.
     classes, target
         As in `evaluate`.
-    preset : {None, "paper"}
-        ``"paper"`` evaluates as published and lets histogram binning and isotonic
-        regression follow netcal, the tool of the paper.
     progress : callable, optional
         Called as ``progress(share_done, what)``.
     **options
-        Further options of `evaluate`: `divergence`, `bandwidth`, `bins`, `level`, ...
+        Those of `evaluate` that say how to estimate. ``preset="paper"`` also lets
+        histogram binning and isotonic regression follow netcal, the tool of the paper.
 
     Returns
     -------
@@ -544,6 +543,7 @@ def study(
     >>> found.best("brier").name
     'Temperature'
     """
+    preset = Settings.of(options, study).preset
     rows = read_study_rows(
         y,
         y_test,
@@ -559,8 +559,8 @@ def study(
     chosen = recalibrators_for(methods, rows.kind, classes, preset)
     if target is None and rows.test.scores.ndim == 1:
         target = "positive"
-    options = {"classes": classes, "target": target, "preset": preset, **options}
-    return _run(rows, chosen, options, progress or silent)
+    asked = {"classes": classes, "target": target, **options}
+    return _run(rows, chosen, asked, progress or silent)
 
 
 def _run(

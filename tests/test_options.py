@@ -1,0 +1,136 @@
+"""Options are written once, checked once, and shown where one looks for them."""
+
+import inspect
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant._inputs.options import Options, Settings
+from calibrant._verbs.stream import evaluate_batches
+
+RNG = np.random.default_rng(0)
+P = RNG.dirichlet(np.ones(3), 200)
+Y = RNG.integers(0, 3, 200)
+FUNCTIONS = (cal.evaluate, cal.evaluate_pairs, evaluate_batches, cal.study)
+
+
+def test_settings_are_the_options_with_defaults():
+    assert {field.name for field in fields(Settings)} == set(Options.__annotations__)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_signatures_show_every_option_with_its_default(function):
+    shown = inspect.signature(function).parameters
+    assert set(Options.__annotations__) <= set(shown)
+    assert "options" not in shown
+    for field in fields(Settings):
+        assert shown[field.name].default == field.default
+
+
+def test_the_docstring_of_evaluate_says_what_each_option_is():
+    said = inspect.getdoc(cal.evaluate)
+    for name in inspect.signature(cal.evaluate).parameters:
+        assert f"\n{name} : " in said or f"{name}, " in said or f", {name} : " in said
+    assert "**options" not in said
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "says"),
+    [
+        (
+            cal.evaluate,
+            {"bin": 3},
+            "evaluate has no option 'bin'; did you mean 'bins'?",
+        ),
+        (cal.evaluate, {"prob": P}, "did you mean 'probs'?"),
+        (
+            cal.evaluate_pairs,
+            {"confidence": P[:, 0], "lvl": 0.9},
+            "evaluate_pairs has no",
+        ),
+        (cal.study, {"probs": P, "kernels": "x"}, "study has no option 'kernels'; did"),
+        (
+            evaluate_batches,
+            {"zzz": 1},
+            "evaluate_batches has no option 'zzz'; opti",
+        ),
+    ],
+)
+def test_an_option_that_does_not_exist_is_refused(function, given, says):
+    with pytest.raises(TypeError) as error:
+        function(Y == 0, **given)
+    assert says in str(error.value)
+
+
+def test_a_study_refuses_options_before_it_fits(monkeypatch):
+    monkeypatch.setattr("calibrant._verbs.study.read_study_rows", None)
+    with pytest.raises(ValueError, match="level must be between"):
+        cal.study(Y, probs=P, level=2.0)
+
+
+def test_evaluate_takes_confidence_as_metrics_do():
+    correct, confidence = Y == 0, P[:, 0]
+    pairs = cal.evaluate_pairs(correct, confidence, bins=10, group=Y, name="a")
+    same = cal.evaluate(correct, confidence=confidence, bins=10, group=Y, name="a")
+    assert pairs.target == same.target == "pairs"
+    assert pairs.to_json() == same.to_json()
+    with pytest.raises(ValueError, match="do not apply to confidence pairs"):
+        cal.evaluate(correct, confidence=confidence, target="positive")
+    with pytest.raises(ValueError, match="tight"):
+        cal.evaluate_pairs(correct, confidence, counterpart="tight")
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Rows must not be reduced."""
+    monkeypatch.setattr("calibrant._verbs.evaluate.reduce_to_columns", None)
+    monkeypatch.setattr("calibrant._verbs.evaluate.evaluate_each_class", None)
+
+
+NAMES = np.array(["a"] * 200, dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            {"group": Y[:-1]},
+            r"group must have one entry per row: \(199,\) for 200 rows",
+        ),
+        (
+            {"group": np.where(Y == 0, np.nan, 1.0)},
+            r"group must name a group .* has none",
+        ),
+        ({"group": np.r_[NAMES[:7], None, NAMES[8:]]}, r"group .* row 7 has none"),
+        ({"cluster": Y[:-1]}, "cluster must have one entry per row"),
+        ({"cluster": Y}, "cluster has 3 distinct values"),
+        ({"cluster": np.r_[NAMES[:5], None, NAMES[6:]]}, r"cluster .* row 5 has none"),
+        (
+            {"cluster": np.arange(200), "group": np.arange(200) < 4},
+            "group 'True' has 4 clusters; fewer than 10",
+        ),
+        ({"group": Y, "target": "class-wise"}, "not for target='class-wise'"),
+        (
+            {"counterpart": "tight", "target": "class-wise"},
+            "counterpart='tight' applies",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("no_work")
+def test_groups_and_clusters_are_refused_before_any_work(given, says):
+    with pytest.raises(ValueError, match=says):
+        cal.evaluate(Y, probs=P, **given)
+
+
+def test_too_many_groups_are_refused():
+    with pytest.raises(
+        ValueError, match="group has 201 distinct values, more than 200"
+    ):
+        cal.evaluate_pairs(np.ones(201), np.full(201, 0.5), group=np.arange(201))
+
+
+def test_a_group_may_be_called_none():
+    group = np.array(["None", "nan"] * 100, dtype=object)
+    assert [*cal.evaluate(Y, probs=P, group=group).per_group] == ["None", "nan"]
