@@ -173,15 +173,6 @@ def test_soft_labels_are_mentioned_by_count():
     assert codes(keep(good(), soft_rows=12.0)) == ["soft-labels"]
 
 
-def test_renormalised_rows_are_mentioned_where_the_record_knows_them():
-    assert (
-        only(keep(good(), renormalised_rows=3.0), "renormalised-rows").severity
-        == "note"
-    )
-    many = only(keep(good(), renormalised_rows=400.0), "renormalised-rows")
-    assert (many.severity, many.evidence["share"]) == ("warning", 0.1)
-
-
 def test_a_bandwidth_that_hides_the_error_is_found(data):
     arrays = data("cifar10_akamaster_resnet32")
     y, z = arrays["labels"], arrays["logits"]

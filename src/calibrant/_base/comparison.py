@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, nan
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -15,10 +15,7 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.measures import is_trivial
 from calibrant._base.records import Frame, Record, to_frame
-
-if TYPE_CHECKING:
-    from calibrant._base.records import Finding
-
+from calibrant._base.views import Views
 
 EFFECTS = ("accuracy_change", "changed", "tied", "impossible", "fit_seconds")
 """Numbers of an `Effect` that can be columns too."""
@@ -65,7 +62,7 @@ class Effect(Record):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Comparison(Record):
+class Comparison(Views, Record):
     """Evaluations of several models on the same rows, in order.
 
     It is a sequence of evaluations that can also be asked by name.
@@ -195,38 +192,6 @@ class Comparison(Record):
     def effect(self, name: str, key: str) -> float:
         """One number of a model's effect; NaN for a model that has none."""
         return float(getattr(self.effects.get(name), key, nan))
-
-    def plot(self, **options: Any) -> Any:
-        """Draw the diagrams side by side; see `calibrant.plot.calibration_sharpness`."""
-        from calibrant.plot._calibration_sharpness import calibration_sharpness
-
-        return calibration_sharpness(self, **options)
-
-    def table(self, format: str = "text", **options: Any) -> Any:  # noqa: A002
-        """The table as text, Markdown, LaTeX, HTML, CSV or a frame.
-
-        Options are those of `calibrant.table.table`.
-        """
-        from calibrant.table._table import table
-
-        return table(self, format, **options)
-
-    def audit(self) -> tuple[Finding, ...]:
-        """What to know before quoting a number or a ranking, worst first."""
-        from calibrant.audit._audit import audit
-
-        return audit(self)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self.names))})"
-
-    def __str__(self) -> str:
-        from calibrant._views.words import describe_comparison
-
-        return describe_comparison(self)
-
-    def _repr_html_(self) -> str:
-        return self.table("html")
 
 
 def as_comparison(models: Any) -> Comparison:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,11 @@ from calibrant._base.records import (
     SmoothCurve,
     to_frame,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from calibrant._base.records import Finding
+from calibrant._base.views import Views
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Evaluation(Record):
+class Evaluation(Views, Record):
     """Everything calibrant says about one model on one set of rows.
 
     Attributes
@@ -151,53 +147,11 @@ class Evaluation(Record):
         """The curve as published, at bandwidth 0.05."""
         return self.paper_curves[self.divergence]
 
-    def plot(self, **options: Any) -> Axes:
-        """Draw the calibration-sharpness diagram; options of `calibrant.plot`'s function.
-
-        Examples
-        --------
-        >>> import calibrant as cal
-        >>> ax = cal.evaluate_pairs([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7], name="a").plot()
-        >>> ax.get_ylabel()
-        'accuracy'
-        """
-        from calibrant.plot._calibration_sharpness import calibration_sharpness
-
-        ax: Axes = calibration_sharpness(self, **options)
-        return ax
-
-    def describe(self, style: str = "modern") -> str:
-        """What the calibration-sharpness diagram shows, in a paragraph of plain text."""
-        from calibrant._views.words import describe_diagram
-
-        return describe_diagram(self, style)
-
-    def audit(self) -> tuple[Finding, ...]:
-        """What to know before quoting a number, worst first."""
-        from calibrant.audit._audit import audit
-
-        return audit(self)
-
-    def _repr_html_(self) -> str:
-        from calibrant.table._table import table
-
-        return str(table(self, "html"))
-
     def __reduce__(self) -> Any:
         kept = [f.metadata.get("plain", True) for f in fields(self)]
         values = [getattr(self, f.name) for f in fields(self)]
         pairs = zip(values, kept, strict=True)
         return Evaluation, tuple(value if keep else None for value, keep in pairs)
-
-    def __repr__(self) -> str:
-        from calibrant._views.words import in_one_line
-
-        return in_one_line(self)
-
-    def __str__(self) -> str:
-        from calibrant._views.words import describe
-
-        return describe(self)
 
     def _disagreement(self) -> str | None:
         parts = ("decompositions", "curves", "paper_decompositions", "paper_curves")

@@ -1,1 +1,85 @@
 """The methods of a result open its views: the one place that looks up the list."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calibrant._base.records import Finding
+
+
+class Views:
+    """What an evaluation and a comparison can be asked to show of themselves."""
+
+    __slots__ = ()
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the diagram, or diagrams side by side: `plot.calibration_sharpness`.
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> ax = cal.evaluate_pairs([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7], name="a").plot()
+        >>> ax.get_ylabel()
+        'accuracy'
+        """
+        from calibrant.plot._calibration_sharpness import calibration_sharpness
+
+        return calibration_sharpness(self, **options)  # type: ignore[arg-type]
+
+    def table(self, format: str = "text", **options: Any) -> Any:  # noqa: A002
+        """The table as text, Markdown, LaTeX, HTML, CSV or a frame: `table.table`.
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> ev = cal.evaluate_pairs([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7], name="a")
+        >>> print(ev.table("csv", columns=["accuracy"]))
+        "model","accuracy"
+        "a",0.75
+        """
+        from calibrant.table._table import table
+
+        return table(self, format, **options)
+
+    def report(self, path: str | PathLike[str], **options: Any) -> Path:
+        """Write an interactive report as one HTML file: `report.report`.
+
+        Examples
+        --------
+        >>> import tempfile, calibrant as cal
+        >>> ev = cal.evaluate_pairs([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7], name="a")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     print(ev.report(folder + "/a.html").name)
+        a.html
+        """
+        from calibrant.report._report import report
+
+        return report(self, path, **options)
+
+    def audit(self) -> tuple[Finding, ...]:
+        """What to know before quoting a number or a ranking, worst first."""
+        from calibrant.audit._audit import audit
+
+        return audit(self)
+
+    def describe(self, style: str = "modern") -> str:
+        """What the diagrams show, in a paragraph of plain text for each model."""
+        from calibrant._views.words import describe_diagrams
+
+        return describe_diagrams(self, style)
+
+    def __str__(self) -> str:
+        from calibrant._views.words import in_words
+
+        return in_words(self)
+
+    def __repr__(self) -> str:
+        from calibrant._views.words import in_one_line
+
+        return in_one_line(self)
+
+    def _repr_html_(self) -> str:
+        return str(self.table("html"))

@@ -164,14 +164,14 @@ def same_rows(ev: Evaluation, baseline: Evaluation) -> bool:
     Pairs carry no labels, only the model's own correctness, so for them it is enough
     that there are as many rows, of the same weights.
     """
-    mine, theirs = (getattr(one, "columns", None) for one in (ev, baseline))
+    mine, theirs = (one.columns for one in (ev, baseline))
     if mine is None or theirs is None:
         return False
     if ev.target == baseline.target == "pairs":
         return np.array_equal(
             rows_of(ev).sample.weight, rows_of(baseline).sample.weight
         )
-    prints = [getattr(one, "fingerprint", None) for one in (ev, baseline)]
+    prints = [one.fingerprint for one in (ev, baseline)]
     return prints[0] is not None and prints[0] == prints[1]
 
 

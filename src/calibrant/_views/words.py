@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._base.checks import check_choice
-from calibrant._base.comparison import Comparison
+from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
 from calibrant.table._footnotes import methods_of, names
@@ -49,6 +49,12 @@ TARGETS = {
     "class-wise": "is every class as likely as forecast?",
     "pairs": "is an answer right as often as its confidence says?",
 }
+
+
+def in_words(models: Any) -> str:
+    """What a result prints."""
+    told = describe if isinstance(models, Evaluation) else describe_comparison
+    return told(models)
 
 
 def describe(ev: Evaluation) -> str:
@@ -156,8 +162,10 @@ def can_show(stream: Any, signs: str) -> bool:
     return True
 
 
-def in_one_line(ev: Evaluation) -> str:
-    """Name, size and headline."""
+def in_one_line(ev: Any) -> str:
+    """Name, size and headline of a model, or the names of several."""
+    if not isinstance(ev, Evaluation):
+        return f"{type(ev).__name__}({', '.join(map(repr, ev.names))})"
     parts = ev.decomposition
     return (
         f"Evaluation({ev.name!r}, {ev.n:,.10g} rows, {ev.target}, {ev.divergence} "
@@ -282,6 +290,11 @@ NEARLY = 0.01
 
 FEW = 20.0
 """Places with fewer rows nearby are not spoken of."""
+
+
+def describe_diagrams(models: Any, style: str = "modern") -> str:
+    """What the diagrams of some models show, in a paragraph each."""
+    return "\n\n".join(describe_diagram(ev, style) for ev in as_comparison(models))
 
 
 def describe_diagram(ev: Evaluation, style: str = "modern") -> str:

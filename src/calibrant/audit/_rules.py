@@ -18,7 +18,6 @@ from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial
 from calibrant._base.records import Estimate, Finding, listed
-from calibrant._inputs.arrays import Column
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.bins import binned_error, width_bins
 from calibrant._stats.close_pairs import brier_error
@@ -333,10 +332,7 @@ def soft_labels(ev: Evaluation) -> Iterator[Finding]:
     the Brier score and log divergence measure the distance to the label distribution:
     they are not comparable with those of hard labels.
     """
-    columns = getattr(ev, "columns", None)
-    count = getattr(ev, "soft_rows", None)
-    if count is None:
-        count = 0 if columns is None or columns.hard else _soft(columns.hit)
+    count = ev.soft_rows
     if count:
         yield Finding(
             "soft-labels",
@@ -348,35 +344,11 @@ def soft_labels(ev: Evaluation) -> Iterator[Finding]:
         )
 
 
-def _soft(hit: Column) -> int:
-    return int(((hit > 0) & (hit < 1)).sum())
-
-
-def renormalised_rows(ev: Evaluation) -> Iterator[Finding]:
-    """Rows had to be renormalised to sum to 1.
-
-    Probabilities that do not sum to 1 are rounded, clipped, or not probabilities.
-    Renormalising changes confidences, and with them calibration.
-    """
-    count = getattr(ev, "renormalised_rows", 0)
-    if count:
-        yield Finding(
-            "renormalised-rows",
-            "warning" if count > 0.01 * ev.n else "note",
-            (ev.name,),
-            f"{count:,.10g} of {ev.n:,.10g} rows of {ev.name} did not sum to 1 and were "
-            "renormalised.",
-            {"rows": float(count), "share": count / ev.n},
-            "Save probabilities in double precision, or logits.",
-        )
-
-
 ROW_RULES: tuple[Rule, ...] = (
     thin_support,
     too_few_rows,
     below_chance,
     soft_labels,
-    renormalised_rows,
 )
 
 # ----------------------------------------------------------------------------
@@ -584,7 +556,7 @@ def shared_rows(audited: Audited) -> Iterator[Finding]:
     A recalibrator is calibrated on the rows it was fitted on by construction. Tested
     there, it looks better than it is, the more so the more freedom it has.
     """
-    count = getattr(audited.comparison, "shared_rows", 0)
+    count = audited.comparison.shared_rows
     if count:
         n = audited.comparison[0].n
         yield Finding(

@@ -63,7 +63,6 @@ SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
     "infinite-loss": lambda e: f"infinite NLL ({rows(e['rows'])})",
     "accuracy-changed": lambda e: f"accuracy {_points(e)} points",
     "thin-support": lambda e: f"{100 * e['share']:.0f}% of ECE from thin bins",
-    "renormalised-rows": lambda e: f"{rows(e['rows'])} renormalised",
     "soft-labels": lambda _: "soft labels",
 }
 """Findings about one model in a word or two, made of their evidence, by code."""
