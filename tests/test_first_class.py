@@ -64,7 +64,9 @@ def test_a_metric_is_a_column_of_tables_and_frames(surprise, models):
     comparison = cal.Comparison(models())
     assert "Surprise" in table(comparison, columns=["brier", surprise])
     assert "Surprise" in table(comparison, columns="all")
-    assert list(comparison.frame()[surprise]) == [ev.metrics[surprise] for ev in comparison]
+    assert list(comparison.frame()[surprise]) == [
+        ev.metrics[surprise] for ev in comparison
+    ]
     assert comparison.best(surprise).name in ("sure", "fair")
 
 
@@ -130,7 +132,9 @@ def test_models_are_compared_by_a_divergence(models):
 def test_a_divergence_is_in_figures_and_in_the_report(models):
     comparison = cal.Comparison(models(divergence=SPHERICAL))
     (ax, _) = comparison.plot()
-    assert "pherical" in " ".join(text.get_text() for text in ax.figure.findobj(match=is_text))
+    assert "pherical" in " ".join(
+        text.get_text() for text in ax.figure.findobj(match=is_text)
+    )
     assert "pherical" in build(comparison)
 
 
@@ -144,7 +148,9 @@ def test_a_divergence_is_carried_by_sketches_classes_and_groups():
     sketch = cal.Sketch(divergence=SPHERICAL).update(y, logits=z)
     found = cal.evaluate(sketch, divergence=SPHERICAL)
     assert found.decomposition.total == pytest.approx(whole.decomposition.total)
-    assert found.decomposition.calibration == pytest.approx(whole.decomposition.calibration)
+    assert found.decomposition.calibration == pytest.approx(
+        whole.decomposition.calibration
+    )
     classes = cal.evaluate(y, logits=z, divergence=SPHERICAL, target="class-wise")
     assert classes.per_class[0].decomposition.divergence == "spherical"
     halves = cal.evaluate(y, logits=z, divergence=SPHERICAL, group=np.arange(600) % 2)
