@@ -36,9 +36,8 @@ class Views:
         --------
         >>> import calibrant as cal
         >>> ev = cal.evaluate_pairs([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7], name="a")
-        >>> print(ev.table("csv", columns=["accuracy"]))
-        "model","accuracy"
-        "a",0.75
+        >>> ev.table("csv", columns=["accuracy"]).split()
+        ['"model","accuracy"', '"a",0.75']
         """
         from calibrant.table._table import table
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,9 +15,6 @@ from calibrant._verbs.evaluate import evaluate_sketch
 from calibrant.files._plan import Roles
 from calibrant.files._read import Found, batches
 from calibrant.files._sources import FileError
-
-# ----------------------------------------------------------------------------
-# Evaluation of rows that pass by in batches: files of any size, in constant memory.
 
 
 @takes_options
@@ -152,7 +148,7 @@ def sketch_files(
         name = ",".join(map(str, unit))
         if name not in sketch.parts:
             _add_unit(batches(list(unit), roles), name, sketch, save, progress, every)
-            _rename(sketch, _underway(sketch, name), name)
+            _rename(sketch, _underway(sketch, name)[0], name)
             save(sketch)
     return sketch
 
@@ -165,8 +161,7 @@ def _add_unit(
     progress: Progress,
     every: int,
 ) -> None:
-    marker = _underway(sketch, name)
-    done = _rows_in(marker)
+    marker, done = _underway(sketch, name)
     read, saved = 0, done
     for batch in found:
         start, read = read, read + len(batch)
@@ -192,15 +187,14 @@ def _without_first(batch: Found, count: int) -> Found:
     return replace(batch, **cut, start=batch.start + count)
 
 
-def _underway(sketch: Sketch, name: str) -> str | None:
-    """The entry of a unit of which not all rows are in, if there is one."""
-    pattern = re.compile(re.escape(name) + r" \[first \d+ rows\]")
-    return next((part for part in sketch.parts if pattern.fullmatch(part)), None)
-
-
-def _rows_in(marker: str | None) -> int:
-    found = None if marker is None else re.search(r"\[first (\d+) rows\]$", marker)
-    return 0 if found is None else int(found[1])
+def _underway(sketch: Sketch, name: str) -> tuple[str | None, int]:
+    """The entry of a unit of which not all rows are in, and how many are."""
+    before, after = f"{name} [first ", " rows]"
+    for part in sketch.parts:
+        rows = part.removeprefix(before).removesuffix(after)
+        if part == f"{before}{rows}{after}" and rows.isdecimal():
+            return part, int(rows)
+    return None, 0
 
 
 def _rename(sketch: Sketch, old: str | None, new: str) -> str:
