@@ -16,6 +16,14 @@ def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} must be one of {options}, got {value!r}.")
 
 
+def check_length(values: NDArray[Any], rows: int, name: str) -> None:
+    """Raise one clear error unless there is one value for each row."""
+    if values.shape != (rows,):
+        raise ValueError(
+            f"{name} must have one entry per row: {values.shape} for {rows} rows."
+        )
+
+
 class RowError(ValueError):
     """Rows that break a rule: the first of them, how many there are, and the way out.
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import RowError, check_choice
+from calibrant._base.checks import RowError, check_choice, check_length
 from calibrant._inputs.arrays import Column, Matrix, as_scores, to_numpy
 
 Kind = Literal["probs", "logits", "confidence"]
@@ -266,10 +266,7 @@ def _codes_by_name(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray
 def _read_hits(y: Any, n: int, name: str) -> NDArray[Any]:
     """Read correctness: booleans, 0/1, or shares in [0, 1]."""
     hits = _flat(to_numpy(y, name))
-    if hits.ndim != 1 or len(hits) != n:
-        raise ValueError(
-            f"{name} must have one entry per row: {hits.shape} for {n} rows."
-        )
+    check_length(hits, n, name)
     if hits.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold 0/1, booleans or shares; got {hits.dtype}.")
     hits = hits.astype(np.float64, copy=False)
@@ -287,10 +284,7 @@ def read_weight(sample_weight: Any, n: int, *, part: bool = False) -> Column | N
     if weight.dtype != bool:  # a mask is a weight of 0 or 1
         weight = as_scores(weight, "sample_weight")
     weight = weight.astype(np.float64)
-    if weight.shape != (n,):
-        raise ValueError(
-            f"sample_weight must have one entry per row: {weight.shape} for {n} rows."
-        )
+    check_length(weight, n, "sample_weight")
     bad = ~((weight >= 0) & np.isfinite(weight))
     if bad.any():
         rule = "sample_weight must be finite and not negative;"
@@ -358,11 +352,8 @@ def _names(
     given: Any, what: str, predictions: Predictions, remedy: str
 ) -> NDArray[Any]:
     """The name of a cluster or group for each row that counts."""
-    names, n = to_numpy(given, what), len(predictions.scores)
-    if names.shape != (n,):
-        raise ValueError(
-            f"{what} must have one entry per row: {names.shape} for {n} rows."
-        )
+    names = to_numpy(given, what)
+    check_length(names, len(predictions.scores), what)
     missing = _missing(names)
     if missing.any():
         rule, row = f"{what} must name a {what} for each row;", int(missing.argmax())

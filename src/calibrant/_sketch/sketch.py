@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._base.checks import RowError
+from calibrant._base.checks import RowError, check_length
 from calibrant._base.write import write_bytes
 from calibrant._inputs.arrays import Column, as_scores
 from calibrant._inputs.divergences import (
@@ -80,10 +80,7 @@ def known_losses(given: Mapping[str, Any]) -> dict[str, Divergence]:
 def _read(loss: Any, name: str, predictions: Predictions) -> Column:
     values = as_scores(loss, "loss").astype(np.float64)
     n, weight = len(predictions.scores), predictions.weight
-    if values.shape != (n,):
-        raise ValueError(
-            f"loss must have one entry per row: {values.shape} for {n} rows."
-        )
+    check_length(values, n, "loss")
     counts = np.ones(n, bool) if weight is None else weight > 0
     bad = ~(values >= 0) & counts
     if name == "brier":

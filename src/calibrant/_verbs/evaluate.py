@@ -456,7 +456,7 @@ def check_alone(rows: Iterable[object]) -> None:
     """Raise if rows, or what belongs to rows, are given beside a sketch."""
     if any(given is not None for given in rows):
         raise TypeError(
-            "a sketch already holds its rows: give probs, logits, classes, target, "
+            "a sketch already holds its rows: give scores, classes, target, "
             "sample_weight and group to Sketch and its update; cluster= needs the rows."
         )
 
