@@ -11,7 +11,6 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -35,22 +34,11 @@ def needed(name: str) -> Any:
     """
     try:
         return importlib.import_module(name)
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:  # torchvision built for another torch
         raise ImportError(
             f"calibrant.vision needs {name.split('.')[0]} ({error}); install it with "
             "pip install 'calibrant[vision]'."
         ) from error
-
-
-@cache
-def timm() -> Any:
-    """timm, also where torchvision was built for another PyTorch than the one here.
-
-    timm uses none of its compiled operators: see `calibrant.torch._operators`.
-    """
-    needed("torch")
-    needed("calibrant.torch._operators").mend_torchvision()
-    return needed("timm")
 
 
 @contextmanager
@@ -153,7 +141,7 @@ def read_classes(where: str) -> tuple[str, ...]:
     ('cat', 'dog')
     """
     if where == IMAGENET:
-        return tuple(timm().data.ImageNetInfo(IMAGENET).label_names())
+        return tuple(needed("timm").data.ImageNetInfo(IMAGENET).label_names())
     path = Path(where)
     with reading(path):
         lines = path.read_text(encoding="utf-8-sig").splitlines()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.files._sources import FileError, quoted, reading
-from calibrant.vision._images import downloading, needed, timm
+from calibrant.vision._images import downloading, needed
 
 # ----------------------------------------------------------------------------
 # Weights in local files: tensors only, and every one of them in its place.
@@ -296,7 +296,7 @@ def _cifar_model(name: str, path: Path | None) -> tuple[Any, Any, dict[str, str]
 
 
 def _timm_model(name: str, path: Path | None) -> tuple[Any, Any, dict[str, str]]:
-    library = timm()
+    library = needed("timm")
     _check_name(library, name)
     if path is None:
         network = _pretrained(library, name)
