@@ -44,7 +44,7 @@ METHODS = [
 ]
 VARIANTS = [
     *METHODS,
-    lambda **o: TemperatureScaling(objective="brier", **o),
+    lambda **o: TemperatureScaling(divergence="brier", **o),
     lambda **o: HistogramBinning(mode="top-label", **o),
     lambda **o: HistogramBinning(strategy="mass", smoothing=1, **o),
     lambda **o: HistogramBinning(compat="netcal", **o),

@@ -310,12 +310,7 @@ class _AffineScaling(Recalibrator):
 
     def _check_options(self) -> None:
         super()._check_options()
-        for name in self.strengths:
-            if not 0 <= as_number(getattr(self, name)) < inf:
-                raise ValueError(
-                    f"{name} must be a number, 0 (no penalty) or more; "
-                    f"got {getattr(self, name)!r}."
-                )
+        self._check_not_negative(*self.strengths)
         if not (as_number(self.max_iter) >= 1 and self.max_iter == int(self.max_iter)):
             raise ValueError(
                 f"max_iter must be a whole number, 1 or more; got {self.max_iter!r}."
@@ -365,17 +360,16 @@ class _AffineScaling(Recalibrator):
             self._note(f"{zeros} probabilities are 0; they count as {least}.")
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        out = np.empty(rows.scores.shape, rows.work_type)
         reader, affine = self._reader(), Affine(self.weight_, self.intercept_)
 
-        def work(part: slice) -> None:
-            out[part] = affine(reader.read(rows, part, rows.work_type))
+        def work(part: slice, out: Matrix) -> None:
+            out[:] = affine(reader.read(rows, part, rows.work_type))
 
         with one_blas_thread():
-            rows.each(work)
-        return "logits", out
+            return "logits", rows.filled(work)
 
 
+@dataclass(eq=False, repr=False)
 class VectorScaling(_AffineScaling):
     """A weight and an intercept for each class: softmax(a * z + b).
 
@@ -388,8 +382,8 @@ class VectorScaling(_AffineScaling):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
+    scores, classes
+        As in `Recalibrator`.
     diagonal, intercept : float
         Strength of the penalty on what a and b depart from temperature scaling by; 0 is
         none. At 1 it is that of a normal prior: for a, with standard deviation 1/sqrt(k)
@@ -397,9 +391,6 @@ class VectorScaling(_AffineScaling):
         for b, with standard deviation 0.2.
     max_iter : int
         Most iterations of L-BFGS.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
 
     Attributes
     ----------
@@ -428,24 +419,17 @@ class VectorScaling(_AffineScaling):
     [[0.5, 0.5]]
     """
 
-    def __init__(
-        self,
-        scores: str = "logits",
-        diagonal: float = 1.0,
-        intercept: float = 1.0,
-        max_iter: int = 300,
-        classes: Sequence[Hashable] | None = None,
-    ) -> None:
-        self.scores = scores
-        self.diagonal = diagonal
-        self.intercept = intercept
-        self.max_iter = max_iter
-        self.classes = classes
+    scores: str = "logits"
+    diagonal: float = 1.0
+    intercept: float = 1.0
+    max_iter: int = 300
+    classes: Sequence[Hashable] | None = None
 
     def _precision(self, k: int) -> NDArray[np.float64]:
         return np.full(k, self.diagonal * k)
 
 
+@dataclass(eq=False, repr=False)
 class MatrixScaling(_AffineScaling):
     """A weight for each pair of classes, and an intercept for each: softmax(W z + b).
 
@@ -459,8 +443,8 @@ class MatrixScaling(_AffineScaling):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
+    scores, classes
+        As in `Recalibrator`.
     diagonal, off_diagonal, intercept : float
         Strength of the penalty on what W and b depart from temperature scaling by; 0 is
         none. At 1 it is that of a normal prior: for W, with standard deviation
@@ -468,9 +452,6 @@ class MatrixScaling(_AffineScaling):
         the spread of the scores within rows); for b, with standard deviation 0.2.
     max_iter : int
         Most iterations of L-BFGS.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
 
     Attributes
     ----------
@@ -493,21 +474,12 @@ class MatrixScaling(_AffineScaling):
 
     strengths: ClassVar[tuple[str, ...]] = ("diagonal", "off_diagonal", "intercept")
 
-    def __init__(
-        self,
-        scores: str = "logits",
-        diagonal: float = 1.0,
-        off_diagonal: float = 1.0,
-        intercept: float = 1.0,
-        max_iter: int = 300,
-        classes: Sequence[Hashable] | None = None,
-    ) -> None:
-        self.scores = scores
-        self.diagonal = diagonal
-        self.off_diagonal = off_diagonal
-        self.intercept = intercept
-        self.max_iter = max_iter
-        self.classes = classes
+    scores: str = "logits"
+    diagonal: float = 1.0
+    off_diagonal: float = 1.0
+    intercept: float = 1.0
+    max_iter: int = 300
+    classes: Sequence[Hashable] | None = None
 
     def _precision(self, k: int) -> NDArray[np.float64]:
         precision = np.full((k, k), self.off_diagonal * float(k * k))

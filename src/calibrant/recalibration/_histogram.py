@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number, check_choice
+from calibrant._base.checks import as_number
 from calibrant._inputs.arrays import Column, Matrix
 from calibrant._rows import engines
 from calibrant.recalibration import _one_vs_rest as one_vs_rest
@@ -166,6 +167,7 @@ def inner_edges(edges: Column, dtype: np.dtype[np.floating]) -> Matrix:
 MOST_BINS = 10_000
 
 
+@dataclass(eq=False, repr=False)
 class HistogramBinning(Recalibrator):
     """Replace probabilities by the share of hits among the rows in the same bin.
 
@@ -188,8 +190,8 @@ class HistogramBinning(Recalibrator):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
+    scores, classes
+        As in `Recalibrator`.
     bins : int
         Number of bins.
     strategy : {"width", "mass"}
@@ -204,9 +206,6 @@ class HistogramBinning(Recalibrator):
         are [a, b) in `fit` but (a, b] later, a class without a row becomes impossible,
         and of two classes only the second is recalibrated. A row of zeros, which there
         becomes NaN, here makes all classes as likely.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
     engine : {"auto", "numpy", "numba"}
         ``"auto"`` uses numba for large matrices if it is installed; only equal-width
         bins one-vs-rest have a use for it.
@@ -232,33 +231,19 @@ class HistogramBinning(Recalibrator):
 
     learned: ClassVar[tuple[str, ...]] = ("edges_", "counts_", "values_", "absent_")
 
-    def __init__(
-        self,
-        scores: str = "logits",
-        bins: int = 15,
-        strategy: str = "width",
-        mode: str = "one-vs-rest",
-        smoothing: float = 0.0,
-        compat: str | None = None,
-        classes: Sequence[Hashable] | None = None,
-        engine: str = "auto",
-    ) -> None:
-        self.scores = scores
-        self.bins = bins
-        self.strategy = strategy
-        self.mode = mode
-        self.smoothing = smoothing
-        self.compat = compat
-        self.classes = classes
-        self.engine = engine
+    scores: str = "logits"
+    bins: int = 15
+    strategy: str = "width"
+    mode: str = "one-vs-rest"
+    smoothing: float = 0.0
+    compat: str | None = None
+    classes: Sequence[Hashable] | None = None
+    engine: str = "auto"
 
     def _check_options(self) -> None:
         super()._check_options()
         _check_bins(self.bins)
-        check_choice(self.strategy, "strategy", ("width", "mass"))
-        check_choice(self.mode, "mode", ("one-vs-rest", "top-label"))
-        check_choice(self.engine, "engine", engines.ENGINES)
-        one_vs_rest.check_smoothing(self.smoothing)
+        self._check_not_negative("smoothing")
         one_vs_rest.check_compat(
             self.compat,
             strategy=(self.strategy, "width"),
@@ -282,7 +267,7 @@ class HistogramBinning(Recalibrator):
 
     def _count_top(self, rows: Rows) -> tuple[Column, Column]:
         h, hit = top_label.confidences(rows)
-        weight = one_vs_rest.weight_of_rows(rows)
+        weight = rows.weight_of_each
         if self.strategy == "mass":
             self.edges_ = mass_edges(h, weight, self.bins)
         else:
@@ -299,7 +284,7 @@ class HistogramBinning(Recalibrator):
         return count(rows, self.edges_, "right")
 
     def _count_masses(self, rows: Rows, progress: Progress) -> tuple[Column, Column]:
-        weight = one_vs_rest.weight_of_rows(rows)
+        weight = rows.weight_of_each
         self.edges_ = np.empty((rows.k, self.bins + 1))
         counts, hits = np.empty((2, rows.k, self.bins))
         for c, given in one_vs_rest.columns(rows):

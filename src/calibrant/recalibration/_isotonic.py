@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -10,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_choice
 from calibrant._inputs.arrays import Column, Matrix
 from calibrant._rows import engines
 from calibrant.recalibration import _one_vs_rest as one_vs_rest
@@ -165,7 +165,7 @@ def fit_column(
 
 def fit_columns(rows: Rows, begins: Begins, report: Callable[[float], None]) -> Curves:
     """The curves of all classes, each by sorting its column; absent ones have none."""
-    weight, nothing = one_vs_rest.weight_of_rows(rows), (np.empty(0), np.empty(0))
+    weight, nothing = rows.weight_of_each, (np.empty(0), np.empty(0))
     curves = []
     for c, p in one_vs_rest.columns(rows):
         hit = rows.y == c
@@ -195,6 +195,7 @@ MANY_CLASSES = 100
 """From this many on, it is faster not to sort the rows for every class."""
 
 
+@dataclass(eq=False, repr=False)
 class IsotonicCalibration(Recalibrator):
     """Replace probabilities by the closest increasing function of them.
 
@@ -218,8 +219,8 @@ class IsotonicCalibration(Recalibrator):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
+    scores, classes, engine
+        As in `Recalibrator`.
     mode : {"one-vs-rest", "top-label"}
         Recalibrate all classes, or the confidence only.
     smoothing : float
@@ -231,11 +232,6 @@ class IsotonicCalibration(Recalibrator):
         closer than 1e-15 are tied, a class without a row becomes impossible, and of two
         classes only the second is recalibrated. A row of zeros, which there becomes
         NaN, here makes all classes as likely.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
-    engine : {"auto", "numpy", "numba"}
-        ``"auto"`` uses numba for large matrices if it is installed.
 
     Attributes
     ----------
@@ -266,27 +262,16 @@ class IsotonicCalibration(Recalibrator):
         "weight_",
     )
 
-    def __init__(
-        self,
-        scores: str = "logits",
-        mode: str = "one-vs-rest",
-        smoothing: float = 0.0,
-        compat: str | None = None,
-        classes: Sequence[Hashable] | None = None,
-        engine: str = "auto",
-    ) -> None:
-        self.scores = scores
-        self.mode = mode
-        self.smoothing = smoothing
-        self.compat = compat
-        self.classes = classes
-        self.engine = engine
+    scores: str = "logits"
+    mode: str = "one-vs-rest"
+    smoothing: float = 0.0
+    compat: str | None = None
+    classes: Sequence[Hashable] | None = None
+    engine: str = "auto"
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_choice(self.mode, "mode", ("one-vs-rest", "top-label"))
-        check_choice(self.engine, "engine", engines.ENGINES)
-        one_vs_rest.check_smoothing(self.smoothing)
+        self._check_not_negative("smoothing")
         one_vs_rest.check_compat(
             self.compat,
             mode=(self.mode, "one-vs-rest"),
@@ -306,7 +291,7 @@ class IsotonicCalibration(Recalibrator):
     def _fit(self, rows: Rows, report: Callable[[float], None]) -> Curves:
         if self.mode == "top-label":
             h, hit = top_label.confidences(rows)
-            weight = one_vs_rest.weight_of_rows(rows)
+            weight = rows.weight_of_each
             return Curves.of([fit_column(h, hit, weight, differs)])
         if self.compat == "netcal":
             return fit_columns(rows, differs_as_sklearn, report)

@@ -145,7 +145,7 @@ def _find_marks(rows: Rows) -> Marks:
     own, y = own[order], rows.y[order]
     begins = np.concatenate([[True], (own[1:] != own[:-1]) | (y[1:] != y[:-1])])
     first = np.flatnonzero(begins)
-    probs, weight = own[first], one_vs_rest.weight_of_rows(rows)[order]
+    probs, weight = own[first], rows.weight_of_each[order]
     starts = np.searchsorted(y[first], np.arange(rows.k + 1))
     least = np.append(probs, np.inf).astype(probs.dtype)[starts[:-1]]
     least[np.diff(starts) == 0] = np.inf

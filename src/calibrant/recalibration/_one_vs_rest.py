@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number, check_choice
 from calibrant._inputs.arrays import Column, Matrix
 from calibrant._rows import losses as row_losses
 from calibrant._rows.engines import over_ranges
@@ -64,11 +63,6 @@ def own_probabilities(rows: Rows) -> NDArray[Any]:
     return own
 
 
-def weight_of_rows(rows: Rows) -> Column:
-    """One weight per row."""
-    return np.ones(len(rows)) if rows.weight is None else rows.weight
-
-
 def absent_classes(rows: Rows, mode: str, compat: str | None) -> NDArray[np.intp]:
     """Classes of which there is no row, if each has its own curve."""
     if mode == "top-label" or (compat == "netcal" and rows.k == 2):
@@ -82,15 +76,8 @@ def describe_absent(absent: NDArray[np.intp], k: int, compat: str | None) -> str
     return f"{absent.size} of {k} classes have no row to fit on; they {fate}."
 
 
-def check_smoothing(smoothing: Any) -> None:
-    """Raise one clear error unless this is a number of pseudo-rows."""
-    if not 0 <= as_number(smoothing) < inf:
-        raise ValueError(f"smoothing must be a number of rows >= 0, got {smoothing!r}.")
-
-
 def check_compat(compat: Any, **options: tuple[Any, Any]) -> None:
     """Check that all options, given with the only value netcal knows, have that value."""
-    check_choice(compat, "compat", (None, "netcal"))
     for name, (value, only) in options.items():
         if compat == "netcal" and value != only:
             raise ValueError(
@@ -189,14 +176,3 @@ def log_odds(
             others = (odds.top + odds.rest)[:, None] - z
             z = np.log(z) - np.log(others)
     return np.where(odds.best[:, None] == columns, odds.log_odds[:, None], z)
-
-
-def log_sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logarithm of 1 / (1 + e^-x).
-
-    Examples
-    --------
-    >>> log_sigmoid(np.array([-1000.0, 0.0, 1000.0])).round(4).tolist()
-    [-1000.0, -0.6931, 0.0]
-    """
-    return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))

@@ -212,6 +212,11 @@ class Rows:
         return self.labels
 
     @property
+    def weight_of_each(self) -> Column:
+        """One weight per row."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @property
     def total_weight(self) -> float:
         """Number of rows, or the sum of their weights."""
         return float(len(self) if self.weight is None else self.weight.sum())
@@ -236,22 +241,10 @@ class Rows:
 
     def probabilities(self, part: slice) -> Matrix:
         """Probabilities of some rows, in an array of their own."""
-        block = self.block(part)
-        if self.kind == "probs":
-            return np.array(block)
-        return softmax(np.array(block))
+        block = np.array(self.block(part))
+        return block if self.kind == "probs" else softmax(block)
 
-    def log_probabilities(self, part: slice) -> Column:
-        """Logarithms of the probabilities of some rows, in double precision."""
-        block = self.block(part).astype(np.float64)
-        if self.kind == "probs":
-            with np.errstate(divide="ignore"):
-                return np.log(block, out=block)
-        block -= block.max(axis=1, keepdims=True)
-        block -= np.log(np.exp(block).sum(axis=1, keepdims=True))
-        return block
-
-    def each(self, work: Callable[[slice], None]) -> None:
+    def each(self, work: Callable[[slice], object]) -> None:
         """Call ``work(part)`` for blocks of all rows, on every core."""
 
         def run(start: int, stop: int) -> None:
@@ -259,6 +252,14 @@ class Rows:
                 work(part)
 
         over_ranges(run, len(self), self.scores.size)
+
+    def filled(
+        self, work: Callable[[slice, Matrix], object], dtype: Any = None
+    ) -> Matrix:
+        """A new matrix as large as the scores; ``work(part, out)`` fills some rows."""
+        out = np.empty(self.scores.shape, dtype or self.work_type)
+        self.each(lambda part: work(part, out[part]))
+        return out
 
     def add_up(self, work: Callable[[slice], Any]) -> Any:
         """Sum of ``work(part)`` over blocks of all rows, on every core."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number, check_choice
+from calibrant._base.checks import as_number
 from calibrant._inputs.arrays import Column, Matrix
 from calibrant._rows import engines
-from calibrant._rows.engines import ENGINES, over_ranges
+from calibrant._rows.engines import over_ranges
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows, softmax
 
@@ -248,11 +250,11 @@ def sample(rows: Rows) -> Rows:
 # The Brier score of softmax(beta z): not convex, but a function of one number.
 
 
+@dataclass(frozen=True, slots=True)
 class BrierLoss:
     """The mean Brier score of rows as a function of beta, and its slope."""
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    rows: Rows
 
     def __call__(self, beta: float) -> tuple[float, float]:
         """Value and slope at one beta."""
@@ -335,6 +337,7 @@ EDGES = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class TemperatureScaling(Recalibrator):
     """Divide all logits by one temperature T: softmax(z / T).
 
@@ -347,18 +350,13 @@ class TemperatureScaling(Recalibrator):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
-    objective : {"log", "brier"}
-        The loss to minimise on the rows of the fit.
+    scores, classes, engine
+        As in `Recalibrator`.
+    divergence : {"log", "brier"}
+        The divergence whose loss is minimised on the rows of the fit.
     bounds : tuple of float, optional
         Least and greatest temperature. By default s/100 and 1000 s, where s is the
         root mean variance of the logits within rows, so logits of any size will do.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
-    engine : {"auto", "numpy", "numba"}
-        ``"auto"`` uses numba for large matrices if it is installed.
 
     Attributes
     ----------
@@ -387,7 +385,7 @@ class TemperatureScaling(Recalibrator):
 
     >>> hot.predict(logits).tolist(), hot.score(logits, [0, 0, 1, 1])
     ([0, 0, 0, 1], 0.75)
-    >>> hot.recalibrate([[4.0, 0.0]])[0], hot.get_params()["objective"]
+    >>> hot.recalibrate([[4.0, 0.0]])[0], hot.get_params()["divergence"]
     ('logits', 'log')
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -405,24 +403,14 @@ class TemperatureScaling(Recalibrator):
         "impossible_",
     )
 
-    def __init__(
-        self,
-        scores: str = "logits",
-        objective: str = "log",
-        bounds: tuple[float, float] | None = None,
-        classes: Sequence[Hashable] | None = None,
-        engine: str = "auto",
-    ) -> None:
-        self.scores = scores
-        self.objective = objective
-        self.bounds = bounds
-        self.classes = classes
-        self.engine = engine
+    scores: str = "logits"
+    divergence: str = "log"
+    bounds: tuple[float, float] | None = None
+    classes: Sequence[Hashable] | None = None
+    engine: str = "auto"
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_choice(self.objective, "objective", ("log", "brier"))
-        check_choice(self.engine, "engine", ENGINES)
         if self.bounds is not None:
             _check_bounds(self.bounds)
 
@@ -442,22 +430,18 @@ class TemperatureScaling(Recalibrator):
 
     def _find(self, rows: Rows) -> Found:
         loss = LogLoss(rows, self.engine)
-        bounds = (
-            None if self.bounds is None else (1 / self.bounds[1], 1 / self.bounds[0])
-        )
-        found = minimise(loss, bounds)
+        least, most = self.bounds or (None, None)
+        found = minimise(loss, (1 / most, 1 / least) if least and most else None)
         self.impossible_ = loss.impossible
-        if self.objective == "brier" and found.edge != "flat":
+        if self.divergence == "brier" and found.edge != "flat":
             return minimise_brier(BrierLoss(rows), found)
         return found
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        out = np.empty(rows.scores.shape, rows.work_type)
-        rows.each(lambda part: tempered(rows, part, self.temperature_, out[part]))
-        return "logits", out
+        return "logits", rows.filled(partial(tempered, rows, self.temperature_))
 
 
-def tempered(rows: Rows, part: slice, temperature: float, out: Matrix) -> None:
+def tempered(rows: Rows, temperature: float, part: slice, out: Matrix) -> None:
     """Log-scores of some rows, less the largest of their row, over the temperature."""
     block = rows.block(part)
     with np.errstate(divide="ignore", over="ignore"):
@@ -480,6 +464,7 @@ def _check_bounds(bounds: Any) -> None:
 # Ensemble temperature scaling: a mixture of tempered, plain and uniform probabilities.
 
 
+@dataclass(eq=False, repr=False)
 class EnsembleTemperatureScaling(Recalibrator):
     """Mix softmax(z / T), softmax(z) and the uniform distribution.
 
@@ -490,13 +475,8 @@ class EnsembleTemperatureScaling(Recalibrator):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
-    engine : {"auto", "numpy", "numba"}
-        ``"auto"`` uses numba for large matrices if it is installed.
+    scores, classes, engine
+        As in `Recalibrator`.
 
     Attributes
     ----------
@@ -520,15 +500,9 @@ class EnsembleTemperatureScaling(Recalibrator):
 
     learned: ClassVar[tuple[str, ...]] = ("temperature_", "weights_")
 
-    def __init__(
-        self,
-        scores: str = "logits",
-        classes: Sequence[Hashable] | None = None,
-        engine: str = "auto",
-    ) -> None:
-        self.scores = scores
-        self.classes = classes
-        self.engine = engine
+    scores: str = "logits"
+    classes: Sequence[Hashable] | None = None
+    engine: str = "auto"
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
         single = TemperatureScaling(self.scores, engine=self.engine)
@@ -538,8 +512,7 @@ class EnsembleTemperatureScaling(Recalibrator):
         self.notes_ = single.notes_
         self.temperature_ = single.temperature_
         given = self._given_to_labels(rows)
-        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        self.weights_ = mixture_weights(given, weight)
+        self.weights_ = mixture_weights(given, rows.weight_of_each)
         progress(1.0, "weights of the mixture")
 
     def _given_to_labels(self, rows: Rows) -> NDArray[np.float64]:
@@ -555,21 +528,19 @@ class EnsembleTemperatureScaling(Recalibrator):
         return given
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        out = np.empty(rows.scores.shape, rows.work_type)
         hot, plain, uniform = self.weights_
 
-        def mix(part: slice) -> None:
+        def mix(part: slice, out: Matrix) -> None:
             block = hot * _tempered(rows, part, self.temperature_)
             block += plain * _tempered(rows, part, 1.0)
-            out[part] = block + uniform / rows.k
+            out[:] = block + uniform / rows.k
 
-        rows.each(mix)
-        return "probs", out
+        return "probs", rows.filled(mix)
 
 
 def _tempered(rows: Rows, part: slice, temperature: float) -> Matrix:
     block = np.empty((part.stop - part.start, rows.k), rows.work_type)
-    tempered(rows, part, temperature, block)
+    tempered(rows, temperature, part, block)
     return softmax(block)
 
 
