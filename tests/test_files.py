@@ -146,6 +146,41 @@ def test_bfloat16_is_the_upper_half_of_float32(tmp_path):
     assert "bfloat16" in str(inspect(path))
 
 
+def test_safetensors_are_read_in_slices_of_any_type(tmp_path, part):
+    arrays = {
+        "logits": np.float16([[1, 2], [3, 4], [5, 6]]),
+        "labels": np.uint8([0, 1, 1]),
+        "weight": np.array([True, False, True]),
+    }
+    part("safetensors.numpy").save_file(arrays, tmp_path / "a.safetensors")
+    found = list(batches(tmp_path / "a.safetensors", rows=2))
+    assert [len(batch) for batch in found] == [2, 1]
+    assert found[0].scores.dtype == np.float16
+    assert found[1].scores.tolist() == [[5, 6]]
+    assert found[0].sample_weight.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "words"),
+    [
+        (
+            "a.safetensors",
+            "safetensors",
+            r"pip install safetensors, or 'calibrant\[vis",
+        ),
+        ("a.arrow", "pyarrow", r"pip install pyarrow; or save it as \.parquet"),
+        ("a.pt", "torch", r"pip install torch; or save the tensors as \.safetens"),
+    ],
+)
+def test_a_missing_library_is_named_with_the_way_out(
+    name, library, words, write, monkeypatch
+):
+    path = write(name, made())
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(FileError, match=rf"needs {library} to be read \({words}"):
+        read(path)
+
+
 def test_safetensors_agree_with_their_own_library(tmp_path, part):
     arrays = made()
     part("safetensors.numpy").save_file(arrays, tmp_path / "a.safetensors")

@@ -394,7 +394,7 @@ def test_safetensors_beyond_the_end_are_found_before_they_are_allocated(tmp_path
     text = json.dumps({"logits": place, "labels": place}).encode()
     path = tmp_path / "a.safetensors"
     path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(8))
-    with pytest.raises(FileError, match="'logits' lies beyond the end of the file"):
+    with pytest.raises(FileError, match=r"cannot be read \(SafetensorError: "):
         read(path)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,6 +138,53 @@ class Source:
     def names(self) -> tuple[str, ...]:
         """Names of the entries, in the order of the file."""
         return tuple(entry.name for entry in self.entries)
+
+
+def source_of_arrays(
+    path: Path,
+    given: str,
+    entries: Iterable[Entry],
+    pieces: Callable[[str, int], Iterator[NDArray[Any]]],
+) -> Source:
+    """Arrays side by side; ``pieces(name, rows)`` gives one, so many rows at a time."""
+    known = tuple(entries)
+
+    def blocks(request: Request) -> Iterator[Block]:
+        _check_rows(path, [e for e in known if e.name in request.names])
+        with reading(path):
+            columns = (pieces(name, request.rows) for name in request.names)
+            for piece in zip(*columns, strict=True):
+                yield dict(zip(request.names, piece, strict=True))
+
+    return Source(path, given, None, known, blocks, is_table=False)
+
+
+def _check_rows(path: Path, entries: list[Entry]) -> None:
+    """Refuse arrays that are not one entry, or one row, per prediction."""
+    for entry in entries:
+        if not entry.shape:
+            raise FileError(path, f"{entry.name!r} is a single number, not an array.")
+        if entry.shape[0] != entries[0].shape[0]:
+            raise FileError(
+                path,
+                f"{entries[0].name!r} has {entries[0].shape[0]} rows but "
+                f"{entry.name!r} has {entry.shape[0]}; they must be of equal length.",
+            )
+
+
+def ranges(n: int, rows: int) -> Iterator[slice]:
+    """Slices of n rows, so many at a time."""
+    for start in range(0, n, rows):
+        yield slice(start, min(start + rows, n))
+
+
+def optional(path: Path, name: str, way_out: str) -> Any:
+    """A package that one format needs, or an error that says what to do without it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        package = name.split(".")[0]
+        raise FileError(path, f"needs {package} to be read ({way_out}).") from error
 
 
 def check_expansion(path: Path, what: str, size: int, on_disk: int) -> None:

@@ -376,7 +376,9 @@ def _read_file(path: Path, expected: type[Recalibrator]) -> Any:
     """Read a recalibrator of the expected class or one of its subclasses."""
     given = _read(path)
     package = sys.modules[__name__.rpartition(".")[0]]
-    getattr(package, given["method"], None)  # methods are loaded when they are asked for
+    getattr(
+        package, given["method"], None
+    )  # methods are loaded when they are asked for
     known = {method.__name__: method for method in _methods(expected)}
     method = known.get(given["method"])
     if method is None:
