@@ -79,8 +79,6 @@ class Contents:
 def aligned(rows: list[tuple[str, ...]]) -> list[str]:
     """Lines of cells below each other; what a file holds must not break a line.
 
-    Examples
-    --------
     >>> aligned([("a", "1"), ("bc", "2")])
     ['  a   1', '  bc  2']
     """

@@ -164,8 +164,6 @@ def open_npy(paths: tuple[Path, ...]) -> Source:
 def without_common_start(names: list[str]) -> list[str]:
     """Names without what they share.
 
-    Examples
-    --------
     >>> without_common_start(["net_logits", "net_labels"])
     ['logits', 'labels']
     """

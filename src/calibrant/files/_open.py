@@ -68,8 +68,6 @@ PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".7z")
 def format_of(path: Path) -> Format:
     """The format of a file, or an error that says what to do instead.
 
-    Examples
-    --------
     >>> format_of(Path("model.pkl"))
     Traceback (most recent call last):
     calibrant.files._sources.FileError: model.pkl: pickle files are never opened, ...

@@ -8,11 +8,8 @@ from typing import Literal, TypeAlias
 
 from calibrant.files._sources import Entry, FileError, Source, quoted, shorten
 
-# ----------------------------------------------------------------------------
-# Which entry of a file plays which role: said by the user, or known by its name.
-#
+# -- Which entry of a file plays which role: said by the user, or known by its name.
 # Logits and probabilities are told apart by name only, never by looking at the numbers.
-
 
 Names: TypeAlias = str | Sequence[str]
 """A name, a pattern with one ``*``, names with commas between them, or a list of names."""
@@ -87,8 +84,6 @@ class Roles:
 def split_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
     """Names that fit a pattern, and what stands for its star in each.
 
-    Examples
-    --------
     >>> split_pattern("p_*", ["y", "p_cat", "p_dog"])
     {'p_cat': 'cat', 'p_dog': 'dog'}
     """
@@ -105,8 +100,6 @@ def split_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
 def in_order(parts: dict[str, str]) -> dict[str, str]:
     """Names sorted by number if all stars are numbers, so that p_10 follows p_9.
 
-    Examples
-    --------
     >>> list(in_order({"p_1": "1", "p_10": "10", "p_2": "2"}))
     ['p_1', 'p_2', 'p_10']
     """
@@ -122,9 +115,7 @@ def are_numbers(parts: dict[str, str]) -> bool:
     return plain and len({int(star) for star in stars}) == len(stars)
 
 
-# ----------------------------------------------------------------------------
-# How one file will be read: roles and entries become a plan, or one clear error.
-
+# -- How one file will be read: roles and entries become a plan, or one clear error.
 
 ScoreKind = Literal["probs", "logits", "confidence"]
 
@@ -360,8 +351,6 @@ def _wrong(source: Source, entry: Entry, need: str) -> FileError:
 def shape_words(entry: Entry) -> str:
     """The shape, with n for rows not yet counted.
 
-    Examples
-    --------
     >>> shape_words(Entry("p", "f4", (None, 3)))
     'n x 3'
     """

@@ -12,9 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-# ----------------------------------------------------------------------------
-# One kind of error for all files: the file, the rule, the offender, the way out.
-
+# -- One kind of error for all files: the file, the rule, the offender, the way out.
 
 LONGEST_MESSAGE, LONGEST_NAME = 500, 60
 
@@ -29,8 +27,6 @@ class FileError(ValueError):
 def one_line(text: str) -> str:
     r"""Text from a file or a library, on one line, printable and not endless.
 
-    Examples
-    --------
     >>> one_line("CSV Error\n  on line 2\x1b[31m")
     'CSV Error on line 2 [31m'
     """
@@ -42,8 +38,6 @@ def one_line(text: str) -> str:
 def shorten(text: str, length: int = LONGEST_NAME) -> str:
     """The text, or its beginning with dots.
 
-    Examples
-    --------
     >>> shorten("x" * 1_000_000, 5)
     'xxxx…'
     """
@@ -53,8 +47,6 @@ def shorten(text: str, length: int = LONGEST_NAME) -> str:
 def quoted(names: list[str] | tuple[str, ...], most: int = 12) -> str:
     """Names as a list to print, at most a dozen of them.
 
-    Examples
-    --------
     >>> quoted(["y", "p"])
     "'y', 'p'"
     """
@@ -81,10 +73,6 @@ def reading(path: Path) -> Iterator[None]:
         reason = str(error).split("\nPossible ")[0].split("\n\n")[0]
         said = f"{type(error).__name__}: {one_line(reason)}".rstrip(".: ")
         raise FileError(path, f"cannot be read ({said}).") from error
-
-
-# ----------------------------------------------------------------------------
-# What every reader gives: named entries, and their rows in blocks.
 
 
 Block: TypeAlias = dict[str, NDArray[Any]]
@@ -225,8 +213,6 @@ def same_width(path: Path, name: str, lengths: NDArray[Any], start: int) -> int:
 def kind_of(dtype: np.dtype[Any]) -> Kind:
     """What a NumPy type holds.
 
-    Examples
-    --------
     >>> kind_of(np.dtype("f4")), kind_of(np.dtype("U3")), kind_of(np.dtype("c8"))
     ('number', 'text', 'other')
     """
@@ -238,8 +224,6 @@ def kind_of(dtype: np.dtype[Any]) -> Kind:
 def text_of(values: NDArray[Any]) -> NDArray[Any]:
     """Values as text; whole numbers without a decimal point.
 
-    Examples
-    --------
     >>> text_of(np.array([1.0, 2.0])).tolist()
     ['1', '2']
     """
@@ -251,8 +235,6 @@ def text_of(values: NDArray[Any]) -> NDArray[Any]:
 def whole(values: NDArray[Any]) -> NDArray[Any]:
     """Floats that are whole numbers as integers; anything else as it is.
 
-    Examples
-    --------
     >>> whole(np.array([1.0, 2.0])), whole(np.array([0.5, 2.0]))
     (array([1, 2]), array([0.5, 2. ]))
     """

@@ -19,13 +19,10 @@ from calibrant.recalibration import _temperature as temperature
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows
 
-# ----------------------------------------------------------------------------
-# The penalised log loss of softmax(W z + b), and the way down from temperature scaling.
-#
+# -- The penalised log loss of softmax(W z + b), and the way down from temperature scaling.
 # With x = z / s, s the spread of the scores within rows, the map is
 # ``(u I + D) x + b``. Here u = s / T stands for temperature scaling, D and b are what
 # departs from it. All are in units of logits, so scores of any size are alike.
-
 
 DOUBLE = np.dtype(np.float64)
 
@@ -266,12 +263,8 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     return threadpool_limits(1, "blas")
 
 
-# ----------------------------------------------------------------------------
-# Affine scaling of logits: a weight per class, or per pair of classes, and an intercept.
-#
 # The many parameters are held near temperature scaling by a penalty, without which they
 # fit the noise of the held-out rows.
-
 
 INTERCEPT_SD, TEMPERATURE_SD = 0.2, 0.2
 """Prior standard deviations: of an intercept in units of logits, and of the temperature

@@ -338,8 +338,7 @@ def load(path: str | Path) -> Recalibrator:
     return Recalibrator.load(path)
 
 
-# ----------------------------------------------------------------------------
-# Recalibrators as JSON files: readable, versioned, and nothing in them is executed.
+# -- Recalibrators as JSON files: readable, versioned, and nothing in them is executed.
 
 
 def _to_dict(recalibrator: Recalibrator) -> dict[str, Any]:

@@ -19,9 +19,7 @@ from calibrant.recalibration import _top_label as top_label
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows
 
-# ----------------------------------------------------------------------------
-# Bins of probabilities: where their edges are, what falls into them, what they give.
-
+# -- Bins of probabilities: where their edges are, what falls into them, what they give.
 
 Closed = Literal["right", "left"]
 
@@ -37,8 +35,6 @@ def mass_edges(p: Matrix, weight: Column, bins: int) -> Column:
     An edge is half way between two values. Where there are fewer values than bins,
     edges are repeated: there is nothing between them.
 
-    Examples
-    --------
     >>> mass_edges(np.array([0.1, 0.2, 0.2, 0.8]), np.ones(4), bins=3).tolist()
     [0.0, 0.15000000000000002, 0.5, 1.0]
     """
@@ -64,8 +60,6 @@ def _distinct(p: Matrix, weight: Column) -> tuple[Column, Column]:
 def place(p: Matrix, edges: Column, closed: Closed = "right") -> NDArray[np.intp]:
     """Numbers of the bins; what lies beyond an end is in the bin at that end.
 
-    Examples
-    --------
     >>> place(np.array([0.0, 0.5, 0.6, 1.0]), np.array([0.0, 0.5, 1.0])).tolist()
     [0, 0, 1, 1]
     """
@@ -158,10 +152,6 @@ def inner_edges(edges: Column, dtype: np.dtype[np.floating]) -> Matrix:
     inner = edges[:, 1:-1].T
     found = inner.astype(dtype)
     return np.where(found > inner, np.nextafter(found, dtype.type(0)), found)
-
-
-# ----------------------------------------------------------------------------
-# Histogram binning: a probability becomes the share of hits in its bin.
 
 
 MOST_BINS = 10_000

@@ -18,9 +18,7 @@ from calibrant.recalibration import _top_label as top_label
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows
 
-# ----------------------------------------------------------------------------
-# Isotonic regression of many classes: increasing curves through the shares of hits.
-
+# -- Isotonic regression of many classes: increasing curves through the shares of hits.
 
 CLOSE = 1e-15
 """Scores closer than this are one to scikit-learn, and so to netcal."""
@@ -108,8 +106,6 @@ def pool(low: Matrix, high: Matrix, hits: Column, weight: Column) -> Curve:
     low, high, hits, weight : arrays
         Least and greatest probability, hits and weight of groups of rows, in order.
 
-    Examples
-    --------
     >>> x, one = np.array([0.1, 0.2, 0.3, 0.4]), np.ones(4)
     >>> knots, values = pool(x, x, hits=np.array([0.0, 1.0, 0.0, 1.0]), weight=one)
     >>> knots.tolist(), values.tolist()
@@ -138,8 +134,6 @@ def differs(x: Column) -> NDArray[np.bool_]:
 def differs_as_sklearn(x: Column) -> NDArray[np.bool_]:
     """Which of sorted numbers are not close to the first of the group before them.
 
-    Examples
-    --------
     >>> differs_as_sklearn(np.array([0.0, 9e-16, 11e-16, 19e-16, 22e-16])).tolist()
     [True, False, True, False, True]
     """
@@ -185,10 +179,6 @@ def fit_compiled(rows: Rows) -> Curves:
         known = low[at], high[at], hits[at], weight[at]
         curves.append(pool(*known) if b > a + 1 else nothing)
     return Curves.of(curves)
-
-
-# ----------------------------------------------------------------------------
-# Isotonic calibration: the increasing curves that are closest to the labels.
 
 
 MANY_CLASSES = 100

@@ -23,12 +23,9 @@ from calibrant.recalibration._one_vs_rest import (
 )
 from calibrant.recalibration._rows import Kind, Rows
 
-# ----------------------------------------------------------------------------
-# Many small logistic regressions side by side, by Newton steps that are halved if needed.
-#
+# -- Many small logistic regressions side by side, by Newton steps that are halved if needed.
 # Column j of each feature belongs to regression j. All are convex, with two or three
 # coefficients each, and one pass over the rows gives values, gradients and Hessians.
-
 
 RIDGE = 1e-8
 """Pull towards the identity map, where the data leave a coefficient open."""
@@ -271,11 +268,7 @@ def _add_up(
     return np.sum(over_ranges(run, n, n * g), axis=0)
 
 
-# ----------------------------------------------------------------------------
-# Logistic calibration of each class against the rest: Platt's and the beta family.
-#
 # Each reads one number per row and class, the log-odds of the class against all others.
-
 
 GROUPS = 32
 """Classes are fitted in about this many groups, one after the other, to spare memory."""

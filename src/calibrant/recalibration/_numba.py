@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from calibrant.recalibration._isotonic import Curves
 
 
-# ----------------------------------------------------------------------------
-# The numba twin of looking up bins and dividing rows by their sum, in one go.
+# -- The numba twin of looking up bins and dividing rows by their sum, in one go.
 
 
 def replace(
@@ -92,9 +91,7 @@ def _divide(row, total):
         row[j] /= total
 
 
-# ----------------------------------------------------------------------------
-# What isotonic regression needs of an n x k matrix, in one pass and without sorting.
-#
+# -- What isotonic regression needs of an n x k matrix, in one pass and without sorting.
 # The rows of a class put marks on its axis of probabilities. Between two marks there are
 # only misses, which all end up on one level: weight, least and greatest tell all of them.
 
@@ -250,9 +247,7 @@ def _last_not_above(x, segments, start, stop):
     return start
 
 
-# ----------------------------------------------------------------------------
-# The numba twin of `LogLoss`: exponentials and three sums of a row in one go.
-
+# -- The numba twin of `LogLoss`: exponentials and three sums of a row in one go.
 
 CHUNK = 4096
 """Entries summed in the precision of the scores; sums of chunks are doubles."""

@@ -118,8 +118,7 @@ def divide_as_netcal(values: Matrix) -> None:
     values.clip(0, 1, out=values)
 
 
-# ----------------------------------------------------------------------------
-# Log-odds of each class against all others, exact where probabilities round to 0 or 1.
+# -- Log-odds of each class against all others, exact where probabilities round to 0 or 1.
 
 
 class Odds(NamedTuple):

@@ -17,9 +17,7 @@ from calibrant._rows.engines import over_ranges
 from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._rows.reduce import BLOCK_BYTES, raise_for_offenders
 
-# ----------------------------------------------------------------------------
-# Scores as they are given: arrays, tensors or data frames, of one column or several.
-
+# -- Scores as they are given: arrays, tensors or data frames, of one column or several.
 
 LOOKS_LIKE_PROBS = 10
 """From this many rows on, logits that are all distributions are refused."""
@@ -94,8 +92,7 @@ def check_column_names(seen: NDArray[Any] | None, fitted: NDArray[Any] | None) -
     )
 
 
-# ----------------------------------------------------------------------------
-# Labels of rows to fit on: which column each belongs to, and what classes are called.
+# -- Labels of rows to fit on: which column each belongs to, and what classes are called.
 
 
 def read_labels(y: Any) -> NDArray[Any]:
@@ -169,12 +166,8 @@ def _check_labels_are_classes(labels: NDArray[Any]) -> None:
         raise RowError(rule, row, what)
 
 
-# ----------------------------------------------------------------------------
-# Rows of scores, checked block by block while they are used.
-#
 # A recalibrator sees the matrix only through blocks that fit in cache. A block is checked
 # when it is read, so checking costs no pass of its own and every path is checked.
-
 
 Kind = Literal["logits", "probs"]
 
@@ -313,8 +306,6 @@ def _offends(block: Matrix, kind: Kind, tolerance: float) -> NDArray[np.bool_]:
 def softmax(z: Matrix) -> Matrix:
     """Turn rows of logits into probabilities, in place.
 
-    Examples
-    --------
     >>> softmax(np.array([[0.0, 0.0], [1e4, 0.0]])).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """

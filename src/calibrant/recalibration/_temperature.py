@@ -18,12 +18,9 @@ from calibrant._rows.engines import over_ranges
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows, softmax
 
-# ----------------------------------------------------------------------------
-# The log loss of softmax(beta z) as a function of the inverse temperature beta = 1/T.
-#
+# -- The log loss of softmax(beta z) as a function of the inverse temperature beta = 1/T.
 # It is convex in beta, and one pass over the rows gives its value and its first two
 # derivatives.
-
 
 CLOSE, NEAR = 0.03, 4e-3
 """The search ends after a relative step below `CLOSE` that has come as near as `NEAR`: a
@@ -246,8 +243,7 @@ def sample(rows: Rows) -> Rows:
     return rows.select(slice(None, None, every)) if every > 1 else rows
 
 
-# ----------------------------------------------------------------------------
-# The Brier score of softmax(beta z): not convex, but a function of one number.
+# -- The Brier score of softmax(beta z): not convex, but a function of one number.
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,10 +318,6 @@ def _polish(
         return found
     passes = len(known) + report.function_calls + 1
     return Found(float(beta), passes, low, high, report.converged)
-
-
-# ----------------------------------------------------------------------------
-# Temperature scaling: one number for all rows, found by a search that cannot fail.
 
 
 EDGES = {
@@ -460,10 +452,6 @@ def _check_bounds(bounds: Any) -> None:
         )
 
 
-# ----------------------------------------------------------------------------
-# Ensemble temperature scaling: a mixture of tempered, plain and uniform probabilities.
-
-
 @dataclass(eq=False, repr=False)
 class EnsembleTemperatureScaling(Recalibrator):
     """Mix softmax(z / T), softmax(z) and the uniform distribution.
@@ -547,8 +535,6 @@ def _tempered(rows: Rows, part: slice, temperature: float) -> Matrix:
 def mixture_weights(given: NDArray[np.float64], weight: Column) -> Column:
     """Weights of the parts of a mixture that make its log loss least.
 
-    Examples
-    --------
     >>> mixture_weights(np.array([[0.9, 0.5], [0.9, 0.5]]), np.ones(2)).round(6).tolist()
     [1.0, 0.0]
     """

@@ -19,15 +19,12 @@ from numpy.typing import NDArray
 
 from calibrant.files._sources import FileError, quoted, reading
 
-# ----------------------------------------------------------------------------
-# Optional packages, loaded when they are used, and one clear line where one is missing.
+# -- Optional packages, loaded when they are used, and one clear line where one is missing.
 
 
 def needed(name: str) -> Any:
     """An optional package, or an error that says how to install it.
 
-    Examples
-    --------
     >>> needed("no_such_package")
     Traceback (most recent call last):
     ImportError: calibrant.vision needs no_such_package (No module named 'no_such_package'); ...
@@ -56,10 +53,6 @@ def downloading(what: str, way_out: str) -> Iterator[None]:
         raise OSError(f"{what} cannot be downloaded ({reason}); {way_out}") from error
     finally:
         hub.setLevel(level)
-
-
-# ----------------------------------------------------------------------------
-# Labelled images in a fixed order, decoded one by one when their turn comes.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,8 +103,6 @@ def picture(item: Item) -> Any:
 def fingerprint(facts: Iterable[object]) -> str:
     """A digest of what tells one set of images from another.
 
-    Examples
-    --------
     >>> fingerprint(["a.png", 0]) == fingerprint(["a.png", 1])
     False
     """
@@ -121,9 +112,7 @@ def fingerprint(facts: Iterable[object]) -> str:
     return digest.hexdigest()
 
 
-# ----------------------------------------------------------------------------
-# Names of the classes of a model, in the order of its outputs.
-
+# -- Names of the classes of a model, in the order of its outputs.
 
 IMAGENET = "imagenet-1k"
 
@@ -131,8 +120,6 @@ IMAGENET = "imagenet-1k"
 def read_classes(where: str) -> tuple[str, ...]:
     r"""Names from a file, one a line; or ``imagenet-1k``, the WordNet identifiers.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "classes.txt"
@@ -159,8 +146,6 @@ def class_numbers(
     That list is `classes` where it is given. Else names that are all numbers stand for
     themselves, and others are numbered in alphabetical order, as everybody does it.
 
-    Examples
-    --------
     >>> class_numbers(["dog", "cat"], None)
     ({'cat': 0, 'dog': 1}, ('cat', 'dog'))
     >>> class_numbers(["10", "9"], None)
@@ -178,9 +163,7 @@ def class_numbers(
     return {name: numbers[name] for name in sorted(set(names))}, known
 
 
-# ----------------------------------------------------------------------------
-# CIFAR-10 and CIFAR-100 as their authors publish them, in the binary version.
-
+# -- CIFAR-10 and CIFAR-100 as their authors publish them, in the binary version.
 
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE
@@ -279,9 +262,7 @@ def _pixels(record: NDArray[np.uint8]) -> NDArray[Any]:
     return np.ascontiguousarray(planes.transpose(1, 2, 0))
 
 
-# ----------------------------------------------------------------------------
-# Images in folders: one sub-folder per class, or one folder and a file of labels.
-
+# -- Images in folders: one sub-folder per class, or one folder and a file of labels.
 
 SUFFIXES = frozenset(
     {".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
@@ -360,9 +341,7 @@ def _lines(labels: Path) -> list[tuple[str, str]]:
     return [(file.strip(), label.strip()) for file, label in cells[named:]]
 
 
-# ----------------------------------------------------------------------------
-# Images in webdataset shards: tar files of ``key.jpg`` beside ``key.cls``.
-
+# -- Images in webdataset shards: tar files of ``key.jpg`` beside ``key.cls``.
 
 TAR_IMAGES = ("jpg", "jpeg", "png", "webp")
 LABEL = "cls"
@@ -411,9 +390,7 @@ def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
         yield key, fields
 
 
-# ----------------------------------------------------------------------------
-# Images of a data set on the Hugging Face hub, streamed: nothing is stored.
-
+# -- Images of a data set on the Hugging Face hub, streamed: nothing is stored.
 
 STREAM_IMAGES = ("image", "img", "jpg", "jpeg", "png", "webp")
 LABELS = ("label", "labels", "cls", "fine_label")
@@ -466,10 +443,6 @@ def _only(columns: list[str], known: tuple[str, ...], name: str) -> str:
             f"it has {quoted(columns)}."
         )
     return found[0]
-
-
-# ----------------------------------------------------------------------------
-# Open images wherever they are: the one place that knows all kinds of them.
 
 
 STREAM = "hf:"

@@ -21,9 +21,7 @@ from calibrant.files._sources import FileError
 from calibrant.vision._images import Images, Item, needed, picture
 from calibrant.vision._models import Model
 
-# ----------------------------------------------------------------------------
-# Logits on disk: shards that exist whole or not at all, and a manifest of digests.
-
+# -- Logits on disk: shards that exist whole or not at all, and a manifest of digests.
 
 FORMAT, VERSION = "calibrant logits", 1
 FORMAT_OF_0_1 = "acumen logits"  # until 0.1.0 the project was called acumen
@@ -67,8 +65,6 @@ def _file(shard: Shard) -> tuple[int, str]:
 def shard_name(number: int) -> str:
     """The file of a shard; the names sort as the numbers do.
 
-    Examples
-    --------
     >>> shard_name(7)
     'shard-00007.npz'
     """
@@ -162,9 +158,7 @@ def intact(folder: Path, manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]
     return replace(manifest, shards=kept, complete=False), bad
 
 
-# ----------------------------------------------------------------------------
-# From images to logits: decoded in threads, run in batches, in order.
-
+# -- From images to logits: decoded in threads, run in batches, in order.
 
 AHEAD = 2
 """Batches that are being decoded while one is run."""
@@ -224,10 +218,6 @@ def forward(model: Model, tensors: list[Any]) -> NDArray[np.float32]:
     if not isinstance(outputs, torch.Tensor) or outputs.ndim != 2:
         raise ValueError(f"{model.name} is no classifier: it gives no rows of logits.")
     return outputs.float().cpu().numpy()
-
-
-# ----------------------------------------------------------------------------
-# Run a model over images into a folder of shards, and go on where a run was stopped.
 
 
 @dataclass(frozen=True, slots=True)

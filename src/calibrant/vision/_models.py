@@ -17,9 +17,7 @@ import numpy as np
 from calibrant.files._sources import FileError, quoted, reading
 from calibrant.vision._images import downloading, needed
 
-# ----------------------------------------------------------------------------
-# Weights in local files: tensors only, and every one of them in its place.
-
+# -- Weights in local files: tensors only, and every one of them in its place.
 
 SUFFIXES = (".pt", ".pth", ".bin", ".safetensors")
 HELD_IN = ("state_dict", "model_state_dict", "model")
@@ -95,13 +93,10 @@ def weights_digest(network: Any) -> str:
     return digest.hexdigest()
 
 
-# ----------------------------------------------------------------------------
-# The CIFAR residual networks of He et al. (2016), and where trained ones are.
-#
+# -- The CIFAR residual networks of He et al. (2016), and where trained ones are.
 # Weights are those of github.com/chenyaofo/pytorch-cifar-models, which the paper uses. Its
 # own loader would run code from the network; here only tensors come from there, and their
 # digest is checked.
-
 
 RELEASE = "https://github.com/chenyaofo/pytorch-cifar-models/releases/download/resnet"
 
@@ -207,10 +202,6 @@ def prepare(classes: int) -> Any:
         return torch.from_numpy(np.ascontiguousarray(scaled.transpose(2, 0, 1)))
 
     return tensor
-
-
-# ----------------------------------------------------------------------------
-# Networks ready to run: weights, the preparation of images, and a device.
 
 
 INPUTS = ("input_size", "interpolation", "mean", "std", "crop_pct", "crop_mode")
