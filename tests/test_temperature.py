@@ -305,28 +305,6 @@ def test_bounds():
     assert fitted.at_boundary_
 
 
-@pytest.mark.parametrize(
-    "bounds", [(2, 1), (0, 1), (1,), "ab", 3, (1, np.inf), (True, 2)]
-)
-def test_bounds_are_checked(bounds):
-    with pytest.raises(ValueError, match="0 < least < greatest"):
-        TemperatureScaling(bounds=bounds).fit(*noisy())
-
-
-def test_options_are_checked():
-    with pytest.raises(ValueError, match="divergence must be one of"):
-        TemperatureScaling(divergence="ece").fit(*noisy())
-    with pytest.raises(ValueError, match="engine must be one of"):
-        TemperatureScaling(engine="torch").fit(*noisy())
-
-
-def test_progress_ends_at_one():
-    seen = []
-    z, y = noisy()
-    TemperatureScaling().fit(z, y, progress=lambda share, what: seen.append(share))
-    assert seen[-1] == 1
-
-
 # -- the ensemble -------------------------------------------------------------------------
 
 

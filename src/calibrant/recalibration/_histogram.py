@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from calibrant._base.checks import as_number
 from calibrant._inputs.arrays import Column, Matrix
 from calibrant._rows import engines
-from calibrant.recalibration import _one_vs_rest as one_vs_rest
-from calibrant.recalibration import _top_label as top_label
-from calibrant.recalibration._estimator import Progress, Recalibrator
+from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._rows import Kind, Rows
 
 # -- Bins of probabilities: where their edges are, what falls into them, what they give.
@@ -70,7 +68,7 @@ def count(rows: Rows, edges: Column, closed: Closed) -> tuple[Column, Column]:
     """Weight of all rows, and of those of the class, in each bin of each class."""
 
     def work(part: slice) -> Column:
-        probs = one_vs_rest.probabilities(rows, part)
+        probs = modes.probabilities(rows, part)
         weight = np.broadcast_to(rows.weights(part), len(probs))
         return np.stack(
             [
@@ -158,7 +156,7 @@ MOST_BINS = 10_000
 
 
 @dataclass(eq=False, repr=False)
-class HistogramBinning(Recalibrator):
+class HistogramBinning(modes.ByMode):
     """Replace probabilities by the share of hits among the rows in the same bin.
 
     With ``mode="one-vs-rest"`` each class has its own bins, and rows are divided by
@@ -220,6 +218,7 @@ class HistogramBinning(Recalibrator):
     """
 
     learned: ClassVar[tuple[str, ...]] = ("edges_", "counts_", "values_", "absent_")
+    fits: ClassVar[str] = "bins"
 
     scores: str = "logits"
     bins: int = 15
@@ -232,31 +231,24 @@ class HistogramBinning(Recalibrator):
 
     def _check_options(self) -> None:
         super()._check_options()
-        _check_bins(self.bins)
-        self._check_not_negative("smoothing")
-        one_vs_rest.check_compat(
-            self.compat,
-            strategy=(self.strategy, "width"),
-            mode=(self.mode, "one-vs-rest"),
-            smoothing=(self.smoothing, 0),
-        )
+        bins: Any = self.bins
+        if not (isinstance(bins, Integral) and 1 <= as_number(bins) <= MOST_BINS):
+            raise ValueError(
+                f"bins must be a whole number from 1 to {MOST_BINS:,}, got {bins!r}."
+            )
 
-    def _learn(self, rows: Rows, progress: Progress) -> None:
-        self.absent_ = one_vs_rest.absent_classes(rows, self.mode, self.compat)
+    def _fit(self, rows: Rows, report: Callable[[float], None]) -> None:
         if self.mode == "top-label":
             counts, hits = self._count_top(rows)
         else:
-            counts, hits = self._count_classes(rows, progress)
+            counts, hits = self._count_classes(rows, report)
         self.counts_ = counts
         self.values_ = shares(counts, hits, self.edges_, self.smoothing)
         if self.compat == "netcal":
             self.values_[self.absent_] = 0
-        progress(1.0, "bins")
-        if self.absent_.size:
-            self._note(one_vs_rest.describe_absent(self.absent_, rows.k, self.compat))
 
     def _count_top(self, rows: Rows) -> tuple[Column, Column]:
-        h, hit = top_label.confidences(rows)
+        h, hit = modes.confidences(rows)
         weight = rows.weight_of_each
         if self.strategy == "mass":
             self.edges_ = mass_edges(h, weight, self.bins)
@@ -264,74 +256,65 @@ class HistogramBinning(Recalibrator):
             self.edges_ = width_edges(self.bins)
         return count_column(h, hit, weight, self.edges_)
 
-    def _count_classes(self, rows: Rows, progress: Progress) -> tuple[Column, Column]:
+    def _count_classes(
+        self, rows: Rows, report: Callable[[float], None]
+    ) -> tuple[Column, Column]:
         if self.strategy == "mass":
-            return self._count_masses(rows, progress)
+            return self._count_masses(rows, report)
         if self.compat == "netcal":
             self.edges_ = np.linspace(0.0, 1.0, self.bins + 1)
             return count(rows, self.edges_.astype(rows.work_type), "left")
         self.edges_ = width_edges(self.bins)
         return count(rows, self.edges_, "right")
 
-    def _count_masses(self, rows: Rows, progress: Progress) -> tuple[Column, Column]:
+    def _count_masses(
+        self, rows: Rows, report: Callable[[float], None]
+    ) -> tuple[Column, Column]:
         weight = rows.weight_of_each
         self.edges_ = np.empty((rows.k, self.bins + 1))
         counts, hits = np.empty((2, rows.k, self.bins))
-        for c, given in one_vs_rest.columns(rows):
+        for c, given in modes.columns(rows):
             p = np.minimum(given, 1)
             self.edges_[c] = mass_edges(p, weight, self.bins)
             counts[c], hits[c] = count_column(p, rows.y == c, weight, self.edges_[c])
-            progress(c / rows.k, "bins")
+            report(c / rows.k)
         return counts, hits
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        out = np.empty(rows.scores.shape, rows.work_type)
-        work = self._work(rows, out)
-        rows.each(lambda part: work(part, out[part]))
-        return "probs", out
+        return "probs", rows.filled(self._work(rows))
 
-    def _work(self, rows: Rows, out: Matrix) -> Callable[[slice, Matrix], None]:
+    def _work(self, rows: Rows) -> Callable[[slice, Matrix], None]:
         """What fills the new probabilities of some rows."""
         if self.mode == "top-label":
             return partial(self._give, rows)
-        values = self.values_.astype(out.dtype)
+        values = self.values_.astype(rows.work_type)
         if self.strategy == "mass":
-            inner = inner_edges(self.edges_, out.dtype)
+            inner = inner_edges(self.edges_, rows.work_type)
             return partial(self._look_up, rows, values, inner)
         if self.compat is None and engines.wanted(self.engine, rows.scores, plain=True):
             return partial(self._look_up_compiled, rows, np.ascontiguousarray(values.T))
         return partial(self._look_up, rows, values, None)
 
     def _give(self, rows: Rows, part: slice, out: Matrix) -> None:
-        probs, best, h = top_label.find_top(rows, part)
+        probs, best, h = modes.find_top(rows, part)
         value = self.values_[place(h, self.edges_)]
-        top_label.give(probs, best, value, 1 - value)
+        modes.give(probs, best, value, 1 - value)
         out[...] = probs
 
     def _look_up(
         self, rows: Rows, values: Matrix, inner: Matrix | None, part: slice, out: Matrix
     ) -> None:
-        probs = one_vs_rest.probabilities(rows, part)
+        probs = modes.probabilities(rows, part)
         if inner is None:
             look_up(probs, self.edges_, values, out)
         else:
             look_up_mass(np.minimum(probs, 1), inner, values, out)
-        if self.compat == "netcal":
-            one_vs_rest.divide_as_netcal(out)
-        else:
-            one_vs_rest.divide(out, probs, self.absent_)
+        self._divide(out, probs)
 
     def _look_up_compiled(
         self, rows: Rows, values: Matrix, part: slice, out: Matrix
     ) -> None:
         from calibrant.recalibration import _numba
 
-        probs = one_vs_rest.probabilities(rows, part)
+        probs = modes.probabilities(rows, part)
         _numba.replace(probs, self.edges_, values, self.absent_, out)
-
-
-def _check_bins(bins: Any) -> None:
-    if not (isinstance(bins, Integral) and 1 <= as_number(bins) <= MOST_BINS):
-        raise ValueError(
-            f"bins must be a whole number from 1 to {MOST_BINS:,}, got {bins!r}."
-        )

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant._inputs.arrays import Column, Matrix
 from calibrant._rows import engines
-from calibrant.recalibration import _one_vs_rest as one_vs_rest
-from calibrant.recalibration import _top_label as top_label
-from calibrant.recalibration._estimator import Progress, Recalibrator
+from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._rows import Kind, Rows
 
 # -- Isotonic regression of many classes: increasing curves through the shares of hits.
@@ -161,7 +159,7 @@ def fit_columns(rows: Rows, begins: Begins, report: Callable[[float], None]) -> 
     """The curves of all classes, each by sorting its column; absent ones have none."""
     weight, nothing = rows.weight_of_each, (np.empty(0), np.empty(0))
     curves = []
-    for c, p in one_vs_rest.columns(rows):
+    for c, p in modes.columns(rows):
         hit = rows.y == c
         curves.append(fit_column(p, hit, weight, begins) if hit.any() else nothing)
         report(c / rows.k)
@@ -186,7 +184,7 @@ MANY_CLASSES = 100
 
 
 @dataclass(eq=False, repr=False)
-class IsotonicCalibration(Recalibrator):
+class IsotonicCalibration(modes.ByMode):
     """Replace probabilities by the closest increasing function of them.
 
     With ``mode="one-vs-rest"`` each class has its own curve, and rows are divided by
@@ -251,6 +249,7 @@ class IsotonicCalibration(Recalibrator):
         "absent_",
         "weight_",
     )
+    fits: ClassVar[str] = "curves"
 
     scores: str = "logits"
     mode: str = "one-vs-rest"
@@ -259,30 +258,16 @@ class IsotonicCalibration(Recalibrator):
     classes: Sequence[Hashable] | None = None
     engine: str = "auto"
 
-    def _check_options(self) -> None:
-        super()._check_options()
-        self._check_not_negative("smoothing")
-        one_vs_rest.check_compat(
-            self.compat,
-            mode=(self.mode, "one-vs-rest"),
-            smoothing=(self.smoothing, 0),
-        )
-
-    def _learn(self, rows: Rows, progress: Progress) -> None:
+    def _fit(self, rows: Rows, report: Callable[[float], None]) -> None:
         self.weight_ = rows.total_weight
-        self.absent_ = one_vs_rest.absent_classes(rows, self.mode, self.compat)
-        curves = self._fit(rows, lambda share: progress(share, "curves"))
+        curves = self._curves(rows, report)
         self.knots_, self.values_ = curves.knots, curves.values
         self.starts_ = curves.starts
-        progress(1.0, "curves")
-        if self.absent_.size:
-            self._note(one_vs_rest.describe_absent(self.absent_, rows.k, self.compat))
 
-    def _fit(self, rows: Rows, report: Callable[[float], None]) -> Curves:
+    def _curves(self, rows: Rows, report: Callable[[float], None]) -> Curves:
         if self.mode == "top-label":
-            h, hit = top_label.confidences(rows)
-            weight = rows.weight_of_each
-            return Curves.of([fit_column(h, hit, weight, differs)])
+            h, hit = modes.confidences(rows)
+            return Curves.of([fit_column(h, hit, rows.weight_of_each, differs)])
         if self.compat == "netcal":
             return fit_columns(rows, differs_as_sklearn, report)
         asked = self.engine == "numba" or rows.k >= MANY_CLASSES
@@ -302,20 +287,20 @@ class IsotonicCalibration(Recalibrator):
             evaluate = partial(_numba.evaluate, curves, flat)
             rows.each(lambda part: self._evaluate(rows, part, evaluate, out[part]))
         else:
-            one_vs_rest.each_tall(
+            modes.each_tall(
                 rows,
                 lambda part: self._evaluate(rows, part, curves.evaluate, out[part]),
             )
         return "probs", out
 
     def _give(self, rows: Rows, part: slice, curves: Curves, out: Matrix) -> None:
-        probs, best, h = top_label.find_top(rows, part)
+        probs, best, h = modes.find_top(rows, part)
         value = curves.of_first(h)
-        rest, others = 1 - value, top_label.others_of(probs, best)
+        rest, others = 1 - value, modes.others_of(probs, best)
         whole = h + others
         self._smooth(value, h / whole)
         self._smooth(rest, others / whole)
-        top_label.give(probs, best, value, rest)
+        modes.give(probs, best, value, rest)
         out[...] = probs
 
     def _evaluate(
@@ -325,13 +310,10 @@ class IsotonicCalibration(Recalibrator):
         evaluate: Callable[[Matrix, Matrix], None],
         out: Matrix,
     ) -> None:
-        probs = one_vs_rest.probabilities(rows, part)
+        probs = modes.probabilities(rows, part)
         evaluate(probs, out)
-        if self.compat == "netcal":
-            one_vs_rest.divide_as_netcal(out)
-            return
         self._smooth(out, probs)
-        one_vs_rest.divide(out, probs, self.absent_)
+        self._divide(out, probs)
 
     def _smooth(self, value: Matrix, p: Matrix) -> None:
         """Blend new values with old ones, in place."""

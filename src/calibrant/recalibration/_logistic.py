@@ -6,21 +6,17 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import inf
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._inputs.arrays import Column, Matrix
+from calibrant._rows import losses as row_losses
 from calibrant._rows.engines import over_ranges
 from calibrant._rows.reduce import BLOCK_BYTES
 from calibrant.recalibration._estimator import Progress, Recalibrator
-from calibrant.recalibration._one_vs_rest import (
-    Odds,
-    fitted_columns,
-    log_odds,
-    read_odds,
-)
 from calibrant.recalibration._rows import Kind, Rows
 
 # -- Many small logistic regressions side by side, by Newton steps that are halved if needed.
@@ -505,3 +501,62 @@ class BetaCalibration(_OneVsRest):
 
     def _solve(self, regressions: Regressions) -> Solution:
         return regressions.solve_rising()
+
+
+# -- Log-odds of each class against all others, exact where probabilities round to 0 or 1.
+
+
+class Odds(NamedTuple):
+    """What the log-odds of any class follow from: one number per row each.
+
+    `best` is the largest entry's column, `top` the entry, `rest` the sum of the others
+    (relative to it, for logits), and `log_odds` those of the best class.
+    """
+
+    best: NDArray[np.intp]
+    top: Column
+    rest: Column
+    log_odds: Column
+
+    def part(self, part: slice) -> Odds:
+        """The same of some rows."""
+        return Odds(
+            self.best[part], self.top[part], self.rest[part], self.log_odds[part]
+        )
+
+
+def fitted_columns(k: int) -> NDArray[np.intp]:
+    """Classes with a map of their own: of two, class 0 is what class 1 is not."""
+    return np.arange(1, 2) if k == 2 else np.arange(k)
+
+
+def read_odds(rows: Rows, part: slice) -> Odds:
+    """Read some rows."""
+    block = rows.block(part).astype(np.float64)
+    others = np.empty_like(block)
+    with np.errstate(all="ignore"):  # rows.block has checked; log 0 is meant
+        if rows.kind == "logits":
+            sums = row_losses.sums_of_logits(block, others)
+        else:
+            sums = row_losses.sums_of_probs(block, others, inf)
+    return Odds(sums.best, sums.top, sums.rest, sums.log_odds)
+
+
+def log_odds(
+    scores: Matrix, kind: Kind, odds: Odds, columns: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Log-odds of some classes against all others; they may be infinite.
+
+    The sum of the others is never a difference of near numbers: for the best class it is
+    known, and for any other it holds the best class.
+    """
+    z = scores[:, columns].astype(np.float64)
+    with np.errstate(divide="ignore"):
+        if kind == "logits":
+            z -= odds.top[:, None]
+            others = odds.rest[:, None] - np.exp(z)
+            z -= np.log1p(np.maximum(others, 0, out=others), out=others)
+        else:
+            others = (odds.top + odds.rest)[:, None] - z
+            z = np.log(z) - np.log(others)
+    return np.where(odds.best[:, None] == columns, odds.log_odds[:, None], z)

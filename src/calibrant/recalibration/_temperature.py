@@ -99,22 +99,22 @@ class LogLoss:
     def __call__(self, beta: float) -> Bend:
         """Value, slope and curvature at one beta."""
         rows = self.rows
-        work = self._compiled if self.engine == "numba" else self._range
-        sums = np.sum(
-            over_ranges(lambda a, b: work(beta, a, b), len(rows), rows.scores.size),
-            axis=0,
-        )
+        if self.engine == "numba":
+            from calibrant.recalibration import _numba
+
+            found = over_ranges(
+                lambda a, b: _numba.add_up(rows, beta, a, b),
+                len(rows),
+                rows.scores.size,
+            )
+            sums = np.sum(found, axis=0)
+        else:
+            sums = rows.add_up(lambda part: self._block(beta, part))
         if not np.isfinite(sums).all():
             rows.check()
         self.impossible = round(float(sums[4]))
         weight = sums[3] if sums[3] > 0 else 1.0
         return Bend(*(float(x) for x in sums[:3] / weight))
-
-    def _range(self, beta: float, start: int, stop: int) -> Column:
-        return sum(
-            (self._block(beta, part) for part in self.rows.parts(start, stop)),
-            start=np.zeros(5),
-        )
 
     def _block(self, beta: float, part: slice) -> Column:
         d, own = below_top(self.rows, part)
@@ -127,11 +127,6 @@ class LogLoss:
         terms = np.log(total) - beta * own, mean - own, square - mean * mean
         sums = [float(np.sum(weight * term)) for term in terms]
         return np.array([*sums, np.sum(weight), np.sum(own <= FARTHEST)], float)
-
-    def _compiled(self, beta: float, start: int, stop: int) -> Column:
-        from calibrant.recalibration import _numba
-
-        return _numba.add_up(self.rows, beta, start, stop)
 
 
 def below_top(rows: Rows, part: slice) -> tuple[Matrix, Column]:
