@@ -191,23 +191,22 @@ def _kind(source: Source, roles: Roles) -> ScoreKind:
     said = [kind for kind in kinds if kind in roles.given]
     if not said and {"correct", "pred"} & set(roles.given):
         return "confidence"
-    readable = said or [kind for kind in kinds if _readable(source, roles, kind)]
+    readable = said or [kind for kind in kinds if _readable(source, kind)]
     if len(readable) == 1:
         return readable[0]
     if readable:
-        options = " or ".join(_option(kind) for kind in readable)
+        way_out = _say_which(*readable, between=" or ")
         raise FileError(
-            source.path,
-            f"can be read as {' and as '.join(readable)}; say which with {options}.",
+            source.path, f"can be read as {' and as '.join(readable)}; {way_out}."
         )
     raise FileError(
         source.path,
-        f"has {_listed(source)}, none of them known as probs, logits or confidence; "
-        f"say which with {', '.join(_option(kind) for kind in kinds)}.",
+        f"has {quoted(source.names)}, none of them known as probs, logits or "
+        f"confidence; {_say_which(*kinds)}.",
     )
 
 
-def _readable(source: Source, roles: Roles, kind: ScoreKind) -> bool:
+def _readable(source: Source, kind: ScoreKind) -> bool:
     """Whether well-known names give these scores, and what they are held against."""
     if kind == "confidence":
         against = _known(source, "correct") or _known(source, "pred")
@@ -235,8 +234,8 @@ def _seek(source: Source, roles: Roles, role: str) -> str | None:
     if len(found) > 1:
         raise FileError(
             source.path,
-            f"has {quoted(found)}, each of which could be the {role}; say which with "
-            f"{_option(role)}.",
+            f"has {quoted(found)}, each of which could be the {role}; "
+            f"{_say_which(role)}.",
         )
     return found[0] if found else None
 
@@ -252,24 +251,20 @@ def _missing(source: Source, role: str) -> FileError:
     also = " (or the predicted class with --pred)" if role == "correct" else ""
     return FileError(
         source.path,
-        f"has {_listed(source)}, none of them known as the {role}; say which with "
-        f"{_option(role)}{also}.",
+        f"has {quoted(source.names)}, none of them known as the {role}; "
+        f"{_say_which(role)}{also}.",
     )
 
 
 def _no_such(source: Source, role: str, said: str) -> FileError:
     return FileError(
         source.path,
-        f"has no {shorten(said)!r} for {role}; it has {_listed(source)}.",
+        f"has no {shorten(said)!r} for {role}; it has {quoted(source.names)}.",
     )
 
 
-def _option(role: str) -> str:
-    return f"--{role} NAME"
-
-
-def _listed(source: Source) -> str:
-    return quoted(source.names) or "nothing"
+def _say_which(*roles: str, between: str = ", ") -> str:
+    return "say which with " + between.join(f"--{role} NAME" for role in roles)
 
 
 def _scores(
@@ -284,7 +279,7 @@ def _scores(
         if columns:
             raise FileError(
                 source.path,
-                f"has {kind} of more than one name; say which with {_option(kind)}.",
+                f"has {kind} of more than one name; {_say_which(kind)}.",
             )
         return (_need(source, roles, kind),), None
     if not isinstance(said, str):

@@ -52,7 +52,7 @@ def quoted(names: list[str] | tuple[str, ...], most: int = 12) -> str:
     """
     shown = [repr(shorten(name)) for name in names[:most]]
     more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    return (", ".join(shown) or "nothing") + (f" and {more} more" if more else "")
 
 
 @contextmanager

@@ -443,8 +443,8 @@ class MatrixScaling(_AffineScaling):
         none. At 1 it is that of a normal prior: for W, with standard deviation
         1/sqrt(k) on and 1/k off the diagonal, in units of logits (that is, for W times
         the spread of the scores within rows); for b, with standard deviation 0.2.
-    max_iter : int
-        Most iterations of L-BFGS.
+    max_iter
+        As in `VectorScaling`.
 
     Attributes
     ----------

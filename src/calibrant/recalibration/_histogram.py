@@ -147,9 +147,7 @@ def inner_edges(edges: Column, dtype: np.dtype[np.floating]) -> Matrix:
 
     For numbers of that type, to exceed them is to exceed the edge itself.
     """
-    inner = edges[:, 1:-1].T
-    found = inner.astype(dtype)
-    return np.where(found > inner, np.nextafter(found, dtype.type(0)), found)
+    return modes.rounded_down(edges[:, 1:-1].T, dtype)
 
 
 MOST_BINS = 10_000

@@ -30,6 +30,7 @@ Begins = Callable[[Column], NDArray[np.bool_]]
 """Says which of sorted probabilities begin a new value, not tied with the last."""
 
 
+@dataclass(eq=False, repr=False)
 class Curves:
     """Increasing curves, one per class, linear between knots and constant beyond them.
 
@@ -37,10 +38,9 @@ class Curves:
     gives 0.
     """
 
-    def __init__(self, knots: Column, values: Column, starts: NDArray[np.intp]) -> None:
-        self.knots = knots
-        self.values = values
-        self.starts = starts
+    knots: Column
+    values: Column
+    starts: NDArray[np.intp]
 
     @classmethod
     def of(cls, curves: Sequence[Curve]) -> Curves:
@@ -76,17 +76,12 @@ class Curves:
         at = np.minimum(at, self.starts[1:][there] - 1)
         flat = np.full(len(there), np.inf)
         flat[there] = self.knots[at]
-        rounded = flat.astype(dtype)
-        return np.where(rounded > flat, np.nextafter(rounded, dtype.type(0)), rounded)
+        return modes.rounded_down(flat, dtype)
 
     def evaluate(self, probs: Matrix, out: Matrix) -> None:
         """Values at probabilities, one column per class."""
         for c, (a, b) in enumerate(pairwise(self.starts)):
             out[:, c] = _on(self.segments[a:b], probs[:, c]) if b > a else 0
-
-    def of_first(self, x: Column) -> Column:
-        """Values of the first class."""
-        return _on(self.segments[: self.starts[1]], x)
 
 
 def _on(segments: NDArray[np.float64], p: Matrix) -> Column:
@@ -295,7 +290,7 @@ class IsotonicCalibration(modes.ByMode):
 
     def _give(self, rows: Rows, part: slice, curves: Curves, out: Matrix) -> None:
         probs, best, h = modes.find_top(rows, part)
-        value = curves.of_first(h)
+        value = _on(curves.segments, h)
         rest, others = 1 - value, modes.others_of(probs, best)
         whole = h + others
         self._smooth(value, h / whole)

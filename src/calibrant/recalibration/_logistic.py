@@ -472,10 +472,8 @@ class BetaCalibration(_OneVsRest):
     a_, b_, c_ : ndarray of shape (k,), or (1,) for two classes
         The map of each class, 1, 1 and 0 (no change) for a class that is the label of no
         row or of every row.
-    reach_ : float
-        The most extreme finite log-odds of the fit.
-    converged_ : bool
-        Whether the optimum was found for all classes.
+    reach_, converged_
+        As in `PlattScaling`.
 
     References
     ----------

@@ -122,6 +122,12 @@ def own_probabilities(rows: Rows) -> NDArray[Any]:
     return own
 
 
+def rounded_down(x: Column, dtype: np.dtype[Any]) -> Matrix:
+    """The largest numbers of a type that are not above these, which are positive."""
+    rounded = x.astype(dtype)
+    return np.where(rounded > x, np.nextafter(rounded, dtype.type(0)), rounded)
+
+
 def divide(values: Matrix, probs: Matrix, absent: NDArray[np.intp]) -> None:
     """Turn new values into distributions, in place.
 

@@ -306,15 +306,12 @@ def _offends(block: Matrix, kind: Kind, tolerance: float) -> NDArray[np.bool_]:
 def softmax(z: Matrix) -> Matrix:
     """Turn rows of logits into probabilities, in place.
 
+    By hand, for the sums are double precision and a saved method is applied without SciPy.
+
     >>> softmax(np.array([[0.0, 0.0], [1e4, 0.0]])).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
     z -= z.max(axis=1, keepdims=True)
     np.exp(z, out=z)
-    return normalise(z)
-
-
-def normalise(p: Matrix) -> Matrix:
-    """Divide rows by their sum, in place."""
-    p /= p.sum(axis=1, keepdims=True, dtype=np.float64).astype(p.dtype)
-    return p
+    z /= z.sum(axis=1, keepdims=True, dtype=np.float64).astype(z.dtype)
+    return z

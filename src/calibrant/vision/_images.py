@@ -180,22 +180,10 @@ class Version:
     splits: dict[str, tuple[str, ...]]
 
 
+FIVE = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 VERSIONS = (
-    Version(
-        "CIFAR-10",
-        classes=10,
-        label_bytes=1,
-        splits={
-            "test": ("test_batch.bin",),
-            "train": tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
-        },
-    ),
-    Version(
-        "CIFAR-100",
-        classes=100,
-        label_bytes=2,
-        splits={"test": ("test.bin",), "train": ("train.bin",)},
-    ),
+    Version("CIFAR-10", 10, 1, {"test": ("test_batch.bin",), "train": FIVE}),
+    Version("CIFAR-100", 100, 2, {"test": ("test.bin",), "train": ("train.bin",)}),
 )
 
 
@@ -228,11 +216,12 @@ def open_cifar(folder: Path, version: Version, split: str) -> Images:
         for path, rows in zip(paths, records, strict=True):
             for number, row in enumerate(rows):
                 label = int(row[version.label_bytes - 1])
-                yield Item(f"{path.name}:{number}", label, _pixels(row))
+                planes = row[-PIXELS:].reshape(3, SIDE, SIDE)
+                pixels = np.ascontiguousarray(planes.transpose(1, 2, 0))
+                yield Item(f"{path.name}:{number}", label, pixels)
 
-    digests = (hashlib.sha256(rows.tobytes()).hexdigest() for rows in records)
-    count = sum(map(len, records))
-    return Images(f"{version.name} {split}", items, fingerprint(digests), count)
+    digest = fingerprint(hashlib.sha256(rows.tobytes()).hexdigest() for rows in records)
+    return Images(f"{version.name} {split}", items, digest, sum(map(len, records)))
 
 
 def _records(path: Path, version: Version) -> NDArray[np.uint8]:
@@ -255,11 +244,6 @@ def _records(path: Path, version: Version) -> NDArray[np.uint8]:
             f"{version.classes}.",
         )
     return records
-
-
-def _pixels(record: NDArray[np.uint8]) -> NDArray[Any]:
-    planes = record[-PIXELS:].reshape(3, SIDE, SIDE)
-    return np.ascontiguousarray(planes.transpose(1, 2, 0))
 
 
 # -- Images in folders: one sub-folder per class, or one folder and a file of labels.
@@ -286,7 +270,10 @@ def open_classes(folder: Path, classes: Sequence[str] | None) -> Images:
         )
     numbers, known = class_numbers(names, classes)
     rows = [
-        (path, numbers[name]) for name in names for path in _pictures(folder / name)
+        (path, numbers[name])
+        for name in names
+        for path in sorted((folder / name).rglob("*"))
+        if path.suffix.lower() in SUFFIXES
     ]
     if not rows:
         raise FileError(folder, f"has no image ({', '.join(sorted(SUFFIXES))}).")
@@ -304,23 +291,13 @@ def open_labelled(folder: Path, labels: Path, classes: Sequence[str] | None) -> 
     return _listed(folder, rows, known)
 
 
-def _pictures(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
-
-
 def _listed(
     folder: Path, rows: list[tuple[Path, int]], classes: tuple[str, ...] | None
 ) -> Images:
-    items = [
-        Item(path.relative_to(folder).as_posix(), label, path) for path, label in rows
-    ]
-    facts = (
-        (i.name, i.label, p.stat().st_size)
-        for i, (p, _) in zip(items, rows, strict=True)
-    )
-    return Images(
-        str(folder), lambda: iter(items), fingerprint(facts), len(items), classes
-    )
+    named = [(path.relative_to(folder).as_posix(), label, path) for path, label in rows]
+    digest = fingerprint((name, label, p.stat().st_size) for name, label, p in named)
+    items = [Item(*row) for row in named]
+    return Images(str(folder), lambda: iter(items), digest, len(items), classes)
 
 
 def _lines(labels: Path) -> list[tuple[str, str]]:
@@ -400,16 +377,14 @@ def open_stream(name: str, split: str) -> Images:
     """A split of a data set such as ``timm/imagenet-1k-wds``, or ``NAME@REVISION``."""
     where, _, revision = name.partition("@")
     datasets = needed("datasets")
-    with downloading(
-        f"the data set {name}", "check its name, the network, and your right to it."
-    ):
+    way_out = "check its name, the network, and your right to it."
+    with downloading(f"the data set {name}", way_out):
         rows = datasets.load_dataset(
             where, split=split, revision=revision or None, streaming=True
         )
-    count = (rows.info.splits or {}).get(split)
-    return images_of(
-        rows, f"hf:{name} {split}", None if count is None else count.num_examples
-    )
+    known = (rows.info.splits or {}).get(split)
+    count = None if known is None else known.num_examples
+    return images_of(rows, f"hf:{name} {split}", count)
 
 
 def images_of(rows: Any, name: str, count: int | None = None) -> Images:
@@ -489,20 +464,18 @@ def open_images(
     """
     text, path = str(where), Path(where)
     if text.startswith(STREAM):
-        _unused("labels", labels, "a stream")
-        _unused("classes", classes, "a stream")
+        _unused("a stream", labels=labels, classes=classes)
         return open_stream(text.removeprefix(STREAM), split or "validation")
     if labels is not None:
-        _unused("split", split, "a file of labels")
+        _unused("a file of labels", split=split)
         return open_labelled(_folder(path), Path(labels), classes)
     if tars := _tars(text, path):
-        _unused("split", split, "webdataset shards")
-        _unused("classes", classes, "webdataset shards")
+        _unused("webdataset shards", split=split, classes=classes)
         return open_tars(text, tars)
     if version := version_of(_folder(path)):
-        _unused("classes", classes, version.name)
+        _unused(version.name, classes=classes)
         return open_cifar(path, version, split or "test")
-    _unused("split", split, "sub-folders of classes")
+    _unused("sub-folders of classes", split=split)
     return open_classes(path, classes)
 
 
@@ -520,6 +493,7 @@ def _tars(text: str, path: Path) -> list[Path]:
     return [Path(name) for name in sorted(glob.glob(text))]  # noqa: PTH207
 
 
-def _unused(name: str, value: object, where: str) -> None:
-    if value is not None:
-        raise ValueError(f"{name} does not apply to {where}.")
+def _unused(where: str, **options: object) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"{name} does not apply to {where}.")

@@ -33,7 +33,9 @@ def read_weights(path: Path) -> dict[str, Any]:
             found: Any = needed("safetensors.torch").load_file(path)
         else:
             found = _tensors_only(path)
-    state = next((found[key] for key in HELD_IN if _is_dict(found, key)), found)
+    holders = found if isinstance(found, Mapping) else {}
+    held = (holders[key] for key in HELD_IN if isinstance(holders.get(key), Mapping))
+    state = next(held, found)
     tensor = needed("torch").Tensor
     if not isinstance(state, Mapping) or not all(
         isinstance(value, tensor) for value in state.values()
@@ -51,10 +53,6 @@ def _tensors_only(path: Path) -> Any:
             "holds more than tensors, or is damaged; only tensors are read. Save them "
             "with torch.save(model.state_dict(), path), or as .safetensors.",
         ) from error
-
-
-def _is_dict(found: Any, key: str) -> bool:
-    return isinstance(found, Mapping) and isinstance(found.get(key), Mapping)
 
 
 def _without_prefixes(state: dict[str, Any]) -> dict[str, Any]:
