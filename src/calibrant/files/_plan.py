@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 from calibrant.files._sources import Entry, FileError, Source, quoted, shorten
 
@@ -27,6 +27,9 @@ KNOWN = {
 }
 """Names that are read without being asked for, in upper or lower case."""
 
+ARGUMENTS = {"label": "y", "weight": "sample_weight"}
+"""Roles that arguments in Python have another name for than files and the command."""
+
 KNOWN_PATTERNS = {
     "logits": ("logits_*", "logit_*"),
     "probs": ("probs_*", "prob_*", "p_*"),
@@ -40,17 +43,17 @@ class Roles:
 
     Attributes
     ----------
-    label : str, optional
+    y : str, optional
         The true class of each row.
     probs, logits : str or sequence of str, optional
         An n x k array, a column of lists, or one column per class: a pattern such as
         ``"p_*"`` or a list of names. One column alone is the positive class.
     confidence, correct : str, optional
         Stated confidence and whether it was right. Without `correct`, right is where
-        `pred` equals `label`.
+        `pred` equals `y`.
     pred : str, optional
         The predicted class, for confidences without `correct`.
-    weight, group : str, optional
+    sample_weight, group : str, optional
         Frequency weight and subgroup of each row.
     classes : sequence of str, optional
         Names of the classes in the order of the columns.
@@ -59,26 +62,29 @@ class Roles:
 
     Examples
     --------
-    >>> Roles(label="truth", probs="p_*").given
+    >>> Roles(y="truth", probs="p_*").given
     ('label', 'probs')
     """
 
-    label: str | None = None
+    y: str | None = None
     probs: Names | None = None
     logits: Names | None = None
     confidence: str | None = None
     correct: str | None = None
     pred: str | None = None
-    weight: str | None = None
+    sample_weight: str | None = None
     group: str | None = None
     classes: Sequence[str] | None = None
     unlabelled: bool = False
 
+    def said(self, role: str) -> Any:
+        """What was said for a role, by the name that `KNOWN` has for it."""
+        return getattr(self, ARGUMENTS.get(role, role))
+
     @property
     def given(self) -> tuple[str, ...]:
         """The roles that were said."""
-        names = (f.name for f in fields(self) if f.name != "unlabelled")
-        return tuple(name for name in names if getattr(self, name) is not None)
+        return tuple(role for role in KNOWN if self.said(role) is not None)
 
 
 def split_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
@@ -225,7 +231,7 @@ def _known_columns(source: Source, kind: str) -> list[dict[str, str]]:
 
 def _seek(source: Source, roles: Roles, role: str) -> str | None:
     """The entry of a role: as said, or the only one of a well-known name."""
-    said = getattr(roles, role)
+    said = roles.said(role)
     if said is not None:
         if said not in source.names:
             raise _no_such(source, role, said)
@@ -271,7 +277,7 @@ def _scores(
     source: Source, roles: Roles, kind: ScoreKind
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     """Names of the scores, and what the stars of a pattern stood for."""
-    said = getattr(roles, kind)
+    said = roles.said(kind)
     if said is None:
         columns = _known_columns(source, kind)
         if len(columns) == 1 and not _known(source, kind):
