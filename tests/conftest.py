@@ -4,12 +4,12 @@ import importlib
 import os
 import warnings
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from torchvision_operators import mend_torchvision
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("CALIBRANT_DATA", ROOT.parent / "shared" / "data"))
@@ -38,8 +38,8 @@ def import_part(name):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what others warn of at import is theirs
-            if name in NEED_TORCHVISION and find_spec("torch"):
-                importlib.import_module("calibrant.torch._operators").mend_torchvision()
+            if name in NEED_TORCHVISION:
+                mend_torchvision()
             return importlib.import_module(name)
     except ModuleNotFoundError:
         give_up(f"{name} is not installed")

@@ -112,5 +112,6 @@ NEEDS = {
     "a.arrow": "pyarrow",
     "stream.arrow": "pyarrow",
     "a.feather": "pyarrow",
+    "a.safetensors": "safetensors",
     "a.pt": "torch",
 }

@@ -7,7 +7,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax, softmax
 from strategies import problems
 
-from calibrant.recalibration import FitWarning, Recalibrator, TemperatureScaling
+from calibrant.recalibration import FitWarning, TemperatureScaling
 from calibrant.recalibration._affine import (
     DirichletCalibration,
     MatrixScaling,
@@ -182,27 +182,6 @@ def test_is_never_worse_than_temperature_scaling_on_the_rows_of_the_fit(
     assert log_loss(model, z, y) <= bound + 1e-9
 
 
-@every_method
-@quiet
-@given(problem=problems(least=3))
-def test_rows_in_any_order_and_doubled_or_weighted_give_the_same(method, problem):
-    z, y = problem
-    z = z.clip(-8, 8)
-    weight = 1.0 + (np.arange(len(y)) % 2)
-    model = method().fit(z, y, weight)
-    order = np.argsort(-np.arange(len(y)))
-    for other in (
-        method().fit(z[order], y[order], weight[order]),
-        method().fit(
-            np.repeat(z, weight.astype(int), axis=0), y.repeat(weight.astype(int))
-        ),
-        method().fit(np.r_[z, z[:1]], np.r_[y, y[:1]], np.r_[weight, 0]),
-    ):
-        np.testing.assert_allclose(
-            other.predict_proba(z), model.predict_proba(z), atol=1e-6
-        )
-
-
 @pytest.mark.parametrize("method", [VectorScaling, MatrixScaling])
 @pytest.mark.parametrize("factor", [1e-3, 1e4])
 def test_logits_of_any_size_are_alike(method, factor):
@@ -212,39 +191,12 @@ def test_logits_of_any_size_are_alike(method, factor):
     np.testing.assert_allclose(large, small, atol=1e-6)
 
 
-@every_method
-def test_order_of_the_classes_does_not_matter(method):
-    z, y = make_problem(100, 4)
-    order = np.array([2, 0, 3, 1])
-    new_label = np.argsort(order)
-    moved = method().fit(z[:, order], new_label[y]).predict_proba(z[:, order])
-    np.testing.assert_allclose(
-        moved, method().fit(z, y).predict_proba(z)[:, order], atol=1e-5
-    )
-
-
 def test_dirichlet_calibration_ignores_what_is_added_to_a_row():
     z, y = make_problem()
     shift = np.random.default_rng(0).normal(size=(len(z), 1)) * 50
     moved = DirichletCalibration().fit(z + shift, y).predict_proba(z + shift)
     plain = DirichletCalibration().fit(z, y).predict_proba(z)
     np.testing.assert_allclose(moved, plain, atol=1e-6)
-
-
-@every_method
-@pytest.mark.parametrize("scores", ["logits", "probs"])
-def test_saved_and_loaded_it_gives_the_same_bits(method, scores, tmp_path):
-    z, y = make_problem()
-    given = softmax(z, axis=1) if scores == "probs" else z
-    model = method(scores=scores, intercept=0.5).fit(given, y)
-    model.save(tmp_path / "model.json")
-    loaded = Recalibrator.load(tmp_path / "model.json")
-    assert type(loaded) is method
-    np.testing.assert_array_equal(
-        loaded.predict_proba(given), model.predict_proba(given)
-    )
-    assert loaded.get_params() == model.get_params()
-    assert (loaded.converged_, loaded.floor_) == (model.converged_, model.floor_)
 
 
 # -- odd input ---------------------------------------------------------------------
@@ -347,36 +299,6 @@ def test_a_masked_class_is_refused_with_the_way_out(method):
         method().fit(masked, y)
     with pytest.raises(ValueError, match=words):
         method().fit(z, y).predict_proba(masked)
-
-
-@every_method
-def test_nan_is_refused(method):
-    z, y = make_problem(20)
-    z[3, 0] = np.nan
-    with pytest.raises(ValueError, match="row 3"):
-        method().fit(z, y)
-
-
-@every_method
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_precision_in_is_precision_out(method, dtype):
-    z, y = make_problem(100)
-    model = method().fit(z.astype(dtype), y)
-    probs = model.predict_proba(z.astype(dtype))
-    assert probs.dtype == (np.float64 if dtype == np.float64 else np.float32)
-    expected = method().fit(z, y).predict_proba(z)
-    np.testing.assert_allclose(probs, expected, atol=4 * float(np.finfo(dtype).eps))
-
-
-@every_method
-@pytest.mark.parametrize(
-    "options",
-    [{"diagonal": -1}, {"intercept": "1"}, {"max_iter": 0}, {"max_iter": 2.5}],
-)
-def test_options_are_checked(method, options):
-    (name,) = options
-    with pytest.raises(ValueError, match=f"{name} must be"):
-        method(**options).fit([[1.0, 0.0], [0.0, 1.0]], [0, 1])
 
 
 @every_method

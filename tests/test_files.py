@@ -146,6 +146,41 @@ def test_bfloat16_is_the_upper_half_of_float32(tmp_path):
     assert "bfloat16" in str(inspect(path))
 
 
+def test_safetensors_are_read_in_slices_of_any_type(tmp_path, part):
+    arrays = {
+        "logits": np.float16([[1, 2], [3, 4], [5, 6]]),
+        "labels": np.uint8([0, 1, 1]),
+        "weight": np.array([True, False, True]),
+    }
+    part("safetensors.numpy").save_file(arrays, tmp_path / "a.safetensors")
+    found = list(batches(tmp_path / "a.safetensors", rows=2))
+    assert [len(batch) for batch in found] == [2, 1]
+    assert found[0].scores.dtype == np.float16
+    assert found[1].scores.tolist() == [[5, 6]]
+    assert found[0].sample_weight.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "words"),
+    [
+        (
+            "a.safetensors",
+            "safetensors",
+            r"pip install safetensors, or 'calibrant\[vis",
+        ),
+        ("a.arrow", "pyarrow", r"pip install pyarrow; or save it as \.parquet"),
+        ("a.pt", "torch", r"pip install torch; or save the tensors as \.safetens"),
+    ],
+)
+def test_a_missing_library_is_named_with_the_way_out(
+    name, library, words, write, monkeypatch
+):
+    path = write(name, made())
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(FileError, match=rf"needs {library} to be read \({words}"):
+        read(path)
+
+
 def test_safetensors_agree_with_their_own_library(tmp_path, part):
     arrays = made()
     part("safetensors.numpy").save_file(arrays, tmp_path / "a.safetensors")
@@ -209,7 +244,7 @@ def test_columns_numbered_from_one_name_their_classes(csv):
 
 def test_the_star_of_a_pattern_names_the_class(csv):
     path = csv("truth,is cat,is dog\ndog,0.25,0.75\ncat,1,0\n")
-    found = read(path, Roles(label="truth", probs="is *"))
+    found = read(path, Roles(y="truth", probs="is *"))
     assert found.classes == ("cat", "dog")
     assert cal.brier(**found.arguments, target="top-label") == pytest.approx(0.0625)
 
@@ -222,7 +257,7 @@ def test_numbers_among_word_columns_are_column_numbers(csv):
 
 @pytest.mark.parametrize("classes", [("b", "a"), ["b", "a"]])
 def test_classes_can_be_said(csv, classes):
-    roles = Roles(probs="x,y", label="t", classes=classes)
+    roles = Roles(probs="x,y", y="t", classes=classes)
     found = read(csv("t,x,y\na,0.25,0.75\nb,1,0\n"), roles)
     assert cal.accuracy(**found.arguments, target="top-label") == 1
 
@@ -284,14 +319,17 @@ def test_what_is_not_clear_is_asked(csv, header, message):
 @pytest.mark.parametrize(
     ("roles", "message"),
     [
-        (Roles(label="z"), r"has no 'z' for label; it has 'y', 'prob'"),
+        (Roles(y="z"), r"has no 'z' for label; it has 'y', 'prob'"),
         (Roles(probs="q_*"), r"has no 'q_\*' for probs"),
         (Roles(probs=["prob", "prob"]), r"must name each column once"),
         (Roles(probs="prob", logits="prob"), r"as probs and as logits"),
         (Roles(correct="y"), r"known as the confidence; say which with --confidence"),
         (Roles(confidence="prob"), r"the correct; .* --pred"),
         (Roles(confidence="prob", correct="y", classes=["a"]), r"classes do not apply"),
-        (Roles(weight="text"), r"'text' must hold numbers, to be weight; it is text"),
+        (
+            Roles(sample_weight="text"),
+            r"'text' must hold numbers, to be weight; it is text",
+        ),
     ],
 )
 def test_a_wrong_option_is_named(csv, roles, message):
@@ -509,7 +547,7 @@ def test_inspect_says_what_to_pass(csv):
     contents = inspect(csv("truth,score\n1,0.5\n"))
     assert contents.reading is None
     assert "say which with --probs NAME" in str(contents)
-    roles = Roles(label="truth", probs="score")
+    roles = Roles(y="truth", probs="score")
     assert inspect(contents.path, roles).reading == "probs 'score', label 'truth'"
 
 

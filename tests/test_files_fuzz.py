@@ -152,7 +152,7 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 def test_names_of_any_characters(tmp_path_factory, names):
     folder = tmp_path_factory.getbasetemp()
     columns = {name: np.arange(3) / 4 for name in names}
-    roles = Roles(label=names[0], probs=[names[1]])
+    roles = Roles(y=names[0], probs=[names[1]])
     for name in ("a.csv", "a.npz", "a.jsonl", "a.safetensors"):
         try:
             WRITERS[name](folder / name, columns)
@@ -172,8 +172,8 @@ def test_names_of_a_million_characters(tmp_path, part, name, length):
     arrays = {"x" * length: np.arange(3.0), "prob": np.full(3, 0.5), "y": np.ones(3)}
     WRITERS[name](tmp_path / name, arrays)
     clean(tmp_path / name)
-    clean(tmp_path / name, Roles(label="x" * length))
-    clean(tmp_path / name, Roles(label="y" * length))
+    clean(tmp_path / name, Roles(y="x" * length))
+    clean(tmp_path / name, Roles(y="y" * length))
 
 
 def test_a_file_name_with_terminal_codes_is_made_harmless(tmp_path):
@@ -209,7 +209,7 @@ def test_names_are_never_sql(tmp_path, part):
     arrays = {SQL: np.array([0.25, 0.5]), "l'abel": np.array([0, 1])}
     for name in ("a.csv", "a.parquet"):
         WRITERS[name](tmp_path / name, arrays)
-        found = read(tmp_path / name, Roles(probs=[SQL], label="l'abel"))
+        found = read(tmp_path / name, Roles(probs=[SQL], y="l'abel"))
         assert found.scores.tolist() == [0.25, 0.5]
 
 
@@ -394,7 +394,7 @@ def test_safetensors_beyond_the_end_are_found_before_they_are_allocated(tmp_path
     text = json.dumps({"logits": place, "labels": place}).encode()
     path = tmp_path / "a.safetensors"
     path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(8))
-    with pytest.raises(FileError, match="'logits' lies beyond the end of the file"):
+    with pytest.raises(FileError, match=r"cannot be read \(SafetensorError: "):
         read(path)
 
 

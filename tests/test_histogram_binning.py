@@ -20,7 +20,7 @@ from calibrant.recalibration._histogram import (
     place,
     width_edges,
 )
-from calibrant.recalibration._top_label import give
+from calibrant.recalibration._modes import give
 
 PEER = np.load(Path(__file__).parent / "peer_recalibration.npz")
 MODES, STRATEGIES = ("one-vs-rest", "top-label"), ("width", "mass")
@@ -258,48 +258,6 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@given(problems(), OPTIONS, st.sampled_from([np.float16, np.float32, np.float64]))
-def test_rows_are_distributions_of_the_scores_precision(problem, options, dtype):
-    z, y = problem
-    z = z.astype(dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)
-        new = HistogramBinning(**options).fit(z, y).predict_proba(z)
-    assert new.dtype == (np.float32 if dtype == np.float16 else dtype)
-    assert (new >= 0).all()
-    precision = 1e-12 if dtype == np.float64 else 1e-6
-    np.testing.assert_allclose(new.sum(axis=1, dtype=float), 1, atol=precision)
-
-
-@given(problems(), OPTIONS, st.randoms(use_true_random=False))
-def test_order_of_rows_and_weight_as_repetition(problem, options, random):
-    z, y = problem
-    p = softmax(z)
-    once = fitted(p, y, **options)
-    order = random.sample(range(len(y)), len(y))
-    np.testing.assert_array_equal(
-        once.predict_proba(p), fitted(p[order], y[order], **options).predict_proba(p)
-    )
-    times = np.array([random.randint(0, 3) for _ in y])
-    assume(times.any())
-    np.testing.assert_array_equal(
-        fitted(p, y, times, **options).predict_proba(p),
-        fitted(p.repeat(times, axis=0), y.repeat(times), **options).predict_proba(p),
-    )
-
-
-@given(problems(), OPTIONS)
-def test_saved_and_loaded_it_gives_the_same_bits(tmp_path_factory, problem, options):
-    z, y = problem
-    p = softmax(z)
-    path = tmp_path_factory.mktemp("saved") / "binning.json"
-    method = fitted(p, y, **options)
-    method.save(path)
-    again = HistogramBinning.load(path)
-    np.testing.assert_array_equal(again.predict_proba(p), method.predict_proba(p))
-    assert again.edges_.dtype == method.edges_.dtype
-
-
 @needs_numba
 @given(weighted_problems(), SMOOTHINGS, st.sampled_from([np.float32, np.float64]))
 def test_numba_gives_the_same(problem, smoothing, dtype):
@@ -336,68 +294,6 @@ def test_several_threads_count_the_same(monkeypatch):
 
 
 # -- bad and odd input ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("bins", [0, -1, True, "x", 2.5, 15.0, None, np.nan, 10**9])
-def test_bins_are_a_whole_number(bins):
-    with pytest.raises(ValueError, match=r"bins must be a whole number from 1 to"):
-        HistogramBinning(bins=bins).fit([[1.0, 0.0]], [0])
-
-
-@pytest.mark.parametrize("smoothing", [-1, np.nan, np.inf, "1", True])
-def test_smoothing_is_a_number_of_rows(smoothing):
-    with pytest.raises(ValueError, match=r"smoothing must be a number of rows >= 0"):
-        HistogramBinning(smoothing=smoothing).fit([[1.0, 0.0]], [0])
-
-
-@pytest.mark.parametrize(
-    "options", [{"strategy": "mass"}, {"mode": "top-label"}, {"smoothing": 1.0}]
-)
-def test_netcal_has_no_options(options):
-    name = next(iter(options))
-    with pytest.raises(ValueError, match=rf"compat='netcal' needs {name}="):
-        HistogramBinning(compat="netcal", **options).fit([[1.0, 0.0]], [0])
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"strategy": "equal"}, "strategy must be one of 'width', 'mass'"),
-        ({"mode": "all"}, "mode must be one of 'one-vs-rest', 'top-label'"),
-        ({"compat": "sklearn"}, "compat must be one of None, 'netcal'"),
-        ({"engine": "cuda"}, "engine must be one of 'auto', 'numpy', 'numba'"),
-    ],
-)
-def test_options_are_named(option, words):
-    with pytest.raises(ValueError, match=words):
-        HistogramBinning(**option).fit([[1.0, 0.0]], [0])
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_nan_is_refused(mode):
-    p = np.array([[0.5, 0.5], [np.nan, 0.5]])
-    with pytest.raises(ValueError, match="row 1"):
-        fitted(p, [0, 1], mode=mode)
-    good = fitted(p[[0, 0]], [0, 1], mode=mode)
-    with pytest.raises(ValueError, match="row 1"):
-        good.predict_proba(p)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize(
-    ("p", "y"),
-    [
-        ([[0.2, 0.3, 0.5]], [2]),
-        ([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]], [0, 0]),
-        ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0, 1, 1]),
-        (np.full((5, 40), 1 / 40), [0, 1, 2, 3, 4]),
-    ],
-)
-def test_few_rows_and_classes(mode, strategy, p, y):
-    new = fitted(p, y, mode=mode, strategy=strategy).predict_proba(p)
-    np.testing.assert_allclose(new.sum(axis=1), 1, atol=1e-12)
-    assert (new >= 0).all()
 
 
 def test_sums_a_little_off_are_divided_too():

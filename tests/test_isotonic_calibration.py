@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import softmax
 from strategies import problems
@@ -330,47 +330,6 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@given(problems(), OPTIONS, st.sampled_from([np.float16, np.float32, np.float64]))
-def test_rows_are_distributions_of_the_scores_precision(problem, options, dtype):
-    z, y = problem
-    z = z.astype(dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)
-        new = IsotonicCalibration(**options).fit(z, y).predict_proba(z)
-    assert new.dtype == (np.float32 if dtype == np.float16 else dtype)
-    assert (new >= 0).all()
-    precision = 1e-12 if dtype == np.float64 else 1e-6
-    np.testing.assert_allclose(new.sum(axis=1, dtype=float), 1, atol=precision)
-
-
-@given(problems(), OPTIONS, st.randoms(use_true_random=False))
-def test_order_of_rows_and_weight_as_repetition(problem, options, random):
-    z, y = problem
-    p = softmax(z)
-    once = fitted(p, y, **options)
-    order = random.sample(range(len(y)), len(y))
-    np.testing.assert_array_equal(
-        once.predict_proba(p), fitted(p[order], y[order], **options).predict_proba(p)
-    )
-    times = np.array([random.randint(0, 3) for _ in y])
-    assume(times.any())
-    np.testing.assert_array_equal(
-        fitted(p, y, times, **options).predict_proba(p),
-        fitted(p.repeat(times, axis=0), y.repeat(times), **options).predict_proba(p),
-    )
-
-
-@given(problems(), OPTIONS)
-def test_saved_and_loaded_it_gives_the_same_bits(tmp_path_factory, problem, options):
-    z, y = problem
-    p = softmax(z)
-    path = tmp_path_factory.mktemp("saved") / "isotonic.json"
-    method = fitted(p, y, **options)
-    method.save(path)
-    again = IsotonicCalibration.load(path)
-    np.testing.assert_array_equal(again.predict_proba(p), method.predict_proba(p))
-
-
 @given(problems())
 def test_top_label_keeps_the_order_of_confidences(problem):
     z, y = problem
@@ -407,32 +366,6 @@ def test_smoothing_leaves_no_zeros(problem):
 # -- bad and odd input ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("smoothing", [-1, np.nan, np.inf, "1", True])
-def test_smoothing_is_a_number_of_rows(smoothing):
-    with pytest.raises(ValueError, match=r"smoothing must be a number of rows >= 0"):
-        IsotonicCalibration(smoothing=smoothing).fit([[1.0, 0.0]], [0])
-
-
-@pytest.mark.parametrize("options", [{"mode": "top-label"}, {"smoothing": 1.0}])
-def test_netcal_has_no_options(options):
-    name = next(iter(options))
-    with pytest.raises(ValueError, match=rf"compat='netcal' needs {name}="):
-        IsotonicCalibration(compat="netcal", **options).fit([[1.0, 0.0]], [0])
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"mode": "all"}, "mode must be one of 'one-vs-rest', 'top-label'"),
-        ({"compat": "sklearn"}, "compat must be one of None, 'netcal'"),
-        ({"engine": "cuda"}, "engine must be one of 'auto', 'numpy', 'numba'"),
-    ],
-)
-def test_options_are_named(option, words):
-    with pytest.raises(ValueError, match=words):
-        IsotonicCalibration(**option).fit([[1.0, 0.0]], [0])
-
-
 @needs_numba
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("mode", MODES)
@@ -443,24 +376,6 @@ def test_nan_is_refused(mode, engine):
     good = fitted(p[[0, 0]], [0, 1], mode=mode, engine=engine)
     with pytest.raises(ValueError, match="row 1"):
         good.predict_proba(p)
-
-
-@needs_numba
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    ("p", "y"),
-    [
-        ([[0.2, 0.3, 0.5]], [2]),
-        ([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]], [0, 0]),
-        ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0, 1, 1]),
-        (np.full((5, 40), 1 / 40), [0, 1, 2, 3, 4]),
-    ],
-)
-def test_few_rows_and_classes(mode, engine, p, y):
-    new = fitted(p, y, mode=mode, engine=engine).predict_proba(p)
-    np.testing.assert_allclose(new.sum(axis=1), 1, atol=1e-12)
-    assert (new >= 0).all()
 
 
 # -- netcal and real data -------------------------------------------------------------

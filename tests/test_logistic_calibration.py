@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from scipy.optimize import approx_fprime, minimize
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, log_expit, logsumexp, softmax
 from strategies import problems
 
-from calibrant.recalibration import FitWarning, Recalibrator, TemperatureScaling
+from calibrant.recalibration import FitWarning, TemperatureScaling
 from calibrant.recalibration._logistic import (
     BetaCalibration,
     Hits,
     PlattScaling,
     Regressions,
+    log_odds,
+    log_sigmoid,
+    read_odds,
 )
-from calibrant.recalibration._one_vs_rest import log_odds, read_odds
 from calibrant.recalibration._rows import Rows
 
 METHODS = (PlattScaling, BetaCalibration)
@@ -59,6 +61,11 @@ def test_log_odds_are_those_of_the_class_against_the_sum_of_the_others(problem):
     for j in range(z.shape[1]):
         others = logsumexp(np.delete(z, j, axis=1), axis=1)
         np.testing.assert_allclose(s[:, j], z[:, j] - others, rtol=1e-12, atol=1e-12)
+
+
+def test_log_sigmoid_is_that_of_scipy_at_the_ends_too():
+    x = np.array([-np.inf, -1e4, -745.0, -36.0, -1e-9, 0.0, 1e-300, 1.0, 40.0, 1e4])
+    np.testing.assert_allclose(log_sigmoid(x), log_expit(x), rtol=1e-14)
 
 
 def test_log_odds_are_exact_where_the_probability_rounds_to_1():
@@ -220,25 +227,6 @@ def test_agrees_with_the_sigmoid_calibration_of_scikit_learn(part):
 
 @every_method
 @quiet
-@given(problem=problems(least=3))
-def test_rows_in_any_order_and_doubled_or_weighted_give_the_same(method, problem):
-    z, y = problem
-    times = 1 + (np.arange(len(y)) % 2)
-    model = method().fit(z, y, times)
-    probs = model.predict_proba(z)
-    assert np.isfinite(probs).all()
-    np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
-    order = np.argsort(-np.arange(len(y)))
-    for other in (
-        method().fit(z[order], y[order], times[order]),
-        method().fit(z.repeat(times, axis=0), y.repeat(times)),
-        method().fit(np.r_[z, z[:1]], np.r_[y, y[:1]], np.r_[times, 0]),
-    ):
-        np.testing.assert_allclose(other.predict_proba(z), probs, atol=1e-6)
-
-
-@every_method
-@quiet
 def test_groups_of_classes_give_the_same_as_all_at_once(method, monkeypatch):
     z, y = make_problem(300, 30)
     one_by_one = method().fit(z, y).predict_proba(z)
@@ -246,17 +234,6 @@ def test_groups_of_classes_give_the_same_as_all_at_once(method, monkeypatch):
     np.testing.assert_allclose(
         method().fit(z, y).predict_proba(z), one_by_one, atol=1e-9
     )
-
-
-@every_method
-@pytest.mark.parametrize("k", [2, 4])
-def test_saved_and_loaded_it_gives_the_same_bits(method, k, tmp_path):
-    z, y = make_problem(k=k)
-    model = method(smoothing=0.5).fit(z, y)
-    model.save(tmp_path / "model.json")
-    loaded = Recalibrator.load(tmp_path / "model.json")
-    np.testing.assert_array_equal(loaded.predict_proba(z), model.predict_proba(z))
-    assert (loaded.reach_, loaded.converged_) == (model.reach_, model.converged_)
 
 
 @every_method
@@ -358,42 +335,6 @@ def test_certain_forecasts_get_the_frequency_with_which_they_came_true(method):
     np.testing.assert_allclose(
         model.predict_proba([0.0, 1.0])[:, 1], [0.2, 0.9], atol=1e-6
     )
-
-
-@every_method
-def test_nan_is_refused(method):
-    z, y = make_problem(20)
-    z[3, 0] = np.nan
-    with pytest.raises(ValueError, match="row 3"):
-        method().fit(z, y)
-
-
-@every_method
-@pytest.mark.parametrize("smoothing", [-1, "1", np.nan, np.inf])
-def test_smoothing_is_checked(method, smoothing):
-    with pytest.raises(ValueError, match="smoothing must be a number, 0 or more"):
-        method(smoothing=smoothing).fit([0.5, -0.5], [0, 1])
-
-
-@every_method
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_precision_in_is_precision_out(method, dtype):
-    z, y = make_problem()
-    probs = method().fit(z.astype(dtype), y).predict_proba(z.astype(dtype))
-    assert probs.dtype == (np.float64 if dtype == np.float64 else np.float32)
-    expected = method().fit(z, y).predict_proba(z)
-    np.testing.assert_allclose(probs, expected, atol=8 * float(np.finfo(dtype).eps))
-
-
-@every_method
-@quiet
-def test_progress_goes_up_to_1(method):
-    z, y = make_problem(300, 30)
-    shares = []
-    method().fit(z, y, progress=lambda share, what: shares.append(share))
-    assert shares == sorted(shares)
-    assert shares[-1] == 1
-    assert len(shares) > 10
 
 
 # -- real data ---------------------------------------------------------------------

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import problems
 
@@ -28,6 +28,7 @@ from calibrant.recalibration import (
     VectorScaling,
     load,
 )
+from calibrant.recalibration._modes import ByMode
 
 METHODS = [
     Identity,
@@ -44,7 +45,7 @@ METHODS = [
 ]
 VARIANTS = [
     *METHODS,
-    lambda **o: TemperatureScaling(objective="brier", **o),
+    lambda **o: TemperatureScaling(divergence="brier", **o),
     lambda **o: HistogramBinning(mode="top-label", **o),
     lambda **o: HistogramBinning(strategy="mass", smoothing=1, **o),
     lambda **o: HistogramBinning(compat="netcal", **o),
@@ -215,6 +216,37 @@ def test_weight_two_is_a_row_twice_and_weight_zero_is_no_row(make):
     np.testing.assert_allclose(p, q, atol=2e-5)
 
 
+SMALL = [
+    VectorScaling,
+    MatrixScaling,
+    DirichletCalibration,
+    PlattScaling,
+    BetaCalibration,
+]
+SMALL += [make for make in VARIANTS if isinstance(make(), ByMode)]
+
+
+@settings(max_examples=150)
+@given(problems(least=3), st.sampled_from(SMALL), st.randoms(use_true_random=False))
+def test_small_data_in_any_order_or_weighted_give_the_same(problem, make, random):
+    z, y = problem
+    z = z.clip(-8, 8)
+    times = np.array([random.randint(1, 2) for _ in y])
+    order = random.sample(range(len(y)), len(y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        given = make().fit(z, y, times).predict_proba(z)
+        others = (
+            make().fit(z[order], y[order], times[order]),
+            make().fit(z.repeat(times, axis=0), y.repeat(times)),
+            make().fit(np.r_[z, z[:1]], np.r_[y, y[:1]], np.r_[times, 0]),
+        )
+    exact = isinstance(make(), ByMode)
+    for other in others:
+        atol = 1e-12 if exact else 1e-6
+        np.testing.assert_allclose(other.predict_proba(z), given, atol=atol)
+
+
 @pytest.mark.parametrize("method", KEEP_ORDER)
 @given(problem=problems(least=3))
 def test_order_of_classes_is_kept(method, problem):
@@ -353,10 +385,61 @@ def test_not_fitted(method, part):
         method().save("nowhere.json")
 
 
-@pytest.mark.parametrize("option", ["softmax", None, "prob"])
-def test_kind_of_scores_is_checked(option):
-    with pytest.raises(ValueError, match="scores must be one of 'logits', 'probs'"):
-        TemperatureScaling(scores=option).fit(Z, Y)
+BAD = {
+    "scores": ["softmax", None, "prob"],
+    "divergence": ["ece"],
+    "strategy": ["equal"],
+    "mode": ["all"],
+    "compat": ["sklearn"],
+    "engine": ["cuda"],
+    "smoothing": [-1, np.nan, np.inf, "1", True],
+    "diagonal": [-1],
+    "off_diagonal": [np.nan],
+    "intercept": ["1"],
+    "max_iter": [0, 2.5],
+    "bins": [0, -1, True, "x", 2.5, 15.0, None, np.nan, 10**9],
+    "bounds": [(2, 1), (0, 1), (1,), "ab", 3, (1, np.inf), (True, 2)],
+}
+KNOWN_BAD = [
+    (method, name, value)
+    for method in METHODS
+    for name in BAD.keys() & method().get_params().keys()
+    for value in BAD[name]
+]
+
+
+def test_every_parameter_is_checked():
+    names = {name for method in METHODS for name in method().get_params()}
+    assert names - BAD.keys() == {"classes"}
+
+
+@pytest.mark.parametrize(("method", "name", "value"), sorted(KNOWN_BAD, key=repr))
+def test_a_parameter_that_will_not_do_is_named(method, name, value):
+    with pytest.raises(ValueError, match=rf"{name} must be.*got "):
+        method(**{name: value}).fit(Z, Y)
+
+
+@pytest.mark.parametrize("method", [HistogramBinning, IsotonicCalibration])
+@pytest.mark.parametrize(
+    "options", [{"strategy": "mass"}, {"mode": "top-label"}, {"smoothing": 1.0}]
+)
+def test_netcal_has_no_options(method, options):
+    (name,) = options
+    if name in method().get_params():
+        with pytest.raises(ValueError, match=rf"compat='netcal' needs {name}="):
+            method(compat="netcal", **options).fit(Z, Y)
+
+
+@pytest.mark.parametrize("make", VARIANTS)
+def test_progress_goes_up_to_one(make):
+    seen = []
+    make().fit(Z, Y, progress=lambda share, what: seen.append((share, what)))
+    shares = [share for share, _ in seen]
+    assert shares == sorted(shares)
+    assert not seen or shares[-1] == 1
+    assert all(isinstance(what, str) for _, what in seen)
+    if type(make()) in (PlattScaling, BetaCalibration):  # class by class
+        assert len(shares) == 4
 
 
 # -- hard data -------------------------------------------------------------------------
@@ -401,6 +484,22 @@ def test_probabilities_of_zero_and_one(make):
     np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-12)
 
 
+@pytest.mark.parametrize("make", VARIANTS)
+@pytest.mark.parametrize(
+    ("p", "y"),
+    [
+        ([[0.2, 0.3, 0.5]], [2]),
+        ([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]], [0, 0]),
+        ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0, 1, 1]),
+        (np.full((5, 40), 1 / 40), [0, 1, 2, 3, 4]),
+    ],
+)
+def test_few_rows_and_classes(make, p, y):
+    new = make(scores="probs").fit(p, y).predict_proba(p)
+    np.testing.assert_allclose(new.sum(axis=1), 1, atol=1e-12)
+    assert (new >= 0).all()
+
+
 # -- files -------------------------------------------------------------------------------
 
 
@@ -417,6 +516,30 @@ def test_saved_and_loaded_gives_the_same_bits(make, tmp_path):
         for name in fitted.learned:
             np.testing.assert_array_equal(getattr(again, name), getattr(fitted, name))
         assert again.predict_proba(Z).tobytes() == fitted.predict_proba(Z).tobytes()
+
+
+@pytest.mark.parametrize("make", VARIANTS)
+def test_a_file_that_is_there_is_replaced_only_if_that_is_said(make, tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text("precious")
+    fitted = make().fit(Z, Y)
+    with pytest.raises(FileExistsError, match=r"x.json exists; pass force=True"):
+        fitted.save(path)
+    assert path.read_text() == "precious"
+    fitted.save(path, force=True)
+    assert load(path).get_params() == fitted.get_params()
+
+
+def test_parameters_as_version_0_1_called_them_are_read(tmp_path):
+    path = tmp_path / "t.json"
+    fitted = TemperatureScaling(divergence="brier").fit(Z, Y)
+    fitted.save(path)
+    content = json.loads(path.read_text())
+    content["format"] = "acumen recalibrator"
+    content["parameters"]["objective"] = content["parameters"].pop("divergence")
+    path.write_text(json.dumps(content))
+    assert load(path).divergence == "brier"
+    assert load(path).predict_proba(Z).tobytes() == fitted.predict_proba(Z).tobytes()
 
 
 def test_a_saved_file_is_readable(tmp_path):

@@ -17,9 +17,6 @@ FREE = ("accuracy", "brier", "nll", "ece", "smooth_ece", "confidence_gap")
 @pytest.fixture(scope="module")
 def torch(part):
     torch = part("torch")
-    from calibrant.torch._operators import mend_torchvision
-
-    mend_torchvision()
     part("torchmetrics")
     return torch
 
@@ -376,7 +373,9 @@ SHARES = {"uneven": [0, 900, 1000], "one empty": [0, 1000, 1000]}
 def work(rank, share, folder):
     """What one process of two does: its own rows, then the numbers of all."""
     import torch.distributed as dist
+    from torchvision_operators import mend_torchvision
 
+    mend_torchvision()
     from calibrant.torch import CalibrationSharpness
 
     store = (Path(folder) / "store").as_uri()

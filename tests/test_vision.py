@@ -11,20 +11,11 @@ import textwrap
 import numpy as np
 import pytest
 from PIL import Image
+from torchvision_operators import FIRST
 
 import calibrant as cal
 from calibrant.files import read
-from calibrant.vision import (
-    Images,
-    Item,
-    Model,
-    infer,
-    load_model,
-    open_images,
-)
-from calibrant.vision import (
-    _images as packages,
-)
+from calibrant.vision import Images, Item, Model, infer, load_model, open_images
 from calibrant.vision import _inference as inference_module
 from calibrant.vision._inference import MANIFEST, read_manifest
 
@@ -43,11 +34,8 @@ def torch(part):
 
 
 @pytest.fixture(scope="module")
-def timm(torch, absent):
-    try:
-        return packages.timm()
-    except ImportError:
-        absent("timm is not installed")
+def timm(torch, part):
+    return part("timm")
 
 
 @pytest.fixture(scope="module")
@@ -319,7 +307,7 @@ def test_a_killed_process_is_finished_by_another(finished, photos, weights, tmp_
         infer(model, images, "logits", batch_size=2, shard_rows=4, progress=stop)
     """
     killed = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
+        [sys.executable, "-c", FIRST + textwrap.dedent(code)],
         cwd=tmp_path,
         check=False,
         capture_output=True,

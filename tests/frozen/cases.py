@@ -948,6 +948,7 @@ def _to_fit() -> dict[str, tuple[Any, Any, Any]]:
 def _fitted(cal: ModuleType, made: Any, scores: Any, y: Any, weight: Any) -> Any:
     """What a recalibrator gives for four rows, and its file."""
     made.fit(scores, y, weight)
+    Path("saved.json").unlink(missing_ok=True)  # save replaces nothing
     made.save("saved.json")
     saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
     again = cal.recalibration.load("saved.json")

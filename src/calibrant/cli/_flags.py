@@ -142,9 +142,11 @@ def clean_errors(command: Command) -> Command:
 
 def roles_of(said: Mapping[str, str | None], **more: Any) -> Any:
     """The roles that were said, as the readers take them."""
-    from calibrant.files._plan import Roles
+    from calibrant.files._plan import ARGUMENTS, Roles
 
-    given: dict[str, Any] = {name: said[name] for name in ROLES if name in said}
+    given: dict[str, Any] = {
+        ARGUMENTS.get(name, name): said[name] for name in ROLES if name in said
+    }
     if given.get("classes"):
         given["classes"] = given["classes"].split(",")
     return Roles(**given, **more)

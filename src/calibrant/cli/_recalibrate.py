@@ -67,7 +67,7 @@ def recalibrate(
     with steps("recalibrate", quiet=quiet) as progress:
         fitted = load(saved) if saved else _fit(str(fit), method, said, progress)
         if save is not None:
-            fitted.save(save)
+            fitted.save(save, force=force)
         if new is not None and output is not None:
             _apply(fitted, new, output, said)
     if not quiet:

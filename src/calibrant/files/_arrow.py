@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from calibrant.files._sources import (
     Block,
     Entry,
-    FileError,
     Kind,
     Request,
     Source,
     check_names,
+    optional,
     reading,
     same_width,
 )
@@ -48,14 +48,8 @@ def open_arrow(path: Path) -> Source:
 
 @contextmanager
 def _reader(path: Path) -> Iterator[Any]:
-    try:
-        arrow = importlib.import_module("pyarrow")
-        ipc = importlib.import_module("pyarrow.ipc")
-    except ImportError as error:
-        raise FileError(
-            path,
-            "needs PyArrow to be read (pip install pyarrow); or save it as .parquet.",
-        ) from error
+    way_out = "pip install pyarrow; or save it as .parquet"
+    arrow, ipc = (optional(path, name, way_out) for name in ("pyarrow", "pyarrow.ipc"))
     with reading(path), arrow.OSFile(str(path), "rb") as file:
         with path.open("rb") as start:
             is_file = start.read(len(FILE_MARK)) == FILE_MARK

@@ -33,12 +33,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-# ----------------------------------------------------------------------------
-# A database for one file: it reads the file's folder, and writes to one of its own.
-#
+# -- A database for one file: it reads the file's folder, and writes to one of its own.
 # It is in memory, loads no extension, reaches no network and keeps to a third of a
 # gigabyte. Whatever goes into SQL is quoted here.
-
 
 MEMORY, THREADS = "320MB", "1"
 """Threads would add memory, not speed: the rows are reduced on every core anyway."""
@@ -79,8 +76,6 @@ def database(path: Path) -> Iterator[tuple[DuckDBPyConnection, Path]]:
 def text(value: str) -> str:
     """Text as SQL.
 
-    Examples
-    --------
     >>> text("it's; DROP TABLE x")
     "'it''s; DROP TABLE x'"
     """
@@ -90,8 +85,6 @@ def text(value: str) -> str:
 def identifier(name: str) -> str:
     """A name as SQL.
 
-    Examples
-    --------
     >>> identifier('a"b')
     '"a""b"'
     """
@@ -103,12 +96,9 @@ def file_name(path: Path) -> str:
     return text(re.sub(r"([\[*?])", r"[\1]", str(path.resolve())))
 
 
-# ----------------------------------------------------------------------------
-# Text tables (.csv, .tsv): every choice explicit, nothing sniffed.
-#
+# -- Text tables (.csv, .tsv): every choice explicit, nothing sniffed.
 # Comma (or tab), double quotes, UTF-8 with or without a byte order mark, any line ending,
 # and a first line that names the columns. Columns go into SQL by number, not by name.
-
 
 LONGEST_HEADER = 1 << 20
 
@@ -210,13 +200,10 @@ def _sql(i: int, value: str | None) -> str:
     return TRUTH.format(f"c{i}") if _looks_like(value) else f"c{i}"
 
 
-# ----------------------------------------------------------------------------
-# Parquet through DuckDB, a range of rows at a time.
-#
+# -- Parquet through DuckDB, a range of rows at a time.
 # Lists in row groups much larger than a batch would be unpacked from the start of the
 # group for every batch; they are rewritten once, in groups as large as a batch. So are
 # text tables, which cannot be entered in the middle at all.
-
 
 COLUMNS_AT_ONCE = 64
 """More of them may need more memory for their pages than the database has."""

@@ -79,8 +79,6 @@ class Contents:
 def aligned(rows: list[tuple[str, ...]]) -> list[str]:
     """Lines of cells below each other; what a file holds must not break a line.
 
-    Examples
-    --------
     >>> aligned([("a", "1"), ("bc", "2")])
     ['  a   1', '  bc  2']
     """
@@ -111,7 +109,7 @@ def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
     >>> folder.cleanup()
     """
     files = find_files(paths)
-    source = next(iter(open_all(files if format_of(files[0]) == "npy" else files[0])))
+    source = next(iter(open_all(files if format_of(files[0]).together else files[0])))
     problem = how = rows = None
     try:
         plan = make_plan(source, roles or Roles())

@@ -20,16 +20,16 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from calibrant.files._sources import (
-    Block,
     Entry,
     FileError,
-    Request,
     Source,
     check_expansion,
     kind_of,
     quoted,
+    ranges,
     reading,
     shorten,
+    source_of_arrays,
 )
 
 MOST_MEMBERS = 10_000
@@ -46,7 +46,6 @@ class Stored:
     shape: tuple[int, ...]
     fortran: bool
     open: Callable[[], IO[bytes]]
-    finish: Callable[[NDArray[Any]], NDArray[Any]] | None = None
 
     @property
     def size(self) -> int:
@@ -56,27 +55,23 @@ class Stored:
     @property
     def entry(self) -> Entry:
         """The array as others see it."""
-        dtype = self.dtype.name if self.finish is None else "bfloat16"
-        return Entry(self.name, dtype, self.shape, kind_of(self.dtype))
+        return Entry(self.name, self.dtype.name, self.shape, kind_of(self.dtype))
 
     def pieces(self, rows: int) -> Iterator[NDArray[Any]]:
         """The array, so many rows at a time."""
-        n = self.shape[0]
         with self.open() as file:
             if self.fortran:
                 whole = self._read(file, self.shape[::-1]).T
-            for start in range(0, n, rows):
-                stop = min(start + rows, n)
+            for part in ranges(self.shape[0], rows):
                 if self.fortran:
-                    yield whole[start:stop]
+                    yield whole[part]
                 else:
-                    yield self._read(file, (stop - start, *self.shape[1:]))
+                    yield self._read(file, (part.stop - part.start, *self.shape[1:]))
 
     def _read(self, file: IO[bytes], shape: tuple[int, ...]) -> NDArray[Any]:
         if self.dtype == bool:  # any byte but 0 is true, and only 1 is a valid bool
             return self._fill(file, np.empty(shape, np.uint8)) != 0
-        array = self._fill(file, np.empty(shape, self.dtype))
-        return array if self.finish is None else self.finish(array)
+        return self._fill(file, np.empty(shape, self.dtype))
 
     def _fill(self, file: IO[bytes], array: NDArray[Any]) -> NDArray[Any]:
         left = memoryview(array.reshape(-1).view(np.uint8).data)
@@ -108,33 +103,14 @@ def check_stored(stored: Stored, space: int) -> Stored:
     return stored
 
 
-def source_of(path: Path, given: str, arrays: list[Stored]) -> Source:
-    """A source of arrays read side by side."""
+def _source_of(path: Path, given: str, arrays: list[Stored]) -> Source:
     stored = {array.name: array for array in arrays}
-
-    def blocks(request: Request) -> Iterator[Block]:
-        chosen = [stored[name] for name in request.names]
-        same_rows(path, [array.entry for array in chosen])
-        with reading(path):
-            pieces = (array.pieces(request.rows) for array in chosen)
-            for piece in zip(*pieces, strict=True):
-                yield dict(zip(request.names, piece, strict=True))
-
-    entries = tuple(array.entry for array in arrays)
-    return Source(path, given, None, entries, blocks, is_table=False)
-
-
-def same_rows(path: Path, entries: list[Entry]) -> None:
-    """Refuse arrays that are not one entry, or one row, per prediction."""
-    for entry in entries:
-        if not entry.shape:
-            raise FileError(path, f"{entry.name!r} is a single number, not an array.")
-        if entry.shape[0] != entries[0].shape[0]:
-            raise FileError(
-                path,
-                f"{entries[0].name!r} has {entries[0].shape[0]} rows but "
-                f"{entry.name!r} has {entry.shape[0]}; they must be of equal length.",
-            )
+    return source_of_arrays(
+        path,
+        given,
+        (array.entry for array in arrays),
+        lambda name, rows: stored[name].pieces(rows),
+    )
 
 
 def open_npz(path: Path) -> Source:
@@ -149,7 +125,7 @@ def open_npz(path: Path) -> Source:
         if odd := [name for name in names if not name.endswith(".npy")]:
             raise FileError(path, f"has members that are no arrays: {quoted(odd)}.")
         arrays = [_member(path, archive, member) for member in members]
-    return source_of(path, "npz", arrays)
+    return _source_of(path, "npz", arrays)
 
 
 def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Stored:
@@ -182,14 +158,12 @@ def open_npy(paths: tuple[Path, ...]) -> Source:
         with reading(path), path.open("rb") as file:
             stored, start = _header(path, name, file, partial(_open_npy, path))
         arrays.append(check_stored(stored, path.stat().st_size - start))
-    return source_of(paths[0], "npy", arrays)
+    return _source_of(paths[0], "npy", arrays)
 
 
 def without_common_start(names: list[str]) -> list[str]:
     """Names without what they share.
 
-    Examples
-    --------
     >>> without_common_start(["net_logits", "net_labels"])
     ['logits', 'labels']
     """

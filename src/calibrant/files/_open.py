@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from calibrant.files._arrow import open_arrow
 from calibrant.files._duckdb import open_delimited, open_parquet
@@ -15,35 +16,42 @@ from calibrant.files._numpy import open_npy, open_npz
 from calibrant.files._sources import FileError, Source, reading
 from calibrant.files._tensors import open_pt, open_safetensors
 
-# ----------------------------------------------------------------------------
-# Which format a file has: said by its suffix, checked against its first bytes.
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A file format: how its files end, who opens them, and how they begin.
+
+    Of a format without `magic` nothing is known but that it begins like no other.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    open: Callable[[Any], Source]
+    magic: tuple[bytes, ...] = ()
+    is_text: bool = False
+    together: bool = False  # the opener takes all files at once
 
 
-FORMAT_OF = {
-    ".npz": "npz",
-    ".npy": "npy",
-    ".safetensors": "safetensors",
-    ".pt": "pt",
-    ".pth": "pt",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-}
+ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 
-PICKLES = (".pkl", ".pickle", ".joblib", ".dill")
-PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".7z")
+READERS = (
+    Format("npz", (".npz",), open_npz, ZIP),
+    Format("npy", (".npy",), open_npy, (b"\x93NUMPY",), together=True),
+    Format("safetensors", (".safetensors",), open_safetensors),
+    Format("pt", (".pt", ".pth"), open_pt, (*ZIP, b"\x80\x02")),
+    Format("csv", (".csv",), partial(open_delimited, mark=","), is_text=True),
+    Format("tsv", (".tsv",), partial(open_delimited, mark="\t"), is_text=True),
+    Format("parquet", (".parquet",), open_parquet, (b"PAR1",)),
+    Format("arrow", (".arrow", ".feather"), open_arrow, (b"ARROW1", b"\xff" * 4)),
+    Format("jsonl", (".jsonl", ".ndjson"), open_jsonl, is_text=True),
+)
+"""All that can be read; a new format is a file of its own and a line here."""
 
-MAGIC = {
-    b"PK\x03\x04": "zip",
-    b"PK\x05\x06": "zip",
-    b"\x93NUMPY": "npy",
-    b"PAR1": "parquet",
-    b"ARROW1": "arrow",
-    b"\xff\xff\xff\xff": "arrow",  # the stream form has a marker instead of a name
+FORMAT_OF = {suffix: reader for reader in READERS for suffix in reader.suffixes}
+
+FOREIGN = {
+    **dict.fromkeys(ZIP, "zip"),
+    b"\x80\x02": "pickle",
     b"FEA1": "feather version 1",
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstandard",
@@ -51,22 +59,15 @@ MAGIC = {
     b"\xff\xfe": "UTF-16 text",
     b"\xfe\xff": "UTF-16 text",
 }
+"""How other files begin that one meets under our names."""
 
-EXPECTED = {
-    "npz": ("zip",),
-    "npy": ("npy",),
-    "pt": ("zip", ""),
-    "parquet": ("parquet",),
-    "arrow": ("arrow",),
-}
-"""What the first bytes must be; the formats not named have no such bytes."""
+PICKLES = (".pkl", ".pickle", ".joblib", ".dill")
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".7z")
 
 
-def format_of(path: Path) -> str:
+def format_of(path: Path) -> Format:
     """The format of a file, or an error that says what to do instead.
 
-    Examples
-    --------
     >>> format_of(Path("model.pkl"))
     Traceback (most recent call last):
     calibrant.files._sources.FileError: model.pkl: pickle files are never opened, ...
@@ -89,26 +90,26 @@ def format_of(path: Path) -> str:
     return FORMAT_OF[suffix]
 
 
-def check_content(path: Path, given: str) -> None:
+def check_content(path: Path, given: Format) -> None:
     """Refuse an empty file, and one whose first bytes are those of another format."""
     with path.open("rb") as file:
         start = file.read(4096)
     if not start:
         raise FileError(path, "is empty.")
-    found = next((name for magic, name in MAGIC.items() if start.startswith(magic)), "")
-    if found in EXPECTED.get(given, ("",)):
-        if given in ("csv", "tsv", "jsonl") and b"\0" in start:
-            raise FileError(path, f"is not text in UTF-8, as a .{given} file must be.")
+    if start.startswith(given.magic):
         return
-    if found:
+    ours = {magic: reader.name for reader in READERS for magic in reader.magic}
+    for magic, name in (ours | FOREIGN).items():
+        if start.startswith(magic):
+            raise FileError(
+                path, f"is named {path.suffix} but holds {name}; rename or convert it."
+            )
+    if given.is_text and b"\0" in start:
+        raise FileError(path, f"is not text in UTF-8, as a .{given.name} file must be.")
+    if given.magic:
         raise FileError(
-            path, f"is named {path.suffix} but holds {found}; rename or convert it."
+            path, f"does not begin as {given.name} files do; it is damaged."
         )
-    raise FileError(path, f"does not begin as {given} files do; it is damaged.")
-
-
-# ----------------------------------------------------------------------------
-# Which files are meant: single ones, glob patterns, folders of shards.
 
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
@@ -121,7 +122,7 @@ def find_files(paths: Paths) -> tuple[Path, ...]:
     if not given:
         raise FileError("no file", "at least one path is needed.")
     found = [file for path in given for file in _expand(path)]
-    formats = {format_of(file): file for file in reversed(found)}
+    formats = {format_of(file).name: file for file in reversed(found)}
     if len(formats) > 1:
         one, other = list(formats.values())[:2]
         raise FileError(
@@ -163,30 +164,14 @@ def _shards_of(folder: Path) -> list[Path]:
     return shards
 
 
-# ----------------------------------------------------------------------------
-# Open files of any format: the one place that knows all readers.
-
-
-READERS: dict[str, Callable[[Path], Source]] = {
-    "npz": open_npz,
-    "safetensors": open_safetensors,
-    "pt": open_pt,
-    "csv": partial(open_delimited, mark=","),
-    "tsv": partial(open_delimited, mark="\t"),
-    "parquet": open_parquet,
-    "arrow": open_arrow,
-    "jsonl": open_jsonl,
-}
-
-
 def open_all(paths: Paths) -> Iterator[Source]:
     """Open each file when its turn comes; single arrays belong together."""
     files = find_files(paths)
-    given = format_of(files[0])
+    reader = format_of(files[0])
     for file in files:
         with reading(file):
-            check_content(file, given)
-        if given != "npy":
-            yield READERS[given](file)
-    if given == "npy":
-        yield open_npy(files)
+            check_content(file, reader)
+        if not reader.together:
+            yield reader.open(file)
+    if reader.together:
+        yield reader.open(files)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 from calibrant.files._sources import Entry, FileError, Source, quoted, shorten
 
-# ----------------------------------------------------------------------------
-# Which entry of a file plays which role: said by the user, or known by its name.
-#
+# -- Which entry of a file plays which role: said by the user, or known by its name.
 # Logits and probabilities are told apart by name only, never by looking at the numbers.
-
 
 Names: TypeAlias = str | Sequence[str]
 """A name, a pattern with one ``*``, names with commas between them, or a list of names."""
@@ -30,6 +27,9 @@ KNOWN = {
 }
 """Names that are read without being asked for, in upper or lower case."""
 
+ARGUMENTS = {"label": "y", "weight": "sample_weight"}
+"""Roles that arguments in Python have another name for than files and the command."""
+
 KNOWN_PATTERNS = {
     "logits": ("logits_*", "logit_*"),
     "probs": ("probs_*", "prob_*", "p_*"),
@@ -43,17 +43,17 @@ class Roles:
 
     Attributes
     ----------
-    label : str, optional
+    y : str, optional
         The true class of each row.
     probs, logits : str or sequence of str, optional
         An n x k array, a column of lists, or one column per class: a pattern such as
         ``"p_*"`` or a list of names. One column alone is the positive class.
     confidence, correct : str, optional
         Stated confidence and whether it was right. Without `correct`, right is where
-        `pred` equals `label`.
+        `pred` equals `y`.
     pred : str, optional
         The predicted class, for confidences without `correct`.
-    weight, group : str, optional
+    sample_weight, group : str, optional
         Frequency weight and subgroup of each row.
     classes : sequence of str, optional
         Names of the classes in the order of the columns.
@@ -62,33 +62,34 @@ class Roles:
 
     Examples
     --------
-    >>> Roles(label="truth", probs="p_*").given
+    >>> Roles(y="truth", probs="p_*").given
     ('label', 'probs')
     """
 
-    label: str | None = None
+    y: str | None = None
     probs: Names | None = None
     logits: Names | None = None
     confidence: str | None = None
     correct: str | None = None
     pred: str | None = None
-    weight: str | None = None
+    sample_weight: str | None = None
     group: str | None = None
     classes: Sequence[str] | None = None
     unlabelled: bool = False
 
+    def said(self, role: str) -> Any:
+        """What was said for a role, by the name that `KNOWN` has for it."""
+        return getattr(self, ARGUMENTS.get(role, role))
+
     @property
     def given(self) -> tuple[str, ...]:
         """The roles that were said."""
-        names = (f.name for f in fields(self) if f.name != "unlabelled")
-        return tuple(name for name in names if getattr(self, name) is not None)
+        return tuple(role for role in KNOWN if self.said(role) is not None)
 
 
 def split_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
     """Names that fit a pattern, and what stands for its star in each.
 
-    Examples
-    --------
     >>> split_pattern("p_*", ["y", "p_cat", "p_dog"])
     {'p_cat': 'cat', 'p_dog': 'dog'}
     """
@@ -105,8 +106,6 @@ def split_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
 def in_order(parts: dict[str, str]) -> dict[str, str]:
     """Names sorted by number if all stars are numbers, so that p_10 follows p_9.
 
-    Examples
-    --------
     >>> list(in_order({"p_1": "1", "p_10": "10", "p_2": "2"}))
     ['p_1', 'p_2', 'p_10']
     """
@@ -122,9 +121,7 @@ def are_numbers(parts: dict[str, str]) -> bool:
     return plain and len({int(star) for star in stars}) == len(stars)
 
 
-# ----------------------------------------------------------------------------
-# How one file will be read: roles and entries become a plan, or one clear error.
-
+# -- How one file will be read: roles and entries become a plan, or one clear error.
 
 ScoreKind = Literal["probs", "logits", "confidence"]
 
@@ -200,23 +197,22 @@ def _kind(source: Source, roles: Roles) -> ScoreKind:
     said = [kind for kind in kinds if kind in roles.given]
     if not said and {"correct", "pred"} & set(roles.given):
         return "confidence"
-    readable = said or [kind for kind in kinds if _readable(source, roles, kind)]
+    readable = said or [kind for kind in kinds if _readable(source, kind)]
     if len(readable) == 1:
         return readable[0]
     if readable:
-        options = " or ".join(_option(kind) for kind in readable)
+        way_out = _say_which(*readable, between=" or ")
         raise FileError(
-            source.path,
-            f"can be read as {' and as '.join(readable)}; say which with {options}.",
+            source.path, f"can be read as {' and as '.join(readable)}; {way_out}."
         )
     raise FileError(
         source.path,
-        f"has {_listed(source)}, none of them known as probs, logits or confidence; "
-        f"say which with {', '.join(_option(kind) for kind in kinds)}.",
+        f"has {quoted(source.names)}, none of them known as probs, logits or "
+        f"confidence; {_say_which(*kinds)}.",
     )
 
 
-def _readable(source: Source, roles: Roles, kind: ScoreKind) -> bool:
+def _readable(source: Source, kind: ScoreKind) -> bool:
     """Whether well-known names give these scores, and what they are held against."""
     if kind == "confidence":
         against = _known(source, "correct") or _known(source, "pred")
@@ -235,7 +231,7 @@ def _known_columns(source: Source, kind: str) -> list[dict[str, str]]:
 
 def _seek(source: Source, roles: Roles, role: str) -> str | None:
     """The entry of a role: as said, or the only one of a well-known name."""
-    said = getattr(roles, role)
+    said = roles.said(role)
     if said is not None:
         if said not in source.names:
             raise _no_such(source, role, said)
@@ -244,8 +240,8 @@ def _seek(source: Source, roles: Roles, role: str) -> str | None:
     if len(found) > 1:
         raise FileError(
             source.path,
-            f"has {quoted(found)}, each of which could be the {role}; say which with "
-            f"{_option(role)}.",
+            f"has {quoted(found)}, each of which could be the {role}; "
+            f"{_say_which(role)}.",
         )
     return found[0] if found else None
 
@@ -261,31 +257,27 @@ def _missing(source: Source, role: str) -> FileError:
     also = " (or the predicted class with --pred)" if role == "correct" else ""
     return FileError(
         source.path,
-        f"has {_listed(source)}, none of them known as the {role}; say which with "
-        f"{_option(role)}{also}.",
+        f"has {quoted(source.names)}, none of them known as the {role}; "
+        f"{_say_which(role)}{also}.",
     )
 
 
 def _no_such(source: Source, role: str, said: str) -> FileError:
     return FileError(
         source.path,
-        f"has no {shorten(said)!r} for {role}; it has {_listed(source)}.",
+        f"has no {shorten(said)!r} for {role}; it has {quoted(source.names)}.",
     )
 
 
-def _option(role: str) -> str:
-    return f"--{role} NAME"
-
-
-def _listed(source: Source) -> str:
-    return quoted(source.names) or "nothing"
+def _say_which(*roles: str, between: str = ", ") -> str:
+    return "say which with " + between.join(f"--{role} NAME" for role in roles)
 
 
 def _scores(
     source: Source, roles: Roles, kind: ScoreKind
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     """Names of the scores, and what the stars of a pattern stood for."""
-    said = getattr(roles, kind)
+    said = roles.said(kind)
     if said is None:
         columns = _known_columns(source, kind)
         if len(columns) == 1 and not _known(source, kind):
@@ -293,7 +285,7 @@ def _scores(
         if columns:
             raise FileError(
                 source.path,
-                f"has {kind} of more than one name; say which with {_option(kind)}.",
+                f"has {kind} of more than one name; {_say_which(kind)}.",
             )
         return (_need(source, roles, kind),), None
     if not isinstance(said, str):
@@ -360,8 +352,6 @@ def _wrong(source: Source, entry: Entry, need: str) -> FileError:
 def shape_words(entry: Entry) -> str:
     """The shape, with n for rows not yet counted.
 
-    Examples
-    --------
     >>> shape_words(Entry("p", "f4", (None, 3)))
     'n x 3'
     """

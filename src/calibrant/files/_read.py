@@ -24,8 +24,7 @@ from calibrant.files._sources import (
     whole,
 )
 
-# ----------------------------------------------------------------------------
-# Rows of a file as predictions: labels and scores as `evaluate` wants them.
+# -- Rows of a file as predictions: labels and scores as `evaluate` wants them.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,10 +182,6 @@ def _named(
 def _all_digits(names: tuple[Any, ...]) -> bool:
     words = [str(name) for name in names]
     return all(word.isascii() and word.isdigit() and len(word) < 10 for word in words)
-
-
-# ----------------------------------------------------------------------------
-# Predictions out of files: all at once, or in batches for what is larger than memory.
 
 
 BATCH_BYTES = 1 << 25

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-# ----------------------------------------------------------------------------
-# One kind of error for all files: the file, the rule, the offender, the way out.
-
+# -- One kind of error for all files: the file, the rule, the offender, the way out.
 
 LONGEST_MESSAGE, LONGEST_NAME = 500, 60
 
@@ -28,8 +27,6 @@ class FileError(ValueError):
 def one_line(text: str) -> str:
     r"""Text from a file or a library, on one line, printable and not endless.
 
-    Examples
-    --------
     >>> one_line("CSV Error\n  on line 2\x1b[31m")
     'CSV Error on line 2 [31m'
     """
@@ -41,8 +38,6 @@ def one_line(text: str) -> str:
 def shorten(text: str, length: int = LONGEST_NAME) -> str:
     """The text, or its beginning with dots.
 
-    Examples
-    --------
     >>> shorten("x" * 1_000_000, 5)
     'xxxx…'
     """
@@ -52,14 +47,12 @@ def shorten(text: str, length: int = LONGEST_NAME) -> str:
 def quoted(names: list[str] | tuple[str, ...], most: int = 12) -> str:
     """Names as a list to print, at most a dozen of them.
 
-    Examples
-    --------
     >>> quoted(["y", "p"])
     "'y', 'p'"
     """
     shown = [repr(shorten(name)) for name in names[:most]]
     more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    return (", ".join(shown) or "nothing") + (f" and {more} more" if more else "")
 
 
 @contextmanager
@@ -80,10 +73,6 @@ def reading(path: Path) -> Iterator[None]:
         reason = str(error).split("\nPossible ")[0].split("\n\n")[0]
         said = f"{type(error).__name__}: {one_line(reason)}".rstrip(".: ")
         raise FileError(path, f"cannot be read ({said}).") from error
-
-
-# ----------------------------------------------------------------------------
-# What every reader gives: named entries, and their rows in blocks.
 
 
 Block: TypeAlias = dict[str, NDArray[Any]]
@@ -139,6 +128,53 @@ class Source:
         return tuple(entry.name for entry in self.entries)
 
 
+def source_of_arrays(
+    path: Path,
+    given: str,
+    entries: Iterable[Entry],
+    pieces: Callable[[str, int], Iterator[NDArray[Any]]],
+) -> Source:
+    """Arrays side by side; ``pieces(name, rows)`` gives one, so many rows at a time."""
+    known = tuple(entries)
+
+    def blocks(request: Request) -> Iterator[Block]:
+        _check_rows(path, [e for e in known if e.name in request.names])
+        with reading(path):
+            columns = (pieces(name, request.rows) for name in request.names)
+            for piece in zip(*columns, strict=True):
+                yield dict(zip(request.names, piece, strict=True))
+
+    return Source(path, given, None, known, blocks, is_table=False)
+
+
+def _check_rows(path: Path, entries: list[Entry]) -> None:
+    """Refuse arrays that are not one entry, or one row, per prediction."""
+    for entry in entries:
+        if not entry.shape:
+            raise FileError(path, f"{entry.name!r} is a single number, not an array.")
+        if entry.shape[0] != entries[0].shape[0]:
+            raise FileError(
+                path,
+                f"{entries[0].name!r} has {entries[0].shape[0]} rows but "
+                f"{entry.name!r} has {entry.shape[0]}; they must be of equal length.",
+            )
+
+
+def ranges(n: int, rows: int) -> Iterator[slice]:
+    """Slices of n rows, so many at a time."""
+    for start in range(0, n, rows):
+        yield slice(start, min(start + rows, n))
+
+
+def optional(path: Path, name: str, way_out: str) -> Any:
+    """A package that one format needs, or an error that says what to do without it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        package = name.split(".")[0]
+        raise FileError(path, f"needs {package} to be read ({way_out}).") from error
+
+
 def check_expansion(path: Path, what: str, size: int, on_disk: int) -> None:
     """Refuse what would unpack to far more than the file: nobody meant that."""
     if size > SMALL and size > MOST_EXPANSION * on_disk:
@@ -177,8 +213,6 @@ def same_width(path: Path, name: str, lengths: NDArray[Any], start: int) -> int:
 def kind_of(dtype: np.dtype[Any]) -> Kind:
     """What a NumPy type holds.
 
-    Examples
-    --------
     >>> kind_of(np.dtype("f4")), kind_of(np.dtype("U3")), kind_of(np.dtype("c8"))
     ('number', 'text', 'other')
     """
@@ -190,8 +224,6 @@ def kind_of(dtype: np.dtype[Any]) -> Kind:
 def text_of(values: NDArray[Any]) -> NDArray[Any]:
     """Values as text; whole numbers without a decimal point.
 
-    Examples
-    --------
     >>> text_of(np.array([1.0, 2.0])).tolist()
     ['1', '2']
     """
@@ -203,8 +235,6 @@ def text_of(values: NDArray[Any]) -> NDArray[Any]:
 def whole(values: NDArray[Any]) -> NDArray[Any]:
     """Floats that are whole numbers as integers; anything else as it is.
 
-    Examples
-    --------
     >>> whole(np.array([1.0, 2.0])), whole(np.array([0.5, 2.0]))
     (array([1, 2]), array([0.5, 2. ]))
     """

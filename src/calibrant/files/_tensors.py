@@ -1,112 +1,84 @@
-"""Tensors: .safetensors by its plain format, .pt by PyTorch with weights only."""
+"""Tensors: .safetensors and .pt by their own libraries, which build nothing else."""
 
 from __future__ import annotations
 
-import importlib
-import json
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files._numpy import Stored, check_stored, same_rows, source_of
 from calibrant.files._sources import (
-    Block,
     Entry,
     FileError,
-    Request,
     Source,
     kind_of,
+    optional,
+    ranges,
     reading,
     shorten,
+    source_of_arrays,
 )
 
-DTYPES = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "BF16": "<u2",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "|i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "|u1",
-    "BOOL": "|b1",
+DTYPES = {"BOOL": "bool", "BF16": "bfloat16"} | {
+    f"{letter}{bits}": f"{kind}{bits}"
+    for letter, kind in (("F", "float"), ("I", "int"), ("U", "uint"))
+    for bits in (8, 16, 32, 64)
+    if (letter, bits) != ("F", 8)
 }
-
-LONGEST_HEADER = 100_000_000
 
 
 def open_safetensors(path: Path) -> Source:
-    """Read the header: eight bytes of length, then JSON, then the bytes of all arrays."""
-    size = path.stat().st_size
-    with reading(path), path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if size < 8 or length > min(size - 8, LONGEST_HEADER):
-            raise FileError(path, "is not a safetensors file, or was cut short.")
-        header = json.loads(file.read(length), object_pairs_hook=_without_twins)
-        if not isinstance(header, dict):
-            raise FileError(path, "has a header that is not a JSON object.")
-        header.pop("__metadata__", None)
-        start = 8 + length
-        arrays = [_tensor(path, name, said, start) for name, said in header.items()]
-    return source_of(path, "safetensors", arrays)
+    """Read the header of named tensors, which are then mapped into memory."""
+    with _safetensors(path) as file:
+        entries = [_entry(path, name, file.get_slice(name)) for name in file.keys()]  # noqa: SIM118
+
+    def pieces(name: str, rows: int) -> Iterator[NDArray[Any]]:
+        (entry,) = (entry for entry in entries if entry.name == name)
+        with _safetensors(path) as file:
+            whole = _bfloat16(path, entry) if entry.dtype == "bfloat16" else None
+            array = file.get_slice(name) if whole is None else whole
+            for part in ranges(entry.shape[0] or 0, rows):
+                piece = array[
+                    part
+                ]  # any byte but 0 is true, and only 1 is a valid bool
+                yield piece.view(np.uint8) != 0 if piece.dtype == bool else piece
+
+    return source_of_arrays(path, "safetensors", entries, pieces)
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("a name occurs twice in the header")
-    return dict(pairs)
+@contextmanager
+def _safetensors(path: Path) -> Iterator[Any]:
+    way_out = "pip install safetensors, or 'calibrant[vision]'; or save it as .npz"
+    library = optional(path, "safetensors", way_out)
+    with reading(path), library.safe_open(path, framework="np") as file:
+        yield file
 
 
-def _tensor(path: Path, name: str, said: Any, start: int) -> Stored:
-    dtype, shape, (first, last) = said["dtype"], said["shape"], said["data_offsets"]
-    if dtype not in DTYPES:
-        raise FileError(path, f"{shorten(name)!r} has the type {dtype!r}; use F32.")
-    if not all(type(x) is int and x >= 0 for x in (*shape, first, last)):
-        raise FileError(path, f"{shorten(name)!r} has the impossible shape {shape}.")
-    if start + last > path.stat().st_size:
-        raise FileError(path, f"{shorten(name)!r} lies beyond the end of the file.")
-
-    def opener() -> IO[bytes]:
-        file = path.open("rb")
-        file.seek(start + first)
-        return file
-
-    finish = _from_bfloat16 if dtype == "BF16" else None
-    stored = Stored(
-        path,
-        name,
-        np.dtype(DTYPES[dtype]),
-        tuple(shape),
-        fortran=False,
-        open=opener,
-        finish=finish,
-    )
-    return check_stored(stored, last - first)
+def _entry(path: Path, name: str, found: Any) -> Entry:
+    dtype = DTYPES.get(found.get_dtype())
+    if dtype is None:
+        raise FileError(
+            path, f"{shorten(name)!r} has the type {found.get_dtype()!r}; use F32."
+        )
+    return Entry(name, dtype, tuple(found.get_shape()))
 
 
-def _from_bfloat16(bits: NDArray[Any]) -> NDArray[Any]:
-    """A bfloat16 is the upper half of a float32."""
-    return (bits.astype(np.uint32) << 16).view(np.float32)
+def _bfloat16(path: Path, entry: Entry) -> NDArray[Any]:
+    """A bfloat16, which NumPy lacks, is the upper half of a float32."""
+    library = optional(path, "safetensors", "pip install safetensors")
+    found = dict(library.deserialize(path.read_bytes()))[entry.name]
+    bits = np.frombuffer(found["data"], "<u2").astype(np.uint32)
+    return (bits << 16).view(np.float32).reshape(found["shape"])
 
 
 def open_pt(path: Path) -> Source:
     """Load tensors with PyTorch, which is told to build nothing but tensors."""
-    try:
-        torch = importlib.import_module("torch")
-    except ImportError as error:
-        raise FileError(
-            path,
-            "needs PyTorch to be read (pip install torch); or save the tensors as "
-            ".safetensors or .npz.",
-        ) from error
+    way_out = "pip install torch; or save the tensors as .safetensors or .npz"
+    torch = optional(path, "torch", way_out)
     with reading(path):
         loaded = torch.load(path, map_location="cpu", weights_only=True)
         if not isinstance(loaded, dict):
@@ -120,7 +92,15 @@ def open_pt(path: Path) -> Source:
             for name, value in loaded.items()
             if isinstance(value, torch.Tensor)
         }
-    return _in_memory(path, arrays)
+    entries = (
+        Entry(name, array.dtype.name, array.shape, kind_of(array.dtype))
+        for name, array in arrays.items()
+    )
+
+    def pieces(name: str, rows: int) -> Iterator[NDArray[Any]]:
+        return (arrays[name][part] for part in ranges(len(arrays[name]), rows))
+
+    return source_of_arrays(path, "pt", entries, pieces)
 
 
 def _to_numpy(torch: Any, path: Path, name: str, tensor: Any) -> NDArray[Any]:
@@ -132,19 +112,3 @@ def _to_numpy(torch: Any, path: Path, name: str, tensor: Any) -> NDArray[Any]:
         raise FileError(path, f"{shorten(name)!r} is larger than what is stored.")
     tensor = tensor.detach()
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
-
-
-def _in_memory(path: Path, arrays: dict[str, NDArray[Any]]) -> Source:
-    entries = [
-        Entry(name, array.dtype.name, array.shape, kind_of(array.dtype))
-        for name, array in arrays.items()
-    ]
-
-    def blocks(request: Request) -> Iterator[Block]:
-        names, rows = request.names, request.rows
-        same_rows(path, [entry for entry in entries if entry.name in names])
-        for start in range(0, len(arrays[names[0]]), rows):
-            part = slice(start, start + rows)
-            yield {name: arrays[name][part] for name in names}
-
-    return Source(path, "pt", None, tuple(entries), blocks, is_table=False)

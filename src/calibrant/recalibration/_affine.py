@@ -19,13 +19,10 @@ from calibrant.recalibration import _temperature as temperature
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows
 
-# ----------------------------------------------------------------------------
-# The penalised log loss of softmax(W z + b), and the way down from temperature scaling.
-#
+# -- The penalised log loss of softmax(W z + b), and the way down from temperature scaling.
 # With x = z / s, s the spread of the scores within rows, the map is
 # ``(u I + D) x + b``. Here u = s / T stands for temperature scaling, D and b are what
 # departs from it. All are in units of logits, so scores of any size are alike.
-
 
 DOUBLE = np.dtype(np.float64)
 
@@ -266,12 +263,8 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     return threadpool_limits(1, "blas")
 
 
-# ----------------------------------------------------------------------------
-# Affine scaling of logits: a weight per class, or per pair of classes, and an intercept.
-#
 # The many parameters are held near temperature scaling by a penalty, without which they
 # fit the noise of the held-out rows.
-
 
 INTERCEPT_SD, TEMPERATURE_SD = 0.2, 0.2
 """Prior standard deviations: of an intercept in units of logits, and of the temperature
@@ -310,12 +303,7 @@ class _AffineScaling(Recalibrator):
 
     def _check_options(self) -> None:
         super()._check_options()
-        for name in self.strengths:
-            if not 0 <= as_number(getattr(self, name)) < inf:
-                raise ValueError(
-                    f"{name} must be a number, 0 (no penalty) or more; "
-                    f"got {getattr(self, name)!r}."
-                )
+        self._check_not_negative(*self.strengths)
         if not (as_number(self.max_iter) >= 1 and self.max_iter == int(self.max_iter)):
             raise ValueError(
                 f"max_iter must be a whole number, 1 or more; got {self.max_iter!r}."
@@ -365,17 +353,16 @@ class _AffineScaling(Recalibrator):
             self._note(f"{zeros} probabilities are 0; they count as {least}.")
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        out = np.empty(rows.scores.shape, rows.work_type)
         reader, affine = self._reader(), Affine(self.weight_, self.intercept_)
 
-        def work(part: slice) -> None:
-            out[part] = affine(reader.read(rows, part, rows.work_type))
+        def work(part: slice, out: Matrix) -> None:
+            out[:] = affine(reader.read(rows, part, rows.work_type))
 
         with one_blas_thread():
-            rows.each(work)
-        return "logits", out
+            return "logits", rows.filled(work)
 
 
+@dataclass(eq=False, repr=False)
 class VectorScaling(_AffineScaling):
     """A weight and an intercept for each class: softmax(a * z + b).
 
@@ -388,8 +375,8 @@ class VectorScaling(_AffineScaling):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
+    scores, classes
+        As in `Recalibrator`.
     diagonal, intercept : float
         Strength of the penalty on what a and b depart from temperature scaling by; 0 is
         none. At 1 it is that of a normal prior: for a, with standard deviation 1/sqrt(k)
@@ -397,9 +384,6 @@ class VectorScaling(_AffineScaling):
         for b, with standard deviation 0.2.
     max_iter : int
         Most iterations of L-BFGS.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
 
     Attributes
     ----------
@@ -428,24 +412,17 @@ class VectorScaling(_AffineScaling):
     [[0.5, 0.5]]
     """
 
-    def __init__(
-        self,
-        scores: str = "logits",
-        diagonal: float = 1.0,
-        intercept: float = 1.0,
-        max_iter: int = 300,
-        classes: Sequence[Hashable] | None = None,
-    ) -> None:
-        self.scores = scores
-        self.diagonal = diagonal
-        self.intercept = intercept
-        self.max_iter = max_iter
-        self.classes = classes
+    scores: str = "logits"
+    diagonal: float = 1.0
+    intercept: float = 1.0
+    max_iter: int = 300
+    classes: Sequence[Hashable] | None = None
 
     def _precision(self, k: int) -> NDArray[np.float64]:
         return np.full(k, self.diagonal * k)
 
 
+@dataclass(eq=False, repr=False)
 class MatrixScaling(_AffineScaling):
     """A weight for each pair of classes, and an intercept for each: softmax(W z + b).
 
@@ -459,18 +436,15 @@ class MatrixScaling(_AffineScaling):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
+    scores, classes
+        As in `Recalibrator`.
     diagonal, off_diagonal, intercept : float
         Strength of the penalty on what W and b depart from temperature scaling by; 0 is
         none. At 1 it is that of a normal prior: for W, with standard deviation
         1/sqrt(k) on and 1/k off the diagonal, in units of logits (that is, for W times
         the spread of the scores within rows); for b, with standard deviation 0.2.
-    max_iter : int
-        Most iterations of L-BFGS.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
+    max_iter
+        As in `VectorScaling`.
 
     Attributes
     ----------
@@ -493,21 +467,12 @@ class MatrixScaling(_AffineScaling):
 
     strengths: ClassVar[tuple[str, ...]] = ("diagonal", "off_diagonal", "intercept")
 
-    def __init__(
-        self,
-        scores: str = "logits",
-        diagonal: float = 1.0,
-        off_diagonal: float = 1.0,
-        intercept: float = 1.0,
-        max_iter: int = 300,
-        classes: Sequence[Hashable] | None = None,
-    ) -> None:
-        self.scores = scores
-        self.diagonal = diagonal
-        self.off_diagonal = off_diagonal
-        self.intercept = intercept
-        self.max_iter = max_iter
-        self.classes = classes
+    scores: str = "logits"
+    diagonal: float = 1.0
+    off_diagonal: float = 1.0
+    intercept: float = 1.0
+    max_iter: int = 300
+    classes: Sequence[Hashable] | None = None
 
     def _precision(self, k: int) -> NDArray[np.float64]:
         precision = np.full((k, k), self.off_diagonal * float(k * k))

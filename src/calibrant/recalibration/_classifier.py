@@ -6,6 +6,8 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import cross_val_predict
+from sklearn.utils.validation import check_is_fitted
 
 from calibrant._inputs.arrays import Matrix
 from calibrant.recalibration._estimator import Recalibrator
@@ -63,8 +65,6 @@ class RecalibratedClassifier(
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the recalibrator, and with `cv` the classifier too."""
-        from sklearn.utils.validation import check_is_fitted
-
         recalibrator = self.recalibrator or TemperatureScaling(scores="probs")
         self.recalibrator_ = clone(recalibrator)
         if self.cv is None:
@@ -72,7 +72,9 @@ class RecalibratedClassifier(
             self.estimator_ = self.estimator
             scores = self._scores(X)
         else:
-            scores = self._held_out_scores(X, y)
+            scores = cross_val_predict(
+                self.estimator, X, y, cv=self.cv, method=self._method
+            )
             self.estimator_ = clone(self.estimator).fit(X, y)
         self.classes_ = self.estimator_.classes_
         if self.recalibrator_.classes is None:
@@ -100,13 +102,6 @@ class RecalibratedClassifier(
     def _scores(self, X: Any) -> Any:
         return getattr(self.estimator_, self._method)(X)
 
-    def _held_out_scores(self, X: Any, y: Any) -> Any:
-        from sklearn.model_selection import cross_val_predict
-
-        return cross_val_predict(self.estimator, X, y, cv=self.cv, method=self._method)
-
     def _fitted(self) -> Recalibrator:
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self, "recalibrator_")
         return self.recalibrator_

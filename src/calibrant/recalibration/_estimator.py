@@ -1,4 +1,7 @@
-"""What every recalibrator shares: the scikit-learn contract, and files."""
+"""What every recalibrator shares: the scikit-learn contract, and files.
+
+The contract is a matter of names, so scikit-learn is needed neither to fit nor to apply.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,20 @@ import json
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_choice
+from calibrant._base.checks import as_number, check_choice
 from calibrant._base.records import as_plain
 from calibrant._base.write import write_text
 from calibrant._inputs.arrays import Matrix
 from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.engines import ENGINES
 from calibrant.recalibration._rows import (
     Kind,
     Rows,
@@ -34,134 +39,20 @@ from calibrant.recalibration._rows import (
     width,
 )
 
-# ----------------------------------------------------------------------------
-# Recalibrators as JSON files: readable, versioned, and nothing in them is executed.
-
-
 FORMAT, VERSION = "calibrant recalibrator", 1
-FORMAT_OF_0_1 = "acumen recalibrator"  # until 0.1.0 the project was called acumen
+FORMATS = (FORMAT, "acumen recalibrator")  # until 0.1.0 the project was called acumen
+RENAMED = {"objective": "divergence"}  # parameters, since 0.1.0
+ALWAYS_LEARNED = ("classes_", "n_features_in_", "notes_")
 
-
-def write_file(recalibrator: Recalibrator, path: str | Path) -> None:
-    """Write a fitted recalibrator; an existing file is replaced once all is written."""
-    write_text(Path(path), json.dumps(to_dict(recalibrator), allow_nan=False) + "\n")
-
-
-def to_dict(recalibrator: Recalibrator) -> dict[str, Any]:
-    """Parameters and what was learned, as plain data."""
-    names = ("classes_", "n_features_in_", "notes_", *recalibrator.learned)
-    learned = {name: _encode(getattr(recalibrator, name)) for name in names}
-    if hasattr(recalibrator, "feature_names_in_"):
-        learned["feature_names_in_"] = _encode(recalibrator.feature_names_in_)
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "method": type(recalibrator).__name__,
-        "parameters": {k: _encode(v) for k, v in recalibrator.get_params().items()},
-        "learned": learned,
-    }
-
-
-def _encode(value: Any) -> Any:
-    """Plain data; an array says so, with its type, to come back as it was."""
-    if isinstance(value, np.ndarray):
-        if value.dtype == object:
-            _check_names(value.tolist())
-        return {"array": as_plain(value), "dtype": value.dtype.str}
-    if isinstance(value, tuple):
-        return {"tuple": [_encode(item) for item in value]}
-    if isinstance(value, list):
-        return [_encode(item) for item in value]
-    if value is None or isinstance(value, str | int | float | bool | np.generic):
-        return as_plain(value)
-    raise TypeError(f"cannot save {value!r}: only numbers, text and arrays of them.")
-
-
-def read_file(path: str | Path, expected: type[Recalibrator]) -> Any:
-    """Read a recalibrator of the expected class or one of its subclasses."""
-    given = _read(Path(path))
-    method = next(
-        (m for m in _methods(expected) if m.__name__ == given["method"]), None
-    )
-    if method is None:
-        raise ValueError(
-            f"{path} holds a {given['method']!r}, which is no {expected.__name__} known "
-            "here; calibrant.recalibration.load reads any method."
-        )
-    try:
-        recalibrator = method(**{k: _decode(v) for k, v in given["parameters"].items()})
-        for name, value in given["learned"].items():
-            setattr(recalibrator, name, _decode(value))
-        for name in ("classes_", "n_features_in_", "notes_", *method.learned):
-            getattr(recalibrator, name)
-    except (TypeError, ValueError, AttributeError, KeyError) as error:
-        raise ValueError(
-            f"{path} is not a whole {method.__name__}: {error}."
-        ) from error
-    return recalibrator
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is not JSON: {error}.") from error
-    if not isinstance(given, dict) or given.get("format") not in (
-        FORMAT,
-        FORMAT_OF_0_1,
-    ):
-        raise ValueError(f"{path} is not a saved recalibrator of calibrant.")
-    if given.get("version") != VERSION:
-        raise ValueError(
-            f"{path} has version {given.get('version')!r} of the format; this calibrant "
-            f"reads version {VERSION}."
-        )
-    parts = {"method": str, "parameters": dict, "learned": dict}
-    missing = [name for name in parts if not isinstance(given.get(name), parts[name])]
-    if missing:
-        raise ValueError(f"{path} is not whole: {missing[0]!r} is missing.")
-    return given
-
-
-def _methods(base: type[Recalibrator]) -> list[type[Recalibrator]]:
-    """A class and all that derive from it."""
-    return [base, *(m for derived in base.__subclasses__() for m in _methods(derived))]
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, dict) and set(value) == {"array", "dtype"}:
-        return _array(value["array"], np.dtype(value["dtype"]))
-    if isinstance(value, dict) and set(value) == {"tuple"}:
-        return tuple(_decode(item) for item in value["tuple"])
-    if isinstance(value, list):
-        return [_decode(item) for item in value]
-    if isinstance(value, dict):
-        raise KeyError(*sorted(value))
-    return value
-
-
-def _array(values: list[Any], dtype: np.dtype[Any]) -> Any:
-    if dtype == object:
-        array = np.empty(len(values), object)
-        array[:] = values
-        return array
-    return np.array(values, dtype)  # NumPy reads "inf" and "nan" as numbers
-
-
-def _check_names(names: list[Any]) -> None:
-    for name in names:
-        if not isinstance(name, str | int | float | bool):
-            raise TypeError(
-                f"cannot save class {name!r}: JSON holds names that are text or numbers."
-            )
-
-
-# ----------------------------------------------------------------------------
-# What every recalibrator shares: the scikit-learn contract, without scikit-learn.
-#
-# An estimator is fitted on scores and labels, and turns scores into probabilities. The
-# contract is a matter of names, so scikit-learn is needed neither to fit nor to apply.
-
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "scores": ("logits", "probs"),
+    "divergence": ("log", "brier"),
+    "strategy": ("width", "mass"),
+    "mode": ("one-vs-rest", "top-label"),
+    "compat": (None, "netcal"),
+    "engine": ENGINES,
+}
+"""What parameters of these names may be, in every method that has them."""
 
 Progress = Callable[[float, str], None]
 """Called with the share of the work that is done, and what is being done."""
@@ -178,6 +69,19 @@ class Recalibrator(ABC):
     probabilities with ``scores="probs"``. One column, or a 1-D array, is the positive
     class of a binary problem. `predict_proba` gives n x k probabilities in the precision
     of the scores, but float32 for float16.
+
+    A method is a dataclass of its parameters; what it learns has names that end in ``_``.
+
+    Parameters
+    ----------
+    scores : {"logits", "probs"}
+        What the scores are.
+    classes : sequence, optional
+        Names of the classes in column order, if labels are neither column numbers nor
+        names in sorted order.
+    engine : {"auto", "numpy", "numba"}
+        In methods that have a use for it: ``"auto"`` uses numba for large matrices if it
+        is installed.
 
     Attributes
     ----------
@@ -197,6 +101,9 @@ class Recalibrator(ABC):
 
     learned: ClassVar[tuple[str, ...]] = ()
     """Names of the attributes that `fit` learns, which are what is saved."""
+
+    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = CHOICES
+    """What parameters of these names may be."""
 
     @abstractmethod
     def _learn(self, rows: Rows, progress: Progress) -> None:
@@ -243,7 +150,7 @@ class Recalibrator(ABC):
         """Recalibrated probabilities, n x k; every row sums to 1."""
         kind, result = self.recalibrate(scores)
         if kind == "logits":
-            Rows(result, "logits").each(lambda part: _softmax_of(result, part))
+            Rows(result, "logits").each(lambda part: softmax(result[part]))
         return result
 
     def predict(self, scores: Any) -> NDArray[Any]:
@@ -268,11 +175,33 @@ class Recalibrator(ABC):
         """
         return self._apply(self._read_to_apply(scores))
 
-    # -- reading -----------------------------------------------------------------
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write parameters and what was learned as JSON, all or nothing.
+
+        A file that is there is replaced only with ``force=True``.
+        """
+        self._check_fitted()
+        text = json.dumps(_to_dict(self), allow_nan=False) + "\n"
+        write_text(Path(path), text, force=force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote; `calibrant.recalibration.load` reads any method."""
+        return _read_file(Path(path), expected=cls)
 
     def _check_options(self) -> None:
         """Check the parameters; what a subclass adds to them it checks itself."""
-        check_choice(self.scores, "scores", ("logits", "probs"))
+        for name, choices in self.choices.items():
+            if hasattr(self, name):
+                check_choice(getattr(self, name), name, choices)
+
+    def _check_not_negative(self, *names: str) -> None:
+        """Check that the parameters of these names are numbers, 0 or more."""
+        for name in names:
+            if not 0 <= as_number(getattr(self, name)) < inf:
+                raise ValueError(
+                    f"{name} must be a number, 0 or more; got {getattr(self, name)!r}."
+                )
 
     def _read_to_fit(
         self, scores: Any, y: Any, sample_weight: Any
@@ -343,20 +272,6 @@ class Recalibrator(ABC):
         self.notes_ = (*self.notes_, text)
         warnings.warn(f"{type(self).__name__}: {text}", FitWarning, stacklevel=4)
 
-    # -- files -------------------------------------------------------------------
-
-    def save(self, path: str | Path) -> None:
-        """Write parameters and what was learned as JSON, all or nothing."""
-        self._check_fitted()
-        write_file(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote; `calibrant.recalibration.load` reads any method."""
-        return read_file(path, expected=cls)
-
-    # -- scikit-learn's names ----------------------------------------------------
-
     @classmethod
     def _parameter_names(cls) -> list[str]:
         return sorted(inspect.signature(cls).parameters)
@@ -399,10 +314,6 @@ def silent(share: float, what: str) -> None:
     """Report nothing."""
 
 
-def _softmax_of(matrix: Matrix, part: slice) -> None:
-    softmax(matrix[part])
-
-
 def _not_fitted_error() -> type[Exception]:
     """scikit-learn's own error where it is in use, so that its users can catch it."""
     if "sklearn" in sys.modules:
@@ -425,3 +336,121 @@ def load(path: str | Path) -> Recalibrator:
     1.0
     """
     return Recalibrator.load(path)
+
+
+# -- Recalibrators as JSON files: readable, versioned, and nothing in them is executed.
+
+
+def _to_dict(recalibrator: Recalibrator) -> dict[str, Any]:
+    """Parameters and what was learned, as plain data."""
+    names = (*ALWAYS_LEARNED, *recalibrator.learned)
+    learned = {name: _encode(getattr(recalibrator, name)) for name in names}
+    if hasattr(recalibrator, "feature_names_in_"):
+        learned["feature_names_in_"] = _encode(recalibrator.feature_names_in_)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "method": type(recalibrator).__name__,
+        "parameters": {k: _encode(v) for k, v in recalibrator.get_params().items()},
+        "learned": learned,
+    }
+
+
+def _encode(value: Any) -> Any:
+    """Plain data; an array says so, with its type, to come back as it was."""
+    if isinstance(value, np.ndarray):
+        if value.dtype == object:
+            _check_names(value.tolist())
+        return {"array": as_plain(value), "dtype": value.dtype.str}
+    if isinstance(value, tuple):
+        return {"tuple": [_encode(item) for item in value]}
+    if isinstance(value, list):
+        return [_encode(item) for item in value]
+    if value is None or isinstance(value, str | int | float | bool | np.generic):
+        return as_plain(value)
+    raise TypeError(f"cannot save {value!r}: only numbers, text and arrays of them.")
+
+
+def _read_file(path: Path, expected: type[Recalibrator]) -> Any:
+    """Read a recalibrator of the expected class or one of its subclasses."""
+    given = _read(path)
+    package = sys.modules[__name__.rpartition(".")[0]]
+    getattr(
+        package, given["method"], None
+    )  # methods are loaded when they are asked for
+    known = {method.__name__: method for method in _methods(expected)}
+    method = known.get(given["method"])
+    if method is None:
+        raise ValueError(
+            f"{path} holds a {given['method']!r}, which is no {expected.__name__} known "
+            "here; calibrant.recalibration.load reads any method."
+        )
+    try:
+        parameters = {
+            RENAMED.get(name, name): _decode(value)
+            for name, value in given["parameters"].items()
+        }
+        recalibrator = method(**parameters)
+        for name, value in given["learned"].items():
+            setattr(recalibrator, name, _decode(value))
+        for name in (*ALWAYS_LEARNED, *method.learned):
+            getattr(recalibrator, name)
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        raise ValueError(
+            f"{path} is not a whole {method.__name__}: {error}."
+        ) from error
+    return recalibrator
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What a file says, known to be a recalibrator of this version."""
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not JSON: {error}.") from error
+    if not isinstance(given, dict) or given.get("format") not in FORMATS:
+        raise ValueError(f"{path} is not a saved recalibrator of calibrant.")
+    if given.get("version") != VERSION:
+        raise ValueError(
+            f"{path} has version {given.get('version')!r} of the format; this calibrant "
+            f"reads version {VERSION}."
+        )
+    parts = {"method": str, "parameters": dict, "learned": dict}
+    if missing := [
+        n for n, kind in parts.items() if not isinstance(given.get(n), kind)
+    ]:
+        raise ValueError(f"{path} is not whole: {missing[0]!r} is missing.")
+    return given
+
+
+def _methods(base: type[Recalibrator]) -> list[type[Recalibrator]]:
+    """A class and all that derive from it."""
+    return [base, *(m for derived in base.__subclasses__() for m in _methods(derived))]
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict) and set(value) == {"array", "dtype"}:
+        return _array(value["array"], np.dtype(value["dtype"]))
+    if isinstance(value, dict) and set(value) == {"tuple"}:
+        return tuple(_decode(item) for item in value["tuple"])
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    if isinstance(value, dict):
+        raise KeyError(*sorted(value))
+    return value
+
+
+def _array(values: list[Any], dtype: np.dtype[Any]) -> Any:
+    if dtype == object:
+        array = np.empty(len(values), object)
+        array[:] = values
+        return array
+    return np.array(values, dtype)  # NumPy reads "inf" and "nan" as numbers
+
+
+def _check_names(names: list[Any]) -> None:
+    for name in names:
+        if not isinstance(name, str | int | float | bool):
+            raise TypeError(
+                f"cannot save class {name!r}: JSON holds names that are text or numbers."
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal
@@ -10,17 +11,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number, check_choice
+from calibrant._base.checks import as_number
 from calibrant._inputs.arrays import Column, Matrix
 from calibrant._rows import engines
-from calibrant.recalibration import _one_vs_rest as one_vs_rest
-from calibrant.recalibration import _top_label as top_label
-from calibrant.recalibration._estimator import Progress, Recalibrator
+from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._rows import Kind, Rows
 
-# ----------------------------------------------------------------------------
-# Bins of probabilities: where their edges are, what falls into them, what they give.
-
+# -- Bins of probabilities: where their edges are, what falls into them, what they give.
 
 Closed = Literal["right", "left"]
 
@@ -36,8 +33,6 @@ def mass_edges(p: Matrix, weight: Column, bins: int) -> Column:
     An edge is half way between two values. Where there are fewer values than bins,
     edges are repeated: there is nothing between them.
 
-    Examples
-    --------
     >>> mass_edges(np.array([0.1, 0.2, 0.2, 0.8]), np.ones(4), bins=3).tolist()
     [0.0, 0.15000000000000002, 0.5, 1.0]
     """
@@ -63,8 +58,6 @@ def _distinct(p: Matrix, weight: Column) -> tuple[Column, Column]:
 def place(p: Matrix, edges: Column, closed: Closed = "right") -> NDArray[np.intp]:
     """Numbers of the bins; what lies beyond an end is in the bin at that end.
 
-    Examples
-    --------
     >>> place(np.array([0.0, 0.5, 0.6, 1.0]), np.array([0.0, 0.5, 1.0])).tolist()
     [0, 0, 1, 1]
     """
@@ -75,7 +68,7 @@ def count(rows: Rows, edges: Column, closed: Closed) -> tuple[Column, Column]:
     """Weight of all rows, and of those of the class, in each bin of each class."""
 
     def work(part: slice) -> Column:
-        probs = one_vs_rest.probabilities(rows, part)
+        probs = modes.probabilities(rows, part)
         weight = np.broadcast_to(rows.weights(part), len(probs))
         return np.stack(
             [
@@ -154,19 +147,14 @@ def inner_edges(edges: Column, dtype: np.dtype[np.floating]) -> Matrix:
 
     For numbers of that type, to exceed them is to exceed the edge itself.
     """
-    inner = edges[:, 1:-1].T
-    found = inner.astype(dtype)
-    return np.where(found > inner, np.nextafter(found, dtype.type(0)), found)
-
-
-# ----------------------------------------------------------------------------
-# Histogram binning: a probability becomes the share of hits in its bin.
+    return modes.rounded_down(edges[:, 1:-1].T, dtype)
 
 
 MOST_BINS = 10_000
 
 
-class HistogramBinning(Recalibrator):
+@dataclass(eq=False, repr=False)
+class HistogramBinning(modes.ByMode):
     """Replace probabilities by the share of hits among the rows in the same bin.
 
     With ``mode="one-vs-rest"`` each class has its own bins, and rows are divided by
@@ -188,8 +176,8 @@ class HistogramBinning(Recalibrator):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
+    scores, classes
+        As in `Recalibrator`.
     bins : int
         Number of bins.
     strategy : {"width", "mass"}
@@ -204,9 +192,6 @@ class HistogramBinning(Recalibrator):
         are [a, b) in `fit` but (a, b] later, a class without a row becomes impossible,
         and of two classes only the second is recalibrated. A row of zeros, which there
         becomes NaN, here makes all classes as likely.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
     engine : {"auto", "numpy", "numba"}
         ``"auto"`` uses numba for large matrices if it is installed; only equal-width
         bins one-vs-rest have a use for it.
@@ -231,132 +216,103 @@ class HistogramBinning(Recalibrator):
     """
 
     learned: ClassVar[tuple[str, ...]] = ("edges_", "counts_", "values_", "absent_")
+    fits: ClassVar[str] = "bins"
 
-    def __init__(
-        self,
-        scores: str = "logits",
-        bins: int = 15,
-        strategy: str = "width",
-        mode: str = "one-vs-rest",
-        smoothing: float = 0.0,
-        compat: str | None = None,
-        classes: Sequence[Hashable] | None = None,
-        engine: str = "auto",
-    ) -> None:
-        self.scores = scores
-        self.bins = bins
-        self.strategy = strategy
-        self.mode = mode
-        self.smoothing = smoothing
-        self.compat = compat
-        self.classes = classes
-        self.engine = engine
+    scores: str = "logits"
+    bins: int = 15
+    strategy: str = "width"
+    mode: str = "one-vs-rest"
+    smoothing: float = 0.0
+    compat: str | None = None
+    classes: Sequence[Hashable] | None = None
+    engine: str = "auto"
 
     def _check_options(self) -> None:
         super()._check_options()
-        _check_bins(self.bins)
-        check_choice(self.strategy, "strategy", ("width", "mass"))
-        check_choice(self.mode, "mode", ("one-vs-rest", "top-label"))
-        check_choice(self.engine, "engine", engines.ENGINES)
-        one_vs_rest.check_smoothing(self.smoothing)
-        one_vs_rest.check_compat(
-            self.compat,
-            strategy=(self.strategy, "width"),
-            mode=(self.mode, "one-vs-rest"),
-            smoothing=(self.smoothing, 0),
-        )
+        bins: Any = self.bins
+        if not (isinstance(bins, Integral) and 1 <= as_number(bins) <= MOST_BINS):
+            raise ValueError(
+                f"bins must be a whole number from 1 to {MOST_BINS:,}, got {bins!r}."
+            )
 
-    def _learn(self, rows: Rows, progress: Progress) -> None:
-        self.absent_ = one_vs_rest.absent_classes(rows, self.mode, self.compat)
+    def _fit(self, rows: Rows, report: Callable[[float], None]) -> None:
         if self.mode == "top-label":
             counts, hits = self._count_top(rows)
         else:
-            counts, hits = self._count_classes(rows, progress)
+            counts, hits = self._count_classes(rows, report)
         self.counts_ = counts
         self.values_ = shares(counts, hits, self.edges_, self.smoothing)
         if self.compat == "netcal":
             self.values_[self.absent_] = 0
-        progress(1.0, "bins")
-        if self.absent_.size:
-            self._note(one_vs_rest.describe_absent(self.absent_, rows.k, self.compat))
 
     def _count_top(self, rows: Rows) -> tuple[Column, Column]:
-        h, hit = top_label.confidences(rows)
-        weight = one_vs_rest.weight_of_rows(rows)
+        h, hit = modes.confidences(rows)
+        weight = rows.weight_of_each
         if self.strategy == "mass":
             self.edges_ = mass_edges(h, weight, self.bins)
         else:
             self.edges_ = width_edges(self.bins)
         return count_column(h, hit, weight, self.edges_)
 
-    def _count_classes(self, rows: Rows, progress: Progress) -> tuple[Column, Column]:
+    def _count_classes(
+        self, rows: Rows, report: Callable[[float], None]
+    ) -> tuple[Column, Column]:
         if self.strategy == "mass":
-            return self._count_masses(rows, progress)
+            return self._count_masses(rows, report)
         if self.compat == "netcal":
             self.edges_ = np.linspace(0.0, 1.0, self.bins + 1)
             return count(rows, self.edges_.astype(rows.work_type), "left")
         self.edges_ = width_edges(self.bins)
         return count(rows, self.edges_, "right")
 
-    def _count_masses(self, rows: Rows, progress: Progress) -> tuple[Column, Column]:
-        weight = one_vs_rest.weight_of_rows(rows)
+    def _count_masses(
+        self, rows: Rows, report: Callable[[float], None]
+    ) -> tuple[Column, Column]:
+        weight = rows.weight_of_each
         self.edges_ = np.empty((rows.k, self.bins + 1))
         counts, hits = np.empty((2, rows.k, self.bins))
-        for c, given in one_vs_rest.columns(rows):
+        for c, given in modes.columns(rows):
             p = np.minimum(given, 1)
             self.edges_[c] = mass_edges(p, weight, self.bins)
             counts[c], hits[c] = count_column(p, rows.y == c, weight, self.edges_[c])
-            progress(c / rows.k, "bins")
+            report(c / rows.k)
         return counts, hits
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        out = np.empty(rows.scores.shape, rows.work_type)
-        work = self._work(rows, out)
-        rows.each(lambda part: work(part, out[part]))
-        return "probs", out
+        return "probs", rows.filled(self._work(rows))
 
-    def _work(self, rows: Rows, out: Matrix) -> Callable[[slice, Matrix], None]:
+    def _work(self, rows: Rows) -> Callable[[slice, Matrix], None]:
         """What fills the new probabilities of some rows."""
         if self.mode == "top-label":
             return partial(self._give, rows)
-        values = self.values_.astype(out.dtype)
+        values = self.values_.astype(rows.work_type)
         if self.strategy == "mass":
-            inner = inner_edges(self.edges_, out.dtype)
+            inner = inner_edges(self.edges_, rows.work_type)
             return partial(self._look_up, rows, values, inner)
         if self.compat is None and engines.wanted(self.engine, rows.scores, plain=True):
             return partial(self._look_up_compiled, rows, np.ascontiguousarray(values.T))
         return partial(self._look_up, rows, values, None)
 
     def _give(self, rows: Rows, part: slice, out: Matrix) -> None:
-        probs, best, h = top_label.find_top(rows, part)
+        probs, best, h = modes.find_top(rows, part)
         value = self.values_[place(h, self.edges_)]
-        top_label.give(probs, best, value, 1 - value)
+        modes.give(probs, best, value, 1 - value)
         out[...] = probs
 
     def _look_up(
         self, rows: Rows, values: Matrix, inner: Matrix | None, part: slice, out: Matrix
     ) -> None:
-        probs = one_vs_rest.probabilities(rows, part)
+        probs = modes.probabilities(rows, part)
         if inner is None:
             look_up(probs, self.edges_, values, out)
         else:
             look_up_mass(np.minimum(probs, 1), inner, values, out)
-        if self.compat == "netcal":
-            one_vs_rest.divide_as_netcal(out)
-        else:
-            one_vs_rest.divide(out, probs, self.absent_)
+        self._divide(out, probs)
 
     def _look_up_compiled(
         self, rows: Rows, values: Matrix, part: slice, out: Matrix
     ) -> None:
         from calibrant.recalibration import _numba
 
-        probs = one_vs_rest.probabilities(rows, part)
+        probs = modes.probabilities(rows, part)
         _numba.replace(probs, self.edges_, values, self.absent_, out)
-
-
-def _check_bins(bins: Any) -> None:
-    if not (isinstance(bins, Integral) and 1 <= as_number(bins) <= MOST_BINS):
-        raise ValueError(
-            f"bins must be a whole number from 1 to {MOST_BINS:,}, got {bins!r}."
-        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -10,17 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_choice
 from calibrant._inputs.arrays import Column, Matrix
 from calibrant._rows import engines
-from calibrant.recalibration import _one_vs_rest as one_vs_rest
-from calibrant.recalibration import _top_label as top_label
-from calibrant.recalibration._estimator import Progress, Recalibrator
+from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._rows import Kind, Rows
 
-# ----------------------------------------------------------------------------
-# Isotonic regression of many classes: increasing curves through the shares of hits.
-
+# -- Isotonic regression of many classes: increasing curves through the shares of hits.
 
 CLOSE = 1e-15
 """Scores closer than this are one to scikit-learn, and so to netcal."""
@@ -34,6 +30,7 @@ Begins = Callable[[Column], NDArray[np.bool_]]
 """Says which of sorted probabilities begin a new value, not tied with the last."""
 
 
+@dataclass(eq=False, repr=False)
 class Curves:
     """Increasing curves, one per class, linear between knots and constant beyond them.
 
@@ -41,10 +38,9 @@ class Curves:
     gives 0.
     """
 
-    def __init__(self, knots: Column, values: Column, starts: NDArray[np.intp]) -> None:
-        self.knots = knots
-        self.values = values
-        self.starts = starts
+    knots: Column
+    values: Column
+    starts: NDArray[np.intp]
 
     @classmethod
     def of(cls, curves: Sequence[Curve]) -> Curves:
@@ -80,17 +76,12 @@ class Curves:
         at = np.minimum(at, self.starts[1:][there] - 1)
         flat = np.full(len(there), np.inf)
         flat[there] = self.knots[at]
-        rounded = flat.astype(dtype)
-        return np.where(rounded > flat, np.nextafter(rounded, dtype.type(0)), rounded)
+        return modes.rounded_down(flat, dtype)
 
     def evaluate(self, probs: Matrix, out: Matrix) -> None:
         """Values at probabilities, one column per class."""
         for c, (a, b) in enumerate(pairwise(self.starts)):
             out[:, c] = _on(self.segments[a:b], probs[:, c]) if b > a else 0
-
-    def of_first(self, x: Column) -> Column:
-        """Values of the first class."""
-        return _on(self.segments[: self.starts[1]], x)
 
 
 def _on(segments: NDArray[np.float64], p: Matrix) -> Column:
@@ -108,8 +99,6 @@ def pool(low: Matrix, high: Matrix, hits: Column, weight: Column) -> Curve:
     low, high, hits, weight : arrays
         Least and greatest probability, hits and weight of groups of rows, in order.
 
-    Examples
-    --------
     >>> x, one = np.array([0.1, 0.2, 0.3, 0.4]), np.ones(4)
     >>> knots, values = pool(x, x, hits=np.array([0.0, 1.0, 0.0, 1.0]), weight=one)
     >>> knots.tolist(), values.tolist()
@@ -138,8 +127,6 @@ def differs(x: Column) -> NDArray[np.bool_]:
 def differs_as_sklearn(x: Column) -> NDArray[np.bool_]:
     """Which of sorted numbers are not close to the first of the group before them.
 
-    Examples
-    --------
     >>> differs_as_sklearn(np.array([0.0, 9e-16, 11e-16, 19e-16, 22e-16])).tolist()
     [True, False, True, False, True]
     """
@@ -165,9 +152,9 @@ def fit_column(
 
 def fit_columns(rows: Rows, begins: Begins, report: Callable[[float], None]) -> Curves:
     """The curves of all classes, each by sorting its column; absent ones have none."""
-    weight, nothing = one_vs_rest.weight_of_rows(rows), (np.empty(0), np.empty(0))
+    weight, nothing = rows.weight_of_each, (np.empty(0), np.empty(0))
     curves = []
-    for c, p in one_vs_rest.columns(rows):
+    for c, p in modes.columns(rows):
         hit = rows.y == c
         curves.append(fit_column(p, hit, weight, begins) if hit.any() else nothing)
         report(c / rows.k)
@@ -187,15 +174,12 @@ def fit_compiled(rows: Rows) -> Curves:
     return Curves.of(curves)
 
 
-# ----------------------------------------------------------------------------
-# Isotonic calibration: the increasing curves that are closest to the labels.
-
-
 MANY_CLASSES = 100
 """From this many on, it is faster not to sort the rows for every class."""
 
 
-class IsotonicCalibration(Recalibrator):
+@dataclass(eq=False, repr=False)
+class IsotonicCalibration(modes.ByMode):
     """Replace probabilities by the closest increasing function of them.
 
     With ``mode="one-vs-rest"`` each class has its own curve, and rows are divided by
@@ -218,8 +202,8 @@ class IsotonicCalibration(Recalibrator):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
+    scores, classes, engine
+        As in `Recalibrator`.
     mode : {"one-vs-rest", "top-label"}
         Recalibrate all classes, or the confidence only.
     smoothing : float
@@ -231,11 +215,6 @@ class IsotonicCalibration(Recalibrator):
         closer than 1e-15 are tied, a class without a row becomes impossible, and of two
         classes only the second is recalibrated. A row of zeros, which there becomes
         NaN, here makes all classes as likely.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
-    engine : {"auto", "numpy", "numba"}
-        ``"auto"`` uses numba for large matrices if it is installed.
 
     Attributes
     ----------
@@ -265,49 +244,25 @@ class IsotonicCalibration(Recalibrator):
         "absent_",
         "weight_",
     )
+    fits: ClassVar[str] = "curves"
 
-    def __init__(
-        self,
-        scores: str = "logits",
-        mode: str = "one-vs-rest",
-        smoothing: float = 0.0,
-        compat: str | None = None,
-        classes: Sequence[Hashable] | None = None,
-        engine: str = "auto",
-    ) -> None:
-        self.scores = scores
-        self.mode = mode
-        self.smoothing = smoothing
-        self.compat = compat
-        self.classes = classes
-        self.engine = engine
+    scores: str = "logits"
+    mode: str = "one-vs-rest"
+    smoothing: float = 0.0
+    compat: str | None = None
+    classes: Sequence[Hashable] | None = None
+    engine: str = "auto"
 
-    def _check_options(self) -> None:
-        super()._check_options()
-        check_choice(self.mode, "mode", ("one-vs-rest", "top-label"))
-        check_choice(self.engine, "engine", engines.ENGINES)
-        one_vs_rest.check_smoothing(self.smoothing)
-        one_vs_rest.check_compat(
-            self.compat,
-            mode=(self.mode, "one-vs-rest"),
-            smoothing=(self.smoothing, 0),
-        )
-
-    def _learn(self, rows: Rows, progress: Progress) -> None:
+    def _fit(self, rows: Rows, report: Callable[[float], None]) -> None:
         self.weight_ = rows.total_weight
-        self.absent_ = one_vs_rest.absent_classes(rows, self.mode, self.compat)
-        curves = self._fit(rows, lambda share: progress(share, "curves"))
+        curves = self._curves(rows, report)
         self.knots_, self.values_ = curves.knots, curves.values
         self.starts_ = curves.starts
-        progress(1.0, "curves")
-        if self.absent_.size:
-            self._note(one_vs_rest.describe_absent(self.absent_, rows.k, self.compat))
 
-    def _fit(self, rows: Rows, report: Callable[[float], None]) -> Curves:
+    def _curves(self, rows: Rows, report: Callable[[float], None]) -> Curves:
         if self.mode == "top-label":
-            h, hit = top_label.confidences(rows)
-            weight = one_vs_rest.weight_of_rows(rows)
-            return Curves.of([fit_column(h, hit, weight, differs)])
+            h, hit = modes.confidences(rows)
+            return Curves.of([fit_column(h, hit, rows.weight_of_each, differs)])
         if self.compat == "netcal":
             return fit_columns(rows, differs_as_sklearn, report)
         asked = self.engine == "numba" or rows.k >= MANY_CLASSES
@@ -327,20 +282,20 @@ class IsotonicCalibration(Recalibrator):
             evaluate = partial(_numba.evaluate, curves, flat)
             rows.each(lambda part: self._evaluate(rows, part, evaluate, out[part]))
         else:
-            one_vs_rest.each_tall(
+            modes.each_tall(
                 rows,
                 lambda part: self._evaluate(rows, part, curves.evaluate, out[part]),
             )
         return "probs", out
 
     def _give(self, rows: Rows, part: slice, curves: Curves, out: Matrix) -> None:
-        probs, best, h = top_label.find_top(rows, part)
-        value = curves.of_first(h)
-        rest, others = 1 - value, top_label.others_of(probs, best)
+        probs, best, h = modes.find_top(rows, part)
+        value = _on(curves.segments, h)
+        rest, others = 1 - value, modes.others_of(probs, best)
         whole = h + others
         self._smooth(value, h / whole)
         self._smooth(rest, others / whole)
-        top_label.give(probs, best, value, rest)
+        modes.give(probs, best, value, rest)
         out[...] = probs
 
     def _evaluate(
@@ -350,13 +305,10 @@ class IsotonicCalibration(Recalibrator):
         evaluate: Callable[[Matrix, Matrix], None],
         out: Matrix,
     ) -> None:
-        probs = one_vs_rest.probabilities(rows, part)
+        probs = modes.probabilities(rows, part)
         evaluate(probs, out)
-        if self.compat == "netcal":
-            one_vs_rest.divide_as_netcal(out)
-            return
         self._smooth(out, probs)
-        one_vs_rest.divide(out, probs, self.absent_)
+        self._divide(out, probs)
 
     def _smooth(self, value: Matrix, p: Matrix) -> None:
         """Blend new values with old ones, in place."""

@@ -12,26 +12,16 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number
 from calibrant._inputs.arrays import Column, Matrix
+from calibrant._rows import losses as row_losses
 from calibrant._rows.engines import over_ranges
 from calibrant._rows.reduce import BLOCK_BYTES
 from calibrant.recalibration._estimator import Progress, Recalibrator
-from calibrant.recalibration._one_vs_rest import (
-    Odds,
-    fitted_columns,
-    log_odds,
-    log_sigmoid,
-    read_odds,
-)
 from calibrant.recalibration._rows import Kind, Rows
 
-# ----------------------------------------------------------------------------
-# Many small logistic regressions side by side, by Newton steps that are halved if needed.
-#
+# -- Many small logistic regressions side by side, by Newton steps that are halved if needed.
 # Column j of each feature belongs to regression j. All are convex, with two or three
 # coefficients each, and one pass over the rows gives values, gradients and Hessians.
-
 
 RIDGE = 1e-8
 """Pull towards the identity map, where the data leave a coefficient open."""
@@ -221,6 +211,11 @@ class Regressions:
         return np.stack([loss, *gradient, *hessian])
 
 
+def log_sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logarithm of 1 / (1 + e^-x); NumPy's, for applying a map loads no SciPy."""
+    return -np.logaddexp(0, -x)
+
+
 def _standardise(x: NDArray[np.float64], share: Column) -> tuple[Column, Column]:
     """Centre and scale columns in place; their mean and spread."""
     centre = _mean(x, share)
@@ -269,11 +264,7 @@ def _add_up(
     return np.sum(over_ranges(run, n, n * g), axis=0)
 
 
-# ----------------------------------------------------------------------------
-# Logistic calibration of each class against the rest: Platt's and the beta family.
-#
 # Each reads one number per row and class, the log-odds of the class against all others.
-
 
 GROUPS = 32
 """Classes are fitted in about this many groups, one after the other, to spare memory."""
@@ -299,10 +290,7 @@ class _OneVsRest(Recalibrator):
 
     def _check_options(self) -> None:
         super()._check_options()
-        if not 0 <= as_number(self.smoothing) < inf:
-            raise ValueError(
-                f"smoothing must be a number, 0 or more; got {self.smoothing!r}."
-            )
+        self._check_not_negative("smoothing")
 
     # -- fitting -----------------------------------------------------------------
 
@@ -360,11 +348,10 @@ class _OneVsRest(Recalibrator):
             self._features(self._within_reach(s), features[:, part])
 
         rows.each(work)
-        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
         yes, c = counts[group], self.smoothing
         no = counts.sum() - yes
         hits = Hits(rows.y, group, c / (no + 2 * c), (yes + c) / (yes + 2 * c))
-        return Regressions.of(features, hits, weight / rows.total_weight)
+        return Regressions.of(features, hits, rows.weight_of_each / rows.total_weight)
 
     def _within_reach(self, s: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(np.isinf(s), np.copysign(self.reach_, s), s)
@@ -378,6 +365,13 @@ class _OneVsRest(Recalibrator):
             )
         if not self.converged_:
             self._note("for some class the search did not end at the optimum.")
+        slope = getattr(self, self.coefficients[0])
+        if negative := columns[slope < 0].tolist():
+            self._note(
+                f"the slope of {len(negative)} of {len(columns)} classes "
+                f"({self._names(negative)}) is negative: there the scores are worse than "
+                "chance, and are turned around."
+            )
 
     def _names(self, columns: Sequence[int]) -> str:
         names = [str(self.classes_[j]) for j in columns[:3]]
@@ -386,23 +380,23 @@ class _OneVsRest(Recalibrator):
     # -- applying ----------------------------------------------------------------
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        out = np.zeros(rows.scores.shape, rows.work_type)
         columns = fitted_columns(rows.k)
         learned = np.stack([getattr(self, name) for name in self.coefficients])
 
-        def work(part: slice) -> None:
+        def work(part: slice, out: Matrix) -> None:
             s = log_odds(rows.block(part), rows.kind, read_odds(rows, part), columns)
             x = np.empty((len(learned) - 1, *s.shape))
             self._features(self._within_reach(s), x)
             eta = np.einsum("fij,fj->ij", x, learned[:-1]) + learned[-1]
             # Of two, class 0 has logit 0. The softmax of log-probabilities divides them
             # by their sum, which it never takes for 0.
-            out[part, columns] = eta if rows.k == 2 else log_sigmoid(eta)
+            out[:, 0] = 0
+            out[:, columns] = eta if rows.k == 2 else log_sigmoid(eta)
 
-        rows.each(work)
-        return "logits", out
+        return "logits", rows.filled(work)
 
 
+@dataclass(eq=False, repr=False)
 class PlattScaling(_OneVsRest):
     """Platt scaling: sigmoid(slope * s + intercept) of the log-odds s of a class.
 
@@ -415,15 +409,12 @@ class PlattScaling(_OneVsRest):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
+    scores, classes
+        As in `Recalibrator`.
     smoothing : float
         At 1, Platt's targets: (N + 1) / (N + 2) instead of 1 for the N rows of the
         class, and 1 / (N' + 2) instead of 0 for the others. Then data that are
         separable have an optimum too. 0 is the plain likelihood, and c is c times 1.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
 
     Attributes
     ----------
@@ -450,18 +441,9 @@ class PlattScaling(_OneVsRest):
 
     coefficients: ClassVar[tuple[str, ...]] = ("slope_", "intercept_")
     learned: ClassVar[tuple[str, ...]] = (*coefficients, "reach_", "converged_")
-    slope_: Column
-    intercept_: Column
-
-    def __init__(
-        self,
-        scores: str = "logits",
-        smoothing: float = 1.0,
-        classes: Sequence[Hashable] | None = None,
-    ) -> None:
-        self.scores = scores
-        self.smoothing = smoothing
-        self.classes = classes
+    scores: str = "logits"
+    smoothing: float = 1.0
+    classes: Sequence[Hashable] | None = None
 
     def _features(self, s: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         out[0] = s
@@ -469,16 +451,8 @@ class PlattScaling(_OneVsRest):
     def _solve(self, regressions: Regressions) -> Solution:
         return regressions.solve()
 
-    def _tell(self, columns: NDArray[np.intp], fitted: NDArray[np.intp]) -> None:
-        super()._tell(columns, fitted)
-        if negative := columns[self.slope_ < 0].tolist():
-            self._note(
-                f"the slope of {len(negative)} of {len(columns)} classes "
-                f"({self._names(negative)}) is negative: there the scores are worse than "
-                "chance, and are turned around."
-            )
 
-
+@dataclass(eq=False, repr=False)
 class BetaCalibration(_OneVsRest):
     """Beta calibration: sigmoid(a ln h - b ln(1 - h) + c) of the probability h of a class.
 
@@ -488,23 +462,18 @@ class BetaCalibration(_OneVsRest):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
+    scores, classes
+        As in `Recalibrator`.
     smoothing : float
         At 1, Platt's targets, as in `PlattScaling`; 0 is the plain likelihood.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
 
     Attributes
     ----------
     a_, b_, c_ : ndarray of shape (k,), or (1,) for two classes
         The map of each class, 1, 1 and 0 (no change) for a class that is the label of no
         row or of every row.
-    reach_ : float
-        The most extreme finite log-odds of the fit.
-    converged_ : bool
-        Whether the optimum was found for all classes.
+    reach_, converged_
+        As in `PlattScaling`.
 
     References
     ----------
@@ -521,22 +490,71 @@ class BetaCalibration(_OneVsRest):
 
     coefficients: ClassVar[tuple[str, ...]] = ("a_", "b_", "c_")
     learned: ClassVar[tuple[str, ...]] = (*coefficients, "reach_", "converged_")
-    a_: Column
-    b_: Column
-    c_: Column
-
-    def __init__(
-        self,
-        scores: str = "logits",
-        smoothing: float = 1.0,
-        classes: Sequence[Hashable] | None = None,
-    ) -> None:
-        self.scores = scores
-        self.smoothing = smoothing
-        self.classes = classes
+    scores: str = "logits"
+    smoothing: float = 1.0
+    classes: Sequence[Hashable] | None = None
 
     def _features(self, s: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         out[0], out[1] = log_sigmoid(s), -log_sigmoid(-s)
 
     def _solve(self, regressions: Regressions) -> Solution:
         return regressions.solve_rising()
+
+
+# -- Log-odds of each class against all others, exact where probabilities round to 0 or 1.
+
+
+class Odds(NamedTuple):
+    """What the log-odds of any class follow from: one number per row each.
+
+    `best` is the largest entry's column, `top` the entry, `rest` the sum of the others
+    (relative to it, for logits), and `log_odds` those of the best class.
+    """
+
+    best: NDArray[np.intp]
+    top: Column
+    rest: Column
+    log_odds: Column
+
+    def part(self, part: slice) -> Odds:
+        """The same of some rows."""
+        return Odds(
+            self.best[part], self.top[part], self.rest[part], self.log_odds[part]
+        )
+
+
+def fitted_columns(k: int) -> NDArray[np.intp]:
+    """Classes with a map of their own: of two, class 0 is what class 1 is not."""
+    return np.arange(1, 2) if k == 2 else np.arange(k)
+
+
+def read_odds(rows: Rows, part: slice) -> Odds:
+    """Read some rows."""
+    block = rows.block(part).astype(np.float64)
+    others = np.empty_like(block)
+    with np.errstate(all="ignore"):  # rows.block has checked; log 0 is meant
+        if rows.kind == "logits":
+            sums = row_losses.sums_of_logits(block, others)
+        else:
+            sums = row_losses.sums_of_probs(block, others, inf)
+    return Odds(sums.best, sums.top, sums.rest, sums.log_odds)
+
+
+def log_odds(
+    scores: Matrix, kind: Kind, odds: Odds, columns: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Log-odds of some classes against all others; they may be infinite.
+
+    The sum of the others is never a difference of near numbers: for the best class it is
+    known, and for any other it holds the best class.
+    """
+    z = scores[:, columns].astype(np.float64)
+    with np.errstate(divide="ignore"):
+        if kind == "logits":
+            z -= odds.top[:, None]
+            others = odds.rest[:, None] - np.exp(z)
+            z -= np.log1p(np.maximum(others, 0, out=others), out=others)
+        else:
+            others = (odds.top + odds.rest)[:, None] - z
+            z = np.log(z) - np.log(others)
+    return np.where(odds.best[:, None] == columns, odds.log_odds[:, None], z)

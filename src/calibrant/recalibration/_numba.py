@@ -18,15 +18,14 @@ from calibrant._rows.numba_math import (
     reordered,
     where,
 )
-from calibrant.recalibration import _one_vs_rest as one_vs_rest
+from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._rows import Rows
 
 if TYPE_CHECKING:
     from calibrant.recalibration._isotonic import Curves
 
 
-# ----------------------------------------------------------------------------
-# The numba twin of looking up bins and dividing rows by their sum, in one go.
+# -- The numba twin of looking up bins and dividing rows by their sum, in one go.
 
 
 def replace(
@@ -37,8 +36,7 @@ def replace(
     out: Matrix,
 ) -> None:
     """As `binning.look_up`, then `onevsrest.divide`; `values` by bin, then class."""
-    probs = probs.view(np.ndarray)
-    probs.flags.writeable = False  # as some inputs are: one type to compile
+    probs = _readable(probs)
     replace_rows(probs, probs.dtype.type(edges[1]), edges, values, absent, out)
 
 
@@ -92,9 +90,7 @@ def _divide(row, total):
         row[j] /= total
 
 
-# ----------------------------------------------------------------------------
-# What isotonic regression needs of an n x k matrix, in one pass and without sorting.
-#
+# -- What isotonic regression needs of an n x k matrix, in one pass and without sorting.
 # The rows of a class put marks on its axis of probabilities. Between two marks there are
 # only misses, which all end up on one level: weight, least and greatest tell all of them.
 
@@ -140,12 +136,12 @@ def gather(rows: Rows) -> tuple[Stretches, Column, NDArray[np.intp]]:
 
 
 def _find_marks(rows: Rows) -> Marks:
-    own = one_vs_rest.own_probabilities(rows)
+    own = modes.own_probabilities(rows)
     order = np.lexsort((own, rows.y))
     own, y = own[order], rows.y[order]
     begins = np.concatenate([[True], (own[1:] != own[:-1]) | (y[1:] != y[:-1])])
     first = np.flatnonzero(begins)
-    probs, weight = own[first], one_vs_rest.weight_of_rows(rows)[order]
+    probs, weight = own[first], rows.weight_of_each[order]
     starts = np.searchsorted(y[first], np.arange(rows.k + 1))
     least = np.append(probs, np.inf).astype(probs.dtype)[starts[:-1]]
     least[np.diff(starts) == 0] = np.inf
@@ -156,8 +152,8 @@ def _gather_range(rows: Rows, marks: Marks, start: int, stop: int) -> Stretches:
     k, size = rows.k, 2 * len(marks.probs) + rows.k
     below, all_of_it = _nothing(k, rows.work_type), _nothing(size, rows.work_type)
     for part in rows.parts(start, stop):
-        probs = _readable(one_vs_rest.probabilities(rows, part))
-        weight = np.ones(len(probs)) if rows.weight is None else rows.weight[part]
+        probs = _readable(modes.probabilities(rows, part))
+        weight = np.broadcast_to(rows.weights(part), len(probs)).copy()
         add_to_stretches(
             probs, weight, marks.starts, marks.probs, marks.least, below, all_of_it
         )
@@ -250,9 +246,7 @@ def _last_not_above(x, segments, start, stop):
     return start
 
 
-# ----------------------------------------------------------------------------
-# The numba twin of `LogLoss`: exponentials and three sums of a row in one go.
-
+# -- The numba twin of `LogLoss`: exponentials and three sums of a row in one go.
 
 CHUNK = 4096
 """Entries summed in the precision of the scores; sums of chunks are doubles."""
@@ -268,8 +262,7 @@ def add_up(rows: Rows, beta: float, start: int, stop: int) -> Column:
     total = np.zeros(5)
     for first in range(start, stop, size):
         part = slice(first, min(first + size, stop))
-        block = np.require(scores[part], dtype, ["C", "A"]).view(np.ndarray)
-        block.flags.writeable = False  # as some inputs are: one type to compile
+        block = _readable(np.require(scores[part], dtype, ["C", "A"]))
         weight = np.empty(0) if rows.weight is None else rows.weight[part]
         add_losses(block, rows.y[part], weight, beta, total)
     return total

@@ -17,9 +17,7 @@ from calibrant._rows.engines import over_ranges
 from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._rows.reduce import BLOCK_BYTES, raise_for_offenders
 
-# ----------------------------------------------------------------------------
-# Scores as they are given: arrays, tensors or data frames, of one column or several.
-
+# -- Scores as they are given: arrays, tensors or data frames, of one column or several.
 
 LOOKS_LIKE_PROBS = 10
 """From this many rows on, logits that are all distributions are refused."""
@@ -94,8 +92,7 @@ def check_column_names(seen: NDArray[Any] | None, fitted: NDArray[Any] | None) -
     )
 
 
-# ----------------------------------------------------------------------------
-# Labels of rows to fit on: which column each belongs to, and what classes are called.
+# -- Labels of rows to fit on: which column each belongs to, and what classes are called.
 
 
 def read_labels(y: Any) -> NDArray[Any]:
@@ -169,12 +166,8 @@ def _check_labels_are_classes(labels: NDArray[Any]) -> None:
         raise RowError(rule, row, what)
 
 
-# ----------------------------------------------------------------------------
-# Rows of scores, checked block by block while they are used.
-#
 # A recalibrator sees the matrix only through blocks that fit in cache. A block is checked
 # when it is read, so checking costs no pass of its own and every path is checked.
-
 
 Kind = Literal["logits", "probs"]
 
@@ -212,6 +205,11 @@ class Rows:
         return self.labels
 
     @property
+    def weight_of_each(self) -> Column:
+        """One weight per row."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @property
     def total_weight(self) -> float:
         """Number of rows, or the sum of their weights."""
         return float(len(self) if self.weight is None else self.weight.sum())
@@ -236,22 +234,10 @@ class Rows:
 
     def probabilities(self, part: slice) -> Matrix:
         """Probabilities of some rows, in an array of their own."""
-        block = self.block(part)
-        if self.kind == "probs":
-            return np.array(block)
-        return softmax(np.array(block))
+        block = np.array(self.block(part))
+        return block if self.kind == "probs" else softmax(block)
 
-    def log_probabilities(self, part: slice) -> Column:
-        """Logarithms of the probabilities of some rows, in double precision."""
-        block = self.block(part).astype(np.float64)
-        if self.kind == "probs":
-            with np.errstate(divide="ignore"):
-                return np.log(block, out=block)
-        block -= block.max(axis=1, keepdims=True)
-        block -= np.log(np.exp(block).sum(axis=1, keepdims=True))
-        return block
-
-    def each(self, work: Callable[[slice], None]) -> None:
+    def each(self, work: Callable[[slice], object]) -> None:
         """Call ``work(part)`` for blocks of all rows, on every core."""
 
         def run(start: int, stop: int) -> None:
@@ -259,6 +245,14 @@ class Rows:
                 work(part)
 
         over_ranges(run, len(self), self.scores.size)
+
+    def filled(
+        self, work: Callable[[slice, Matrix], object], dtype: Any = None
+    ) -> Matrix:
+        """A new matrix as large as the scores; ``work(part, out)`` fills some rows."""
+        out = np.empty(self.scores.shape, dtype or self.work_type)
+        self.each(lambda part: work(part, out[part]))
+        return out
 
     def add_up(self, work: Callable[[slice], Any]) -> Any:
         """Sum of ``work(part)`` over blocks of all rows, on every core."""
@@ -312,17 +306,12 @@ def _offends(block: Matrix, kind: Kind, tolerance: float) -> NDArray[np.bool_]:
 def softmax(z: Matrix) -> Matrix:
     """Turn rows of logits into probabilities, in place.
 
-    Examples
-    --------
+    By hand, for the sums are double precision and a saved method is applied without SciPy.
+
     >>> softmax(np.array([[0.0, 0.0], [1e4, 0.0]])).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
     z -= z.max(axis=1, keepdims=True)
     np.exp(z, out=z)
-    return normalise(z)
-
-
-def normalise(p: Matrix) -> Matrix:
-    """Divide rows by their sum, in place."""
-    p /= p.sum(axis=1, keepdims=True, dtype=np.float64).astype(p.dtype)
-    return p
+    z /= z.sum(axis=1, keepdims=True, dtype=np.float64).astype(z.dtype)
+    return z

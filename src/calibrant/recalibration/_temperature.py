@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number, check_choice
+from calibrant._base.checks import as_number
 from calibrant._inputs.arrays import Column, Matrix
 from calibrant._rows import engines
-from calibrant._rows.engines import ENGINES, over_ranges
+from calibrant._rows.engines import over_ranges
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows, softmax
 
-# ----------------------------------------------------------------------------
-# The log loss of softmax(beta z) as a function of the inverse temperature beta = 1/T.
-#
+# -- The log loss of softmax(beta z) as a function of the inverse temperature beta = 1/T.
 # It is convex in beta, and one pass over the rows gives its value and its first two
 # derivatives.
-
 
 CLOSE, NEAR = 0.03, 4e-3
 """The search ends after a relative step below `CLOSE` that has come as near as `NEAR`: a
@@ -100,22 +99,22 @@ class LogLoss:
     def __call__(self, beta: float) -> Bend:
         """Value, slope and curvature at one beta."""
         rows = self.rows
-        work = self._compiled if self.engine == "numba" else self._range
-        sums = np.sum(
-            over_ranges(lambda a, b: work(beta, a, b), len(rows), rows.scores.size),
-            axis=0,
-        )
+        if self.engine == "numba":
+            from calibrant.recalibration import _numba
+
+            found = over_ranges(
+                lambda a, b: _numba.add_up(rows, beta, a, b),
+                len(rows),
+                rows.scores.size,
+            )
+            sums = np.sum(found, axis=0)
+        else:
+            sums = rows.add_up(lambda part: self._block(beta, part))
         if not np.isfinite(sums).all():
             rows.check()
         self.impossible = round(float(sums[4]))
         weight = sums[3] if sums[3] > 0 else 1.0
         return Bend(*(float(x) for x in sums[:3] / weight))
-
-    def _range(self, beta: float, start: int, stop: int) -> Column:
-        return sum(
-            (self._block(beta, part) for part in self.rows.parts(start, stop)),
-            start=np.zeros(5),
-        )
 
     def _block(self, beta: float, part: slice) -> Column:
         d, own = below_top(self.rows, part)
@@ -128,11 +127,6 @@ class LogLoss:
         terms = np.log(total) - beta * own, mean - own, square - mean * mean
         sums = [float(np.sum(weight * term)) for term in terms]
         return np.array([*sums, np.sum(weight), np.sum(own <= FARTHEST)], float)
-
-    def _compiled(self, beta: float, start: int, stop: int) -> Column:
-        from calibrant.recalibration import _numba
-
-        return _numba.add_up(self.rows, beta, start, stop)
 
 
 def below_top(rows: Rows, part: slice) -> tuple[Matrix, Column]:
@@ -244,15 +238,14 @@ def sample(rows: Rows) -> Rows:
     return rows.select(slice(None, None, every)) if every > 1 else rows
 
 
-# ----------------------------------------------------------------------------
-# The Brier score of softmax(beta z): not convex, but a function of one number.
+# -- The Brier score of softmax(beta z): not convex, but a function of one number.
 
 
+@dataclass(frozen=True, slots=True)
 class BrierLoss:
     """The mean Brier score of rows as a function of beta, and its slope."""
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    rows: Rows
 
     def __call__(self, beta: float) -> tuple[float, float]:
         """Value and slope at one beta."""
@@ -322,10 +315,6 @@ def _polish(
     return Found(float(beta), passes, low, high, report.converged)
 
 
-# ----------------------------------------------------------------------------
-# Temperature scaling: one number for all rows, found by a search that cannot fail.
-
-
 EDGES = {
     "flat": "all possible classes of a row have the same score, so no temperature matters:",
     "hot": "the labels score no better than chance (or `bounds` are too narrow), so the "
@@ -335,6 +324,7 @@ EDGES = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class TemperatureScaling(Recalibrator):
     """Divide all logits by one temperature T: softmax(z / T).
 
@@ -347,18 +337,13 @@ class TemperatureScaling(Recalibrator):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
-    objective : {"log", "brier"}
-        The loss to minimise on the rows of the fit.
+    scores, classes, engine
+        As in `Recalibrator`.
+    divergence : {"log", "brier"}
+        The divergence whose loss is minimised on the rows of the fit.
     bounds : tuple of float, optional
         Least and greatest temperature. By default s/100 and 1000 s, where s is the
         root mean variance of the logits within rows, so logits of any size will do.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
-    engine : {"auto", "numpy", "numba"}
-        ``"auto"`` uses numba for large matrices if it is installed.
 
     Attributes
     ----------
@@ -387,7 +372,7 @@ class TemperatureScaling(Recalibrator):
 
     >>> hot.predict(logits).tolist(), hot.score(logits, [0, 0, 1, 1])
     ([0, 0, 0, 1], 0.75)
-    >>> hot.recalibrate([[4.0, 0.0]])[0], hot.get_params()["objective"]
+    >>> hot.recalibrate([[4.0, 0.0]])[0], hot.get_params()["divergence"]
     ('logits', 'log')
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -405,24 +390,14 @@ class TemperatureScaling(Recalibrator):
         "impossible_",
     )
 
-    def __init__(
-        self,
-        scores: str = "logits",
-        objective: str = "log",
-        bounds: tuple[float, float] | None = None,
-        classes: Sequence[Hashable] | None = None,
-        engine: str = "auto",
-    ) -> None:
-        self.scores = scores
-        self.objective = objective
-        self.bounds = bounds
-        self.classes = classes
-        self.engine = engine
+    scores: str = "logits"
+    divergence: str = "log"
+    bounds: tuple[float, float] | None = None
+    classes: Sequence[Hashable] | None = None
+    engine: str = "auto"
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_choice(self.objective, "objective", ("log", "brier"))
-        check_choice(self.engine, "engine", ENGINES)
         if self.bounds is not None:
             _check_bounds(self.bounds)
 
@@ -442,22 +417,18 @@ class TemperatureScaling(Recalibrator):
 
     def _find(self, rows: Rows) -> Found:
         loss = LogLoss(rows, self.engine)
-        bounds = (
-            None if self.bounds is None else (1 / self.bounds[1], 1 / self.bounds[0])
-        )
-        found = minimise(loss, bounds)
+        least, most = self.bounds or (None, None)
+        found = minimise(loss, (1 / most, 1 / least) if least and most else None)
         self.impossible_ = loss.impossible
-        if self.objective == "brier" and found.edge != "flat":
+        if self.divergence == "brier" and found.edge != "flat":
             return minimise_brier(BrierLoss(rows), found)
         return found
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        out = np.empty(rows.scores.shape, rows.work_type)
-        rows.each(lambda part: tempered(rows, part, self.temperature_, out[part]))
-        return "logits", out
+        return "logits", rows.filled(partial(tempered, rows, self.temperature_))
 
 
-def tempered(rows: Rows, part: slice, temperature: float, out: Matrix) -> None:
+def tempered(rows: Rows, temperature: float, part: slice, out: Matrix) -> None:
     """Log-scores of some rows, less the largest of their row, over the temperature."""
     block = rows.block(part)
     with np.errstate(divide="ignore", over="ignore"):
@@ -476,10 +447,7 @@ def _check_bounds(bounds: Any) -> None:
         )
 
 
-# ----------------------------------------------------------------------------
-# Ensemble temperature scaling: a mixture of tempered, plain and uniform probabilities.
-
-
+@dataclass(eq=False, repr=False)
 class EnsembleTemperatureScaling(Recalibrator):
     """Mix softmax(z / T), softmax(z) and the uniform distribution.
 
@@ -490,13 +458,8 @@ class EnsembleTemperatureScaling(Recalibrator):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
-    engine : {"auto", "numpy", "numba"}
-        ``"auto"`` uses numba for large matrices if it is installed.
+    scores, classes, engine
+        As in `Recalibrator`.
 
     Attributes
     ----------
@@ -520,15 +483,9 @@ class EnsembleTemperatureScaling(Recalibrator):
 
     learned: ClassVar[tuple[str, ...]] = ("temperature_", "weights_")
 
-    def __init__(
-        self,
-        scores: str = "logits",
-        classes: Sequence[Hashable] | None = None,
-        engine: str = "auto",
-    ) -> None:
-        self.scores = scores
-        self.classes = classes
-        self.engine = engine
+    scores: str = "logits"
+    classes: Sequence[Hashable] | None = None
+    engine: str = "auto"
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
         single = TemperatureScaling(self.scores, engine=self.engine)
@@ -538,8 +495,7 @@ class EnsembleTemperatureScaling(Recalibrator):
         self.notes_ = single.notes_
         self.temperature_ = single.temperature_
         given = self._given_to_labels(rows)
-        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        self.weights_ = mixture_weights(given, weight)
+        self.weights_ = mixture_weights(given, rows.weight_of_each)
         progress(1.0, "weights of the mixture")
 
     def _given_to_labels(self, rows: Rows) -> NDArray[np.float64]:
@@ -555,29 +511,25 @@ class EnsembleTemperatureScaling(Recalibrator):
         return given
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        out = np.empty(rows.scores.shape, rows.work_type)
         hot, plain, uniform = self.weights_
 
-        def mix(part: slice) -> None:
+        def mix(part: slice, out: Matrix) -> None:
             block = hot * _tempered(rows, part, self.temperature_)
             block += plain * _tempered(rows, part, 1.0)
-            out[part] = block + uniform / rows.k
+            out[:] = block + uniform / rows.k
 
-        rows.each(mix)
-        return "probs", out
+        return "probs", rows.filled(mix)
 
 
 def _tempered(rows: Rows, part: slice, temperature: float) -> Matrix:
     block = np.empty((part.stop - part.start, rows.k), rows.work_type)
-    tempered(rows, part, temperature, block)
+    tempered(rows, temperature, part, block)
     return softmax(block)
 
 
 def mixture_weights(given: NDArray[np.float64], weight: Column) -> Column:
     """Weights of the parts of a mixture that make its log loss least.
 
-    Examples
-    --------
     >>> mixture_weights(np.array([[0.9, 0.5], [0.9, 0.5]]), np.ones(2)).round(6).tolist()
     [1.0, 0.0]
     """

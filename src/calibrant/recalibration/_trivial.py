@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,16 +13,14 @@ from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows
 
 
+@dataclass(eq=False, repr=False)
 class Identity(Recalibrator):
     """Probabilities as the classifier states them: softmax of logits, or as they are.
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
+    scores, classes
+        As in `Recalibrator`.
 
     Examples
     --------
@@ -30,11 +29,8 @@ class Identity(Recalibrator):
     array([[0.5, 0.5]])
     """
 
-    def __init__(
-        self, scores: str = "logits", classes: Sequence[Hashable] | None = None
-    ) -> None:
-        self.scores = scores
-        self.classes = classes
+    scores: str = "logits"
+    classes: Sequence[Hashable] | None = None
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
         rows.check()
@@ -44,6 +40,7 @@ class Identity(Recalibrator):
         return rows.kind, np.array(rows.scores, dtype=rows.work_type)
 
 
+@dataclass(eq=False, repr=False)
 class MeanReplacement(Recalibrator):
     """Replace every confidence by the accuracy q: the paper's trivial recalibration.
 
@@ -54,11 +51,8 @@ class MeanReplacement(Recalibrator):
 
     Parameters
     ----------
-    scores : {"logits", "probs"}
-        What the scores are.
-    classes : sequence, optional
-        Names of the classes in column order, if labels are neither column numbers nor
-        names in sorted order.
+    scores, classes
+        As in `Recalibrator`.
 
     Attributes
     ----------
@@ -76,11 +70,8 @@ class MeanReplacement(Recalibrator):
 
     learned: ClassVar[tuple[str, ...]] = ("accuracy_",)
 
-    def __init__(
-        self, scores: str = "logits", classes: Sequence[Hashable] | None = None
-    ) -> None:
-        self.scores = scores
-        self.classes = classes
+    scores: str = "logits"
+    classes: Sequence[Hashable] | None = None
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
         def hits(part: slice) -> float:
@@ -95,12 +86,9 @@ class MeanReplacement(Recalibrator):
             )
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        other = (1 - self.accuracy_) / (rows.k - 1)
-        out = np.full(rows.scores.shape, other, rows.work_type)
-
-        def replace(part: slice) -> None:
+        def replace(part: slice, out: Matrix) -> None:
             best = rows.block(part).argmax(axis=1)
-            out[part][np.arange(len(best)), best] = self.accuracy_
+            out[:] = (1 - self.accuracy_) / (rows.k - 1)
+            out[np.arange(len(best)), best] = self.accuracy_
 
-        rows.each(replace)
-        return "probs", out
+        return "probs", rows.filled(replace)

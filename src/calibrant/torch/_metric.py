@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torchmetrics import Metric
 
 from calibrant._base.checks import check_choice
 from calibrant._base.evaluation import Evaluation
 from calibrant._sketch.sketch import Sketch
 from calibrant._verbs.evaluate import evaluate
 from calibrant.torch import _tensor_cells as tensor_cells
-from calibrant.torch._operators import mend_torchvision
 from calibrant.torch._tensor_cells import NO_DOUBLE, as_rows, mark
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-mend_torchvision()
-
-from torchmetrics import Metric
 
 METRICS = ("accuracy", "brier", "nll", "ece", "smooth_ece", "confidence_gap")
 """What `compute` gives beside the decomposition."""

@@ -11,7 +11,6 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,37 +19,23 @@ from numpy.typing import NDArray
 
 from calibrant.files._sources import FileError, quoted, reading
 
-# ----------------------------------------------------------------------------
-# Optional packages, loaded when they are used, and one clear line where one is missing.
+# -- Optional packages, loaded when they are used, and one clear line where one is missing.
 
 
 def needed(name: str) -> Any:
     """An optional package, or an error that says how to install it.
 
-    Examples
-    --------
     >>> needed("no_such_package")
     Traceback (most recent call last):
     ImportError: calibrant.vision needs no_such_package (No module named 'no_such_package'); ...
     """
     try:
         return importlib.import_module(name)
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:  # torchvision built for another torch
         raise ImportError(
             f"calibrant.vision needs {name.split('.')[0]} ({error}); install it with "
             "pip install 'calibrant[vision]'."
         ) from error
-
-
-@cache
-def timm() -> Any:
-    """timm, also where torchvision was built for another PyTorch than the one here.
-
-    timm uses none of its compiled operators: see `calibrant.torch._operators`.
-    """
-    needed("torch")
-    needed("calibrant.torch._operators").mend_torchvision()
-    return needed("timm")
 
 
 @contextmanager
@@ -68,10 +53,6 @@ def downloading(what: str, way_out: str) -> Iterator[None]:
         raise OSError(f"{what} cannot be downloaded ({reason}); {way_out}") from error
     finally:
         hub.setLevel(level)
-
-
-# ----------------------------------------------------------------------------
-# Labelled images in a fixed order, decoded one by one when their turn comes.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,8 +103,6 @@ def picture(item: Item) -> Any:
 def fingerprint(facts: Iterable[object]) -> str:
     """A digest of what tells one set of images from another.
 
-    Examples
-    --------
     >>> fingerprint(["a.png", 0]) == fingerprint(["a.png", 1])
     False
     """
@@ -133,9 +112,7 @@ def fingerprint(facts: Iterable[object]) -> str:
     return digest.hexdigest()
 
 
-# ----------------------------------------------------------------------------
-# Names of the classes of a model, in the order of its outputs.
-
+# -- Names of the classes of a model, in the order of its outputs.
 
 IMAGENET = "imagenet-1k"
 
@@ -143,8 +120,6 @@ IMAGENET = "imagenet-1k"
 def read_classes(where: str) -> tuple[str, ...]:
     r"""Names from a file, one a line; or ``imagenet-1k``, the WordNet identifiers.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "classes.txt"
@@ -153,7 +128,7 @@ def read_classes(where: str) -> tuple[str, ...]:
     ('cat', 'dog')
     """
     if where == IMAGENET:
-        return tuple(timm().data.ImageNetInfo(IMAGENET).label_names())
+        return tuple(needed("timm").data.ImageNetInfo(IMAGENET).label_names())
     path = Path(where)
     with reading(path):
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -171,8 +146,6 @@ def class_numbers(
     That list is `classes` where it is given. Else names that are all numbers stand for
     themselves, and others are numbered in alphabetical order, as everybody does it.
 
-    Examples
-    --------
     >>> class_numbers(["dog", "cat"], None)
     ({'cat': 0, 'dog': 1}, ('cat', 'dog'))
     >>> class_numbers(["10", "9"], None)
@@ -190,9 +163,7 @@ def class_numbers(
     return {name: numbers[name] for name in sorted(set(names))}, known
 
 
-# ----------------------------------------------------------------------------
-# CIFAR-10 and CIFAR-100 as their authors publish them, in the binary version.
-
+# -- CIFAR-10 and CIFAR-100 as their authors publish them, in the binary version.
 
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE
@@ -209,22 +180,10 @@ class Version:
     splits: dict[str, tuple[str, ...]]
 
 
+FIVE = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 VERSIONS = (
-    Version(
-        "CIFAR-10",
-        classes=10,
-        label_bytes=1,
-        splits={
-            "test": ("test_batch.bin",),
-            "train": tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
-        },
-    ),
-    Version(
-        "CIFAR-100",
-        classes=100,
-        label_bytes=2,
-        splits={"test": ("test.bin",), "train": ("train.bin",)},
-    ),
+    Version("CIFAR-10", 10, 1, {"test": ("test_batch.bin",), "train": FIVE}),
+    Version("CIFAR-100", 100, 2, {"test": ("test.bin",), "train": ("train.bin",)}),
 )
 
 
@@ -257,11 +216,12 @@ def open_cifar(folder: Path, version: Version, split: str) -> Images:
         for path, rows in zip(paths, records, strict=True):
             for number, row in enumerate(rows):
                 label = int(row[version.label_bytes - 1])
-                yield Item(f"{path.name}:{number}", label, _pixels(row))
+                planes = row[-PIXELS:].reshape(3, SIDE, SIDE)
+                pixels = np.ascontiguousarray(planes.transpose(1, 2, 0))
+                yield Item(f"{path.name}:{number}", label, pixels)
 
-    digests = (hashlib.sha256(rows.tobytes()).hexdigest() for rows in records)
-    count = sum(map(len, records))
-    return Images(f"{version.name} {split}", items, fingerprint(digests), count)
+    digest = fingerprint(hashlib.sha256(rows.tobytes()).hexdigest() for rows in records)
+    return Images(f"{version.name} {split}", items, digest, sum(map(len, records)))
 
 
 def _records(path: Path, version: Version) -> NDArray[np.uint8]:
@@ -286,14 +246,7 @@ def _records(path: Path, version: Version) -> NDArray[np.uint8]:
     return records
 
 
-def _pixels(record: NDArray[np.uint8]) -> NDArray[Any]:
-    planes = record[-PIXELS:].reshape(3, SIDE, SIDE)
-    return np.ascontiguousarray(planes.transpose(1, 2, 0))
-
-
-# ----------------------------------------------------------------------------
-# Images in folders: one sub-folder per class, or one folder and a file of labels.
-
+# -- Images in folders: one sub-folder per class, or one folder and a file of labels.
 
 SUFFIXES = frozenset(
     {".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
@@ -317,7 +270,10 @@ def open_classes(folder: Path, classes: Sequence[str] | None) -> Images:
         )
     numbers, known = class_numbers(names, classes)
     rows = [
-        (path, numbers[name]) for name in names for path in _pictures(folder / name)
+        (path, numbers[name])
+        for name in names
+        for path in sorted((folder / name).rglob("*"))
+        if path.suffix.lower() in SUFFIXES
     ]
     if not rows:
         raise FileError(folder, f"has no image ({', '.join(sorted(SUFFIXES))}).")
@@ -335,23 +291,13 @@ def open_labelled(folder: Path, labels: Path, classes: Sequence[str] | None) -> 
     return _listed(folder, rows, known)
 
 
-def _pictures(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
-
-
 def _listed(
     folder: Path, rows: list[tuple[Path, int]], classes: tuple[str, ...] | None
 ) -> Images:
-    items = [
-        Item(path.relative_to(folder).as_posix(), label, path) for path, label in rows
-    ]
-    facts = (
-        (i.name, i.label, p.stat().st_size)
-        for i, (p, _) in zip(items, rows, strict=True)
-    )
-    return Images(
-        str(folder), lambda: iter(items), fingerprint(facts), len(items), classes
-    )
+    named = [(path.relative_to(folder).as_posix(), label, path) for path, label in rows]
+    digest = fingerprint((name, label, p.stat().st_size) for name, label, p in named)
+    items = [Item(*row) for row in named]
+    return Images(str(folder), lambda: iter(items), digest, len(items), classes)
 
 
 def _lines(labels: Path) -> list[tuple[str, str]]:
@@ -372,9 +318,7 @@ def _lines(labels: Path) -> list[tuple[str, str]]:
     return [(file.strip(), label.strip()) for file, label in cells[named:]]
 
 
-# ----------------------------------------------------------------------------
-# Images in webdataset shards: tar files of ``key.jpg`` beside ``key.cls``.
-
+# -- Images in webdataset shards: tar files of ``key.jpg`` beside ``key.cls``.
 
 TAR_IMAGES = ("jpg", "jpeg", "png", "webp")
 LABEL = "cls"
@@ -423,9 +367,7 @@ def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
         yield key, fields
 
 
-# ----------------------------------------------------------------------------
-# Images of a data set on the Hugging Face hub, streamed: nothing is stored.
-
+# -- Images of a data set on the Hugging Face hub, streamed: nothing is stored.
 
 STREAM_IMAGES = ("image", "img", "jpg", "jpeg", "png", "webp")
 LABELS = ("label", "labels", "cls", "fine_label")
@@ -435,16 +377,14 @@ def open_stream(name: str, split: str) -> Images:
     """A split of a data set such as ``timm/imagenet-1k-wds``, or ``NAME@REVISION``."""
     where, _, revision = name.partition("@")
     datasets = needed("datasets")
-    with downloading(
-        f"the data set {name}", "check its name, the network, and your right to it."
-    ):
+    way_out = "check its name, the network, and your right to it."
+    with downloading(f"the data set {name}", way_out):
         rows = datasets.load_dataset(
             where, split=split, revision=revision or None, streaming=True
         )
-    count = (rows.info.splits or {}).get(split)
-    return images_of(
-        rows, f"hf:{name} {split}", None if count is None else count.num_examples
-    )
+    known = (rows.info.splits or {}).get(split)
+    count = None if known is None else known.num_examples
+    return images_of(rows, f"hf:{name} {split}", count)
 
 
 def images_of(rows: Any, name: str, count: int | None = None) -> Images:
@@ -478,10 +418,6 @@ def _only(columns: list[str], known: tuple[str, ...], name: str) -> str:
             f"it has {quoted(columns)}."
         )
     return found[0]
-
-
-# ----------------------------------------------------------------------------
-# Open images wherever they are: the one place that knows all kinds of them.
 
 
 STREAM = "hf:"
@@ -528,20 +464,18 @@ def open_images(
     """
     text, path = str(where), Path(where)
     if text.startswith(STREAM):
-        _unused("labels", labels, "a stream")
-        _unused("classes", classes, "a stream")
+        _unused("a stream", labels=labels, classes=classes)
         return open_stream(text.removeprefix(STREAM), split or "validation")
     if labels is not None:
-        _unused("split", split, "a file of labels")
+        _unused("a file of labels", split=split)
         return open_labelled(_folder(path), Path(labels), classes)
     if tars := _tars(text, path):
-        _unused("split", split, "webdataset shards")
-        _unused("classes", classes, "webdataset shards")
+        _unused("webdataset shards", split=split, classes=classes)
         return open_tars(text, tars)
     if version := version_of(_folder(path)):
-        _unused("classes", classes, version.name)
+        _unused(version.name, classes=classes)
         return open_cifar(path, version, split or "test")
-    _unused("split", split, "sub-folders of classes")
+    _unused("sub-folders of classes", split=split)
     return open_classes(path, classes)
 
 
@@ -559,6 +493,7 @@ def _tars(text: str, path: Path) -> list[Path]:
     return [Path(name) for name in sorted(glob.glob(text))]  # noqa: PTH207
 
 
-def _unused(name: str, value: object, where: str) -> None:
-    if value is not None:
-        raise ValueError(f"{name} does not apply to {where}.")
+def _unused(where: str, **options: object) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"{name} does not apply to {where}.")

@@ -21,12 +21,10 @@ from calibrant.files._sources import FileError
 from calibrant.vision._images import Images, Item, needed, picture
 from calibrant.vision._models import Model
 
-# ----------------------------------------------------------------------------
-# Logits on disk: shards that exist whole or not at all, and a manifest of digests.
-
+# -- Logits on disk: shards that exist whole or not at all, and a manifest of digests.
 
 FORMAT, VERSION = "calibrant logits", 1
-FORMAT_OF_0_1 = "acumen logits"  # until 0.1.0 the project was called acumen
+FORMATS = (FORMAT, "acumen logits")  # until 0.1.0 the project was called acumen
 MANIFEST = "manifest.json"
 SHARD = re.compile(r"shard-\d{5,}\.npz")
 BEGIN_ANEW = "choose another folder, or begin anew with force=True (--force)."
@@ -56,19 +54,14 @@ class Manifest:
 
     def with_shard(self, new: Shard) -> Manifest:
         """The manifest with one more shard, or another one in its place."""
-        others = [shard for shard in self.shards if shard.file != new.file]
-        return replace(self, shards=tuple(sorted([*others, new], key=_file)))
-
-
-def _file(shard: Shard) -> tuple[int, str]:
-    return len(shard.file), shard.file
+        shards = [*(shard for shard in self.shards if shard.file != new.file), new]
+        shards.sort(key=lambda shard: (len(shard.file), shard.file))
+        return replace(self, shards=tuple(shards))
 
 
 def shard_name(number: int) -> str:
     """The file of a shard; the names sort as the numbers do.
 
-    Examples
-    --------
     >>> shard_name(7)
     'shard-00007.npz'
     """
@@ -105,7 +98,7 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        ours = content["format"] in (FORMAT, FORMAT_OF_0_1)
+        ours = content["format"] in FORMATS
         whole = ours and content["sha256"] == _digest(content)
     except (ValueError, TypeError, KeyError):
         whole = False
@@ -150,21 +143,19 @@ def _same(folder: Path, found: Manifest, settings: Mapping[str, Any]) -> Manifes
 
 def intact(folder: Path, manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]:
     """The manifest of the shards that are as they were written, and names of the others."""
-    bad = tuple(
-        shard.file
-        for shard in manifest.shards
-        if not (folder / shard.file).is_file()
-        or digest_of(folder / shard.file) != shard.sha256
-    )
-    if not bad:
+
+    def as_written(shard: Shard) -> bool:
+        path = folder / shard.file
+        return path.is_file() and digest_of(path) == shard.sha256
+
+    kept = tuple(filter(as_written, manifest.shards))
+    if len(kept) == len(manifest.shards):
         return manifest, ()
-    kept = tuple(shard for shard in manifest.shards if shard.file not in bad)
+    bad = tuple(shard.file for shard in manifest.shards if shard not in kept)
     return replace(manifest, shards=kept, complete=False), bad
 
 
-# ----------------------------------------------------------------------------
-# From images to logits: decoded in threads, run in batches, in order.
-
+# -- From images to logits: decoded in threads, run in batches, in order.
 
 AHEAD = 2
 """Batches that are being decoded while one is run."""
@@ -182,19 +173,14 @@ def run(
         except ValueError as error:
             raise ValueError(f"{item.name}: {error}") from error
 
+    rest = iter(items)
     waiting: deque[tuple[list[Item], Iterator[Any]]] = deque()
-    for batch in _batched(items, size):
+    while batch := list(islice(rest, size)):
         waiting.append((batch, pool.map(tensor, batch)))
         if len(waiting) > AHEAD:
             yield _finish_batch(model, *waiting.popleft())
     while waiting:
         yield _finish_batch(model, *waiting.popleft())
-
-
-def _batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    rest = iter(items)
-    while batch := list(islice(rest, size)):
-        yield batch
 
 
 def _finish_batch(
@@ -224,10 +210,6 @@ def forward(model: Model, tensors: list[Any]) -> NDArray[np.float32]:
     if not isinstance(outputs, torch.Tensor) or outputs.ndim != 2:
         raise ValueError(f"{model.name} is no classifier: it gives no rows of logits.")
     return outputs.float().cpu().numpy()
-
-
-# ----------------------------------------------------------------------------
-# Run a model over images into a folder of shards, and go on where a run was stopped.
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +310,9 @@ def infer(
     manifest, redone = intact(folder, begun)
     if not manifest.complete:
         with ThreadPoolExecutor(workers) as pool:
-            manifest = _finish(job, folder, manifest, pool, progress or _silent)
+            manifest = _finish(
+                job, folder, manifest, pool, progress or (lambda rows, of: None)
+            )
     return Run(folder, manifest, redone)
 
 
@@ -336,10 +320,6 @@ def _check_positive(**values: int) -> None:
     for name, value in values.items():
         if value < 1:
             raise ValueError(f"{name} must be a positive integer, got {value!r}.")
-
-
-def _silent(rows: int, of: int | None) -> None:
-    """Report nothing."""
 
 
 def _finish(

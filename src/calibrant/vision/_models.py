@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.files._sources import FileError, quoted, reading
-from calibrant.vision._images import downloading, needed, timm
+from calibrant.vision._images import downloading, needed
 
-# ----------------------------------------------------------------------------
-# Weights in local files: tensors only, and every one of them in its place.
-
+# -- Weights in local files: tensors only, and every one of them in its place.
 
 SUFFIXES = (".pt", ".pth", ".bin", ".safetensors")
 HELD_IN = ("state_dict", "model_state_dict", "model")
@@ -35,7 +33,9 @@ def read_weights(path: Path) -> dict[str, Any]:
             found: Any = needed("safetensors.torch").load_file(path)
         else:
             found = _tensors_only(path)
-    state = next((found[key] for key in HELD_IN if _is_dict(found, key)), found)
+    holders = found if isinstance(found, Mapping) else {}
+    held = (holders[key] for key in HELD_IN if isinstance(holders.get(key), Mapping))
+    state = next(held, found)
     tensor = needed("torch").Tensor
     if not isinstance(state, Mapping) or not all(
         isinstance(value, tensor) for value in state.values()
@@ -53,10 +53,6 @@ def _tensors_only(path: Path) -> Any:
             "holds more than tensors, or is damaged; only tensors are read. Save them "
             "with torch.save(model.state_dict(), path), or as .safetensors.",
         ) from error
-
-
-def _is_dict(found: Any, key: str) -> bool:
-    return isinstance(found, Mapping) and isinstance(found.get(key), Mapping)
 
 
 def _without_prefixes(state: dict[str, Any]) -> dict[str, Any]:
@@ -95,13 +91,10 @@ def weights_digest(network: Any) -> str:
     return digest.hexdigest()
 
 
-# ----------------------------------------------------------------------------
-# The CIFAR residual networks of He et al. (2016), and where trained ones are.
-#
+# -- The CIFAR residual networks of He et al. (2016), and where trained ones are.
 # Weights are those of github.com/chenyaofo/pytorch-cifar-models, which the paper uses. Its
 # own loader would run code from the network; here only tensors come from there, and their
 # digest is checked.
-
 
 RELEASE = "https://github.com/chenyaofo/pytorch-cifar-models/releases/download/resnet"
 
@@ -209,10 +202,6 @@ def prepare(classes: int) -> Any:
     return tensor
 
 
-# ----------------------------------------------------------------------------
-# Networks ready to run: weights, the preparation of images, and a device.
-
-
 INPUTS = ("input_size", "interpolation", "mean", "std", "crop_pct", "crop_mode")
 
 
@@ -296,7 +285,7 @@ def _cifar_model(name: str, path: Path | None) -> tuple[Any, Any, dict[str, str]
 
 
 def _timm_model(name: str, path: Path | None) -> tuple[Any, Any, dict[str, str]]:
-    library = timm()
+    library = needed("timm")
     _check_name(library, name)
     if path is None:
         network = _pretrained(library, name)
