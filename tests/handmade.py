@@ -50,7 +50,7 @@ def model(name, *, trivial=False, calibration=None, total=None, infinite=0, **me
 
 def row(name, numbers, **more):
     """A model from the eight numbers of a row of the paper's table."""
-    acc, ece, ace, smooth, nll, brier, cal, gap = numbers
+    acc, ece, ace, smooth, nll, brier, error, gap = numbers
     return model(
         name,
         accuracy=acc,
@@ -59,8 +59,8 @@ def row(name, numbers, **more):
         smooth_ece=smooth,
         nll=nll,
         brier=brier,
-        calibration=cal,
-        total=cal + gap,
+        calibration=error,
+        total=error + gap,
         **more,
     )
 

@@ -73,7 +73,7 @@ LAZY = (polars_lazy, duckdb)
 def grouped_where_rows_are():
     """DuckDB groups its rows here, as it does where numba is not installed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frames.fast, "installed", lambda: False)
+        patch.setattr(frames.engines, "installed", lambda: False)
         yield
 
 
@@ -81,7 +81,7 @@ def test_duckdb_gives_its_rows_to_a_compiled_loop_where_there_is_one(part, monke
     part("numba")
     rows = pairs()
     want = sketch_frame(duckdb(part, rows), **PAIR)
-    monkeypatch.setattr(frames.fast, "installed", lambda: True)
+    monkeypatch.setattr(frames.engines, "installed", lambda: True)
     monkeypatch.setattr(frames, "group_rows", None)
     assert_same_sums(sketch_frame(duckdb(part, rows), **PAIR), want)
 
@@ -234,7 +234,7 @@ def test_shards_of_different_engines_add_up(part):
 def tally(part, monkeypatch):
     """Use the tally after the first slice, and slices of few rows."""
     part("numba")
-    monkeypatch.setattr(slices.fast, "wanted_for_rows", lambda engine, rows: True)
+    monkeypatch.setattr(slices.engines, "wanted_for_rows", lambda engine, rows: True)
     monkeypatch.setattr(slices, "ROWS", 1500)
     monkeypatch.setattr(values, "MOST_VALUES", 0)
 

@@ -173,14 +173,14 @@ def test_cross_fitting_tests_every_row_unseen():
 
 def test_weights_are_rows():
     weight = np.random.default_rng(0).integers(1, 3, len(Y))
-    cal, test = slice(0, 300), slice(300, None)
+    fit, test = slice(0, 300), slice(300, None)
     weighted = cal.study(
-        Y[cal],
+        Y[fit],
         Y[test],
-        logits=(Z[cal], Z[test]),
-        sample_weight=(weight[cal], weight[test]),
+        logits=(Z[fit], Z[test]),
+        sample_weight=(weight[fit], weight[test]),
     )
-    places = [np.repeat(np.arange(600)[part], weight[part]) for part in (cal, test)]
+    places = [np.repeat(np.arange(600)[part], weight[part]) for part in (fit, test)]
     repeated = cal.study(
         Y[places[0]], Y[places[1]], logits=(Z[places[0]], Z[places[1]])
     )
