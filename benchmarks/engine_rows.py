@@ -120,7 +120,7 @@ def read_and_max(path):
 def brier_of(frame):
     from calibrant._sketch.frames import sketch_frame
 
-    cells = sketch_frame(frame, **PAIR).contents.state.cells
+    cells = sketch_frame(frame, **PAIR).cells
     return cells.totals["brier"].loss / cells.rows
 
 
@@ -165,7 +165,7 @@ def spark_session():
 def top_confidence_in_batches(path):
     from calibrant._sketch.frames import sketch_frame
 
-    cells = sketch_frame(batches(path), **PROBS).contents.state.cells
+    cells = sketch_frame(batches(path), **PROBS).cells
     return cells["h"].sum() / cells.rows
 
 

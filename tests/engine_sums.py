@@ -68,31 +68,29 @@ def sketch_pairs(rows, loss=None, weight=None, group=None):
 
 def assert_same_sums(got, want, tolerance=1e-12):
     """Every sum of every cell, to a share of the sum over all cells or of the weight."""
-    assert got.contents.kind == want.contents.kind
-    assert list(got.contents.groups) == list(want.contents.groups)
-    assert_same_state(got.contents.state, want.contents.state, tolerance)
-    for name, state in want.contents.groups.items():
-        assert_same_state(got.contents.groups[name], state, tolerance)
-    for mine, theirs in zip(
-        got.contents.per_class, want.contents.per_class, strict=True
-    ):
-        assert_same_state(mine, theirs, tolerance)
+    assert got.kind == want.kind
+    assert list(got.groups) == list(want.groups)
+    assert_same_cells(got.cells, want.cells, tolerance)
+    for name, cells in want.groups.items():
+        assert_same_cells(got.groups[name], cells, tolerance)
+    for mine, theirs in zip(got.per_class, want.per_class, strict=True):
+        assert_same_cells(mine, theirs, tolerance)
 
 
-def assert_same_state(got, want, tolerance):
-    assert got.cells.rows == want.cells.rows
-    np.testing.assert_array_equal(got.cells.low, want.cells.low)
-    np.testing.assert_array_equal(got.cells.high, want.cells.high)
-    assert got.cells.certain_no == want.cells.certain_no
-    assert got.cells.certain_yes == want.cells.certain_yes
-    weight = want.cells["weight_0"].sum()
-    for name in want.cells.fields:
-        allowed = tolerance * max(np.abs(want.cells[name]).sum(), weight)
-        off = np.abs(got.cells[name] - want.cells[name]).max()
+def assert_same_cells(got, want, tolerance):
+    assert got.rows == want.rows
+    np.testing.assert_array_equal(got.low, want.low)
+    np.testing.assert_array_equal(got.high, want.high)
+    assert got.certain_no == want.certain_no
+    assert got.certain_yes == want.certain_yes
+    weight = want["weight_0"].sum()
+    for name in want.fields:
+        allowed = tolerance * max(np.abs(want[name]).sum(), weight)
+        off = np.abs(got[name] - want[name]).max()
         assert off <= allowed, name
-    for name, totals in want.cells.totals.items():
+    for name, totals in want.totals.items():
         np.testing.assert_allclose(
-            got.cells.totals[name].as_array(),
+            got.totals[name].as_array(),
             totals.as_array(),
             rtol=tolerance,
             atol=tolerance * weight,
@@ -105,7 +103,7 @@ def assert_same_state(got, want, tolerance):
 def assert_same_metrics(got, want):
     """Metrics of an evaluation of the rows, as near as the bounds of the sketch say."""
     found, bounds = cal.evaluate(got, interval=None), got.bounds()
-    if not got.contents.state.exact:
+    if not got.cells.exact:
         bounds |= OF_ORDER
     for name, value in want.metrics.items():
         near = pytest.approx(float(value), abs=bounds.get(name, 0) + 1e-9, nan_ok=True)

@@ -11,7 +11,7 @@ import calibrant as cal
 from calibrant._inputs.divergences import BRIER, BUILT_IN, LOG
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._stats import closed_forms as intervals
 from calibrant._stats import platt
 from calibrant._stats.close_pairs import brier_error
@@ -47,7 +47,7 @@ def test_pairs_error_equals_its_definition_on_five_thousand_rows():
     h, a = overconfident(5000)
     value, se = oracles.pairs_error(h, a, np.ones(5000, int))
     assert cal.calibration_error(a, confidence=h) == pytest.approx(value, abs=1e-9)
-    found = brier_error(cells_of_sketch(Sums(BUILT_IN).update(columns_of(h, a))))
+    found = brier_error(cells_of_sketch(Cells(BUILT_IN).update(columns_of(h, a))))
     assert found.value == pytest.approx(value, abs=se / 50)
     assert found.se == pytest.approx(se, rel=0.01)
 
@@ -67,7 +67,7 @@ def test_log_error_from_a_sketch_is_within_a_fiftieth_of_its_standard_error(seed
     h, a = overconfident(3000, seed)
     columns = columns_of(h, a)
     exact = local_error(cells_of_rows(columns), LOG)
-    grid = local_error(cells_of_sketch(Sums(BUILT_IN).update(columns)), LOG)
+    grid = local_error(cells_of_sketch(Cells(BUILT_IN).update(columns)), LOG)
     assert grid.value == pytest.approx(exact.value, abs=exact.se / 50)
 
 
@@ -105,7 +105,7 @@ def test_local_platt_recovers_a_temperature_at_every_width():
 def test_brier_by_local_platt_agrees_with_brier_by_pairs():
     # Two unrelated estimators of one number.
     h, a = overconfident(20_000)
-    cells = cells_of_sketch(Sums(BUILT_IN).update(columns_of(h, a)))
+    cells = cells_of_sketch(Cells(BUILT_IN).update(columns_of(h, a)))
     by_pairs, by_platt = brier_error(cells), local_error(cells, BRIER)
     assert by_platt.value == pytest.approx(by_pairs.value, abs=by_pairs.se)
 
@@ -145,7 +145,7 @@ def test_calibrated_models_average_to_zero_where_the_paper_does_not():
 def test_few_distinct_values_are_all_used():
     h, a = overconfident(30_000, rounding=2)
     columns = columns_of(h, a)
-    cells, _ = find_cells(columns, Sums(BUILT_IN).update(columns))
+    cells, _ = find_cells(columns, Cells(BUILT_IN).update(columns))
     assert len(cells.h) == len(np.unique(h)) <= EXACT_CELLS
     ev = cal.evaluate_pairs(a, h)
     assert ev.decomposition.calibration == pytest.approx(

@@ -11,7 +11,7 @@ import calibrant as cal
 from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.ordered import order
 from calibrant._stats.bins import debiased_square, mass_bins, width_bins
 
@@ -37,7 +37,7 @@ def test_a_sketch_gives_the_same_bins_when_they_divide_its_cells(bins):
     rng = np.random.default_rng(0)
     h = np.r_[rng.random(500), np.arange(bins + 1) / bins]
     a = (rng.random(len(h)) < h).astype(float)
-    sketch = Sums(BUILT_IN).update(columns_of(h, a))
+    sketch = Cells(BUILT_IN).update(columns_of(h, a))
     weight, hits = sketch.moments[:2, 0].reshape(2, bins, -1).sum(axis=2)
     ev = cal.evaluate_pairs(a, h, bins=bins)
     np.testing.assert_array_equal(ev.bins.count, weight)

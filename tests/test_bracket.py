@@ -12,7 +12,7 @@ from strategies import pairs
 
 from calibrant._inputs.divergences import BRIER, LOG, find_divergence
 from calibrant._rows.columns import Columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._verbs.calibration_bracket import (
     METHODS,
     Bracket,
@@ -107,7 +107,7 @@ def test_gains_are_those_of_fits_to_the_other_rows(method, divergence):
 def test_methods_are_chosen_among_the_other_folds_only(divergence):
     h, a = few_values(240, seed=5, accuracy=lambda h: h**3)
     fold = assign_folds(240, None, 4, np.random.default_rng(2))
-    sums = [Sums({}).update(Columns(h, None, a).take(fold == f)) for f in range(4)]
+    sums = [Cells({}).update(Columns(h, None, a).take(fold == f)) for f in range(4)]
     chosen = choose_methods(sums, find_divergence(divergence))
     for f in range(4):
         rest = fold != f

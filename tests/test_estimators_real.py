@@ -17,7 +17,7 @@ from calibrant._inputs.divergences import BUILT_IN, LOG
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.ordered import Ordered, order
 from calibrant._stats.bins import debiased_square, mass_bins
 from calibrant._stats.close_pairs import brier_error
@@ -120,7 +120,7 @@ def read_columns(data, figures) -> Columns:
 
 
 def gather(columns):
-    return cells_of_sketch(Sums(BUILT_IN).update(columns))
+    return cells_of_sketch(Cells(BUILT_IN).update(columns))
 
 
 def evaluate(y, scores):

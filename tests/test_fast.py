@@ -17,7 +17,7 @@ from calibrant._rows import engines as fast
 from calibrant._rows import reduce as reduction
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import CELLS, add_moments, cell_near
 from calibrant._stats import platt
 from calibrant._stats.neighbours import cells_of_rows
@@ -365,8 +365,8 @@ def columns_of(h, a, weight=None):
 
 
 def assert_same_sketch(columns):
-    got = Sums(BUILT_IN).update(columns, engine="numba")
-    want = Sums(BUILT_IN).update(columns, engine="numpy")
+    got = Cells(BUILT_IN).update(columns, engine="numba")
+    want = Cells(BUILT_IN).update(columns, engine="numpy")
     for name in ("moments", "log_odds_sums", "infinite"):
         ours, theirs = getattr(got, name), getattr(want, name)
         scale = np.abs(theirs).max(axis=-1, keepdims=True)

@@ -12,7 +12,7 @@ import calibrant as cal
 from calibrant._inputs.divergences import BRIER, LOG
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant.files import FileError, Roles, batches, inspect, read
 
 SRC = Path(cal.__file__).resolve().parent.parent
@@ -478,7 +478,9 @@ def test_any_file_name_is_only_a_name(csv, name):
 
 def sketch_of(found):
     predictions = read_predictions(**found.arguments)
-    return Sums({"brier": BRIER, "log": LOG}).update(reduce_to_columns(predictions, {}))
+    return Cells({"brier": BRIER, "log": LOG}).update(
+        reduce_to_columns(predictions, {})
+    )
 
 
 @pytest.mark.parametrize("name", ["a.npz", "a.csv", "a.parquet", "a.jsonl"])
@@ -498,9 +500,9 @@ import pathlib, re, sys
 from calibrant._inputs.divergences import BRIER, LOG
 from calibrant.files import batches
 from calibrant._inputs.predictions import read_predictions
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._rows.reduce import reduce_to_columns
-sketch = Sums({"brier": BRIER, "log": LOG})
+sketch = Cells({"brier": BRIER, "log": LOG})
 for part in batches(sys.argv[1]):
     sketch.update(reduce_to_columns(read_predictions(**part.arguments), {}))
 status = pathlib.Path("/proc/self/status").read_text()  # rusage counts the parent too

@@ -12,7 +12,7 @@ from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.kernels import EPANECHNIKOV, GAUSSIAN
 from calibrant._stats.published import LEAST_SUPPORT, PLACES, calibration_error, regress
 
@@ -29,7 +29,7 @@ def sketch_in_shards(columns, shards=3):
     """Add up sketches of parts of the rows."""
     parts = np.array_split(np.arange(len(columns)), shards)
     sketches = [
-        Sums(BUILT_IN).update(columns.take(part)) for part in parts if len(part)
+        Cells(BUILT_IN).update(columns.take(part)) for part in parts if len(part)
     ]
     return sum(sketches[1:], sketches[0])
 
@@ -113,7 +113,7 @@ def test_epanechnikov_from_a_sketch_is_close():
     rng = np.random.default_rng(2)
     h = rng.random(4000)
     a = (rng.random(4000) < h**2).astype(float)
-    sketch = Sums(BUILT_IN).update(columns_of(h, a, None))
+    sketch = Cells(BUILT_IN).update(columns_of(h, a, None))
     curve = regress(sketch, EPANECHNIKOV, 0.05)
     m, _ = oracles.nadaraya_watson(
         PLACES, h, a, np.ones(4000), 0.05, kernel="epanechnikov"

@@ -15,10 +15,18 @@ from strategies import pairs
 
 import calibrant as cal
 from calibrant._rows.columns import Columns
-from calibrant._sketch import cells as contents
-from calibrant._sketch import cells as values
-from calibrant._sketch.cells import STEPS, Cells, Sums, cell_number, grid_cells
-from calibrant._sketch.grid import CELLS, cell_of
+from calibrant._sketch import cells as cells_module
+from calibrant._sketch import sketch as sketch_module
+from calibrant._sketch.cells import Cells
+from calibrant._sketch.grid import (
+    CELLS,
+    STEPS,
+    add_moments,
+    cell_number,
+    cell_of,
+    log_odds_cell,
+    path,
+)
 from calibrant._sketch.storage import SketchError, is_sketch
 
 BRIER_AND_LOG = cal.Sketch()._divergences
@@ -32,21 +40,19 @@ def rows(n=4000, k=4, seed=0):
 
 def assert_same_sums(one, two, tolerance=1e-12):
     """All sums agree, relative to the largest of their kind."""
-    one, two = one.contents.state, two.contents.state
-    assert one.cells.rows == two.cells.rows
-    scale = np.abs(one.cells.table).max(axis=0) + 1e-300
-    assert (np.abs(one.cells.table - two.cells.table) / scale).max() < tolerance
-    np.testing.assert_array_equal(one.cells.low, two.cells.low)
-    np.testing.assert_array_equal(one.cells.high, two.cells.high)
-    for name, total in one.cells.totals.items():
+    one, two = one.cells, two.cells
+    assert one.rows == two.rows
+    scale = np.abs(one.table).max(axis=0) + 1e-300
+    assert (np.abs(one.table - two.table) / scale).max() < tolerance
+    np.testing.assert_array_equal(one.low, two.low)
+    np.testing.assert_array_equal(one.high, two.high)
+    for name, total in one.totals.items():
         np.testing.assert_allclose(
-            total.as_array(), two.cells.totals[name].as_array(), rtol=tolerance
+            total.as_array(), two.totals[name].as_array(), rtol=tolerance
         )
     assert one.exact == two.exact
     if one.exact:
-        np.testing.assert_allclose(
-            one.values.settled().table, two.values.settled().table, atol=1e-12
-        )
+        np.testing.assert_allclose(one.distinct, two.distinct, atol=1e-12)
 
 
 # -- what is summed ------------------------------------------------------------------
@@ -55,7 +61,7 @@ def assert_same_sums(one, two, tolerance=1e-12):
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=50))
 def test_a_cell_lies_in_its_cells_on_either_grid(h):
     h = np.array([*h, 0.0, 0.5, 1.0])
-    p, z = grid_cells()
+    p, z = path()
     cell = cell_number(h)
     assert ((cell >= 0) & (cell < STEPS)).all()
     np.testing.assert_array_equal(p[cell], cell_of(h, CELLS))
@@ -67,28 +73,57 @@ def test_a_cell_lies_in_its_cells_on_either_grid(h):
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
 @pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_cells_add_up_to_the_sums_of_the_rows(part, engine, soft, weighted):
+@pytest.mark.parametrize(
+    ("n", "count"), [(50_000, CELLS), (50_000, 3 * CELLS), (9, CELLS)]
+)
+def test_cells_add_up_to_the_sums_of_the_rows_on_either_grid(
+    part, engine, soft, weighted, n, count
+):
     if engine == "numba":
         part("numba")
     rng = np.random.default_rng(1)
-    n = 50_000
     h = rng.beta(2, 0.3, n)
     h[:3] = 0.0, 1.0, 0.5
     a = rng.random(n) if soft else (rng.random(n) < h).astype(float)
-    w = rng.integers(1, 4, n).astype(float) if weighted else None
-    columns = Columns(h, None, a, {}, w)
-    cells = Cells(BRIER_AND_LOG)
-    cells.update(columns, engine)
-    got, want = cells.sums(), Sums(BRIER_AND_LOG).update(columns, "numpy")
-    assert (got.rows, got.weight) == (want.rows, want.weight)
-    assert (got.certain_no, got.certain_yes) == (want.certain_no, want.certain_yes)
-    for name in ("moments", "log_odds_sums", "infinite"):
-        one, two = getattr(got, name), getattr(want, name)
+    w = rng.integers(1, 4, n).astype(float) if weighted else np.ones(n)
+    columns = Columns(h, None, a, {}, w if weighted else None)
+    got = Cells(BRIER_AND_LOG, count).update(columns, engine)
+    z, losses = columns.log_odds, [columns.loss(d) for d in BRIER_AND_LOG.values()]
+    lost = [w * np.isinf(x) for x in losses]
+    brier, log, finite_z = (
+        np.where(np.isinf(x), 0, w * x) for x in (*losses, w * z / w)
+    )
+    moments = np.zeros((6, 5, count))
+    add_moments(moments, h, [w, w * a, brier, w * 2 * h, log, finite_z])
+    infinite = np.zeros((2, 1, count))
+    add_moments(infinite, h, lost)
+    cell = np.clip(log_odds_cell(z) - 1, 0, 1999)
+    powers = [w * (a - h) ** j for j in range(1, 5)]
+    values = [w, w * a, w * a * a, *powers, w * h, w * np.clip(z, -20, 20), brier, log]
+    want = {
+        "moments": moments,
+        "infinite": infinite[:, 0],
+        "log_odds_sums": np.array([np.bincount(cell, x, 2000) for x in values]),
+    }
+    assert (got.rows, got.weight) == (n, w.sum())
+    assert (got.certain_no, got.certain_yes) == (w[h == 0].sum(), w[h == 1].sum())
+    for name, two in want.items():
+        one = getattr(got, name)
         assert np.abs(one - two).max() <= 1e-12 * max(np.abs(two).max(), 1), name
-    for name, total in want.totals.items():
-        np.testing.assert_allclose(
-            got.totals[name].as_array(), total.as_array(), rtol=1e-12
-        )
+    assert got.totals["brier"].loss == pytest.approx(brier.sum(), rel=1e-12)
+    assert got.totals["log"].loss == pytest.approx(log.sum(), rel=1e-12)
+
+
+def test_what_was_computed_is_computed_again_after_more_rows():
+    one, two = (Columns(np.array([h]), None, np.ones(1)) for h in (0.3, 0.8))
+    cells = Cells(BRIER_AND_LOG).update(one)
+    before = cells.moments, cells.log_odds_sums, cells.infinite, cells.weight
+    cells.update(two)
+    both = Cells(BRIER_AND_LOG).update(one) + Cells(BRIER_AND_LOG).update(two)
+    assert before[3] == 1
+    assert cells.weight == 2
+    np.testing.assert_array_equal(cells.moments, both.moments)
+    np.testing.assert_array_equal(cells.log_odds_sums, both.log_odds_sums)
 
 
 def test_ten_million_rows_are_summed_to_twelve_digits():
@@ -100,7 +135,7 @@ def test_ten_million_rows_are_summed_to_twelve_digits():
         h = 0.70001 + 2e-5 * rng.random(piece)
         sketch.update_pairs(np.ones(piece), h)
         h_all.append(h)
-    cells = sketch.contents.state.cells
+    cells = sketch.cells
     assert (cells["weight_0"] > 0).sum() == 1
     assert cells["weight_0"].sum() == n
     h = np.concatenate(h_all)
@@ -111,7 +146,7 @@ def test_ten_million_rows_are_summed_to_twelve_digits():
 def test_counts_are_whole_numbers_beyond_single_precision():
     big = 2.0**52
     one = cal.Sketch().update_pairs([1, 0], [0.5, 0.5], sample_weight=[big, 1.0])
-    total = (one + one).contents.state.cells["weight_0"].sum()
+    total = (one + one).cells["weight_0"].sum()
     assert total == 2 * big + 2
 
 
@@ -125,7 +160,7 @@ def test_sketches_add_up_in_any_order_and_any_brackets(found, most, draw):
         draw.draw(st.sets(st.integers(1, len(h) - 1), min_size=2, max_size=2))
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(values, "MOST_VALUES", most)
+        patch.setattr(cells_module, "MOST_VALUES", most)
         one, two, three = (
             cal.Sketch().update_pairs(a[i:j], h[i:j], sample_weight=w[i:j])
             for i, j in zip([0, *cuts], [*cuts, len(h)], strict=True)
@@ -250,7 +285,7 @@ def test_each_class_on_request(kind):
 
 
 def test_too_many_classes_for_a_sketch_of_each_are_refused(monkeypatch):
-    monkeypatch.setattr(contents, "MOST_CLASSES", 3)
+    monkeypatch.setattr(sketch_module, "MOST_CLASSES", 3)
     y, z = rows(10)
     with pytest.raises(
         ValueError, match=r"4 classes are more than 3\. Use target='top"
@@ -356,7 +391,7 @@ def test_an_interrupted_update_is_not_used(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(values.Values, "add", interrupt)
+    monkeypatch.setattr(Cells, "_add_values", interrupt)
     with pytest.raises(KeyboardInterrupt):
         sketch.update(y, logits=z)
     for use in (lambda: sketch.rows, sketch.to_bytes, lambda: cal.evaluate(sketch)):
@@ -413,7 +448,7 @@ def test_files_keep_every_bit(tmp_path):
     assert is_sketch(path)
     loaded = cal.Sketch.load(path)
     assert loaded.to_bytes() == sketch.to_bytes() == path.read_bytes()
-    assert loaded.contents.kind == sketch.contents.kind
+    assert loaded.kind == sketch.kind
     assert cal.evaluate(loaded).to_dict() == cal.evaluate(sketch).to_dict()
     loaded.update(np.array(list("abcd"))[y], logits=z)  # it goes on
     assert loaded.rows == 2 * len(y)
@@ -494,7 +529,7 @@ def test_a_sketch_stays_small_whatever_the_rows():
         h = rng.beta(1, 0.2, 200_000)
         sketch.update_pairs(rng.random(len(h)) < h, h)
         sizes.append(len(sketch.to_bytes()))
-    assert not sketch.contents.state.exact
+    assert not sketch.cells.exact
     assert max(sizes[1:]) < 5_000_000
     with zipfile.ZipFile(io.BytesIO(sketch.to_bytes())) as archive:
         assert "0.values.npy" not in archive.namelist()

@@ -11,7 +11,7 @@ import calibrant as cal
 from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._stats.smooth_ece import _absolute_integral, smooth_error_of_sketch
 
 
@@ -111,7 +111,7 @@ def test_rows_and_sketch_agree_at_every_bandwidth(bandwidth):
     h = 0.02 + 0.97 * rng.beta(3, 0.6, 200)
     a = (rng.random(200) < h**1.5).astype(float)
     rows = reduce_to_columns(read_predictions(a, confidence=h))
-    sketch = Sums(BUILT_IN).update(rows)
+    sketch = Cells(BUILT_IN).update(rows)
     got = cal.smooth_ece(a, confidence=h, bandwidth=bandwidth)
     assert got == pytest.approx(smooth_error_of_sketch(sketch, bandwidth), abs=1e-8)
 

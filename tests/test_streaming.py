@@ -17,7 +17,7 @@ from strategies import pairs
 import calibrant as cal
 from calibrant._sketch import cells as state
 from calibrant._sketch import cells as values
-from calibrant._sketch.cells import STEPS, cell_number
+from calibrant._sketch.grid import STEPS, cell_number
 from calibrant._sketch.ordered import order
 from calibrant._verbs.stream import evaluate_batches
 from calibrant.files import FileError, Found, batches
@@ -335,7 +335,7 @@ def test_gathered_rows_have_the_sums_of_all_rows(rows, most):
         for part in (slice(0, 9), slice(9, None)):
             if len(h[part]):
                 sketch.update_pairs(a[part], h[part], sample_weight=w[part])
-        ordered = order(sketch.contents.state.columns(cut=True))
+        ordered = order(sketch.cells.columns(cut=True))
     keys = h if most else cell_number(h)
     want = defaultdict(list)
     for key, *row in zip(keys.tolist(), h, a, w, strict=True):

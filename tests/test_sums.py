@@ -1,4 +1,4 @@
-"""The sketch: sums that add up, and stand for the rows."""
+"""Cells: sums that add up, and stand for the rows."""
 
 import math
 
@@ -11,7 +11,7 @@ from strategies import pairs
 from calibrant._inputs.divergences import BRIER, BUILT_IN, LOG
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import (
     CELLS,
     add_moments,
@@ -24,7 +24,7 @@ from calibrant._sketch.grid import (
 
 def sketch_of(h, a, w=None):
     read = read_predictions(a, confidence=h, sample_weight=w)
-    return Sums(BUILT_IN).update(reduce_to_columns(read))
+    return Cells(BUILT_IN).update(reduce_to_columns(read))
 
 
 def sums(sketch):
@@ -55,13 +55,13 @@ def test_adding_changes_neither_part():
 
 def test_incompatible_sketches_are_refused():
     with pytest.raises(
-        ValueError, match=r"same divergences and cells: \['brier'\], 9600"
+        ValueError, match=r"same divergences and number: \['brier'\], 9600"
     ):
-        Sums({"brier": BRIER}) + Sums({"log": LOG})
-    with pytest.raises(ValueError, match="same divergences and cells"):
-        Sums({"brier": BRIER}) + Sums({"brier": BRIER}, cells=2 * CELLS)
+        Cells({"brier": BRIER}) + Cells({"log": LOG})
+    with pytest.raises(ValueError, match="same divergences and number"):
+        Cells({"brier": BRIER}) + Cells({"brier": BRIER}, cells=2 * CELLS)
     with pytest.raises(TypeError):
-        Sums({"brier": BRIER}) + 1
+        Cells({"brier": BRIER}) + 1
 
 
 @given(pairs(weighted=False), st.sampled_from([np.cos, np.exp, lambda x: x**4 - x]))
@@ -102,4 +102,4 @@ def test_a_million_rows_sum_as_exactly_as_fsum():
     assert sketch.moments[1, 0].sum() == a.sum()
     total = sketch.totals["brier"].loss
     assert total == pytest.approx(math.fsum((a - h) ** 2), rel=1e-13)
-    assert sketch.moments.nbytes + sketch.log_odds_sums.nbytes < 3e6
+    assert sketch.table.nbytes < 4e6

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch.cells import cell_number as cell_number_of_numpy
+from calibrant._sketch.grid import cell_number as cell_number_of_numpy
 
 DTYPES = ["float16", "bfloat16", "float32", "float64"]
 NAMES = ("confidence", "log_odds", "hit", "brier", "log")

@@ -58,10 +58,8 @@ def fill(metric, z, y, batch=700):
 
 def assert_same_sums(one, two, off=1e-12):
     """Sums that agree to `off`; ends, which are confidences, to the last bits."""
-    mine, theirs = one.contents, two.contents
-    assert mine.kind.target == theirs.kind.target
-    assert mine.kind.classes == theirs.kind.classes
-    ours, other = mine.state.cells, theirs.state.cells
+    assert one.kind == two.kind
+    ours, other = one.cells, two.cells
     assert ours.rows == other.rows
     np.testing.assert_allclose(ours.table, other.table, rtol=off, atol=off)
     np.testing.assert_allclose(ours.low, other.low, rtol=1e-15)
@@ -72,10 +70,8 @@ def assert_same_sums(one, two, off=1e-12):
         np.testing.assert_allclose(
             total.as_array(), other.totals[name].as_array(), rtol=1e-12
         )
-    if mine.state.within is not None:
-        np.testing.assert_allclose(
-            mine.state.within, theirs.state.within, rtol=1e-12, atol=1e-12
-        )
+    if ours.within is not None:
+        np.testing.assert_allclose(ours.within, other.within, rtol=1e-12, atol=1e-12)
 
 
 # -- the same as NumPy --------------------------------------------------------------
@@ -116,7 +112,7 @@ def test_sums_of_many_classes_are_those_of_a_sketch(make):
     z, y = draw(50, classes=4000)
     metric = fill(make(4000), z, y)
     sketch = cal.Sketch(engine="numpy").update(y, logits=z)
-    assert metric.sketch().contents.state.within is None
+    assert metric.sketch().cells.within is None
     assert_same_sums(metric.sketch(), sketch, AS_NUMPY)
 
 
@@ -180,9 +176,9 @@ def test_a_sketch_is_of_the_rows_so_far(make):
     z, y = draw(100)
     metric = fill(make(), z, y)
     sketch = metric.sketch()
-    before = sketch.contents.state.cells.table.copy()
+    before = sketch.cells.table.copy()
     fill(metric, z, y)
-    np.testing.assert_array_equal(sketch.contents.state.cells.table, before)
+    np.testing.assert_array_equal(sketch.cells.table, before)
 
 
 # -- rows that do not count, rows that must not -------------------------------------

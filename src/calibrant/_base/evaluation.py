@@ -74,7 +74,7 @@ class Evaluation(Views, Record):
         Weight of rows whose label is a share between 0 and 1.
     fingerprint : str or None
         Hash of labels and weights: models of the same fingerprint saw the same rows.
-    sketch, columns, clusters : Sums, Columns, array, or None
+    sketch, columns, clusters : Cells, Columns, array, or None
         The sums behind the numbers, for figures at other bandwidths, and the rows and
         their clusters, for paired comparisons. They are neither written to JSON nor
         pickled, and class-wise evaluations have no sketch.

@@ -47,10 +47,8 @@ class Columns:
     @property
     def log_odds(self) -> Column:
         """The logarithm of h / (1 - h); may be infinite."""
-        if self.exact_log_odds is not None:
-            return self.exact_log_odds
-        with np.errstate(divide="ignore"):
-            return np.log(self.confidence) - np.log1p(-self.confidence)
+        exact = self.exact_log_odds
+        return log_odds_of(self.confidence) if exact is None else exact
 
     def with_log_odds(self) -> Columns:
         """The same with log-odds computed once and kept."""
@@ -107,3 +105,9 @@ class Columns:
         if self.weight is None or self.weight.all():
             return self
         return self.take(self.weight > 0)
+
+
+def log_odds_of(h: Column) -> Column:
+    """The logarithm of h / (1 - h), infinite for 0 and 1."""
+    with np.errstate(divide="ignore"):
+        return np.log(h) - np.log1p(-h)

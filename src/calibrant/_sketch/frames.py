@@ -26,15 +26,14 @@ from calibrant._sketch.query import (
     Roles,
     Tally,
     can_tally,
-    contents_of,
     group_rows,
     read_classes,
     read_pairs,
     read_positive,
     read_roles,
+    sketch_of,
 )
 from calibrant._sketch.sketch import Sketch
-from calibrant._sketch.storage import to_bytes
 
 # ----------------------------------------------------------------------------
 # Columns of frames in memory, as arrays.
@@ -134,11 +133,10 @@ class Slices:
     def sketch(self) -> Sketch:
         """The sketch of all rows so far."""
         self._add_first()
-        contents = self._sketch.contents
         if self._tally is None:
             return self._sketch
-        kind = self.roles.kind if contents is None else contents.kind
-        return self._sketch + Sketch.of(contents_of(kind, self._tally.grouped()))
+        kind = self._sketch.kind or self.roles.kind
+        return self._sketch + sketch_of(kind, self._tally.grouped())
 
     def _add(self, part: Arrays, *, compiled: bool) -> None:
         roles = self.roles
@@ -158,18 +156,16 @@ class Slices:
 
     def _is_for_tally(self, part: Arrays) -> bool:
         """Whether rows are plain, and too many confidences distinct to be kept."""
-        roles, contents = self.roles, self._sketch.contents
+        roles, kind = self.roles, self._sketch.kind
         if roles.weight is not None or roles.group is not None or "log" in roles.losses:
             return False
         if self._tally is not None:
             return True
-        if not (
-            roles.pairs or can_tally(roles.kind if contents is None else contents.kind)
-        ):
+        if not (roles.pairs or can_tally(kind or roles.kind)):
             return False
-        if contents is None:
+        if kind is None:
             return _many_distinct(_confidence(part, roles))
-        return contents.state.values is None
+        return self._sketch.cells.values is None
 
     def _tallied(self, part: Arrays) -> bool:
         """Add the rows to the tally, unless some are not plain, or wrong."""
@@ -242,8 +238,7 @@ NO_ROWS = b""
 
 def pack(sketch: Sketch) -> bytes:
     """A sketch on its way between workers, where compressing would take too long."""
-    contents = sketch.checked()
-    return NO_ROWS if contents is None else to_bytes(contents, compressed=False)
+    return NO_ROWS if sketch.checked() is None else sketch.packed(compressed=False)
 
 
 def unpack(content: bytes) -> Sketch:
@@ -435,7 +430,7 @@ def _sketch_lazy(
         grouped = group_rows(frame, reading, roles, short=_is_short(roles, schema))
         if not len(grouped.cell):
             return Sketch()
-        return Sketch.of(contents_of(roles.kind, grouped))
+        return sketch_of(roles.kind, grouped)
     if engine.is_pyspark() or engine.is_pyspark_connect():
         return sketch_spark(frame.to_native(), roles)
     return _sketch_eager(_batches(frame.select(roles.names)), roles)

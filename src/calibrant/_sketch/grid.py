@@ -1,20 +1,29 @@
-"""The probability grid: moments per cell, and the node weights they stand for.
+"""Both grids: the cell of a confidence, and what the moments of cells stand for.
 
-A cell of [0, 1] keeps, for each column, the sums of ``value * t**j`` for j = 0..4,
-where t is the position within the cell. That is enough to replace the rows, to fifth
+There are two grids, because confidences live on two scales. The probability grid serves
+the paper's curve at any bandwidth, binned errors and SmoothECE; the log-odds grid the
+adaptive estimators, which need resolution where h is near 0 or 1. As h goes from 0 to 1
+it crosses the edges of both, one after the other: what lies between two of them is a cell
+of the path, and cells of either grid are runs of these.
+
+A probability cell keeps, for each column, the sums of ``value * t**j`` for j = 0..4,
+where t is the place within the cell. That is enough to replace the rows, to fifth
 order, by weights on the cell centres: for smooth F the sum of F over all rows is a
-weighted sum over the centres. Moments of shards add up.
+weighted sum over the centres.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, sigmoid
+from calibrant._rows.columns import log_odds_of
 
 ORDER = 5
 PAD = ORDER // 2
@@ -22,13 +31,21 @@ PAD = ORDER // 2
 CELLS = 9600
 """2^7 * 3 * 5^2, so that 5, 10, 15, 20, 25, 30, 50 and 100 bins are whole cells."""
 
+LOG_ODDS_CELLS = 2000
+
+LOG_ODDS_REACH = 20.0
+"""The log-odds grid covers [-20, 20]; only the coordinate is cut there, no sum is."""
+
 Moments = NDArray[np.float64]
 """Shape (columns, ORDER, cells)."""
 
+Index = NDArray[np.intp]
+
 CHUNK = 1 << 15
+"""Rows added at a time, so that what is made of them stays in cache."""
 
 
-def cell_of(h: Column, cells: int) -> NDArray[np.intp]:
+def cell_of(h: Column, cells: int) -> Index:
     """Number of the right-closed cell (i / cells, (i + 1) / cells] that holds h.
 
     0 belongs to the first cell. Edges are the doubles nearest to i / cells, so a
@@ -45,17 +62,77 @@ def cell_of(h: Column, cells: int) -> NDArray[np.intp]:
     return np.maximum(cell, 0, out=cell)
 
 
-def cell_near(h: Column, cells: int) -> NDArray[np.intp]:
+def cell_near(h: Column, cells: int) -> Index:
     """Number of a cell that holds h, or touches it; cheaper than `cell_of`."""
     cell = (h * cells).astype(np.intp)
     return np.minimum(cell, cells - 1, out=cell)
+
+
+def log_odds_cell(z: Column) -> Index:
+    """Number of the log-odds cell: 0 and 2001 for certainty, 1 to 2000 in between."""
+    scaled = np.clip(z, -LOG_ODDS_REACH, LOG_ODDS_REACH) + LOG_ODDS_REACH
+    scaled *= LOG_ODDS_CELLS / (2 * LOG_ODDS_REACH)
+    cell = np.minimum(scaled.astype(np.intp), LOG_ODDS_CELLS - 1) + 1
+    cell[np.isneginf(z)] = 0
+    cell[np.isposinf(z)] = LOG_ODDS_CELLS + 1
+    return cell
+
+
+def cell_number(h: Column) -> Index:
+    """Number of the cell of the path that holds a confidence, increasing with it.
+
+    Examples
+    --------
+    >>> np.diff(cell_number(np.array([0.0, 1e-9, 0.30002, 0.30004, 0.31, 0.5, 1.0]))) > 0
+    array([ True,  True, False,  True,  True,  True])
+    """
+    return locate(h, log_odds_of(h))[0]
+
+
+def locate(h: Column, log_odds: Column, cells: int = CELLS) -> tuple[Index, Column]:
+    """The cell of the path, and the place in its probability cell, from -1/2 to 1/2.
+
+    `log_odds` are those of h itself.
+    """
+    cell = cell_of(h, cells)
+    place = h * cells
+    place -= cell
+    place -= 0.5
+    return cell + log_odds_cell(log_odds), place
+
+
+def steps(cells: int) -> int:
+    """Number of cells of the path: one edge after the other is crossed."""
+    return cells + LOG_ODDS_CELLS + 1
+
+
+STEPS = steps(CELLS)
+
+
+class Path(NamedTuple):
+    """The probability cell and the log-odds cell, from 0 to 1999, of each of its cells."""
+
+    probability: Index
+    log_odds: Index
+
+
+@lru_cache(maxsize=8)
+def path(cells: int = CELLS) -> Path:
+    """The cells that a confidence passes from 0 to 1."""
+    edges = np.linspace(-LOG_ODDS_REACH, LOG_ODDS_REACH, LOG_ODDS_CELLS + 1)[1:-1]
+    # Probability cell at which each log-odds cell but that of h = 0 starts.
+    starts = np.concatenate([[0], cell_of(sigmoid(edges), cells), [cells - 1]])
+    crossed = np.zeros(steps(cells), np.intp)
+    crossed[starts + np.arange(1, len(starts) + 1)] = 1
+    z = np.cumsum(crossed)
+    return Path(np.arange(len(z)) - z, np.clip(z - 1, 0, LOG_ODDS_CELLS - 1))
 
 
 def add_moments(
     moments: Moments,
     h: Column,
     columns: list[Column | None],
-    find: Callable[[Column, int], NDArray[np.intp]] = cell_of,
+    find: Callable[[Column, int], Index] = cell_of,
 ) -> None:
     """Add rows to the moments, column by column; None stands for ones."""
     cells = moments.shape[2]
@@ -74,7 +151,7 @@ def add_moments(
 
 
 def _counts(
-    cell: NDArray[np.intp],
+    cell: Index,
     power: Column | None,
     column: Column | None,
     part: slice,

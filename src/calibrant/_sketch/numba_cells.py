@@ -22,108 +22,59 @@ from calibrant._rows.numba_reduce import (
     new_columns,
 )
 from calibrant._rows.numba_reduce import LANES as BLOCK
-from calibrant._sketch.grid import CELLS, CHUNK, ORDER, Moments
+from calibrant._sketch.grid import (
+    CELLS,
+    CHUNK,
+    LOG_ODDS_CELLS,
+    LOG_ODDS_REACH,
+    ORDER,
+    STEPS,
+)
 
 if TYPE_CHECKING:
     from calibrant._inputs.predictions import Predictions
 
 
-# ----------------------------------------------------------------------------
-# The numba twin of `Sums.update`: both grids filled by one pass over the rows.
-
-
-class CellSums:
-    """Sums of rows on both grids of a sketch, to be added to it in the end.
-
-    What belongs to one cell lies together, for the sake of the cache.
-    """
-
-    def __init__(
-        self, moments: Moments, log_odds_sums: NDArray[np.float64], reach: float
-    ) -> None:
-        self.moments, self.log_odds_sums, self.reach = moments, log_odds_sums, reach
-        columns, _, cells = moments.shape
-        self.totals = np.zeros((cells, columns, ORDER)), np.zeros(log_odds_sums.T.shape)
-        self.chunk = np.empty_like(self.totals[0]), np.empty_like(self.totals[1])
-
-    def add(self, columns: Columns, values: list[Column | None]) -> None:
-        """Add rows.
-
-        `values` are the columns of the moments, weights included: weight (None for
-        ones), hit, then loss and slope of each divergence.
-        """
-        for start in range(0, len(columns), CHUNK):
-            part = slice(start, start + CHUNK)
-            h = np.ascontiguousarray(columns.confidence[part])
-            z = np.ascontiguousarray(columns.log_odds[part])
-            a = np.ascontiguousarray(columns.hit[part])
-            table = np.ones((len(values), len(h)))
-            for row, value in zip(table, values, strict=True):
-                if value is not None:
-                    row[:] = value[part]
-            _sum_rows(h, z, a, table, self.reach, *self.chunk)
-            for total, chunk in zip(self.totals, self.chunk, strict=True):
-                np.add(total, chunk, out=total)  # sums of sums: less round-off
-
-    def finish(self) -> None:
-        """Add all to the sketch."""
-        self.moments += self.totals[0].transpose(1, 2, 0)
-        self.log_odds_sums += self.totals[1].T
-
-
-@kernel
-def _sum_rows(h, log_odds, hit, values, reach, moments, sums):
-    moments[:], sums[:] = 0.0, 0.0
-    _add_moments(h, values, moments)
-    _add_log_odds_sums(h, log_odds, hit, values, reach, sums)
+# -- the cell of a confidence: the numba twin of `grid` --------------------------------
 
 
 @exact
-def _add_moments(h, values, moments):
-    cells = len(moments)
-    cell = _cell_of(h, cells)
-    for i in range(len(h)):
-        t = h[i] * cells - cell[i] - 0.5
-        for c in range(len(values)):
-            value = values[c, i]
-            for j in range(ORDER):
-                moments[cell[i], c, j] += value
-                value *= t
-
-
-@exact
-def _cell_of(h, cells):
+def cell_of(h, cells):
     """As `grid.cell_of`."""
-    cell = np.empty(len(h), np.intp)
-    for i in range(len(h)):
-        at = int(np.ceil(h[i] * cells)) - 1
-        at -= h[i] <= at / cells
-        at += h[i] > (at + 1) / cells
-        cell[i] = max(at, 0)
-    return cell
+    cell = np.ceil(h * cells) - 1.0
+    cell -= where(h <= cell / cells, 1.0, 0.0)
+    cell += where(h > (cell + 1.0) / cells, 1.0, 0.0)
+    return int(where(cell > 0.0, cell, 0.0))
 
 
 @exact
-def _add_log_odds_sums(h, log_odds, hit, values, reach, sums):
-    cells = len(sums)
-    scale = cells / (2 * reach)
-    for i in range(len(h)):
-        z = min(max(log_odds[i], -reach), reach)
-        cell = min(int((z + reach) * scale), cells - 1)
-        w, a = values[0, i], hit[i]
-        r = a - h[i]
-        r2 = r * r
-        sums[cell, 0] += w
-        sums[cell, 1] += w * a
-        sums[cell, 2] += w * (a * a)
-        sums[cell, 3] += w * r
-        sums[cell, 4] += w * r2
-        sums[cell, 5] += w * (r2 * r)
-        sums[cell, 6] += w * (r2 * r2)
-        sums[cell, 7] += w * h[i]
-        sums[cell, 8] += w * z
-        for c in range(2, len(values), 2):
-            sums[cell, 8 + c // 2] += values[c, i]
+def cell_near(h, cells):
+    """As `grid.cell_near`."""
+    return min(int(h * cells), cells - 1)
+
+
+@exact
+def place_in(cell, h, cells):
+    """Where in a probability cell a confidence lies."""
+    return h * cells - cell - 0.5
+
+
+@exact
+def log_odds_cell(z):
+    """As `grid.log_odds_cell`."""
+    if abs(z) == np.inf:
+        return 0 if z < 0 else LOG_ODDS_CELLS + 1
+    return inner_log_odds_cell(z)
+
+
+@exact
+def inner_log_odds_cell(z):
+    """The same of finite numbers, without a branch."""
+    scaled = (z + LOG_ODDS_REACH) * (LOG_ODDS_CELLS / (2 * LOG_ODDS_REACH))
+    return int(min(max(scaled, 0.0), LOG_ODDS_CELLS - 1.0)) + 1
+
+
+# -- residuals of rows, for SmoothECE --------------------------------------------------
 
 
 def add_residual(moments: NDArray[np.float64], columns: Columns) -> None:
@@ -148,8 +99,8 @@ def _sum_residual(h, hit, weight, moments):
     moments[:] = 0.0
     cells, order = moments.shape
     for i in range(len(h)):
-        cell = min(int(h[i] * cells), cells - 1)  # as `grid.cell_near`
-        t = h[i] * cells - cell - 0.5
+        cell = cell_near(h[i], cells)
+        t = place_in(cell, h[i], cells)
         value = hit[i] - h[i]
         if weight is not None:
             value *= weight[i]
@@ -158,8 +109,7 @@ def _sum_residual(h, hit, weight, moments):
             value *= t
 
 
-# ----------------------------------------------------------------------------
-# The numba twin of `Cells.update`: every sum of a row added in one go.
+# -- the numba twin of `Cells.update`: every sum of a row added in one go --------------
 
 
 FLUSH = 1 << 18
@@ -170,26 +120,22 @@ class Block:
     """Partial sums of rows by cell, to be added to the table of a sketch."""
 
     def __init__(
-        self, table: NDArray[np.float64], low: Column, high: Column, reach: float
+        self, table: NDArray[np.float64], low: Column, high: Column, cells: int
     ) -> None:
-        self.table, self.low, self.high, self.reach = table, low, high, reach
+        self.table, self.low, self.high, self.cells = table, low, high, cells
         self._block = np.zeros_like(table)
         self._rows = 0
 
     def add(
         self,
-        cell: NDArray[np.intp],
         columns: Columns,
+        log_odds: Column,
         values: list[Column],
         lost: list[Column],
     ) -> None:
-        """Add rows, given the number of their cell.
-
-        `values` are columns whose moments are summed, weights included: hit, then loss
-        and slope of each divergence; `lost` is 1 where a loss is infinite.
-        """
+        """As `cells.Block.add`."""
         h, rest = columns.confidence, (np.stack(values), np.stack(lost), columns.weight)
-        rows = cell, h, columns.hit, columns.log_odds, *rest, self.reach
+        rows = h, log_odds, columns.hit, columns.log_odds, *rest, self.cells
         _add_rows(self._block, self.low, self.high, *rows)
         self._rows += len(h)
         if self._rows >= FLUSH:
@@ -203,12 +149,13 @@ class Block:
 
 
 @kernel
-def _add_rows(table, low, high, cell, h, hit, log_odds, values, lost, weight, reach):
+def _add_rows(table, low, high, h, own, hit, log_odds, values, lost, weight, cells):
     columns = 1 + len(values)
     for i in range(len(h)):
-        sums = table[cell[i]]
+        p = cell_of(h[i], cells)
+        cell, t = p + log_odds_cell(own[i]), place_in(p, h[i], cells)
+        sums = table[cell]
         w = 1.0 if weight is None else weight[i]
-        t = _place(h[i])
         power = w
         for j in range(ORDER):
             sums[j] += power
@@ -227,32 +174,21 @@ def _add_rows(table, low, high, cell, h, hit, log_odds, values, lost, weight, re
         sums[at + 3] += w * (r * r * r)
         sums[at + 4] += w * (r * r * (r * r))
         sums[at + 5] += w * h[i]
-        sums[at + 6] += w * min(max(z, -reach), reach)
+        sums[at + 6] += w * min(max(z, -LOG_ODDS_REACH), LOG_ODDS_REACH)
         if np.isfinite(z):
             sums[at + 7] += w * z
         for d in range(len(lost)):
             sums[at + 8 + d] += w * lost[d, i]
-        low[cell[i]] = min(low[cell[i]], h[i])
-        high[cell[i]] = max(high[cell[i]], h[i])
+        low[cell], high[cell] = min(low[cell], h[i]), max(high[cell], h[i])
 
 
-@exact
-def _place(h):
-    """As `sketches.cells.place_in_cell`."""
-    cell = int(np.ceil(h * CELLS)) - 1
-    cell -= h <= cell / CELLS
-    cell += h > (cell + 1) / CELLS
-    return h * CELLS - max(cell, 0) - 0.5
-
-
-# ----------------------------------------------------------------------------
-# Sums by cell and hit: what engines do in a query, as one compiled loop.
+# -- sums by cell and hit: what frames do in a query, as one compiled loop -------------
 
 
 LANES = 256
 """Rows whose cells are found together, by vector instructions."""
 
-BELOW, ABOVE = CELLS + 2001, CELLS + 2002
+BELOW, ABOVE = STEPS, STEPS + 1
 """Rows of tables for log-odds beyond the grid, after those of its cells."""
 
 TINY = 1e-290
@@ -274,7 +210,7 @@ def count_others(h, hit, loss):
 def add_pairs(table, h, hit, loss):
     """Add rows to the sums; `loss` may be None, and the log loss is then summed.
 
-    `table` has the sums of `engines.tally` for each cell, misses before hits, and in its
+    `table` has the sums of `query.Tally` for each cell, misses before hits, and in its
     last two columns the range of confidences.
     """
     cell, p = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
@@ -314,7 +250,7 @@ def add_predictions(
 def add_probs(table, within, scores, labels, columns, tolerance, offends):
     """The same for top labels; `within` has residuals by predicted class.
 
-    Rows are reduced as by `kernels_numba.reduce_probs`, and added before they leave the
+    Rows are reduced as by `numba_reduce.reduce_probs`, and added before they leave the
     cache.
     """
     block = new_block(scores.dtype)
@@ -360,28 +296,18 @@ def _finite(x):
 
 @inlined
 def _find_cells(h, cell, p, t, z, x):
-    """As `sketches.cells.cell_number` and `place_in_cell`, and log-odds."""
+    """As `grid.cell_number` and `grid.place_in_cell`, and log-odds."""
     for i in range(len(h)):
         x[i] = np.float64(h[i])
         inside = (x[i] > TINY) & (x[i] < 1.0)
         some = where(inside, x[i], 0.5)
         z[i] = log_sum(0.0, some / (1.0 - some))
-        scaled = min(max((z[i] + 20.0) * 50.0, 0.0), 1999.0)
-        p[i] = _cell_of_pair(x[i])
-        t[i] = x[i] * CELLS - p[i] - 0.5
-        cell[i] = p[i] + int(scaled) + 1
+        p[i] = cell_of(x[i], CELLS)
+        t[i] = place_in(p[i], x[i], CELLS)
+        cell[i] = p[i] + inner_log_odds_cell(z[i])
     for i in range(len(h)):
-        if not (TINY < x[i] < 1.0) or abs(z[i]) >= 20.0:
+        if not (TINY < x[i] < 1.0) or abs(z[i]) >= LOG_ODDS_REACH:
             cell[i], z[i] = _at_the_ends(x[i], z[i])
-
-
-@exact
-def _cell_of_pair(h):
-    """As `grid.cell_of`."""
-    cell = np.ceil(h * CELLS) - 1.0
-    cell -= where(h <= cell / CELLS, 1.0, 0.0)
-    cell += where(h > (cell + 1.0) / CELLS, 1.0, 0.0)
-    return int(where(cell > 0.0, cell, 0.0))
 
 
 @exact
@@ -390,7 +316,7 @@ def _at_the_ends(h, z):
     if h == 0.0:
         return 0, 0.0
     if h == 1.0:
-        return CELLS + 2000, 0.0
+        return STEPS - 1, 0.0
     if h <= TINY:
         z = np.log(h)
     return (BELOW if z < 0.0 else ABOVE), z
@@ -454,7 +380,7 @@ def _add_top(sums, t, z, unit, log):
     sums[19] += log == np.inf
     sums[20] += unit
     sums[21] += z == np.inf
-    sums[22] += min(max(finite, -20.0), 20.0)
+    sums[22] += min(max(finite, -LOG_ODDS_REACH), LOG_ODDS_REACH)
     sums[23] += finite * t
     sums[24] += finite * t2
     sums[25] += finite * t3

@@ -17,22 +17,21 @@ from calibrant._inputs.predictions import TARGETS, Predictions
 from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._sketch.cells import (
     CLASS_BINS,
-    FIELDS,
+    MOST_CLASS_BINS,
+    Cells,
+    Kind,
+    Totals,
+    check_groups,
+)
+from calibrant._sketch.grid import (
+    CELLS,
     LOG_ODDS_CELLS,
     LOG_ODDS_REACH,
-    MOST_CLASS_BINS,
+    ORDER,
     STEPS,
-    Cells,
-    Contents,
-    Kind,
-    State,
-    Totals,
-    Values,
-    check_groups,
-    grid_cells,
+    path,
 )
-from calibrant._sketch.grid import CELLS, ORDER
-from calibrant._sketch.sketch import known_losses
+from calibrant._sketch.sketch import Sketch, known_losses
 from calibrant.files._plan import in_order, split_pattern
 
 # ----------------------------------------------------------------------------
@@ -431,7 +430,7 @@ class Grouped:
 
     `cell` is not cut at the ends of the log-odds grid. `sums` has ``rows``, ``low``,
     ``high`` and those of `_contributions`, where ``x_j`` is the sum of x t^j. `within`
-    is that of `State`, if it is known without `predicted`.
+    is that of `Cells`, if it is known without `predicted`.
     """
 
     cell: NDArray[np.int64]
@@ -644,42 +643,50 @@ def _error(frame: Frame, reading: Reading, roles: Roles) -> Exception:
 
 
 # ----------------------------------------------------------------------------
-# From sums by cell and hit to the contents of a sketch.
+# From sums by cell and hit to a sketch.
 
 
 Polynomial = NDArray[np.float64]
 """Coefficients of the powers of the place t, one column per group."""
 
 
-def contents_of(kind: Kind, grouped: Grouped) -> Contents:
-    """The contents of a sketch whose rows have these sums."""
-    found = Contents(kind, _filled(kind, grouped))
-    if grouped.group is not None:
-        names = np.unique(grouped.group).tolist()
-        check_groups(names)
-        found.groups = {n: _filled(kind, grouped.of_group(n)) for n in names}
-    return found
+def sketch_of(kind: Kind, grouped: Grouped) -> Sketch:
+    """The sketch whose rows have these sums."""
+    names = [] if grouped.group is None else np.unique(grouped.group).tolist()
+    check_groups(names)
+    groups = {name: _cells(kind, grouped.of_group(name)) for name in names}
+    return Sketch.of(kind, _cells(kind, grouped), groups)
 
 
-def _filled(kind: Kind, grouped: Grouped) -> State:
-    state, terms = kind.empty(), _Terms(grouped)
-    state.cells = _cells(kind, grouped, terms)
-    state.values = _values(state.cells)
-    shape = None if state.within is None else state.within.shape
-    state.within = grouped.within
-    if grouped.within is None and shape is not None and "certain" in grouped.sums:
-        state.within = _residuals(grouped, terms, shape)
-    return state
+def _cells(kind: Kind, grouped: Grouped) -> Cells:
+    cells, sums, at = kind.empty(), grouped.sums, _cells_of(grouped)
+    terms = _Terms(grouped)
+    for name, values in _fields(kind, grouped, terms):
+        cells.table[:, cells.fields.index(name)] = np.bincount(at, values, STEPS)
+    np.minimum.at(cells.low, at, sums["low"])
+    np.maximum.at(cells.high, at, sums["high"])
+    cells.rows = int(sums["rows"].sum())
+    no, yes = _certain(grouped)
+    cells.certain_no, cells.certain_yes = float(no.sum()), float(yes.sum())
+    for name in kind.divergences:
+        cells.totals[name] = (_brier if name == "brier" else _log)(grouped, terms)
+    cells.find_values()
+    cells.within = _residuals(grouped, terms, cells.within)
+    return cells
 
 
 def _residuals(
-    grouped: Grouped, terms: _Terms, shape: tuple[int, ...]
-) -> NDArray[np.float64]:
-    """Sums of residuals by predicted class and bin."""
+    grouped: Grouped, terms: _Terms, empty: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """Sums of residuals by predicted class and bin, if these are kept and known."""
+    if grouped.within is not None:
+        return grouped.within
+    if empty is None or "certain" not in grouped.sums:
+        return None
     place = grouped.predicted * CLASS_BINS
-    place += grid_cells()[0][_cells_of(grouped)] // (CELLS // CLASS_BINS)
-    sums = np.bincount(place, terms.sum_of(terms.r), int(np.prod(shape)))
-    return np.asarray(sums, float).reshape(shape)
+    place += path().probability[_cells_of(grouped)] // (CELLS // CLASS_BINS)
+    sums = np.bincount(place, terms.sum_of(terms.r), empty.size)
+    return np.asarray(sums, float).reshape(empty.shape)
 
 
 class _Terms:
@@ -687,7 +694,7 @@ class _Terms:
 
     def __init__(self, grouped: Grouped) -> None:
         self.grouped, self.sums = grouped, grouped.sums
-        centre = (grid_cells()[0][_cells_of(grouped)] + 0.5) / CELLS
+        centre = (path().probability[_cells_of(grouped)] + 0.5) / CELLS
         step = np.full_like(centre, 1 / CELLS)
         self.one = np.ones((1, len(centre)))
         self.h = np.stack([centre, step])
@@ -713,20 +720,6 @@ def _product(x: Polynomial, y: Polynomial) -> Polynomial:
     for i, row in enumerate(x):
         found[i : i + len(y)] += row * y
     return found
-
-
-def _cells(kind: Kind, grouped: Grouped, terms: _Terms) -> Cells:
-    cells, sums, at = Cells(kind.divergences), grouped.sums, _cells_of(grouped)
-    for name, values in _fields(kind, grouped, terms):
-        cells.table[:, cells.fields.index(name)] = np.bincount(at, values, STEPS)
-    np.minimum.at(cells.low, at, sums["low"])
-    np.maximum.at(cells.high, at, sums["high"])
-    cells.rows = int(sums["rows"].sum())
-    no, yes = _certain(grouped)
-    cells.certain_no, cells.certain_yes = float(no.sum()), float(yes.sum())
-    for name in kind.divergences:
-        cells.totals[name] = (_brier if name == "brier" else _log)(grouped, terms)
-    return cells
 
 
 def _cells_of(grouped: Grouped) -> NDArray[np.int64]:
@@ -824,20 +817,6 @@ def _log(grouped: Grouped, terms: _Terms) -> Totals:
         phi_hit=0.0,
         tangent=-float((unit + hit * sums["z_0"]).sum()),
     )
-
-
-def _values(cells: Cells) -> Values | None:
-    """Distinct confidences, if no cell holds two of them."""
-    some = cells["weight_0"] > 0
-    if (cells.low[some] < cells.high[some]).any():
-        return None
-    names = ["weight_0", "hit_0", "hit2", "z", "finite_z"]
-    assert len(names) == len(FIELDS)
-    losses = [f"{name}_loss_0" for name in cells.divergences]
-    found = Values(cells.divergences)
-    h = np.abs(cells.low[some])  # -0.0 is 0
-    found.table = np.stack([h, *(cells[name][some] for name in (*names, *losses))])
-    return found
 
 
 # ----------------------------------------------------------------------------

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import reduce
 from operator import add
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, check_length
 from calibrant._base.write import write_bytes
@@ -31,164 +31,15 @@ from calibrant._inputs.predictions import (
     soft_weight,
 )
 from calibrant._rows.columns import Columns
-from calibrant._rows.reduce import reduce_to_columns
+from calibrant._rows.reduce import each_class, reduce_to_columns
 from calibrant._sketch import storage
-from calibrant._sketch.cells import Contents, Kind, bounds_of
+from calibrant._sketch.cells import Cells, Kind, bounds_of, check_groups
 
-# ----------------------------------------------------------------------------
-# Rows on their way into a sketch: their kind, and what is left of them.
-
-
-def reduced(
-    predictions: Predictions,
-    divergences: Mapping[str, Divergence],
-    loss: Any,
-    engine: str,
-) -> tuple[Kind, Columns]:
-    """The kind of predictions and their columns; `loss` are full losses of pairs."""
-    target = "pairs" if predictions.kind == "confidence" else str(predictions.target)
-    own = {n: d for n, d in divergences.items() if n not in BUILT_IN}
-    if target == "class-wise":
-        predictions = replace(predictions, target="top-label")
-    columns = reduce_to_columns(predictions, own, engine)
-    if loss is not None:
-        columns, divergences = with_losses(columns, predictions, loss)
-        target = "top-label"
-    return Kind(target, predictions.classes, divergences), columns
+MOST_CLASSES = 200
+"""Classes up to which a sketch of each may be kept."""
 
 
-def with_losses(
-    columns: Columns, predictions: Predictions, loss: Any
-) -> tuple[Columns, dict[str, Divergence]]:
-    """The columns with the full losses given, and the divergences they belong to."""
-    given = loss if isinstance(loss, Mapping) else {"brier": loss}
-    divergences = known_losses(given)
-    losses = {name: _read(given[name], name, predictions) for name in divergences}
-    return replace(columns, losses=losses), divergences
-
-
-def known_losses(given: Mapping[str, Any]) -> dict[str, Divergence]:
-    """The divergences of losses by name, of which Brier must be one."""
-    if "brier" not in given or not set(given) <= set(BUILT_IN):
-        raise ValueError(
-            "loss must be the Brier score of each row, or a mapping with 'brier' and "
-            f"perhaps 'log'; got {sorted(map(str, given))}."
-        )
-    return {name: BUILT_IN[name] for name in BUILT_IN if name in given}
-
-
-def _read(loss: Any, name: str, predictions: Predictions) -> Column:
-    values = as_scores(loss, "loss").astype(np.float64)
-    n, weight = len(predictions.scores), predictions.weight
-    check_length(values, n, "loss")
-    counts = np.ones(n, bool) if weight is None else weight > 0
-    bad = ~(values >= 0) & counts
-    if name == "brier":
-        bad |= np.isinf(values) & counts
-    if bad.any():
-        raise RowError.at_first(f"loss must not be negative ({name});", bad, values)
-    return values[counts]
-
-
-# ----------------------------------------------------------------------------
-# What holds the contents of a sketch, and knows whether they are whole.
-
-
-class Holder:
-    """Contents that are updated whole, or of no more use."""
-
-    def __init__(self) -> None:
-        self.contents: Contents | None = None
-        self._torn = False
-
-    @contextmanager
-    def whole_update(self, kind: Kind) -> Iterator[Contents]:
-        """The contents, for rows of this kind to be added."""
-        contents = self.checked() or Contents.empty(kind)
-        contents.kind.check_fits(kind)
-        self._torn = True
-        yield contents
-        self.contents, self._torn = contents, False
-
-    def checked(self) -> Contents | None:
-        """The contents, unless an update was interrupted."""
-        if self._torn:
-            raise RuntimeError(
-                "an update of this sketch was interrupted, and some of its rows are in; "
-                "start again from the last sketch that was saved."
-            )
-        return self.contents
-
-    @property
-    def rows(self) -> int:
-        """Rows of positive weight so far."""
-        contents = self.checked()
-        return 0 if contents is None else contents.state.cells.rows
-
-    @property
-    def parts(self) -> frozenset[str]:
-        """Names of the parts that are in."""
-        contents = self.checked()
-        return frozenset() if contents is None else frozenset(contents.parts)
-
-    def facts(self) -> dict[str, Any]:
-        """What the sketch holds, as plain values.
-
-        Examples
-        --------
-        >>> import calibrant as cal
-        >>> facts = cal.Sketch().update_pairs([1, 0], [0.9, 0.4]).facts()
-        >>> facts["rows"], facts["target"], facts["scores"]
-        (2, 'pairs', ['brier', 'log'])
-        """
-        contents = self.checked()
-        if contents is None:
-            return {"rows": 0}
-        kind, state = contents.kind, contents.state
-        return {
-            "rows": state.cells.rows,
-            "weight": float(state.cells["weight_0"].sum()),
-            "target": kind.target,
-            "classes": len(kind.classes),
-            "scores": list(kind.divergences),
-            "groups": sorted(contents.groups),
-            "parts": sorted(contents.parts),
-            "all_values": state.exact,
-        }
-
-    def __str__(self) -> str:
-        facts = self.facts()
-        if not facts["rows"]:
-            return "A sketch without rows."
-        kept = "every distinct confidence" if facts["all_values"] else "sums by cell"
-        lines = {
-            "rows": f"{facts['rows']:,}",
-            "weight": f"{facts['weight']:,.10g}",
-            "target": f"{facts['target']}, {facts['classes']} classes",
-            "scores": ", ".join(facts["scores"]),
-            "kept": kept,
-            "groups": ", ".join(facts["groups"]),
-            "parts": f"{len(facts['parts']):,}" if facts["parts"] else "",
-        }
-        shown = [f"  {name:<8}{value}" for name, value in lines.items() if value]
-        return "\n".join(["Sketch", *shown])
-
-    def __repr__(self) -> str:
-        contents = self.checked()
-        if contents is None:
-            return "Sketch(rows=0)"
-        groups = f", groups={len(contents.groups)}" if contents.groups else ""
-        return (
-            f"Sketch(rows={self.rows}, target={contents.kind.target!r}, "
-            f"classes={len(contents.kind.classes)}{groups})"
-        )
-
-
-# ----------------------------------------------------------------------------
-# The sketch: a few megabytes that replace any number of rows, and add up.
-
-
-class Sketch(Holder):
+class Sketch:
     """Sums that replace the rows: add rows as they come, merge, save, evaluate.
 
     Whatever the number of rows, it stays within a few megabytes; sketches of shards add
@@ -241,11 +92,29 @@ class Sketch(Holder):
         divergence: str | Divergence = "brier",
         engine: str = "auto",
     ) -> None:
-        super().__init__()
         main = find_divergence(divergence)
         self._target, self._classes = target, classes
         self._divergences = {"brier": BRIER, "log": LOG, main.name: main}
         self.engine = engine
+        self.kind: Kind | None = None
+        self.cells = Cells(self._divergences)
+        self.groups: dict[str, Cells] = {}
+        self.per_class: list[Cells] = []
+        self.soft_rows = 0.0
+        self._parts: frozenset[str] = frozenset()
+        self._torn = False
+
+    @classmethod
+    def of(
+        cls, kind: Kind, cells: Cells, groups: Mapping[str, Cells] | None = None
+    ) -> Sketch:
+        """A sketch of sums already made, to which rows can be added."""
+        sketch = cls()
+        if kind.target != "pairs":
+            sketch._target, sketch._classes = kind.target, kind.classes
+        sketch._divergences = dict(kind.divergences)
+        sketch.kind, sketch.cells, sketch.groups = kind, cells, dict(groups or {})
+        return sketch
 
     # -- adding rows -----------------------------------------------------------------
 
@@ -345,14 +214,74 @@ class Sketch(Holder):
         if weight is not None and not weight.any():
             return self
         kind, columns = reduced(predictions, self._divergences, loss, self.engine)
-        with self.whole_update(kind) as contents:
-            contents.add(columns, names, self.engine)
-            contents.add_classes(predictions, self.engine)
-            contents.soft_rows += soft_weight(predictions)
-            contents.parts |= {part} if part is not None else set()
+        with self._whole_update(kind, names):
+            self._add_rows(columns, names)
+            self._add_classes(predictions)
+            self.soft_rows += soft_weight(predictions)
+            self._parts |= {part} if part is not None else set()
         return self
 
+    @contextmanager
+    def _whole_update(
+        self, kind: Kind, names: NDArray[np.str_] | None
+    ) -> Iterator[None]:
+        """Rows of this kind are added whole, or the sketch is of no more use."""
+        check_groups({*self.groups, *(() if names is None else names.tolist())})
+        known = self.checked()
+        if known is None:
+            self._begin(kind)
+        else:
+            known.check_fits(kind)
+        self._torn = True
+        yield
+        self._torn = False
+
+    def _begin(self, kind: Kind) -> None:
+        if kind.target == "class-wise":
+            _check_classes(len(kind.classes))
+            classes = kind.classes
+            self.per_class = [Cells.for_sketch(kind.divergences) for _ in classes]
+        self.kind, self.cells = kind, kind.empty()
+
+    def _add_rows(self, columns: Columns, names: NDArray[np.str_] | None) -> None:
+        assert self.kind is not None
+        self.cells.update(columns, self.engine)
+        for name in [] if names is None else np.unique(names).tolist():
+            group = self.groups.setdefault(name, self.kind.empty())
+            group.update(columns.take(names == name), self.engine)
+
+    def _add_classes(self, predictions: Predictions) -> None:
+        """Add the rows of every class against the rest, if these are kept."""
+        if self.per_class:
+            classes = each_class(predictions)
+            for cells, columns in zip(self.per_class, classes, strict=True):
+                cells.update(columns, self.engine)
+
     # -- what it holds ---------------------------------------------------------------
+
+    def checked(self) -> Kind | None:
+        """What the rows are, None without rows; an interrupted update is refused."""
+        if self._torn:
+            raise RuntimeError(
+                "an update of this sketch was interrupted, and some of its rows are in; "
+                "start again from the last sketch that was saved."
+            )
+        return self.kind
+
+    @property
+    def rows(self) -> int:
+        """Rows of positive weight so far."""
+        return self.cells.rows if self.checked() else 0
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """Names of the parts that are in."""
+        self.checked()
+        return self._parts
+
+    def rename_part(self, old: str | None, new: str) -> None:
+        """Put the name of a part in place of another, if it had one."""
+        self._parts = self.parts - {old} | {new}
 
     def bounds(self, bins: int = 15) -> dict[str, float]:
         """How far metrics of the sketch may be from those of the rows.
@@ -376,8 +305,58 @@ class Sketch(Holder):
         >>> sketch.bounds()["auroc"] < 1e-4
         True
         """
-        contents = self.checked()
-        return {} if contents is None else bounds_of(contents.state, bins)
+        return {} if self.checked() is None else bounds_of(self.cells, bins)
+
+    def facts(self) -> dict[str, Any]:
+        """What the sketch holds, as plain values.
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> facts = cal.Sketch().update_pairs([1, 0], [0.9, 0.4]).facts()
+        >>> facts["rows"], facts["target"], facts["scores"]
+        (2, 'pairs', ['brier', 'log'])
+        """
+        kind = self.checked()
+        if kind is None:
+            return {"rows": 0}
+        return {
+            "rows": self.cells.rows,
+            "weight": self.cells.weight,
+            "target": kind.target,
+            "classes": len(kind.classes),
+            "scores": list(kind.divergences),
+            "groups": sorted(self.groups),
+            "parts": sorted(self._parts),
+            "all_values": self.cells.exact,
+        }
+
+    def __str__(self) -> str:
+        facts = self.facts()
+        if not facts["rows"]:
+            return "A sketch without rows."
+        kept = "every distinct confidence" if facts["all_values"] else "sums by cell"
+        lines = {
+            "rows": f"{facts['rows']:,}",
+            "weight": f"{facts['weight']:,.10g}",
+            "target": f"{facts['target']}, {facts['classes']} classes",
+            "scores": ", ".join(facts["scores"]),
+            "kept": kept,
+            "groups": ", ".join(facts["groups"]),
+            "parts": f"{len(facts['parts']):,}" if facts["parts"] else "",
+        }
+        shown = [f"  {name:<8}{value}" for name, value in lines.items() if value]
+        return "\n".join(["Sketch", *shown])
+
+    def __repr__(self) -> str:
+        kind = self.checked()
+        if kind is None:
+            return "Sketch(rows=0)"
+        groups = f", groups={len(self.groups)}" if self.groups else ""
+        return (
+            f"Sketch(rows={self.rows}, target={kind.target!r}, "
+            f"classes={len(kind.classes)}{groups})"
+        )
 
     # -- adding up, and files --------------------------------------------------------
 
@@ -396,22 +375,28 @@ class Sketch(Holder):
         >>> day.merge(day, day).rows
         6
         """
-        found = [x for x in (s.checked() for s in (self, *others)) if x is not None]
-        if not found:
-            return Sketch()
-        return Sketch.of(
-            reduce(add, found[1:], found[0] + Contents.empty(found[0].kind))
-        )
+        both = Sketch()
+        for sketch in (self, *others):
+            if (kind := sketch.checked()) is not None:
+                if both.kind is None:
+                    both = Sketch.of(kind, both.cells)
+                    both._begin(kind)
+                both._add_sketch(sketch, kind)
+        return both
 
-    @classmethod
-    def of(cls, contents: Contents) -> Sketch:
-        """A sketch of sums already made, to which rows can be added."""
-        kind, sketch = contents.kind, cls()
-        if kind.target != "pairs":
-            sketch._target, sketch._classes = kind.target, kind.classes
-        sketch._divergences = dict(kind.divergences)
-        sketch.contents = contents
-        return sketch
+    def _add_sketch(self, other: Sketch, kind: Kind) -> None:
+        assert self.kind is not None
+        self.kind.check_fits(kind)
+        _check_parts(self._parts & other._parts)
+        names = sorted({*self.groups, *other.groups})
+        check_groups(names)
+        self.cells += other.cells
+        empty = {name: kind.empty() for name in names}
+        mine, theirs = empty | self.groups, empty | other.groups
+        self.groups = {name: mine[name] + theirs[name] for name in names}
+        self.per_class = list(map(add, self.per_class, other.per_class))
+        self._parts |= other._parts
+        self.soft_rows += other.soft_rows
 
     def save(self, path: str | PathLike[str], *, force: bool = True) -> None:
         """Write the sketch to an ``.npz`` file, whole or not at all.
@@ -438,7 +423,7 @@ class Sketch(Holder):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Sketch:
         """Read a sketch that `save` wrote; a damaged file is refused."""
-        return cls.of(storage.read_file(Path(path)))
+        return _unpacked(*storage.from_bytes(Path(path).read_bytes(), str(path)))
 
     def to_bytes(self) -> bytes:
         """The sketch as the contents of its file, to be sent elsewhere.
@@ -450,12 +435,118 @@ class Sketch(Holder):
         >>> cal.Sketch.from_bytes(sent).rows
         2
         """
-        contents = self.checked()
-        if contents is None:
+        return self.packed(compressed=True)
+
+    def packed(self, *, compressed: bool) -> bytes:
+        """The same; on the way between workers compressing would take too long."""
+        if (kind := self.checked()) is None:
             raise ValueError("the sketch has no rows yet, so there is nothing to save.")
-        return storage.to_bytes(contents)
+        about = {
+            "target": kind.target,
+            "classes": [_plain(name) for name in kind.classes],
+            "divergences": list(kind.divergences),
+            "parts": sorted(self._parts),
+            "soft_rows": self.soft_rows,
+        }
+        groups = {f"group {name}": cells for name, cells in self.groups.items()}
+        classes = {f"class {j}": cells for j, cells in enumerate(self.per_class)}
+        cells = {"rows": self.cells, **groups, **classes}
+        return storage.to_bytes(about, cells, compressed=compressed)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Sketch:
         """The sketch that `to_bytes` gave; damaged bytes are refused."""
-        return cls.of(storage.from_bytes(content))
+        return _unpacked(*storage.from_bytes(content))
+
+
+def _unpacked(about: dict[str, Any], cells: dict[str, Cells]) -> Sketch:
+    """The sketch of what `Sketch.packed` packed."""
+    rows = cells["rows"]
+    kind = Kind(about["target"], tuple(about["classes"]), rows.divergences)
+    titled = {title.partition(" ")[::2]: own for title, own in cells.items()}
+    groups = {name: own for (what, name), own in titled.items() if what == "group"}
+    sketch = Sketch.of(kind, rows, groups)
+    sketch.per_class = [own for (what, _), own in titled.items() if what == "class"]
+    sketch._parts, sketch.soft_rows = frozenset(about["parts"]), about["soft_rows"]
+    return sketch
+
+
+def _plain(name: Any) -> Any:
+    value = name.item() if isinstance(name, np.generic) else name
+    if not isinstance(value, str | int | float | bool):
+        raise TypeError(
+            f"classes must be text or numbers to be saved, got {name!r}. Name them so."
+        )
+    return value
+
+
+def _check_parts(both: frozenset[str]) -> None:
+    if both:
+        first = min(both)
+        raise ValueError(
+            f"part {first!r} is in both sketches ({len(both)} parts are), and its rows "
+            "would count twice. Merge sketches of different parts."
+        )
+
+
+def _check_classes(count: int) -> None:
+    if count > MOST_CLASSES:
+        raise ValueError(
+            f"a sketch of every class takes 4 MB each, and {count} classes are more than "
+            f"{MOST_CLASSES}. Use target='top-label', or some classes at a time with "
+            "target='positive'."
+        )
+
+
+# -- rows on their way into a sketch ---------------------------------------------------
+
+
+def reduced(
+    predictions: Predictions,
+    divergences: Mapping[str, Divergence],
+    loss: Any,
+    engine: str,
+) -> tuple[Kind, Columns]:
+    """The kind of predictions and their columns; `loss` are full losses of pairs."""
+    target = "pairs" if predictions.kind == "confidence" else str(predictions.target)
+    own = {n: d for n, d in divergences.items() if n not in BUILT_IN}
+    if target == "class-wise":
+        predictions = replace(predictions, target="top-label")
+    columns = reduce_to_columns(predictions, own, engine)
+    if loss is not None:
+        columns, divergences = with_losses(columns, predictions, loss)
+        target = "top-label"
+    return Kind(target, predictions.classes, divergences), columns
+
+
+def with_losses(
+    columns: Columns, predictions: Predictions, loss: Any
+) -> tuple[Columns, dict[str, Divergence]]:
+    """The columns with the full losses given, and the divergences they belong to."""
+    given = loss if isinstance(loss, Mapping) else {"brier": loss}
+    divergences = known_losses(given)
+    losses = {name: _read(given[name], name, predictions) for name in divergences}
+    return replace(columns, losses=losses), divergences
+
+
+def known_losses(given: Mapping[str, Any]) -> dict[str, Divergence]:
+    """The divergences of losses by name, of which Brier must be one."""
+    if "brier" not in given or not set(given) <= set(BUILT_IN):
+        raise ValueError(
+            "loss must be the Brier score of each row, or a mapping with 'brier' and "
+            f"perhaps 'log'; got {sorted(map(str, given))}."
+        )
+    return {name: BUILT_IN[name] for name in BUILT_IN if name in given}
+
+
+def _read(loss: Any, name: str, predictions: Predictions) -> Column:
+    values = as_scores(loss, "loss").astype(np.float64)
+    n, weight = len(predictions.scores), predictions.weight
+    check_length(values, n, "loss")
+    counts = np.ones(n, bool) if weight is None else weight > 0
+    bad = ~(values >= 0) & counts
+    if name == "brier":
+        bad |= np.isinf(values) & counts
+    if bad.any():
+        raise RowError.at_first(f"loss must not be negative ({name});", bad, values)
+    return values[counts]

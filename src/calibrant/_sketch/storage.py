@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.divergences import find_divergence
-from calibrant._sketch.cells import Cells, Contents, Kind, State, Totals, Values
+from calibrant._inputs.divergences import Divergence, find_divergence
+from calibrant._sketch.cells import Cells, Totals
 
 Arrays = dict[str, NDArray[Any]]
 VERSION = 1
@@ -29,21 +29,14 @@ class SketchError(ValueError):
     """A file or bytes that are no sketch, or no longer one."""
 
 
-def to_bytes(contents: Contents, *, compressed: bool = True) -> bytes:
-    """The contents of a sketch as an npz archive."""
-    kind, states = contents.kind, _states(contents)
+def to_bytes(
+    about: Mapping[str, Any], cells: Mapping[str, Cells], *, compressed: bool = True
+) -> bytes:
+    """Cells by title, and what is to be known about them, as an npz archive."""
     arrays: Arrays = {}
-    for number, state in enumerate(states.values()):
-        arrays |= {f"{number}.{name}": x for name, x in _arrays_of(state).items()}
-    header = {
-        "version": VERSION,
-        "target": kind.target,
-        "classes": [_plain(name) for name in kind.classes],
-        "divergences": list(kind.divergences),
-        "states": list(states),
-        "parts": sorted(contents.parts),
-        "soft_rows": contents.soft_rows,
-    }
+    for number, own in enumerate(cells.values()):
+        arrays |= {f"{number}.{name}": x for name, x in _arrays_of(own).items()}
+    header = {"version": VERSION, **about, "states": list(cells)}
     text = json.dumps(header, allow_nan=False).encode()
     arrays[HEADER] = np.frombuffer(text, np.uint8)
     arrays[DIGEST] = np.frombuffer(_digest(arrays), np.uint8)
@@ -53,8 +46,10 @@ def to_bytes(contents: Contents, *, compressed: bool = True) -> bytes:
     return file.getvalue()
 
 
-def from_bytes(content: bytes, name: str = "these bytes") -> Contents:
-    """The contents of a sketch from an npz archive; anything else is refused."""
+def from_bytes(
+    content: bytes, name: str = "these bytes"
+) -> tuple[dict[str, Any], dict[str, Cells]]:
+    """What `to_bytes` was given, from an npz archive; anything else is refused."""
     arrays = _read_archive(content, name)
     found = arrays.pop(DIGEST, np.empty(0, np.uint8)).tobytes()
     header_name = HEADER_OF_0_1 if HEADER_OF_0_1 in arrays else HEADER
@@ -71,12 +66,9 @@ def from_bytes(content: bytes, name: str = "these bytes") -> Contents:
             f"{name}: written in version {header['version']} of the format, and this "
             f"calibrant reads version {VERSION}."
         )
-    return _contents(header, arrays)
-
-
-def read_file(path: Path) -> Contents:
-    """The contents of a sketch from its file."""
-    return from_bytes(path.read_bytes(), str(path))
+    divergences = {name: find_divergence(name) for name in header["divergences"]}
+    titles = enumerate(header["states"])
+    return header, {x: _cells(divergences, arrays, f"{i}.") for i, x in titles}
 
 
 def is_sketch(path: Path) -> bool:
@@ -113,36 +105,7 @@ def _digest(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return total.digest()
 
 
-def _states(contents: Contents) -> dict[str, State]:
-    """All states by name: of all rows, of groups, of classes."""
-    groups = {f"group {name}": state for name, state in contents.groups.items()}
-    classes = {f"class {j}": state for j, state in enumerate(contents.per_class)}
-    return {"rows": contents.state, **groups, **classes}
-
-
-def _contents(header: dict[str, Any], arrays: Arrays) -> Contents:
-    divergences = {name: find_divergence(name) for name in header["divergences"]}
-    kind = Kind(header["target"], tuple(header["classes"]), divergences)
-    found = Contents(kind, kind.empty())
-    found.parts, found.soft_rows = set(header["parts"]), header["soft_rows"]
-    for number, title in enumerate(header["states"]):
-        own = {
-            name.partition(".")[2]: array
-            for name, array in arrays.items()
-            if name.startswith(f"{number}.")
-        }
-        state, (what, _, name) = _state(kind, own), title.partition(" ")
-        if what == "rows":
-            found.state = state
-        elif what == "group":
-            found.groups[name] = state
-        else:
-            found.per_class.append(state)
-    return found
-
-
-def _arrays_of(state: State) -> Arrays:
-    cells = state.cells
+def _arrays_of(cells: Cells) -> Arrays:
     some = np.flatnonzero(cells.low <= cells.high)
     arrays: Arrays = {
         "rows": np.array([cells.rows]),
@@ -152,36 +115,29 @@ def _arrays_of(state: State) -> Arrays:
         "table": cells.table[some],
         "ends": np.stack([cells.low[some], cells.high[some]]),
     }
-    if state.within is not None:
-        arrays["within"] = state.within
-    if state.values is not None:
-        arrays["values"] = state.values.table
-        arrays["waiting"] = np.concatenate(
-            [state.values.table[:, :0], *state.values.waiting], axis=1
-        )
+    if cells.within is not None:
+        arrays["within"] = cells.within
+    if cells.values is not None:
+        merged, *waiting = cells.values
+        arrays["values"] = merged
+        arrays["waiting"] = np.concatenate([merged[:, :0], *waiting], axis=1)
     return arrays
 
 
-def _state(kind: Kind, arrays: Arrays) -> State:
-    cells, some = Cells(kind.divergences), arrays["cells"]
+def _cells(
+    divergences: Mapping[str, Divergence], archive: Arrays, prefix: str
+) -> Cells:
+    """The cells whose arrays have names that begin with the prefix."""
+    own = archive.keys()
+    arrays = {x.removeprefix(prefix): archive[x] for x in own if x.startswith(prefix)}
+    cells, some = Cells(divergences, within=arrays.get("within")), arrays["cells"]
     cells.rows = int(arrays["rows"][0])
     cells.certain_no, cells.certain_yes = arrays["certain"].tolist()
-    for name, total in zip(kind.divergences, arrays["totals"].tolist(), strict=True):
+    for name, total in zip(divergences, arrays["totals"].tolist(), strict=True):
         cells.totals[name] = Totals(*total)
     cells.table[some] = arrays["table"]
     cells.low[some], cells.high[some] = arrays["ends"]
-    values = None
     if "values" in arrays:
-        values = Values(kind.divergences)
-        values.table = arrays["values"]
-        values.waiting = [arrays["waiting"]] if arrays["waiting"].size else []
-    return State(cells, values, arrays.get("within"))
-
-
-def _plain(name: Any) -> Any:
-    value = name.item() if isinstance(name, np.generic) else name
-    if not isinstance(value, str | int | float | bool):
-        raise TypeError(
-            f"classes must be text or numbers to be saved, got {name!r}. Name them so."
-        )
-    return value
+        waiting = [arrays["waiting"]] if arrays["waiting"].size else []
+        cells.values = [arrays["values"], *waiting]
+    return cells

@@ -13,8 +13,8 @@ from calibrant._base.checks import as_number, check_choice
 from calibrant._base.records import Bins, Corp
 from calibrant._inputs.arrays import Column
 from calibrant._rows.columns import Columns
-from calibrant._sketch.cells import LOG_ODDS_CELLS, Sums
-from calibrant._sketch.grid import cell_of
+from calibrant._sketch.cells import Cells
+from calibrant._sketch.grid import LOG_ODDS_CELLS, cell_of
 from calibrant._sketch.ordered import Ordered, gather, order
 
 # ----------------------------------------------------------------------------
@@ -285,7 +285,7 @@ class Isotonic:
         return pool(self.ordered, np.diff(self.level, prepend=-1.0) > 0)
 
 
-def corp_of(fit: Isotonic, sums: Sums, name: str) -> Corp:
+def corp_of(fit: Isotonic, sums: Cells, name: str) -> Corp:
     """CORP decomposition of the mean one-dimensional score of a divergence."""
     totals, n, total = sums.totals[name], sums.weight, fit.ordered.total
     phi = sums.divergences[name].phi_1d
@@ -342,12 +342,12 @@ def pool(values: Ordered, starts: NDArray[np.bool_]) -> Bins:
     return Bins(h[first], h[last], weight, claimed / weight, accuracy, spread)
 
 
-def histogram(sketch: Sums) -> Column:
+def histogram(sketch: Cells) -> Column:
     """Weight of rows in equal cells of [0, 1]."""
     return sketch.moments[0, 0].reshape(HISTOGRAM_CELLS, -1).sum(axis=1)
 
 
-def log_odds_histogram(sketch: Sums) -> Column:
+def log_odds_histogram(sketch: Cells) -> Column:
     """Weight of rows in equal cells of the log-odds."""
     cells = LOG_ODDS_HISTOGRAM_CELLS, LOG_ODDS_CELLS // LOG_ODDS_HISTOGRAM_CELLS
     return sketch.log_odds_sums[0].reshape(cells).sum(axis=1)

@@ -14,7 +14,7 @@ from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH, Settings
 from calibrant._rows import engines
 from calibrant._rows.columns import Columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.kernels import GAUSSIAN, KERNELS
 from calibrant._stats import closed_forms, neighbours, platt_error
 from calibrant._stats.close_pairs import DebiasedError, brier_error
@@ -44,7 +44,7 @@ class Analysis:
     curves: Mapping[str, Curve]
 
 
-def total_loss(sketch: Sums, name: str, level: float) -> Estimate:
+def total_loss(sketch: Cells, name: str, level: float) -> Estimate:
     """Mean full loss; infinite if a single row's is."""
     totals, n = sketch.totals[name], sketch.weight
     if sketch.infinite_weight(name):
@@ -55,7 +55,7 @@ def total_loss(sketch: Sums, name: str, level: float) -> Estimate:
 
 
 def analyse(
-    columns: Columns | None, sketch: Sums, settings: Settings, factor: float
+    columns: Columns | None, sketch: Cells, settings: Settings, factor: float
 ) -> Analysis:
     """Headline analysis at the bandwidth asked for.
 
@@ -75,7 +75,7 @@ def analyse(
     )
 
 
-def analyse_as_paper(sketch: Sums, level: float) -> Analysis:
+def analyse_as_paper(sketch: Cells, level: float) -> Analysis:
     """The paper's own estimate: Gaussian kernel of bandwidth 0.05, direct."""
     regression = regress(sketch, GAUSSIAN, PAPER_BANDWIDTH)
     return _as_published(
@@ -85,7 +85,7 @@ def analyse_as_paper(sketch: Sums, level: float) -> Analysis:
 
 def _as_published(
     regression: Regression,
-    sketch: Sums,
+    sketch: Cells,
     estimator: str,
     level: float,
     factors: Mapping[str, float],
@@ -131,7 +131,7 @@ def _curve(
     return Curve(at, accuracy, gap, loss, density, support, low, high)
 
 
-def find_cells(columns: Columns | None, sketch: Sums) -> tuple[Neighbours, Neighbours]:
+def find_cells(columns: Columns | None, sketch: Cells) -> tuple[Neighbours, Neighbours]:
     """Cells for pairs of rows and for local fits.
 
     Every distinct confidence if there are few, else the cells of the sketch, of which
@@ -151,7 +151,7 @@ def _has_few_values(confidence: Column) -> bool:
 
 
 def adaptive_error(
-    cells: Neighbours, sketch: Sums, name: str, level: float, engine: str = "auto"
+    cells: Neighbours, sketch: Cells, name: str, level: float, engine: str = "auto"
 ) -> DebiasedError:
     """Debiased calibration error: pairs for Brier, local Platt scaling otherwise."""
     divergence = sketch.divergences[name]
@@ -172,12 +172,12 @@ def calibration_of_rows(columns: Columns, settings: Settings) -> Estimate:
     return _scaled(adaptive_error(cells, sketch, name, settings.level), 1.0)
 
 
-def cells_of_columns(columns: Columns, settings: Settings) -> Sums:
+def cells_of_columns(columns: Columns, settings: Settings) -> Cells:
     """The sums of rows, fine enough for the bandwidth asked for."""
     finest = PAPER_BANDWIDTH
     if not settings.adaptive:
         finest = min(finest, float(settings.bandwidth))
-    sketch = Sums(settings.divergences, cells_for(finest))
+    sketch = Cells(settings.divergences, cells_for(finest))
     # For fewer rows the compiled sums save nothing and need grids of their own.
     few = len(columns) < engines.WORTH_CALLING_ROWS
     return sketch.update(columns, "numpy" if few else settings.engine)
@@ -185,7 +185,7 @@ def cells_of_columns(columns: Columns, settings: Settings) -> Sums:
 
 def _adaptive(
     columns: Columns | None,
-    sketch: Sums,
+    sketch: Cells,
     settings: Settings,
     factors: Mapping[str, float],
 ) -> Analysis:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import BUILT_IN, Divergence
 from calibrant._rows.columns import Columns
-from calibrant._sketch.cells import CELL_SUMS, LOG_ODDS_REACH, Sums
+from calibrant._sketch.cells import CELL_SUMS, Cells
+from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._sketch.ordered import starts_of_values
 from calibrant._stats.closed_forms import Interval, noise_is_hidden, with_few_misses
@@ -103,7 +104,7 @@ class Neighbours:
         return replace(self, r1=r1, r2=r2, r3=r3, r4=r4)
 
 
-def cells_of_sketch(sketch: Sums) -> Neighbours:
+def cells_of_sketch(sketch: Cells) -> Neighbours:
     """The occupied cells of the log-odds grid."""
     sums = sketch.log_odds_sums[:, sketch.log_odds_sums[0] > 0]
     return _gathered(sums, list(sketch.divergences))

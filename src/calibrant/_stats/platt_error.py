@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant._inputs.arrays import Column, sigmoid, softplus
 from calibrant._inputs.divergences import LOG, Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import coarsen, node_weights
 from calibrant._sketch.kernels import GAUSSIAN, sums_at
 from calibrant._stats import closed_forms, platt
@@ -274,7 +274,7 @@ class Places:
 
 
 def adaptive_places(
-    cells: Neighbours, sketch: Sums, level: float, engine: str = "auto"
+    cells: Neighbours, sketch: Cells, level: float, engine: str = "auto"
 ) -> Places:
     """Local Platt scaling with its ribbon, loss and density.
 
@@ -343,7 +343,7 @@ def _hide(empty: NDArray[np.bool_], values: Column) -> Column:
     return np.where(empty, np.nan, values)
 
 
-def _with_infinity(sketch: Sums, name: str, at: Column, loss: Column) -> Column:
+def _with_infinity(sketch: Cells, name: str, at: Column, loss: Column) -> Column:
     """Infinite loss where a row of infinite loss lies within 3 bandwidths (0.05)."""
     counts = sketch.infinite[list(sketch.divergences).index(name)]
     if not counts.any():
@@ -353,7 +353,7 @@ def _with_infinity(sketch: Sums, name: str, at: Column, loss: Column) -> Column:
     return np.where(near, inf, loss)
 
 
-def _density(at: Column, sketch: Sums) -> Column:
+def _density(at: Column, sketch: Cells) -> Column:
     """Density of confidences, reflected at 0 and 1, with Silverman's width or less."""
     centres = (np.arange(sketch.cells) + 0.5) / sketch.cells
     share = sketch.moments[0, 0] / sketch.weight

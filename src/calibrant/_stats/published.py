@@ -16,7 +16,7 @@ import numpy as np
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import Divergence
 from calibrant._rows.columns import Columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import CELLS, PAD, coarsen, node_weights
 from calibrant._sketch.kernels import (
     EPANECHNIKOV,
@@ -67,7 +67,7 @@ def cells_for(bandwidth: float) -> int:
 
 
 def regress(
-    sketch: Sums, kernel: Kernel, bandwidth: float, boundary: str = "none"
+    sketch: Cells, kernel: Kernel, bandwidth: float, boundary: str = "none"
 ) -> Regression:
     """Regress hits and losses on confidence, from a sketch.
 
@@ -99,7 +99,7 @@ def regress(
 
 
 def regress_rows(
-    columns: Columns, sketch: Sums, bandwidth: float, boundary: str = "none"
+    columns: Columns, sketch: Cells, bandwidth: float, boundary: str = "none"
 ) -> Regression:
     """Regress with the Epanechnikov kernel, exactly, from the rows."""
     index = np.argsort(columns.confidence, kind="stable")
@@ -135,7 +135,7 @@ def regress_rows(
 
 
 def _spread_infinity(
-    sums: Column, sketch: Sums, kernel: Kernel, bandwidth: float
+    sums: Column, sketch: Cells, kernel: Kernel, bandwidth: float
 ) -> None:
     """Make the loss infinite wherever a row of infinite loss is near enough to count."""
     for row, counts in zip(sums[2:], sketch.infinite, strict=True):
@@ -182,7 +182,7 @@ def _ratios(
 
 
 def calibration_error(
-    regression: Regression, sketch: Sums, name: str, estimator: str
+    regression: Regression, sketch: Cells, name: str, estimator: str
 ) -> float:
     """d_CAL: ``"direct"`` as the authors' code, ``"plugin"`` as the Theorem.
 
@@ -202,7 +202,7 @@ def calibration_error(
 
 
 def _certain_but_wrong(
-    regression: Regression, sketch: Sums, divergence: Divergence
+    regression: Regression, sketch: Cells, divergence: Divergence
 ) -> bool:
     """Whether a forecast of 0 or 1 meets another accuracy, at an infinite price."""
     with np.errstate(all="ignore"):

@@ -16,7 +16,7 @@ from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import BRIER
 from calibrant._inputs.options import Settings
 from calibrant._rows.columns import Columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.ordered import order
 from calibrant._stats import bins as binning
 from calibrant._stats import intervals, smooth_ece
@@ -33,7 +33,7 @@ class Sample:
     ----------
     columns : Columns
         The rows; or, where `cells` came from a sketch, rows that stand for them.
-    cells : Sums
+    cells : Cells
         The sums of the rows by cell.
     settings : Settings
         How to estimate.
@@ -52,7 +52,7 @@ class Sample:
     """
 
     columns: Columns
-    cells: Sums
+    cells: Cells
     settings: Settings
     target: str
     k: int

@@ -11,7 +11,7 @@ from calibrant._base.records import SmoothCurve
 from calibrant._inputs.arrays import Column, sigmoid
 from calibrant._rows import engines
 from calibrant._rows.columns import Columns
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import (
     CELLS,
     ORDER,
@@ -94,7 +94,7 @@ def _absolute_integral(values: Column) -> float:
     return float((size.sum() - (left * right / (left + right)).sum()) / len(values))
 
 
-def smooth_error_of_sketch(sketch: Sums, bandwidth: float | None = None) -> float:
+def smooth_error_of_sketch(sketch: Cells, bandwidth: float | None = None) -> float:
     """SmoothECE from a sketch: its (weight, hit) nodes hold the residual too."""
     weights = node_weights(sketch.moments[:2])
     residual = weights[1] - node_places(sketch.cells) * weights[0]
@@ -234,7 +234,7 @@ def width_of_curve(error: float) -> float:
     return min(max(error, LEAST_WIDTH), 1.0)
 
 
-def smooth_curve(sketch: Sums, error: float) -> SmoothCurve:
+def smooth_curve(sketch: Cells, error: float) -> SmoothCurve:
     """Accuracy and density with the reflected Gaussian of SmoothECE, given the error."""
     bandwidth = width_of_curve(error)
     moments = coarsen(sketch.moments[:2], NODES_FOR_CURVE / bandwidth)

@@ -24,7 +24,8 @@ from calibrant._inputs.options import (
 from calibrant._inputs.predictions import read_clusters
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch.cells import LOG_ODDS_REACH, Sums
+from calibrant._sketch.cells import Cells
+from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._sketch.ordered import order
 from calibrant._stats import closed_forms, platt
 from calibrant._stats.bins import Isotonic, corp_of, debiased_bins, debiased_square
@@ -150,7 +151,7 @@ def held_out_gains(
     Fits read sums over cells of log-odds, one set for each fold. For each fold the
     best method is chosen by cross-validation among the others.
     """
-    sums = [Sums({}).update(columns.take(fold == f)) for f in range(folds)]
+    sums = [Cells({}).update(columns.take(fold == f)) for f in range(folds)]
     chosen = choose_methods(sums, divergence)
     gains = {name: np.empty(len(columns)) for name in METHODS}
     best = np.empty(len(columns))
@@ -172,7 +173,7 @@ def recalibrated(columns: Columns, recalibrate: Map) -> Columns:
     return Columns(sigmoid(eta), eta, columns.hit, weight=columns.weight)
 
 
-def choose_methods(sums: list[Sums], divergence: Divergence) -> tuple[str, ...]:
+def choose_methods(sums: list[Cells], divergence: Divergence) -> tuple[str, ...]:
     """For each fold, the method that loses least when the others predict each other."""
     folds = range(len(sums))
     seen = [cells_of_sketch(part) for part in sums]
@@ -186,7 +187,7 @@ def choose_methods(sums: list[Sums], divergence: Divergence) -> tuple[str, ...]:
     return tuple(min(METHODS, key=lambda name: loss[name][f]) for f in folds)
 
 
-def _cells_without(sums: list[Sums], left_out: set[int]) -> Neighbours:
+def _cells_without(sums: list[Cells], left_out: set[int]) -> Neighbours:
     kept = [part for f, part in enumerate(sums) if f not in left_out]
     return cells_of_sketch(sum(kept[1:], start=kept[0]))
 

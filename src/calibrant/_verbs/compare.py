@@ -16,7 +16,7 @@ from calibrant._base.measures import MEASURES, Measure, is_trivial
 from calibrant._base.records import Estimate
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.options import Settings
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._stats.closed_forms import Interval, quantile
 from calibrant._stats.metrics import influence_on
 from calibrant._stats.sample import Sample
@@ -235,7 +235,7 @@ def rows_of(ev: Evaluation) -> ModelRows:
     main = known.get(ev.divergence, ev.divergence)
     settings = Settings(**{**ev.settings, "divergence": main, "rng": 0})
     about = settings, ev.target, ev.k, ev.clusters
-    cells = Sums(settings.divergences) if ev.sketch is None else ev.sketch
+    cells = Cells(settings.divergences) if ev.sketch is None else ev.sketch
     return ModelRows(ev, Sample(ev.columns, cells, *about))
 
 

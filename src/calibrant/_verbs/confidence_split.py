@@ -15,7 +15,7 @@ from calibrant._inputs.divergences import LOG, Divergence
 from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import coarsen, node_places, node_weights
 from calibrant._sketch.kernels import GAUSSIAN, sums_at_nodes
 from calibrant._stats import platt, platt_error
@@ -49,7 +49,7 @@ class Sides(NamedTuple):
 # -- the adaptive curve ------------------------------------------------------------
 
 
-def adaptive_sides(columns: Columns, sketch: Sums, settings: Settings) -> Sides:
+def adaptive_sides(columns: Columns, sketch: Cells, settings: Settings) -> Sides:
     cells, local = find_cells(columns, sketch)
     main, level = settings.main, settings.level
     curve = platt_error.choose_curve(local, LOG)
@@ -101,7 +101,7 @@ def _take(cells: Neighbours, some: Mask) -> Neighbours:
 # -- the paper's kernel ------------------------------------------------------------
 
 
-def published_sides(columns: Columns, sketch: Sums, settings: Settings) -> Sides:
+def published_sides(columns: Columns, sketch: Cells, settings: Settings) -> Sides:
     main, h = settings.main, columns.confidence
     analysis = analyse(columns, sketch, settings, 1.0)
     m = _accuracy_at(h, sketch, float(settings.bandwidth))
@@ -117,7 +117,7 @@ def published_sides(columns: Columns, sketch: Sums, settings: Settings) -> Sides
     )
 
 
-def _accuracy_at(h: Column, sketch: Sums, bandwidth: float) -> Column:
+def _accuracy_at(h: Column, sketch: Cells, bandwidth: float) -> Column:
     """The paper's curve at rows, interpolated between nodes 96 to a bandwidth."""
     moments = coarsen(sketch.moments[:2], NODES_PER_BANDWIDTH / bandwidth)
     mass, hits = sums_at_nodes(node_weights(moments), GAUSSIAN, bandwidth)

@@ -22,7 +22,7 @@ from calibrant._inputs.predictions import (
 )
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import each_class, fill, reduce_to_columns, spell_out
-from calibrant._sketch.cells import CLASS_BINS, MOST_VALUES, Contents, State, Sums
+from calibrant._sketch.cells import CLASS_BINS, MOST_VALUES, Cells, Kind
 from calibrant._sketch.ordered import Ordered, gather, starts_of_values
 from calibrant._sketch.sketch import Sketch
 from calibrant._stats import bins as binning
@@ -273,7 +273,7 @@ def evaluate_each_class(
     top = out.columns(predictions.weight)
     plain = replace(settings, interval=None)  # resamples for each class are too much
     per_class: list[Evaluation] = []
-    pooled: Sums | None = None
+    pooled: Cells | None = None
     classes = each_class(predictions, out.columns(None))
     for label, columns in zip(predictions.classes, classes, strict=True):
         sample = Sample.of_rows(columns, plain, "positive", predictions.k)
@@ -307,7 +307,7 @@ class Whole:
 
 def add_up(
     per_class: list[Evaluation],
-    pooled: Sums,
+    pooled: Cells,
     whole: Whole,
     settings: Settings,
     name: str,
@@ -429,10 +429,9 @@ def _pooled_atoms(atoms: list[Bins]) -> Bins:
 
 def evaluate_sketch(sketch: Sketch, settings: Settings, name: str) -> Evaluation:
     """The record of all rows in a sketch."""
-    contents = sketch.checked()
-    if contents is None:
+    kind, cells = sketch.checked(), sketch.cells
+    if kind is None:
         raise ValueError("the sketch holds no row of positive weight; nothing is left.")
-    kind = contents.kind
     if settings.main.name not in kind.divergences:
         raise ValueError(
             f"the sketch holds {', '.join(kind.divergences)}, not "
@@ -440,16 +439,15 @@ def evaluate_sketch(sketch: Sketch, settings: Settings, name: str) -> Evaluation
         )
     if settings.counterpart == "tight" and kind.target != "top-label":
         raise ValueError("counterpart='tight' applies to target='top-label' only.")
-    cells = contents.state.cells
-    check_weight_scale(float(cells["weight_0"].sum()), cells.rows)
+    check_weight_scale(cells.weight, cells.rows)
     if kind.target == "class-wise":
-        return _each_class(contents, settings, name)
-    found = _evaluate(contents.state, contents, settings, name)
+        return _each_class(sketch, kind, settings, name)
+    found = _evaluate(cells, kind, settings, name)
     groups = {
-        group: _evaluate(state, contents, settings, name)
-        for group, state in sorted(contents.groups.items())
+        group: _evaluate(own, kind, settings, name)
+        for group, own in sorted(sketch.groups.items())
     }
-    return replace(found, per_group=groups, soft_rows=contents.soft_rows)
+    return replace(found, per_group=groups, soft_rows=sketch.soft_rows)
 
 
 def check_alone(rows: Iterable[object]) -> None:
@@ -461,43 +459,40 @@ def check_alone(rows: Iterable[object]) -> None:
         )
 
 
-def _evaluate(
-    state: State, contents: Contents, settings: Settings, name: str
-) -> Evaluation:
-    target, k = contents.kind.target, len(contents.kind.classes)
-    sample = _sample_of(state, settings, target, k)
-    sample.within_error = _top_label_error(state, settings)
+def _evaluate(cells: Cells, kind: Kind, settings: Settings, name: str) -> Evaluation:
+    sample = _sample_of(cells, settings, kind.target, len(kind.classes))
+    sample.within_error = _top_label_error(cells, settings)
     return evaluate_sample(sample, name)
 
 
-def _sample_of(state: State, settings: Settings, target: str, k: int) -> Sample:
+def _sample_of(cells: Cells, settings: Settings, target: str, k: int) -> Sample:
     """Rows that stand for those of a sketch, beside its sums."""
-    columns, cells = state.columns(cut=settings.adaptive), state.cells.sums()
-    own = columns, cells, settings, target, k
-    return Sample(*own, sketched=True, exact=state.exact)
+    own = cells.columns(cut=settings.adaptive), cells.sums(), settings, target, k
+    return Sample(*own, sketched=True, exact=cells.exact)
 
 
-def _top_label_error(state: State, settings: Settings) -> float | None:
+def _top_label_error(cells: Cells, settings: Settings) -> float | None:
     """The error within bins of each predicted class, if bins are whole ones of ours."""
-    if state.within is None or CLASS_BINS % settings.bins or settings.closed != "right":
+    if cells.within is None or CLASS_BINS % settings.bins or settings.closed != "right":
         return None
-    each = state.within.reshape(len(state.within), settings.bins, -1).sum(axis=2)
-    return float(np.abs(each).sum() / state.cells["weight_0"].sum())
+    each = cells.within.reshape(len(cells.within), settings.bins, -1).sum(axis=2)
+    return float(np.abs(each).sum() / cells.weight)
 
 
-def _each_class(contents: Contents, settings: Settings, name: str) -> Evaluation:
-    classes, plain = contents.kind.classes, replace(settings, interval=None)
+def _each_class(
+    sketch: Sketch, kind: Kind, settings: Settings, name: str
+) -> Evaluation:
+    classes, plain = kind.classes, replace(settings, interval=None)
     per_class, sums = [], []
-    for label, state in zip(classes, contents.per_class, strict=True):
-        sample = _sample_of(state, plain, "positive", len(classes))
+    for label, cells in zip(classes, sketch.per_class, strict=True):
+        sample = _sample_of(cells, plain, "positive", len(classes))
         sums.append(sample.cells)
         per_class.append(evaluate_sample(sample, str(label), keep=False))
-    whole = _whole(contents.state.cells.sums())
-    found = add_up(per_class, reduce(add, sums), whole, settings, name)
-    return replace(found, soft_rows=contents.soft_rows)
+    found = add_up(per_class, reduce(add, sums), _whole(sketch.cells), settings, name)
+    return replace(found, soft_rows=sketch.soft_rows)
 
 
-def _whole(sums: Sums) -> Whole:
+def _whole(sums: Cells) -> Whole:
     n = sums.weight
     return Whole(
         n=n,

@@ -25,7 +25,7 @@ from calibrant._inputs.options import (
 )
 from calibrant._rows.losses import log_probabilities
 from calibrant._rows.reduce import each_class, read, reduce_to_columns, spell_out
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import cell_of
 from calibrant._sketch.ordered import order
 from calibrant._stats import bins as binning
@@ -219,7 +219,7 @@ def corp(y: Any, *, divergence: Any = "brier", **given: Unpack[Scores]) -> Corp:
     """
     main = find_divergence(divergence)
     columns = read(y, given)[1]
-    sums = Sums({main.name: main}).update(columns)
+    sums = Cells({main.name: main}).update(columns)
     return binning.corp_of(Isotonic.of(order(columns)), sums, main.name)
 
 

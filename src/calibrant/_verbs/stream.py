@@ -198,8 +198,6 @@ def _underway(sketch: Sketch, name: str) -> tuple[str | None, int]:
 
 
 def _rename(sketch: Sketch, old: str | None, new: str) -> str:
-    contents = sketch.checked()
-    if contents is not None:  # None: no row of positive weight so far
-        contents.parts.discard(old or "")
-        contents.parts.add(new)
+    if sketch.checked() is not None:  # None: no row of positive weight so far
+        sketch.rename_part(old, new)
     return new

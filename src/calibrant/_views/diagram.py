@@ -15,7 +15,7 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Bins, Curve, Decomposition
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.options import PAPER_BANDWIDTH, Settings, check_bandwidth
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.kernels import KERNELS
 from calibrant._sketch.ordered import Ordered
 from calibrant._stats import bins as binning
@@ -155,7 +155,7 @@ def at_bandwidth(
     return found.decompositions[name], found.curves[name]
 
 
-def sums_behind(ev: Evaluation, wish: str) -> Sums:
+def sums_behind(ev: Evaluation, wish: str) -> Cells:
     """The sketch of an evaluation, or one clear error."""
     if ev.sketch is None:
         raise ValueError(
@@ -185,7 +185,7 @@ def bins_of(ev: Evaluation, bins: Any, strategy: str) -> Bins:
     return binning.mass_bins(values, count)
 
 
-def _ordered(sketch: Sums) -> Ordered:
+def _ordered(sketch: Cells) -> Ordered:
     """The cells of the probability grid as distinct confidences."""
     (weight, offset), hits = sketch.moments[0, :2], sketch.moments[1, 0]
     used = weight > 0

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from calibrant._base.evaluation import Evaluation
 from calibrant._inputs.arrays import Column, sigmoid
-from calibrant._sketch.cells import LOG_ODDS_REACH
+from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._stats import closed_forms
 from calibrant._views.diagram import (
     LEAST_BAND,

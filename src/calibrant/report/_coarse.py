@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant._base.evaluation import Evaluation
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import BRIER, LOG, Divergence
-from calibrant._sketch.cells import Sums
+from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import coarsen, node_weights
 from calibrant._sketch.kernels import KERNELS, Kernel, sums_at
 from calibrant._stats.published import NODES_FOR_CURVE, calibration_error, regress
@@ -77,7 +77,7 @@ class Coarse:
 
 def coarse_sums(ev: Evaluation, nodes: int = NODES) -> Coarse | None:
     """The sums a page carries for one model; None if it kept none, or not of both scores."""
-    sketch: Sums | None = ev.sketch
+    sketch: Cells | None = ev.sketch
     if sketch is None or not {*SCORES} <= {*sketch.divergences}:
         return None
     columns = [0, 1, *(sketch.column(name) for name in SCORES)]
@@ -106,7 +106,7 @@ def coarse_sums(ev: Evaluation, nodes: int = NODES) -> Coarse | None:
     )
 
 
-def _lost_moments(sketch: Sums) -> NDArray[np.float64]:
+def _lost_moments(sketch: Cells) -> NDArray[np.float64]:
     """Rows of infinite log loss, taken to lie where the rows of their cell do."""
     lost = sketch.infinite[list(sketch.divergences).index("log")]
     weight, offset = sketch.moments[0, :2]
@@ -279,7 +279,7 @@ class SketchError:
 
 
 def sketch_error(
-    sketch: Sums, sums: Coarse, kernel: str = "gaussian", bandwidth: float = 0.05
+    sketch: Cells, sums: Coarse, kernel: str = "gaussian", bandwidth: float = 0.05
 ) -> SketchError:
     """Compare coarse sums with the full sketch at 64 places that rows support."""
     live = {score: estimate(sums, bandwidth, kernel, score) for score in SCORES}

@@ -15,18 +15,19 @@ from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.cells import (
     CLASS_BINS,
-    LOG_ODDS_CELLS,
-    LOG_ODDS_REACH,
     MOST_CLASS_BINS,
-    STEPS,
     Cells,
-    Contents,
     Kind,
-    State,
     Totals,
     fields_of,
 )
-from calibrant._sketch.grid import CELLS, ORDER
+from calibrant._sketch.grid import (
+    CELLS,
+    LOG_ODDS_CELLS,
+    LOG_ODDS_REACH,
+    ORDER,
+    STEPS,
+)
 from calibrant._sketch.sketch import Sketch
 
 # ----------------------------------------------------------------------------
@@ -316,14 +317,21 @@ def _add_part(sums: Sums, columns: TensorColumns, keep: Tensor) -> None:
 
 
 def _contributions(h: Tensor, z: Tensor, hit: Tensor, losses: Tensor) -> Tensor:
-    """What each row adds to each field of its cell."""
-    finite_z, (brier, log) = _or_zero(z), _or_zero(losses)
-    moments = [torch.ones_like(h), hit, brier, 2 * h, log, finite_z]
+    """What each row adds to each field of its cell, in the order of `fields_of`."""
+    finite_z, (brier, log), lost = _or_zero(z), _or_zero(losses), ~losses.isfinite()
     r = hit - h
-    r2, cut = r * r, z.clamp(-LOG_ODDS_REACH, LOG_ODDS_REACH)
-    of_rows = [hit * hit, r, r2, r2 * r, r2 * r2, h, cut, finite_z]
-    lost = (~losses.isfinite()).double()
-    return torch.cat([_with_powers(moments, h), torch.stack([*of_rows, *lost], 1)], 1)
+    moments = {"weight": torch.ones_like(h), "hit": hit, "brier_loss": brier}
+    moments |= {"brier_slope": 2 * h, "log_loss": log, "log_slope": finite_z}
+    t = h * CELLS - cell_of(h, CELLS) - 0.5
+    powers = [t**j for j in range(ORDER)]
+    found = {
+        f"{x}_{j}": v * powers[j] for x, v in moments.items() for j in range(ORDER)
+    }
+    found |= {f"r{exponent}": r**exponent for exponent in range(1, 5)}
+    found |= {"hit2": hit * hit, "h": h, "finite_z": finite_z}
+    found["z"] = z.clamp(-LOG_ODDS_REACH, LOG_ODDS_REACH)
+    found |= {f"{x}_infinite": lost[i].double() for i, x in enumerate(BUILT_IN)}
+    return torch.stack([found[name] for name in fields_of(BUILT_IN)], dim=1)
 
 
 def _totals(h: Tensor, z: Tensor, hit: Tensor, losses: Tensor) -> Tensor:
@@ -339,13 +347,6 @@ def _or_zero(x: Tensor) -> Tensor:
     return torch.where(x.isfinite(), x, 0.0)
 
 
-def _with_powers(values: list[Tensor], h: Tensor) -> Tensor:
-    """Each value times the powers of the place in the cell."""
-    t = h * CELLS - cell_of(h, CELLS) - 0.5
-    powers = t[:, None] ** torch.arange(ORDER, device=t.device)
-    return (torch.stack(values, dim=1)[:, :, None] * powers[:, None, :]).flatten(1)
-
-
 def cell_of(h: Tensor, cells: int) -> Tensor:
     """As `calibrant._sketch.grid.cell_of`: number of the right-closed cell that holds h."""
     cell = torch.ceil(h * cells) - 1
@@ -355,7 +356,7 @@ def cell_of(h: Tensor, cells: int) -> Tensor:
 
 
 def cell_number(h: Tensor) -> Tensor:
-    """As `calibrant._sketch.cells.cell_number`, from the log-odds of h itself."""
+    """As `calibrant._sketch.grid.cell_number`, from the log-odds of h itself."""
     z = h.log() - torch.log1p(-h)
     scaled = (z.clamp(-LOG_ODDS_REACH, LOG_ODDS_REACH) + LOG_ODDS_REACH) * (
         LOG_ODDS_CELLS / (2 * LOG_ODDS_REACH)
@@ -371,11 +372,9 @@ def sketch_of(sums: Sums, target: str, classes: tuple[Hashable, ...]) -> Sketch:
     if not int(sums["rows"]):
         return Sketch(target=target, classes=classes)
     arrays = {name: x.detach().cpu().numpy().copy() for name, x in sums.items()}
-    cells = Cells(BUILT_IN)
-    cells.rows = int(arrays["rows"])
+    cells = Cells(BUILT_IN, rows=int(arrays["rows"]), within=arrays.get("within"))
     cells.certain_no, cells.certain_yes = arrays["certain"].tolist()
     cells.table, cells.low, cells.high = (arrays[x] for x in ("table", "low", "high"))
     for name, total in zip(BUILT_IN, arrays["totals"].tolist(), strict=True):
         cells.totals[name] = Totals(*total)
-    state = State(cells, None, arrays.get("within"))
-    return Sketch.of(Contents(Kind(target, classes, BUILT_IN), state))
+    return Sketch.of(Kind(target, classes, BUILT_IN), cells)
