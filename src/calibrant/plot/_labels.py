@@ -13,14 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Decomposition, Estimate
 from calibrant._inputs.arrays import Column
 from calibrant._views.diagram import View
 from calibrant.plot import _style as style
+from calibrant.plot._layout import Panels
 from calibrant.plot._panel import Look
-
-# ----------------------------------------------------------------------------
-# Names beside what they name, moved apart where they would collide.
 
 
 def spread(wanted: Column, least: float) -> Column:
@@ -40,6 +39,9 @@ def spread(wanted: Column, least: float) -> Column:
     moved = np.empty_like(wanted)
     moved[order] = placed
     return moved
+
+
+LEADER = {"linewidth": 0.5, "shrinkA": 1, "shrinkB": 0}
 
 
 def at_right_end(
@@ -65,13 +67,7 @@ def at_right_end(
             fontsize=style.NOTE,
             color=colour,
             annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colour,
-                "linewidth": 0.5,
-                "shrinkA": 1,
-                "shrinkB": 0,
-            },
+            arrowprops={"arrowstyle": "-", "color": colour, **LEADER},
         )
 
 
@@ -138,10 +134,6 @@ def _cost(box: Column, taken: list[Column], frame: Column) -> float:
     outside = np.maximum(frame[:2] - box[:2], 0).sum()
     outside += np.maximum(box[2:] - frame[2:], 0).sum()
     return cost + 50 * float(outside)
-
-
-# ----------------------------------------------------------------------------
-# What stands above and below the diagrams: names, numbers and the key.
 
 
 SCORES = {"brier": "Brier", "log": "log loss"}
@@ -226,20 +218,40 @@ def title(ax: Axes, name: str, line: str, inches: float) -> None:
     above(ax, shown, 4.5 + LINE, fontsize=style.TITLE, weight="bold")
 
 
+def finish(
+    sheet: Panels,
+    below: Axes,
+    ev: Evaluation,
+    line: str,
+    handles: Sequence[Artist] = (),
+    columns: int = 1,
+) -> None:
+    """What figures of one model share: title, names of the axes, words and a key."""
+    title(sheet.axes[0], ev.name, line, sheet.inches)
+    below.set_xlabel("confidence")
+    name_rows(below)
+    if sheet.sheet is not None:
+        sheet.sheet.alt_text = ev.describe()
+        if handles:
+            legend(sheet.sheet, handles, columns)
+
+
+def name_rows(strip: Axes) -> None:
+    """The name of a strip's y axis."""
+    strip.set_ylabel("rows", color=style.DENSITY_EDGE, fontsize=7)
+
+
 def legend(
     figure: Figure, handles: Sequence[Artist], columns: int, note: str = ""
 ) -> None:
     """The key, below everything."""
+    spacing: Any = {"handlelength": 1.4, "columnspacing": 1.0, "handletextpad": 0.4}
+    spacing |= {"labelspacing": 0.35, "borderpad": 0.1, "borderaxespad": 0.2}
     key = figure.legend(
         handles=list(handles),
         loc="lower center",
         ncols=columns,
-        handlelength=1.4,
-        columnspacing=1.0,
-        handletextpad=0.4,
-        labelspacing=0.35,
-        borderpad=0.1,
-        borderaxespad=0.2,
+        **spacing,
         fontsize=style.NOTE,
         title=note or None,
         title_fontsize=style.NOTE,
@@ -250,15 +262,8 @@ def legend(
 
 def above(ax: Axes, text: str, points: float, **look: Any) -> None:
     """A line of text this many points above the left end of an Axes."""
-    ax.annotate(
-        text,
-        (0, 1),
-        xycoords="axes fraction",
-        xytext=(0, points),
-        textcoords="offset points",
-        va="bottom",
-        **look,
-    )
+    at: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    ax.annotate(text, (0, 1), xytext=(0, points), va="bottom", **at, **look)
 
 
 def key(views: list[View], look: Look) -> list[Line2D | Patch]:
@@ -267,44 +272,21 @@ def key(views: list[View], look: Look) -> list[Line2D | Patch]:
     handles: list[Line2D | Patch] = [curve]
     if look.interval and any(v.adaptive for v in views):
         level = 100 * float(views[0].ev.settings["level"])
-        handles.append(
-            Patch(
-                facecolor=style.RIBBON,
-                alpha=style.RIBBON_ALPHA,
-                label=f"pointwise {level:g}% interval",
-            )
-        )
+        handles.append(interval_patch(f"pointwise {level:g}% interval"))
+    shrunk = "" if look.band_scale == 1 else f", drawn at ×{look.band_scale:g}"
+    gap = rf"sharpness gap $\hat p\,\rho${shrunk}"
     handles += [
-        Patch(
-            facecolor=style.BAND,
-            edgecolor=style.BAND_EDGE,
-            linewidth=0.6,
-            label=_band_label(look.band_scale),
-        ),
+        Patch(label=gap, **style.BAND_FILL),
         Line2D([], [], label="perfect calibration", **style.DIAGONAL),
-        Patch(
-            facecolor=style.DENSITY,
-            edgecolor=style.DENSITY_EDGE,
-            linewidth=0.8,
-            label="share of rows",
-        ),
+        Patch(label="share of rows", **{**style.ROWS_FILL, "linewidth": 0.8}),
     ]
     if any(len(v.ev.atoms.count) for v in views):
-        handles.append(
-            Line2D(
-                [],
-                [],
-                linestyle="none",
-                marker="o",
-                markersize=4,
-                markerfacecolor="white",
-                markeredgecolor=style.CURVE,
-                label="repeated confidence",
-            )
-        )
+        ring: Any = {"markerfacecolor": "white", "markeredgecolor": style.CURVE}
+        ring |= {"linestyle": "none", "marker": "o", "markersize": 4}
+        handles.append(Line2D([], [], label="repeated confidence", **ring))
     return handles
 
 
-def _band_label(scale: float) -> str:
-    shrunk = "" if scale == 1 else f", drawn at ×{scale:g}"
-    return rf"sharpness gap $\hat p\,\rho${shrunk}"
+def interval_patch(label: str) -> Patch:
+    """The handle of an interval."""
+    return Patch(facecolor=style.RIBBON, alpha=style.RIBBON_ALPHA, label=label)

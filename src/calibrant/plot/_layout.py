@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 
 from calibrant.plot._style import COLUMN, PAGE, Sheet, sheet
 
@@ -49,6 +50,11 @@ class Panels:
     def roomy(self) -> bool:
         """Whether panels have room for long labels."""
         return self.inches >= ROOMY_FROM
+
+    def with_strip(self) -> tuple[Axes, Axes]:
+        """The only panel, and a strip split off below it."""
+        (main,) = self.axes
+        return main, split(main)
 
     def is_left(self, place: int) -> bool:
         """Whether a panel begins a row, and so carries the labels of its y axis."""
@@ -118,6 +124,24 @@ def given_panels(count: int, ax: Any) -> Panels:
     assert figure is not None
     inches = axes[0].get_position().width * figure.get_figwidth()
     return Panels(axes, count, None, float(inches))
+
+
+def split(ax: Axes, share: float = 0.17) -> Axes:
+    """Give up the lower part of an Axes to a second one with the same x axis."""
+    figure, spec = ax.figure, ax.get_subplotspec()
+    assert isinstance(figure, Figure | SubFigure)
+    if spec is not None:
+        parts = spec.subgridspec(2, 1, height_ratios=[1 - share, share], hspace=0.07)
+        ax.set_subplotspec(parts[0])
+        strip = figure.add_subplot(parts[1], sharex=ax)
+    else:
+        box = ax.get_position()
+        upper = (share + 0.04) * box.height
+        ax.set_position((box.x0, box.y0 + upper, box.width, box.height - upper))
+        lower = (box.x0, box.y0, box.width, share * box.height)
+        strip = figure.add_axes(lower, sharex=ax)
+    ax.tick_params(labelbottom=False)
+    return strip
 
 
 def give_back(axes: Iterable[Axes], *, several: bool) -> Any:
