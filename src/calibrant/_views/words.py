@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from math import isfinite, isinf, isnan
 from typing import Any
 
@@ -89,7 +89,7 @@ def describe_comparison(comparison: Comparison, *, unicode: bool | None = None) 
             comparison, Style(), columns="effects", caption="What recalibration did:"
         )
         parts.append([write_text(effects, unicode=unicode)])
-    parts.append(note_lines(remarks(comparison)))
+    parts.append(note_lines(remarks(comparison, comparison.audit())))
     text = "\n\n".join("\n".join(lines) for lines in parts if lines)
     return text if unicode else in_ascii(text)
 
@@ -107,18 +107,17 @@ def head_lines(comparison: Comparison) -> list[str]:
     return lines
 
 
-def remarks(comparison: Comparison) -> list[Note]:
-    """What stands out beside the tables: mean confidence, the audit, notes of fits."""
-    return [Note(text, finding=True) for text in _remarks(comparison)]
+def remarks(comparison: Comparison, found: Iterable[Finding]) -> list[Note]:
+    """What stands out beside the tables: mean confidence, findings, notes of fits."""
+    told = [in_brief(one) for one in found if one.code not in SHOWN_BY_TABLES]
+    texts = [*directions(comparison), *told, *fit_notes(comparison)]
+    return [Note(text, finding=True) for text in texts]
 
 
-def _remarks(comparison: Comparison) -> Iterator[str]:
-    yield from directions(comparison)
-    for finding in comparison.audit():
-        if finding.code not in SHOWN_BY_TABLES:
-            yield in_brief(finding)
-    for name, effect in comparison.effects.items():
-        yield from (f"{name}: {note}" for note in effect.notes)
+def fit_notes(comparison: Comparison) -> list[str]:
+    """What the fits of recalibrators had to say."""
+    effects = comparison.effects.items()
+    return [f"{name}: {note}" for name, effect in effects for note in effect.notes]
 
 
 def directions(comparison: Comparison) -> list[str]:
