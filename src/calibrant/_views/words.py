@@ -390,13 +390,15 @@ def _score(ev: Evaluation, parts: Decomposition) -> str:
         low, high = (number(end) for end in parts.calibration.interval)
         level = 100 * float(ev.settings["level"])
         cal += f" ({level:g}% {parts.calibration.method} interval {low} to {high})"
-    name = {"brier": "Brier score", "log": "log loss"}.get(
-        parts.divergence, parts.divergence
-    )
-    gap = number(parts.sharpness_gap)
+    name, gap = score_in_words(parts.divergence), number(parts.sharpness_gap)
     return (
         f"The {name} of {number(parts.total)} is {cal} plus a sharpness gap of {gap}."
     )
+
+
+def score_in_words(divergence: str) -> str:
+    """What the score of a divergence is called in a sentence."""
+    return {"brier": "Brier score", "log": "log loss"}.get(divergence, divergence)
 
 
 def _band(ev: Evaluation) -> str:
