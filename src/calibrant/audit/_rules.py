@@ -6,7 +6,7 @@ page of codes in the manual is made of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
@@ -32,9 +32,6 @@ from calibrant._verbs.compare import (
     rows_of,
     same_rows,
 )
-
-# ----------------------------------------------------------------------------
-# A comparison under audit, and how far its models are apart.
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +69,7 @@ class Audited:
         return permutations(self.comparison.evaluations, 2)
 
 
-# ----------------------------------------------------------------------------
-# Rules for the rows of one model: how many, where, and what their labels are.
-
+# -- one model --------------------------------------------------------------------
 
 Rule = Callable[[Evaluation], Iterator[Finding]]
 
@@ -332,14 +327,13 @@ def soft_labels(ev: Evaluation) -> Iterator[Finding]:
     the Brier score and log divergence measure the distance to the label distribution:
     they are not comparable with those of hard labels.
     """
-    count = ev.soft_rows
-    if count:
+    if ev.soft_rows:
         yield Finding(
             "soft-labels",
             "note",
             (ev.name,),
-            f"{ev.name} was evaluated against soft labels ({count:,.10g} rows).",
-            {"rows": float(count)},
+            f"{ev.name} was evaluated against soft labels ({ev.soft_rows:,.10g} rows).",
+            {"rows": float(ev.soft_rows)},
             "Do not compare its scores with those of hard labels.",
         )
 
@@ -351,9 +345,7 @@ ROW_RULES: tuple[Rule, ...] = (
     soft_labels,
 )
 
-# ----------------------------------------------------------------------------
-# Rules for several models: each looks at a comparison and may find something.
-
+# -- several models ---------------------------------------------------------------
 
 BANDWIDTHS = (0.01, 0.02, 0.05, 0.1)
 """The paper finds 0.01 to 0.05 to work best, and over-smoothing beyond 0.1."""
@@ -445,33 +437,22 @@ def bandwidth_ranking(audited: Audited) -> Iterator[Finding]:
     headline tells two models apart and a fixed bandwidth from 0.01 to 0.1 has them the
     other way round.
     """
-    first = audited.comparison[0]
-    if first.divergence != "brier" or any(
-        ev.sketch is None for ev in audited.comparison
-    ):
+    models = audited.comparison
+    if models[0].divergence != "brier" or any(ev.sketch is None for ev in models):
         return
     errors = {
-        ev.name: {width: _fixed(ev, width) for width in BANDWIDTHS}
-        for ev in audited.comparison
+        ev.name: {width: _fixed(ev, width) for width in BANDWIDTHS} for ev in models
     }
-    for ev, other in audited.pairs():
-        if not audited.clearly_better(ev, other, "calibration"):
-            continue
-        against = [x for x in BANDWIDTHS if errors[ev.name][x] > errors[other.name][x]]
-        if against:
-            yield Finding(
-                "bandwidth-ranking",
-                "warning",
-                (ev.name, other.name),
-                f"{ev.name} is better calibrated than {other.name}, but not at bandwidth "
-                f"{listed([f'{x:g}' for x in against])}.",
-                {"difference": float(audited.difference(ev, other, "calibration"))}
-                | {
-                    f"at_{x:g}": errors[ev.name][x] - errors[other.name][x]
-                    for x in against
-                },
-                "Rank by the adaptive estimate (bandwidth='auto') and its interval.",
-            )
+    for ev, other, against, evidence in _turned(audited, "calibration", errors):
+        yield Finding(
+            "bandwidth-ranking",
+            "warning",
+            (ev.name, other.name),
+            f"{ev.name} is better calibrated than {other.name}, but not at bandwidth "
+            f"{against}.",
+            evidence,
+            "Rank by the adaptive estimate (bandwidth='auto') and its interval.",
+        )
 
 
 def _fixed(ev: Evaluation, bandwidth: float) -> float:
@@ -493,24 +474,34 @@ def bins_ranking(audited: Audited) -> Iterator[Finding]:
         name: {bins: binned_error(width_bins(values, bins)) for bins in BIN_COUNTS}
         for name, values in ordered.items()
     }
+    for ev, other, against, evidence in _turned(audited, "ece", errors):
+        yield Finding(
+            "bins-ranking",
+            "warning",
+            (ev.name, other.name),
+            f"{ev.name} has a lower ECE than {other.name}, but not with {against} bins.",
+            evidence,
+            "Rank by d_CAL, which has no bins, or show several bin counts.",
+        )
+
+
+def _turned(
+    audited: Audited, key: str, errors: Mapping[str, Mapping[float, float]]
+) -> Iterator[tuple[Evaluation, Evaluation, str, dict[str, float]]]:
+    """Pairs that a column tells apart, and settings that have them the other way round.
+
+    `errors` are by model and setting. The settings come in words, the differences as
+    evidence.
+    """
     for ev, other in audited.pairs():
-        if not audited.clearly_better(ev, other, "ece"):
+        if not audited.clearly_better(ev, other, key):
             continue
-        against = [x for x in BIN_COUNTS if errors[ev.name][x] > errors[other.name][x]]
+        mine, theirs = errors[ev.name], errors[other.name]
+        against = {x: mine[x] - theirs[x] for x in mine if mine[x] > theirs[x]}
         if against:
-            yield Finding(
-                "bins-ranking",
-                "warning",
-                (ev.name, other.name),
-                f"{ev.name} has a lower ECE than {other.name}, but not with "
-                f"{listed([str(x) for x in against])} bins.",
-                {"difference": float(audited.difference(ev, other, "ece"))}
-                | {
-                    f"at_{x}": errors[ev.name][x] - errors[other.name][x]
-                    for x in against
-                },
-                "Rank by d_CAL, which has no bins, or show several bin counts.",
-            )
+            evidence = {"difference": float(audited.difference(ev, other, key))}
+            evidence |= {f"at_{x:g}": value for x, value in against.items()}
+            yield ev, other, listed([f"{x:g}" for x in against]), evidence
 
 
 def too_few_rows_to_rank(audited: Audited) -> Iterator[Finding]:
@@ -556,8 +547,7 @@ def shared_rows(audited: Audited) -> Iterator[Finding]:
     A recalibrator is calibrated on the rows it was fitted on by construction. Tested
     there, it looks better than it is, the more so the more freedom it has.
     """
-    count = audited.comparison.shared_rows
-    if count:
+    if count := audited.comparison.shared_rows:
         n = audited.comparison[0].n
         yield Finding(
             "shared-rows",
