@@ -13,17 +13,15 @@ from calibrant._base.checks import check_choice
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
+from calibrant._views.diagram import GEOMETRY
 from calibrant.table._footnotes import methods_of, names
 from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, one_line
 from calibrant.table._table import make_table
 from calibrant.table._text import in_ascii, note_lines, write_text
 
-# ----------------------------------------------------------------------------
-# Evaluations and comparisons in words: plain text for print and the terminal.
-
-
-FAR_OFF = 0.03
-"""From here on a mean confidence is worth a remark."""
+NOTED, FAR_OFF = 0.005, 0.03
+"""From the first on, print says how far a mean confidence is off; from the second on, it
+is worth a remark beside other models."""
 
 DIRECTIONS = {
     True: ("Forecasts too low", "Forecasts too high"),
@@ -130,8 +128,8 @@ def directions(comparison: Comparison) -> list[str]:
     return [f"{word} on average: {names(models)}." for word, models in far.items()]
 
 
-def direction(ev: Evaluation) -> str:
-    """Which way the mean confidence is off, if it is far off.
+def direction(ev: Evaluation, least: float = FAR_OFF) -> str:
+    """Which way the mean confidence is off, if it is by so much.
 
     Examples
     --------
@@ -142,7 +140,7 @@ def direction(ev: Evaluation) -> str:
     'Forecasts too high'
     """
     gap = ev.metrics.get("confidence_gap", 0.0)
-    if abs(gap) < FAR_OFF:
+    if abs(gap) < least:
         return ""
     return DIRECTIONS[ev.target == "positive"][gap > 0]
 
@@ -266,29 +264,20 @@ def _notes(ev: Evaluation) -> list[str]:
 
 def _direction(ev: Evaluation) -> str:
     """Too sure or not sure enough; for a positive class, too high or too low."""
-    gap = ev.metrics.get("confidence_gap", 0.0)
-    if abs(gap) < 0.005:
+    if not (word := direction(ev, NOTED)):
         return ""
+    gap = ev.metrics["confidence_gap"]
+    mean, share = "mean confidence", "hits"
     if ev.target == "positive":
-        return (
-            f"forecasts are too {'high' if gap > 0 else 'low'}: their mean is "
-            f"{abs(gap):.3f} {'above' if gap > 0 else 'below'} the share of events."
-        )
-    return (
-        f"{'over' if gap > 0 else 'under'}-confident: mean confidence is {abs(gap):.3f} "
-        f"{'above' if gap > 0 else 'below'} the share of hits."
-    )
+        mean, share = "their mean", "events"
+    off = f"{abs(gap):.3f} {'above' if gap > 0 else 'below'} the share of {share}"
+    return f"{word.lower().replace(' too', ' are too')}: {mean} is {off}."
 
 
-# ----------------------------------------------------------------------------
-# Figures in words, for those who cannot see them; every number is the record's.
-
+# -- figures in words, for those who cannot see them ----------------------------------
 
 NEARLY = 0.01
 """A curve this close to the diagonal is said to follow it."""
-
-FEW = 20.0
-"""Places with fewer rows nearby are not spoken of."""
 
 
 def describe_diagrams(models: Any, style: str = "modern") -> str:
@@ -316,9 +305,10 @@ def describe_diagram(ev: Evaluation, style: str = "modern") -> str:
         _line(ev, curve),
         _score(ev, parts),
         _band(ev),
-        _warnings(ev),
     ]
-    return " ".join(sentence for sentence in sentences if sentence)
+    if ev.divergence == "log" and ev.infinite_rows:
+        sentences.append(f"The loss of {ev.infinite_rows:,.10g} rows is infinite.")
+    return " ".join(sentences)
 
 
 def _subject(ev: Evaluation) -> str:
@@ -340,13 +330,11 @@ def _rows(ev: Evaluation) -> str:
     if atoms == 1:
         return f"Every row has the confidence {ev.atoms.confidence[0]:.3g}."
     low, middle, high = (_quantile(ev, share) for share in (0.05, 0.5, 0.95))
-    text = (
-        f"Half of the rows have a confidence of at least {middle:.3g}, and nine in ten"
+    few = f" There are only {atoms} distinct confidences." if atoms else ""
+    return (
+        f"Half of the rows have a confidence of at least {middle:.3g}, and nine in ten "
+        f"lie between {low:.3g} and {high:.3g}.{few}"
     )
-    text += f" lie between {low:.3g} and {high:.3g}."
-    if atoms:
-        text += f" There are only {atoms} distinct confidences."
-    return text
 
 
 def _quantile(ev: Evaluation, share: float) -> float:
@@ -361,7 +349,9 @@ def _line(ev: Evaluation, curve: Curve) -> str:
     atoms = ev.atoms
     if len(atoms.count) == 1:
         return f"The accuracy there is {number(atoms.accuracy[0], 3)}."
-    seen = np.isfinite(curve.accuracy) & (curve.support >= min(FEW, ev.n / 10))
+    seen = np.isfinite(curve.accuracy) & (
+        curve.support >= min(GEOMETRY.enough_rows, ev.n / 10)
+    )
     if not seen.any():
         return "There are too few rows for a curve."
     h, m = curve.confidence[seen], curve.accuracy[seen]
@@ -411,9 +401,3 @@ def _band(ev: Evaluation) -> str:
         f"The band of the sharpness gap is widest at confidence "
         f"{curve.confidence[widest]:.2f}, where it is {height[widest]:.2f} high."
     )
-
-
-def _warnings(ev: Evaluation) -> str:
-    if ev.divergence == "log" and ev.infinite_rows:
-        return f"The loss of {ev.infinite_rows:,.10g} rows is infinite."
-    return ""
