@@ -12,7 +12,9 @@ import numpy as np
 from calibrant._base.checks import check_choice
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import MEASURES
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
+from calibrant._inputs.divergences import find_divergence
 from calibrant._views.diagram import GEOMETRY
 from calibrant.table._footnotes import methods_of, names
 from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, one_line
@@ -31,15 +33,6 @@ DIRECTIONS = {
 
 SHOWN_BY_TABLES = ("trivial-confidence", "infinite-loss", "accuracy-changed")
 """Findings that the tables of a comparison tell themselves, by mark, note or column."""
-
-LABELS = {
-    "accuracy": "accuracy",
-    "ece": "ECE",
-    "ace": "ACE (average)",
-    "smooth_ece": "SmoothECE",
-    "nll": "NLL",
-    "brier": "Brier",
-}
 
 TARGETS = {
     "top-label": "is the predicted class as likely as claimed?",
@@ -221,7 +214,8 @@ def _labels(ev: Evaluation, **words: str) -> dict[str, str]:
     """What the metrics that are shown are called, of those there are."""
     if ev.target == "pairs":
         words["accuracy"] = "share correct"
-    return {key: word for key, word in (LABELS | words).items() if key in ev.metrics}
+    printed = {key: measure.line for key, measure in MEASURES.items() if measure.line}
+    return {key: word for key, word in (printed | words).items() if key in ev.metrics}
 
 
 def _metric_lines(ev: Evaluation) -> list[str]:
@@ -387,8 +381,14 @@ def _score(ev: Evaluation, parts: Decomposition) -> str:
 
 
 def score_in_words(divergence: str) -> str:
-    """What the score of a divergence is called in a sentence."""
-    return {"brier": "Brier score", "log": "log loss"}.get(divergence, divergence)
+    """What the score of a divergence is called in a sentence.
+
+    One that is not registered here, as in a record from a file, is called by its name.
+    """
+    try:
+        return find_divergence(divergence).score
+    except ValueError:
+        return divergence
 
 
 def _band(ev: Evaluation) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -486,7 +487,7 @@ def bins_ranking(audited: Audited) -> Iterator[Finding]:
 
 
 def _turned(
-    audited: Audited, key: str, errors: Mapping[str, Mapping[float, float]]
+    audited: Audited, key: str, errors: Mapping[str, Mapping[Any, float]]
 ) -> Iterator[tuple[Evaluation, Evaluation, str, dict[str, float]]]:
     """Pairs that a column tells apart, and settings that have them the other way round.
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Decorator = Callable[[Command], Command]
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 ROLES = {
     "label": "Column or array of the true classes.",
@@ -32,17 +32,17 @@ TARGETS = click.Choice(["top-label", "positive", "class-wise"])
 SCORES = click.Choice(["brier", "log"])
 
 
-def together(*options: Decorator[Command]) -> Decorator[Command]:
+def together(*options: Decorator) -> Decorator:
     """Several options as one, shown in this order."""
     return lambda command: reduce(lambda made, add: add(made), options[::-1], command)
 
 
-def valued(*names: str, default: Any, help: str, **more: Any) -> Decorator[Command]:  # noqa: A002
+def valued(*names: str, default: Any, help: str, **more: Any) -> Decorator:  # noqa: A002
     """An option whose default is shown."""
     return click.option(*names, default=default, show_default=True, help=help, **more)
 
 
-def path_option(*names: str, help: str, **more: Any) -> Decorator[Command]:  # noqa: A002
+def path_option(*names: str, help: str, **more: Any) -> Decorator:  # noqa: A002
     """An option that is a path."""
     return click.option(*names, type=click.Path(path_type=Path), help=help, **more)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -160,7 +160,7 @@ def _errors(
             error = 100 * errors_at(ev, at, kernel, divergence)
             found[kernel].append(error)
             width, alpha = (1.3, 1.0) if kernel == kernels[0] else (0.7, 0.7)
-            look = {"color": colour, "linestyle": dash, "linewidth": width}
+            look: Any = {"color": colour, "linestyle": dash, "linewidth": width}
             ax.plot(at, error, alpha=alpha, gid=f"{ev.name}, {kernel}", **look)
     ends = np.array([errors[-1] for errors in found[kernels[0]]])
     every = np.array(list(found.values()))

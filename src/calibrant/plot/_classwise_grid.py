@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -107,12 +108,13 @@ def _badness(ev: Evaluation) -> float:
 def _caption(ax: Axes, ev: Evaluation, shown: int, *, by_size: bool) -> None:
     figure = ax.get_figure(root=True)
     assert figure is not None
-    parts = ev.decomposition
     order = ", largest calibration error first" if by_size else ""
     total = len(ev.per_class)
     count = f"{shown} of {total} classes" if shown < total else f"all {total} classes"
-    name, score = style.elide(ev.name, 2.2, style.NOTE), labels.score_name(parts)
+    name, score = (
+        style.elide(ev.name, 2.2, style.NOTE),
+        labels.score_name(ev.divergence),
+    )
     text = f"{name}: {count}{order}; {score} ×100"
-    look = {"fontsize": style.NOTE, "color": style.MUTED}
-    y = 0.05 / figure.get_figheight()
-    figure.text(0.5, y, text, ha="center", va="bottom", **look)
+    look: Any = {"fontsize": style.NOTE, "color": style.MUTED, "ha": "center"}
+    figure.text(0.5, 0.05 / figure.get_figheight(), text, va="bottom", **look)

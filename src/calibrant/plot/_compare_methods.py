@@ -113,12 +113,10 @@ def _bars(ax: Axes, models: list[Evaluation], name: str) -> None:
     for place, bar in enumerate(gap):
         if not finite[place]:
             bar.set_hatch("////")
-        text, beside = labels.percent(total[place] / 100), {"xytext": (3, 0)}
-        at = shown[place], place
-        ax.annotate(text, at, textcoords="offset points", **beside, **_NUMBER)
+        beside: Any = {"xytext": (3, 0), "textcoords": "offset points", **_NUMBER}
+        ax.annotate(labels.percent(total[place] / 100), (shown[place], place), **beside)
     ax.set_xlim(0, 1.17 * float(shown.max()))
-    score = labels.SCORES.get(name, name)
-    ax.set_title(f"{score} ×100", fontsize=7.5, pad=4, loc="left")
+    ax.set_title(f"{labels.score_name(name)} ×100", fontsize=7.5, pad=4, loc="left")
     handles = [
         Patch(color=style.CURVE, label="calibration error"),
         Patch(label="sharpness gap", **style.BAND_FILL),

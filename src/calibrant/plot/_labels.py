@@ -14,9 +14,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.records import Decomposition, Estimate
+from calibrant._base.records import Estimate
 from calibrant._inputs.arrays import Column
 from calibrant._views.diagram import View
+from calibrant._views.words import score_in_words
 from calibrant.plot import _style as style
 from calibrant.plot._layout import Panels
 from calibrant.plot._panel import Look
@@ -136,8 +137,6 @@ def _cost(box: Column, taken: list[Column], frame: Column) -> float:
     return cost + 50 * float(outside)
 
 
-SCORES = {"brier": "Brier", "log": "log loss"}
-
 LINE = 9.5
 """Distance of lines of numbers, in points."""
 
@@ -174,15 +173,15 @@ def with_interval(value: Estimate) -> str:
     return f"{percent(value, digits)} [{low}, {high}]"
 
 
-def score_name(parts: Decomposition) -> str:
-    """The name of the score that is split, as people call it."""
-    return SCORES.get(parts.divergence, parts.divergence)
+def score_name(divergence: str) -> str:
+    """The name of the score that is split, as short as people call it."""
+    return score_in_words(divergence).removesuffix(" score")
 
 
 def method(views: list[View]) -> str:
     """What the numbers are and how they were found, for the key."""
     parts, ev = views[0].parts, views[0].ev
-    text = f"{score_name(parts)} ×100"
+    text = f"{score_name(parts.divergence)} ×100"
     named = [v.parts.calibration for v in views if v.parts.calibration.interval]
     if named:
         level = 100 * float(ev.settings["level"])

@@ -277,9 +277,10 @@ def draw_atoms(
         return drawn[0]
     if interval:
         level = float(ev.settings["level"])
-        ends = closed_forms.wilson(atoms.accuracy, atoms.count, level)
-        drawn += [end - less for end in ends]
-        ax.vlines(at, *drawn[1:], color=style.CURVE, linewidth=0.8, zorder=4.5)
+        low, high = closed_forms.wilson(atoms.accuracy, atoms.count, level)
+        drawn += [low - less, high - less]
+        whisker: Any = {"color": style.CURVE, "linewidth": 0.8, "zorder": 4.5}
+        ax.vlines(at, low - less, high - less, **whisker)
     size = (4 if roomy else 3) + 40 * np.sqrt(atoms.count / ev.n)
     look: dict[str, Any] = {"facecolor": "white", "edgecolor": style.CURVE}
     look |= {"linewidth": 0.9, "zorder": 5, "clip_on": False, "gid": "atoms"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -63,7 +65,7 @@ def residual(
     main.set(xlim=(0, 1), ylim=(-reach, reach), ylabel="accuracy − confidence")
     style.number_ticks(main, "x", style.UNIT_TICKS)
     for text, y, va in (("under", 0.98, "top"), ("over", 0.02, "bottom")):
-        place = {"transform": main.transAxes, "va": va}
+        place: Any = {"transform": main.transAxes, "va": va}
         main.text(0.02, y, f"{text}-confident", **place, **style.FAINT)
     panel.draw_strip(below, seen, None)
     line = rf"$d_\mathrm{{CAL}}$ ×100: {labels.with_interval(seen.parts.calibration)}"
@@ -81,8 +83,8 @@ def _ribbon(ax: Axes, seen: View) -> float:
     curve, sure = seen.curve, seen.trusted()
     ends = np.array([curve.low, curve.high]) - curve.confidence
     sure &= np.isfinite(ends).all(axis=0)
-    look = {**style.INTERVAL, "zorder": 2, "gid": "interval"}
-    ax.fill_between(curve.confidence, *ends, where=sure, **look)
+    look: Any = {**style.INTERVAL, "zorder": 2, "gid": "interval"}
+    ax.fill_between(curve.confidence, ends[0], ends[1], where=sure, **look)
     return float(np.abs(ends[:, sure]).max(initial=0.0))
 
 

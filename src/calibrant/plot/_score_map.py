@@ -63,8 +63,7 @@ def score_map(
     x = np.array([100 * parts[i].sharpness_gap for i in placed], float)
     y = np.array([100 * parts[i].calibration for i in placed], float)
     _limits(ax, x, y, [parts[i] for i in placed])
-    score = labels.SCORES.get(name, name)
-    ax.set_xlabel(f"sharpness gap ({score} ×100)")
+    ax.set_xlabel(f"sharpness gap ({labels.score_name(name)} ×100)")
     ax.set_ylabel(r"calibration error $d_\mathrm{CAL}$ ×100")
     _iso_lines(ax)
     for place, i in enumerate(placed):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -78,5 +80,10 @@ def _weighted_line(curve: SmoothCurve) -> LineCollection:
     density = 0.5 * (curve.density[:-1] + curve.density[1:])
     width = THINNEST + (THICKEST - THINNEST) * np.sqrt(density / density.max())
     known = np.isfinite(segments).all(axis=(1, 2))
-    look = {"color": style.CURVE, "capstyle": "round", "zorder": 4, "gid": "accuracy"}
+    look: Any = {
+        "color": style.CURVE,
+        "capstyle": "round",
+        "zorder": 4,
+        "gid": "accuracy",
+    }
     return LineCollection(list(segments[known]), linewidths=width[known], **look)

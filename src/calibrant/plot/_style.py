@@ -115,7 +115,7 @@ class Sheet(Figure):
     def savefig(self, fname: Any, **options: Any) -> None:
         """Save as `Figure.savefig` does; options given win."""
         kind = str(options.get("format") or Path(str(fname)).suffix[1:] or "png")
-        metadata = {UNDATED[kind]: None} if kind in UNDATED else {}
+        metadata: dict[str, Any] = {UNDATED[kind]: None} if kind in UNDATED else {}
         if self.alt_text and kind in DESCRIPTION:
             metadata[DESCRIPTION[kind]] = self.alt_text
         with mpl.rc_context(SAVED):

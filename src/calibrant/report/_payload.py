@@ -29,7 +29,7 @@ from calibrant.report._coarse import (
     coarse_sums,
 )
 from calibrant.table._footnotes import rows
-from calibrant.table._layout import PAPER, Heading, Style, choose, fixed
+from calibrant.table._layout import Heading, Style, choose, fixed, keys_of
 from calibrant.table._table import make_table
 
 
@@ -274,7 +274,7 @@ KERNELS = ("gaussian", "epanechnikov")
 
 def headings(comparison: Comparison) -> list[Heading]:
     """Columns of the table: those of the paper that some model has, and the parts."""
-    fixed = [key for key in PAPER if key not in LIVE]
+    fixed = [key for key in keys_of("paper") if key not in LIVE]
     kept = [c.heading for c in choose(fixed, comparison) if _has(c.key, comparison)]
     return [*kept, *(c.heading for c in choose(LIVE, comparison))]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant._base.comparison import EFFECTS, Comparison
 from calibrant._base.measures import MEASURES, Measure, is_trivial
-from calibrant._base.measures import columns as measures_of_tables
+from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.records import Estimate
 
 MISSING, INFINITE, DAGGER = "–", "∞", "†"
@@ -211,27 +211,16 @@ def _marked(
 # Columns of a table: which there are, what they are called, and how they are read.
 
 
-PAPER = (
-    "accuracy",
-    "ece",
-    "ace",
-    "smooth_ece",
-    "nll",
-    "brier",
-    "calibration",
-    "sharpness_gap",
-)
-"""The paper's columns, and the two parts of the score."""
-
 SETS = ("paper", "study", "effects", "all")
 
 
 def keys_of(name: str) -> tuple[str, ...]:
-    """The columns of a set."""
+    """The columns of a set: the paper's are what print shows, and the parts of the score."""
     if name == "all":
-        return (*measures_of_tables(), *EFFECTS)
-    paper = PAPER if name in ("paper", "study") else ()
-    return (*paper, *(EFFECTS if name in ("study", "effects") else ()))
+        return (*columns_of_tables(), *EFFECTS)
+    parts, effects = ("calibration", "sharpness_gap"), name in ("study", "effects")
+    paper = [key for key, x in columns_of_tables().items() if x.line or key in parts]
+    return (*(paper if name != "effects" else ()), *(EFFECTS if effects else ()))
 
 
 EFFECT_HEADINGS = {
