@@ -16,9 +16,8 @@ from calibrant._base.measures import MEASURES
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
 from calibrant._inputs.divergences import find_divergence
 from calibrant._views.diagram import GEOMETRY
-from calibrant.table._footnotes import methods_of, names
 from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, one_line
-from calibrant.table._table import make_table
+from calibrant.table._table import make_table, methods_of, names
 from calibrant.table._text import in_ascii, note_lines, write_text
 
 NOTED, FAR_OFF = 0.005, 0.03

@@ -26,8 +26,6 @@ def compare(
     baseline: str | None,
     *,
     unpaired: bool,
-    as_json: bool,
-    quiet: bool,
     **said: Any,
 ) -> None:
     """Compare models on the same rows: differences with intervals, in words.
@@ -40,9 +38,8 @@ def compare(
 
     if len(files) < 2:
         raise click.UsageError("compare needs two files or more.")
-    with flags.steps("compare", quiet=quiet) as progress:
+    with flags.steps("compare", quiet=said["quiet"]) as progress:
         models = evaluate_files(files, names, said, progress)
         options = {"baseline": baseline, "paired": not unpaired, "level": said["level"]}
         found = contrast(*models, **options)
-    words = "\n".join(found.sentences)
-    print_models(found, as_json=as_json, quiet=quiet, more=words)
+    print_models(found, said, "\n".join(found.sentences))

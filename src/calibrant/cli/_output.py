@@ -106,28 +106,22 @@ def read_vectors(file: str, roles: Any, who: str) -> Any:
     return found
 
 
-def write_page(models: Comparison, output: Path | None, **options: Any) -> None:
-    """Write the report, if one was asked for."""
-    if output is not None:
-        from calibrant.report._report import report
+def write_page(models: Comparison, output: Path | None, **options: Any) -> str:
+    """Write the report, if one was asked for, and say so."""
+    if output is None:
+        return ""
+    from calibrant.report._report import report
 
-        report(models, output, **options)
+    return f"report: {report(models, output, **options)}"
 
 
-def print_models(
-    models: Comparison,
-    *,
-    as_json: bool,
-    quiet: bool,
-    written: Path | None = None,
-    more: str = "",
-) -> None:
-    """Print a comparison, its groups, and where a report was written."""
-    if as_json:
+def print_models(models: Comparison, said: Mapping[str, Any], more: str = "") -> None:
+    """Print a comparison, its groups, and what more there is to say, or JSON."""
+    if said["as_json"]:
         findings = [finding.to_dict() for finding in models.audit()]
         click.echo(json.dumps({**models.to_dict(), "findings": findings}))
         return
-    if quiet:
+    if said["quiet"]:
         return
     from calibrant.report._report import groups_of
     from calibrant.terminal._page import show
@@ -136,9 +130,8 @@ def print_models(
     for group, of_group in groups_of(models).items():
         click.echo(f"\ngroup {group}: {of_group[0].n:,.10g} rows")
         click.echo(Comparison(tuple(of_group)).table("text", footnotes=False))
-    for text in (more, "" if written is None else f"report: {written}"):
-        if text:
-            click.echo(f"\n{text}")
+    if more:
+        click.echo(f"\n{more}")
 
 
 # -- gates for continuous integration: conditions on a model, and what trips them ------
@@ -214,11 +207,11 @@ gate_options = together(
 )
 
 
-def gates_of(conditions: Sequence[str], max_ece_upper: float | None) -> list[Gate]:
+def gates_of(said: Mapping[str, Any]) -> list[Gate]:
     """The gates asked for."""
-    gates = [Gate.read(text) for text in conditions]
-    if max_ece_upper is not None:
-        gates.append(Gate("ece", "upper", ">", max_ece_upper))
+    gates = [Gate.read(text) for text in said["conditions"]]
+    if (most := said["max_ece_upper"]) is not None:
+        gates.append(Gate("ece", "upper", ">", most))
     return gates
 
 

@@ -33,11 +33,7 @@ def report(
     output: Path | None,
     names: str | None,
     title: str | None,
-    conditions: tuple[str, ...],
-    max_ece_upper: float | None,
     *,
-    as_json: bool,
-    quiet: bool,
     force: bool,
     **said: Any,
 ) -> None:
@@ -50,11 +46,11 @@ def report(
     """
     from calibrant._base.comparison import as_comparison
 
-    gates = gates_of(conditions, max_ece_upper)
+    gates = gates_of(said)
     flags.refuse_to_replace(output, force=force)
-    with flags.steps("evaluate", quiet=quiet) as progress:
+    with flags.steps("evaluate", quiet=said["quiet"]) as progress:
         models = evaluate_files(files, names, said, progress)
     found = as_comparison(models)
-    write_page(found, output, title=title, force=force)
-    print_models(found, as_json=as_json, quiet=quiet, written=output)
+    written = write_page(found, output, title=title, force=force)
+    print_models(found, said, written)
     judge(gates, models)

@@ -43,11 +43,7 @@ def study(
     folds: int | None,
     methods: str,
     output: Path | None,
-    conditions: tuple[str, ...],
-    max_ece_upper: float | None,
     *,
-    as_json: bool,
-    quiet: bool,
     force: bool,
     **said: Any,
 ) -> None:
@@ -62,21 +58,15 @@ def study(
     """
     from calibrant._verbs.study import study as run_study
 
-    gates = gates_of(conditions, max_ece_upper)
+    gates = gates_of(said)
     flags.refuse_to_replace(output, force=force)
     arguments = _arguments(fit, test, said)
     chosen = methods if methods in ("paper", "all") else methods.split(",")
-    with flags.steps("study", quiet=quiet) as progress:
-        found = run_study(
-            **arguments,
-            methods=chosen,
-            split=split,
-            folds=folds,
-            progress=progress,
-            **flags.evaluation_of(said),
-        )
-    write_page(found, output, force=force)
-    print_models(found, as_json=as_json, quiet=quiet, written=output)
+    options: dict[str, Any] = {"methods": chosen, "split": split, "folds": folds}
+    with flags.steps("study", quiet=said["quiet"]) as progress:
+        options |= flags.evaluation_of(said)
+        found = run_study(**arguments, **options, progress=progress)
+    print_models(found, said, write_page(found, output, force=force))
     judge(gates, [found.best()])
 
 

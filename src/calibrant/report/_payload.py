@@ -28,9 +28,8 @@ from calibrant.report._coarse import (
     calibrations,
     coarse_sums,
 )
-from calibrant.table._footnotes import rows
 from calibrant.table._layout import Heading, Style, choose, fixed, keys_of
-from calibrant.table._table import make_table
+from calibrant.table._table import make_table, rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,9 @@ from calibrant.report._payload import (
     summary,
     sums_of,
 )
-from calibrant.table._footnotes import methods_of
 from calibrant.table._html import escape
 from calibrant.table._layout import Style
-from calibrant.table._table import make_table
+from calibrant.table._table import make_table, methods_of
 
 TITLE = "Calibration-sharpness report"
 STYLES = ("page.css", "views.css")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape as escape_html
 
-from calibrant.table._layout import Cell, Note, Row, Table, one_line
+from calibrant.table._layout import BOLD, Cell, Note, Row, Table, one_line
 
 # Only what a bare page lacks; colours are the reader's own.
 TABLE_STYLE = (
@@ -82,10 +82,9 @@ def _cell(cell: Cell) -> str:
 
 
 def _notes(table: Table) -> list[str]:
-    if not table.notes:
+    items = [f"<li>{_note(note)}</li>" for note in table.notes_with(BOLD)]
+    if not items:
         return []
-    best = (Note("Bold: best of its column."),) if table.has_best else ()
-    items = [f"<li>{_note(note)}</li>" for note in (*best, *table.notes)]
     return [f'<ul class="calibrant-notes" style="{NOTES_STYLE}">', *items, "</ul>"]
 
 

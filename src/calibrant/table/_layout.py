@@ -77,10 +77,13 @@ class Table:
     label: str = ""
     intervals: bool = False
 
-    @property
-    def has_best(self) -> bool:
-        """Whether any cell is marked as the best of its column."""
-        return any(cell.best for row in self.rows for cell in row.cells)
+    def notes_with(self, best: Note) -> tuple[Note, ...]:
+        """The notes, if there are any, after what the mark of the best means."""
+        marked = any(cell.best for row in self.rows for cell in row.cells)
+        return (*([best] if marked else []), *self.notes) if self.notes else ()
+
+
+BOLD = Note("Bold: best of its column.")
 
 
 def fixed(value: float, digits: int, *, signed: bool = False) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant._base.records import Frame, to_frame
 from calibrant.table._layout import (
+    BOLD,
     DAGGER,
     INFINITE,
     MISSING,
@@ -106,8 +107,7 @@ def aligned(lines: list[list[str]], gap: str = "  ") -> list[str]:
 
 def legend(table: Table) -> tuple[Note, ...]:
     """The notes, and what the star means."""
-    best = (Note("best of its column", BEST),) if table.has_best else ()
-    return (*best, *table.notes) if table.notes else ()
+    return table.notes_with(Note("best of its column", BEST))
 
 
 def note_lines(notes: Sequence[Note], columns: int = NOTE_WIDTH) -> list[str]:
@@ -156,9 +156,8 @@ def write_markdown(table: Table) -> str:
     lines = [_line(line, widths) for line in (head, rule, *body)]
     if table.caption:
         lines = [f"**{escape(table.caption)}**", "", *lines]
-    if table.notes:
-        best = (Note("Bold: best of its column."),) if table.has_best else ()
-        lines += ["", *(f"- {_note(note)}" for note in (*best, *table.notes))]
+    if notes := table.notes_with(BOLD):
+        lines += ["", *(f"- {_note(note)}" for note in notes)]
     return "\n".join(lines)
 
 

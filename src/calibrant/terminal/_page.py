@@ -14,9 +14,8 @@ from calibrant._base.comparison import EFFECTS, Comparison, as_comparison
 from calibrant._base.records import Finding
 from calibrant._views.diagram import shared_top
 from calibrant._views.words import can_show, head_lines, remarks
-from calibrant.table._footnotes import names
 from calibrant.table._layout import Cell, Note, Style, Table, choose, one_line
-from calibrant.table._table import make_table
+from calibrant.table._table import make_table, names
 from calibrant.table._text import (
     NOTE_WIDTH,
     grid,
