@@ -336,14 +336,8 @@ class CalibrationSharpnessDisplay:
         ax, **options
             As in `calibration_sharpness`.
         """
-        ev = evaluate(
-            y_true,
-            probs=y_prob,
-            classes=classes,
-            target=target,
-            sample_weight=sample_weight,
-            name=name,
-        )
+        said = {"classes": classes, "target": target, "sample_weight": sample_weight}
+        ev = evaluate(y_true, probs=y_prob, name=name, **said)
         return cls(ev).plot(ax=ax, **options)
 
     @classmethod

@@ -103,16 +103,9 @@ def beside_markers(ax: Axes, names: list[str], x: Column, y: Column) -> None:
         _, corner, gap = min(options, key=lambda option: option[0])
         taken.append(_box(place, corner, gap, wide))
         dx, dy, ha, va = corner
-        ax.annotate(
-            name,
-            (float(x[i]), float(y[i])),
-            xytext=(gap * dx, gap * dy),
-            textcoords="offset points",
-            ha=ha,
-            va=va,
-            fontsize=style.NOTE,
-            zorder=6,
-        )
+        beside: Any = {"xytext": (gap * dx, gap * dy), "textcoords": "offset points"}
+        beside |= {"ha": ha, "va": va, "fontsize": style.NOTE, "zorder": 6}
+        ax.annotate(name, (float(x[i]), float(y[i])), **beside)
 
 
 def _box(

@@ -79,14 +79,8 @@ DRAWN: Any = {
     "path.sketch": None,
 }
 
-SAVED: Any = {
-    **DRAWN,
-    "pdf.fonttype": 42,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "calibrant",
-    "savefig.facecolor": "auto",
-    "hatch.linewidth": 0.5,
-}
+AS_TEXT = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "calibrant"}
+SAVED: Any = {**DRAWN, **AS_TEXT, "savefig.facecolor": "auto"}
 
 UNDATED = {
     "svg": "Date",

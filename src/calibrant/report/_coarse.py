@@ -175,16 +175,11 @@ def estimate(sums: Coarse, bandwidth: float, kernel: str, score: str) -> Live:
         spread = hits * (1 - accuracy) ** 2 + misses * accuracy**2
         error = np.sqrt(np.maximum(spread, 0)) / mass
         gap = loss - factor * divergence.on_unit(accuracy, sums.places)
-    return Live(
-        accuracy,
-        error,
-        mass / (chosen.mass * bandwidth * sums.rows),
-        gap,
-        np.where(mass > 0, _rows_within(sums, bandwidth), 0.0),
-        mass,
-        factor * _calibration(sums, accuracy, score),
-        sums.total[score],
-    )
+    density = mass / (chosen.mass * bandwidth * sums.rows)
+    rows = np.where(mass > 0, _rows_within(sums, bandwidth), 0.0)
+    error_of_all = factor * _calibration(sums, accuracy, score)
+    total = sums.total[score]
+    return Live(accuracy, error, density, gap, rows, mass, error_of_all, total)
 
 
 def calibrations(sums: Coarse, bandwidth: float, kernel: str) -> dict[str, float]:

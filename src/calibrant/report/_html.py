@@ -148,15 +148,9 @@ def _figure(place: int, seen: View, band: Band, top: float) -> str:
 
 
 def _sum(parts: Decomposition) -> str:
-    numbers = {
-        "d_CAL": parts.calibration,
-        "+ gap": parts.sharpness_gap,
-        "= d_TOT": parts.total,
-    }
-    cells = (
-        f"<div>{label}<b>{fixed(100 * value, 2)}</b></div>"
-        for label, value in numbers.items()
-    )
+    values = parts.calibration, parts.sharpness_gap, parts.total
+    numbers = zip(("d_CAL", "+ gap", "= d_TOT"), values, strict=True)
+    cells = (f"<div>{label}<b>{fixed(100 * x, 2)}</b></div>" for label, x in numbers)
     return f'<div class="sum">{"".join(cells)}</div>'
 
 

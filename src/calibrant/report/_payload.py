@@ -55,13 +55,7 @@ BOX = Box()
 
 
 def base64_of(values: NDArray[Any], kind: str = "<f4") -> str:
-    """The values in this type, as ASCII text.
-
-    Examples
-    --------
-    >>> base64_of(np.array([1.0, 2.0]))
-    'AACAPwAAAEA='
-    """
+    """The values in this type, as ASCII text."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode()
 
 
@@ -226,13 +220,8 @@ def _part(ev: Evaluation) -> dict[str, Any]:
     seen = view(ev)
     curve = seen.curve
     columns = (curve.confidence, curve.accuracy, curve.low, curve.high)
-    return as_plain(
-        {
-            **numbers,
-            "curve": base64_of(np.concatenate(list(map(shares, columns))), "<u2"),
-            "state": state_of(seen),
-        }
-    )
+    drawn = base64_of(np.concatenate(list(map(shares, columns))), "<u2")
+    return as_plain({**numbers, "curve": drawn, "state": state_of(seen)})
 
 
 def interval_of(value: Estimate) -> list[float]:
@@ -274,12 +263,9 @@ KERNELS = ("gaussian", "epanechnikov")
 def headings(comparison: Comparison) -> list[Heading]:
     """Columns of the table: those of the paper that some model has, and the parts."""
     fixed = [key for key in keys_of("paper") if key not in LIVE]
-    kept = [c.heading for c in choose(fixed, comparison) if _has(c.key, comparison)]
+    found = choose(fixed, comparison)
+    kept = [c.heading for c in found if not np.isnan(c.values(comparison)).all()]
     return [*kept, *(c.heading for c in choose(LIVE, comparison))]
-
-
-def _has(key: str, comparison: Comparison) -> bool:
-    return not np.isnan([float(MEASURES[key].of(ev)) for ev in comparison]).all()
 
 
 def nodes_for(comparison: Comparison) -> int:
@@ -338,14 +324,9 @@ def axis_words(ev: Evaluation) -> dict[str, str]:
 
 
 def _column(heading: Heading) -> dict[str, Any]:
-    measure = MEASURES[heading.key]
-    return {
-        "key": heading.key,
-        "label": heading.label,
-        "up": measure.higher_is_better,
-        "calibration": measure.calibration,
-        "live": heading.key in LIVE,
-    }
+    key, measure = heading.key, MEASURES[heading.key]
+    kind = {"up": measure.higher_is_better, "calibration": measure.calibration}
+    return {"key": key, "label": heading.label, **kind, "live": key in LIVE}
 
 
 def _model(
@@ -438,18 +419,12 @@ def _sweep(sums: list[Coarse | None]) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = {"bandwidths": BANDWIDTHS}
     for kernel in KERNELS:
-        table = [
-            [calibrations(one, b, kernel) for b in BANDWIDTHS] for one in sums if one
-        ]
+        table = [[calibrations(x, b, kernel) for b in BANDWIDTHS] for x in sums if x]
         found[kernel] = {
-            score: [[_short(at[score]) for at in row] for row in table]
+            score: [[float(f"{at[score]:.6g}") for at in row] for row in table]
             for score in SCORES
         }
     return found
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")
 
 
 def as_json(data: Mapping[str, Any]) -> str:

@@ -295,13 +295,7 @@ def _live(comparison: Comparison, sums: list[Coarse | None]) -> str:
 
 
 def in_powers(value: float) -> str:
-    """A small number that no line break tears apart.
-
-    Examples
-    --------
-    >>> in_powers(2.7e-6), in_powers(0.0)
-    ('2.7×10⁻⁶', '0.0')
-    """
+    """A small number that no line break tears apart."""
     if not isfinite(value) or value == 0:
         return f"{value:.1f}"
     factor, power = f"{value:.1e}".split("e")

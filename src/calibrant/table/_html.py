@@ -36,21 +36,10 @@ def escape(text: str) -> str:
 def write_html(table: Table) -> str:
     """The table and its notes as one element."""
     name = f' id="{escape(table.label)}"' if table.label else ""
-    lines = [
-        f'<div class="calibrant-table"{name}>',
-        f'<table style="{TABLE_STYLE}">',
-        *_caption(table),
-        "<thead>",
-        f"<tr>{_heads(table)}</tr>",
-        "</thead>",
-        "<tbody>",
-        *(_row(row) for row in table.rows),
-        "</tbody>",
-        "</table>",
-        *_notes(table),
-        "</div>",
-    ]
-    return "\n".join(lines)
+    start = [f'<div class="calibrant-table"{name}>', f'<table style="{TABLE_STYLE}">']
+    head = ["<thead>", f"<tr>{_heads(table)}</tr>", "</thead>"]
+    body = ["<tbody>", *map(_row, table.rows), "</tbody>", "</table>"]
+    return "\n".join([*start, *_caption(table), *head, *body, *_notes(table), "</div>"])
 
 
 def _caption(table: Table) -> list[str]:

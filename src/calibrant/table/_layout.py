@@ -87,13 +87,7 @@ BOLD = Note("Bold: best of its column.")
 
 
 def fixed(value: float, digits: int, *, signed: bool = False) -> str:
-    """A number with fixed digits; no sign on zero, signs for what is no number.
-
-    Examples
-    --------
-    >>> fixed(1.005, 1), fixed(-0.001, 2), fixed(0.5, 1, signed=True), fixed(inf, 2)
-    ('1.0', '0.00', '+0.5', '∞')
-    """
+    """A number with fixed digits; no sign on zero, signs for what is no number."""
     if isnan(value):
         return MISSING
     if isinf(value):
@@ -103,13 +97,7 @@ def fixed(value: float, digits: int, *, signed: bool = False) -> str:
 
 
 def printed(text: str) -> float:
-    """The number that a cell shows.
-
-    Examples
-    --------
-    >>> printed("12.30"), printed("+0.5"), printed("-∞"), printed("–"), printed("1,234")
-    (12.3, 0.5, -inf, nan, 1234.0)
-    """
+    """The number that a cell shows."""
     words = {MISSING: nan, INFINITE: inf, f"-{INFINITE}": -inf}
     return words[text] if text in words else float(text.replace(",", ""))
 

@@ -96,14 +96,9 @@ def table(
     bold     75.00*  27.50   16.75
     """
     check_choice(format, "format", tuple(FORMATS))
-    made = make_table(
-        models,
-        Style(percent, digits, intervals, best),
-        columns=columns,
-        footnotes=footnotes,
-        caption=caption or "",
-        label=label or "",
-    )
+    style = Style(percent, digits, intervals, best)
+    words = {"caption": caption or "", "label": label or ""}
+    made = make_table(models, style, columns=columns, footnotes=footnotes, **words)
     return FORMATS[format](made)
 
 
@@ -196,9 +191,6 @@ def rows(weight: float) -> str:
     return f"{weight:,.10g} row{'' if weight == 1 else 's'}"
 
 
-# -- findings ---------------------------------------------------------------------
-
-
 def _trivial(shown: Shown) -> Iterator[Note]:
     found = [ev.name for ev in shown.comparison if is_trivial(ev)]
     measures = [MEASURES[key] for key in shown.keys if key in MEASURES]
@@ -264,16 +256,7 @@ def _unlike(shown: Shown) -> Iterator[Note]:
             yield Note(f"Not alike in {word}: {names(told)}.", finding=True)
 
 
-FINDINGS: tuple[Callable[[Shown], Iterator[Note]], ...] = (
-    _trivial,
-    _infinite,
-    _accuracy,
-    _tied,
-    _unlike,
-)
-
-
-# -- conventions ------------------------------------------------------------------
+FINDINGS = (_trivial, _infinite, _accuracy, _tied, _unlike)
 
 
 def _scale(shown: Shown) -> Iterator[str]:
@@ -361,11 +344,4 @@ def methods_of(named: Iterable[tuple[str, Estimate]]) -> str:
     )
 
 
-CONVENTIONS: tuple[Callable[[Shown], Iterator[str]], ...] = (
-    _scale,
-    _bins,
-    _brier,
-    _parts,
-    _effects,
-    _intervals,
-)
+CONVENTIONS = (_scale, _bins, _brier, _parts, _effects, _intervals)

@@ -36,13 +36,7 @@ BEST = "*"
 
 
 def width(text: str) -> int:
-    r"""Columns that text takes on a terminal: wide signs take two, accents none.
-
-    Examples
-    --------
-    >>> width("ViT"), width("模型"), width("e\u0301")
-    (3, 4, 1)
-    """
+    r"""Columns that text takes on a terminal: wide signs take two, accents none."""
     zero = ("Mn", "Me", "Cf")
     return sum(
         0
@@ -70,13 +64,7 @@ def pad(text: str, to: int, *, left: bool = False) -> str:
 
 
 def cell_text(cell: Cell, room: int = 0) -> str:
-    """Number, mark and interval; places for mark and interval are kept.
-
-    Examples
-    --------
-    >>> cell_text(Cell(0.1, "10.00", best=True)), cell_text(Cell(0.2, "20.00"))
-    ('10.00*', '20.00 ')
-    """
+    """Number, mark and interval; places for mark and interval are kept."""
     sign = BEST if cell.best else cell.mark or " "
     return f"{cell.text}{sign}" + (f" {cell.interval:<{room}}" if room else "")
 
@@ -96,13 +84,13 @@ def grid(table: Table) -> list[list[str]]:
 def aligned(lines: list[list[str]], gap: str = "  ") -> list[str]:
     """Names to the left, numbers to the right."""
     widths = [max(map(width, column)) for column in zip(*lines, strict=True)]
-    return [
-        gap.join(
-            pad(text, to, left=place > 0)
-            for place, (text, to) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
+    return [gap.join(padded(line, widths)).rstrip() for line in lines]
+
+
+def padded(texts: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """Texts filled up to their widths: the first on the right, others on the left."""
+    pairs = enumerate(zip(texts, widths, strict=True))
+    return [pad(text, to, left=place > 0) for place, (text, to) in pairs]
 
 
 def legend(table: Table) -> tuple[Note, ...]:
@@ -162,11 +150,7 @@ def write_markdown(table: Table) -> str:
 
 
 def _line(texts: list[str], widths: list[int]) -> str:
-    cells = [
-        pad(text, to, left=place > 0)
-        for place, (text, to) in enumerate(zip(texts, widths, strict=True))
-    ]
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join(padded(texts, widths))} |"
 
 
 def _cell(cell: Cell) -> str:

@@ -31,13 +31,7 @@ Line: TypeAlias = tuple[Span, ...]
 
 
 def plain(line: Line) -> str:
-    """The text of a line.
-
-    Examples
-    --------
-    >>> plain((Span("a", "best"), Span("b")))
-    'ab'
-    """
+    """The text of a line."""
     return "".join(span.text for span in line)
 
 
@@ -77,13 +71,7 @@ def beside(blocks: Sequence[Sequence[Line]], gap: int = 2) -> list[Line]:
 
 
 def shorten(text: str, to: int) -> str:
-    """Text cut to a width, with a sign that it was.
-
-    Examples
-    --------
-    >>> shorten("mean replacement", 8), shorten("TS", 8)
-    ('mean re…', 'TS')
-    """
+    """Text cut to a width, with a sign that it was."""
     if width(text) <= to:
         return text
     kept = ""
@@ -185,11 +173,6 @@ def sparkline(
     """A histogram as blocks whose height is the square root of the weight.
 
     The root keeps thin tails visible: any weight above 0 shows.
-
-    Examples
-    --------
-    >>> sparkline(np.array([0, 1, 0, 4, 16.0]), 5)
-    ' ▂ ▄█'
     """
     cells = np.asarray(histogram, float)
     edges = np.linspace(0, len(cells), width + 1)

@@ -22,7 +22,7 @@ from calibrant.table._text import (
     in_ascii,
     legend,
     note_lines,
-    pad,
+    padded,
     width,
 )
 from calibrant.terminal._diagram import (
@@ -86,18 +86,11 @@ def _table(
     keys = keys or [column.key for column in choose(None, comparison)]
     kept, gone = _fitting(comparison, list(keys), columns, unicode=unicode)
     table = _with_short_names(make_table(comparison, Style(), columns=kept), columns)
-    lines = [
-        tuple(Span(text, style) for text, style in line)
-        for line in _styled(table, unicode=unicode)
-    ]
+    lines = [tuple(Span(*x) for x in line) for line in _styled(table, unicode=unicode)]
     room = width(plain(lines[0])) + len(GAP) + SPARK
     if "brier" in kept and room <= columns:
-        lines = [
-            (*line, Span(GAP + text, style))
-            for line, (text, style) in zip(
-                lines, _sparks(comparison, unicode=unicode), strict=True
-            )
-        ]
+        sparks = _sparks(comparison, unicode=unicode)
+        lines = [(*line, end) for line, end in zip(lines, sparks, strict=True)]
     yield lines[0]
     yield (Span("─" * width(plain(lines[0])), "dim"),)
     yield from lines[1:]
@@ -136,23 +129,14 @@ def _styled(table: Table, *, unicode: bool) -> list[list[tuple[str, str]]]:
     spell = str if unicode else in_ascii
     texts = [[spell(text) for text in line] for line in grid(table)]
     widths = [max(map(width, column)) for column in zip(*texts, strict=True)]
+    aligned = [padded(line, widths) for line in texts]
     styles = [
         ["title"] * (len(table.headings) + 1),
         *(["name", *(_style(cell) for cell in row.cells)] for row in table.rows),
     ]
-    return [
-        [
-            (_padded(text, to, place), style)
-            for place, (text, to, style) in enumerate(
-                zip(line, widths, chosen, strict=True)
-            )
-        ]
-        for line, chosen in zip(texts, styles, strict=True)
-    ]
-
-
-def _padded(text: str, to: int, place: int) -> str:
-    return pad(text, to) if place == 0 else GAP[1:] + pad(text, to, left=True)
+    spaced = [[line[0], *(GAP[1:] + text for text in line[1:])] for line in aligned]
+    pairs = zip(spaced, styles, strict=True)
+    return [list(zip(line, chosen, strict=True)) for line, chosen in pairs]
 
 
 def _style(cell: Cell) -> str:
@@ -161,12 +145,10 @@ def _style(cell: Cell) -> str:
     return "trivial" if cell.trivial else "bad" if isinf(cell.value) else ""
 
 
-def _sparks(comparison: Comparison, *, unicode: bool) -> list[tuple[str, str]]:
+def _sparks(comparison: Comparison, *, unicode: bool) -> list[Span]:
     lines = [sparkline(ev.histogram, SPARK, unicode=unicode) for ev in comparison]
-    return [
-        ("confidence 0→1".ljust(SPARK), "title"),
-        *((line, "rows") for line in lines),
-    ]
+    head = Span(GAP + "confidence 0→1".ljust(SPARK), "title")
+    return [head, *(Span(GAP + line, "rows") for line in lines)]
 
 
 # -- notes and diagrams -----------------------------------------------------------
