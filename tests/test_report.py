@@ -460,6 +460,9 @@ def test_what_is_no_evaluation_is_refused():
 def test_report_writes_the_page_and_says_where(tmp_path):
     ev = pairs(200)
     path = report(ev, tmp_path / "page.html", title="One")
+    with pytest.raises(FileExistsError, match="pass force=True"):
+        report(ev, path)
+    assert report(ev, path, title="One", force=True) == path
     assert path.read_text(encoding="utf-8") == build(ev, title="One")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         report(ev, tmp_path / "none" / "page.html")

@@ -195,14 +195,7 @@ def errors_at(
 
 
 def ranking_range(errors: NDArray[np.float64], at: Column) -> tuple[float, float]:
-    """Bandwidths around 0.05 between which the models keep their order.
-
-    Examples
-    --------
-    >>> errors = np.array([[1.0, 1.0, 1.0, 3.0], [2.0, 2.0, 2.0, 2.0]])
-    >>> ranking_range(errors, np.array([0.01, 0.05, 0.1, 0.25]))
-    (0.01, 0.1)
-    """
+    """Bandwidths around 0.05 between which the models keep their order."""
     start = int(np.argmin(np.abs(at - PAPER_BANDWIDTH)))
     order = np.argsort(errors, axis=0, kind="stable")
     same = (order == order[:, [start]]).all(axis=0)

@@ -58,18 +58,13 @@ def at_right_end(
     )[:, 1]
     placed = spread(fraction, (style.NOTE + 1.2) / height)
     for name, start, end, colour in zip(names, fraction, placed, colours, strict=True):
-        ax.annotate(
-            style.elide(name, inches, style.NOTE),
-            (1, start),
-            xycoords="axes fraction",
-            xytext=(1 + 9 / 72 / max(inches, 0.1) * 0.2, end),
-            textcoords="axes fraction",
-            va="center",
-            fontsize=style.NOTE,
-            color=colour,
-            annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, **LEADER},
-        )
+        at = 1 + 9 / 72 / max(inches, 0.1) * 0.2, end
+        where: Any = {"xycoords": "axes fraction", "textcoords": "axes fraction"}
+        look: Any = {"va": "center", "fontsize": style.NOTE, "color": colour}
+        leader: Any = {"arrowstyle": "-", "color": colour, **LEADER}
+        text = style.elide(name, inches, style.NOTE)
+        ax.annotate(text, (1, start), at, arrowprops=leader, annotation_clip=False,
+                    **where, **look)  # fmt: skip
 
 
 CORNERS = (

@@ -105,16 +105,13 @@ def loose_panels(count: int, single: float, row: float) -> Panels:
     figure = sheet(width, single if count == 1 else rows * row)
     grid = figure.add_gridspec(rows, columns)
     axes = [figure.add_subplot(grid[divmod(i, columns)]) for i in range(count)]
-    return Panels(
-        axes, columns, figure, width / columns - (0.6 if count == 1 else 0.12)
-    )
+    inches = width / columns - (0.6 if count == 1 else 0.12)
+    return Panels(axes, columns, figure, inches)
 
 
 def given_panels(count: int, ax: Any) -> Panels:
     """The Axes of the user, one for each model."""
-    axes = (
-        [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
-    )
+    axes = list(np.ravel(np.asarray(ax, dtype=object)))
     if len(axes) != count or not all(isinstance(one, Axes) for one in axes):
         raise ValueError(
             f"ax must be one matplotlib Axes for each model: {count} wanted, "

@@ -169,17 +169,11 @@ def _name_peak(ax: Axes, at: float, share: float) -> None:
     if share < MOSTLY:
         return
     left = at > 0.4
-    ax.annotate(
-        "all rows" if share > 1 - 1e-9 else f"{share:.0%} of rows",
-        (at, 0.72),
-        xycoords=("data", "axes fraction"),
-        xytext=(-4 if left else 4, 0),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        va="center",
-        fontsize=style.SMALL,
-        color=style.DENSITY_EDGE,
-    )
+    text = "all rows" if share > 1 - 1e-9 else f"{share:.0%} of rows"
+    beside: Any = {"xytext": (-4 if left else 4, 0), "ha": "right" if left else "left"}
+    beside |= {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    look: Any = {"fontsize": style.SMALL, "color": style.DENSITY_EDGE}
+    ax.annotate(text, (at, 0.72), va="center", **beside, **look)
 
 
 # -- the diagram in the modern style ---------------------------------------------------
@@ -311,19 +305,12 @@ def _mark_what_is_cut(ax: Axes, band: Band, top: float) -> None:
     transform = ax.transData.transform
     x = [transform((band.confidence[i], 0))[0] for i in (first, last)]
     left, right = ax.transAxes.inverted().transform([(x[0], 0), (x[1], 0)])[:, 0]
-    before = left > 0.4
-    ax.annotate(
-        f"band to {band.top:.2f} ↑" if before else f"↑ band to {band.top:.2f}",
-        (left if before else right, 1),
-        xycoords="axes fraction",
-        xytext=(-4 if before else 4, -1.5),
-        textcoords="offset points",
-        ha="right" if before else "left",
-        va="top",
-        fontsize=style.SMALL,
-        color=style.CURVE,
-        zorder=7,
-    )
+    text, at, off, side = f"↑ band to {band.top:.2f}", right, 4, "left"
+    if left > 0.4:
+        text, at, off, side = f"band to {band.top:.2f} ↑", left, -4, "right"
+    beside: Any = {"xytext": (off, -1.5), "textcoords": "offset points", "ha": side}
+    look: Any = {"fontsize": style.SMALL, "color": style.CURVE, "zorder": 7}
+    ax.annotate(text, (at, 1), xycoords="axes fraction", va="top", **beside, **look)
 
 
 def _mark_infinite(ax: Axes, band: Band, view: View) -> None:

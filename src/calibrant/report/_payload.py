@@ -237,13 +237,7 @@ def state_of(seen: View) -> str:
 
 
 def shares(values: NDArray[np.float64]) -> NDArray[np.uint16]:
-    """Numbers of [0, 1] in 16 bits: fine enough to draw, too coarse to quote.
-
-    Examples
-    --------
-    >>> shares(np.array([0.0, 0.5, 1.0, np.nan])).tolist()
-    [0, 32767, 65534, 65535]
-    """
+    """Numbers of [0, 1] in 16 bits: fine enough to draw, too coarse to quote."""
     scaled = np.clip(values, 0, 1) * (NOTHING - 1)
     return np.where(np.isnan(scaled), NOTHING, scaled.round()).astype(np.uint16)
 

@@ -23,13 +23,7 @@ HEADINGS = {
 
 
 def escape(text: str) -> str:
-    """Text that no browser takes for markup, also inside quotes.
-
-    Examples
-    --------
-    >>> escape('<b> & "c"')
-    '&lt;b&gt; &amp; &quot;c&quot;'
-    """
+    """Text that no browser takes for markup, also inside quotes."""
     return escape_html(one_line(text), quote=True)
 
 

@@ -36,24 +36,12 @@ def plain(line: Line) -> str:
 
 
 def spelt(line: Line) -> Line:
-    """The line in ASCII, save the letters of names.
-
-    Examples
-    --------
-    >>> plain(spelt((Span("0→1 "), Span("∞", "bad"))))
-    '0>1 inf'
-    """
+    """The line in ASCII, save the letters of names."""
     return tuple(Span(in_ascii(s.text).translate(ASCII), s.style) for s in line)
 
 
 def cells(signs: Iterable[tuple[str, str]]) -> Line:
-    """Signs with their styles as a line; neighbours of one style are joined.
-
-    Examples
-    --------
-    >>> cells([("a", ""), ("b", ""), ("c", "best")])
-    (Span(text='ab', style=''), Span(text='c', style='best'))
-    """
+    """Signs with their styles as a line; neighbours of one style are joined."""
     groups = groupby(signs, key=lambda pair: pair[1])
     return tuple(Span("".join(sign for sign, _ in g), style) for style, g in groups)
 
