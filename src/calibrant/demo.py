@@ -55,11 +55,7 @@ Open the interactive report in a browser:
 
 
 def run(
-    folder: Path,
-    rng: int = 0,
-    progress: Progress | None = None,
-    *,
-    force: bool = False,
+    folder: Path, rng: int = 0, progress: Progress | None = None, *, force: bool = False
 ) -> DemoReport:
     """Train, recalibrate, evaluate, and write predictions and figures to ``folder``.
 

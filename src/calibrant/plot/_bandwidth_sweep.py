@@ -107,16 +107,9 @@ def _lay_out(rows: int, columns: int) -> tuple[style.Sheet, NDArray[np.object_],
     top, middle, bottom = 0.32, 0.45, 0.55
     height = top + rows * PANEL + middle + ERRORS + bottom
     sheet = style.sheet(style.PAGE, height, layout=None)
-    grid = sheet.add_gridspec(
-        rows,
-        columns,
-        left=0.55 / style.PAGE,
-        right=0.99,
-        top=1 - top / height,
-        bottom=(bottom + ERRORS + middle) / height,
-        wspace=0.08,
-        hspace=0.2,
-    )
+    across = {"left": 0.55 / style.PAGE, "right": 0.99, "wspace": 0.08, "hspace": 0.2}
+    down = {"top": 1 - top / height, "bottom": (bottom + ERRORS + middle) / height}
+    grid = sheet.add_gridspec(rows, columns, **across, **down)
     panels = np.array(
         [[sheet.add_subplot(grid[r, c]) for c in range(columns)] for r in range(rows)]
     )

@@ -135,16 +135,9 @@ def calibration_sharpness(
 def _sheet(count: int, *, legend: bool) -> Panels:
     columns = columns_for(count)
     key = 0.32 if columns > 3 else 0.48 if columns > 1 else 0.62
-    roomy = columns <= 2
-    return panels(
-        count,
-        Margins(
-            height=2.55 if columns == 1 else 2.0 if roomy else 1.62,
-            head=0.36 if columns == 1 else 0.47,
-            foot=0.2,
-            bottom=0.2 + (key if legend else 0.0),
-        ),
-    )
+    height = 2.55 if columns == 1 else 2.0 if columns == 2 else 1.62
+    head, bottom = 0.36 if columns == 1 else 0.47, 0.2 + (key if legend else 0.0)
+    return panels(count, Margins(height, head, foot=0.2, bottom=bottom))
 
 
 def _panel(sheet: Panels, place: int, one: View, look: Look, size: float) -> None:
@@ -374,14 +367,9 @@ class CalibrationSharpnessDisplay:
         classes = list(estimator.classes_)
         if target is None and len(classes) == 2:
             target = "positive"
-        return cls.from_predictions(
-            y,
-            estimator.predict_proba(X),
-            classes=classes,
-            target=target,
-            name=type(estimator).__name__ if name is None else name,
-            **options,
-        )
+        said = {"classes": classes, "target": target, **options}
+        said["name"] = type(estimator).__name__ if name is None else name
+        return cls.from_predictions(y, estimator.predict_proba(X), **said)
 
     @property
     def figure_(self) -> Any:

@@ -21,6 +21,7 @@ from calibrant.plot._style import in_style
 Read = Callable[[Evaluation], Estimate]
 ROW, HEAD, FOOT = 0.27, 0.3, 0.52
 NAMES = 1.25
+WIDTHS = (3.0, 1.1, 0.95, 0.95)
 
 
 @in_style
@@ -58,16 +59,9 @@ def compare_methods(
     name = chosen[0].divergence if divergence is None else divergence
     height = HEAD + ROW * len(chosen) + FOOT
     sheet = style.sheet(style.PAGE, height, layout=None)
-    grid = sheet.add_gridspec(
-        1,
-        4,
-        width_ratios=[3.0, 1.1, 0.95, 0.95],
-        left=NAMES / style.PAGE,
-        right=0.985,
-        top=1 - HEAD / height,
-        bottom=FOOT / height,
-        wspace=0.09,
-    )
+    across = {"left": NAMES / style.PAGE, "right": 0.985, "wspace": 0.09}
+    down = {"top": 1 - HEAD / height, "bottom": FOOT / height}
+    grid = sheet.add_gridspec(1, 4, width_ratios=WIDTHS, **across, **down)
     axes = [sheet.add_subplot(grid[0, i]) for i in range(4)]
     _bars(axes[0], chosen, name)
     columns: dict[str, Read] = {

@@ -84,16 +84,11 @@ def panels(count: int, margins: Margins) -> Panels:
     height = rows * step + m.bottom
     inside = width - m.left - m.right - (columns - 1) * m.between
     figure = sheet(width, height, layout=None)
-    grid = figure.add_gridspec(
-        rows,
-        columns,
-        left=m.left / width,
-        right=1 - m.right / width,
-        top=1 - m.head / height,
-        bottom=(m.bottom + m.foot) / height,
-        wspace=m.between * columns / inside,
-        hspace=(m.head + m.foot) / m.height,
-    )
+    across = {"left": m.left / width, "right": 1 - m.right / width}
+    down = {"top": 1 - m.head / height, "bottom": (m.bottom + m.foot) / height}
+    wide, tall = m.between * columns / inside, (m.head + m.foot) / m.height
+    between = {"wspace": wide, "hspace": tall}
+    grid = figure.add_gridspec(rows, columns, **across, **down, **between)
     axes = [figure.add_subplot(grid[divmod(i, columns)]) for i in range(count)]
     return Panels(axes, columns, figure, inside / columns)
 

@@ -114,11 +114,7 @@ def _iso_lines(ax: Axes) -> None:
 
 
 def _marker(
-    ax: Axes,
-    ev: Evaluation,
-    place: int,
-    at: tuple[float, float],
-    parts: Decomposition,
+    ax: Axes, ev: Evaluation, place: int, at: tuple[float, float], parts: Decomposition
 ) -> None:
     colour, _, shape = style.MODELS[place % len(style.MODELS)]
     if parts.calibration.interval is not None:

@@ -116,10 +116,7 @@ def groups_of(models: Any) -> dict[str, list[Any]]:
 
 
 def build(
-    models: Any,
-    *,
-    title: str | None = None,
-    groups: Mapping[str, Any] | None = None,
+    models: Any, *, title: str | None = None, groups: Mapping[str, Any] | None = None
 ) -> str:
     """Make the page as text; see `calibrant.report.report`.
 

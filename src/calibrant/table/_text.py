@@ -27,9 +27,7 @@ from calibrant.table._layout import (
 # A table as plain text: aligned columns, a star on the best.
 
 
-ASCII = str.maketrans(
-    {INFINITE: "inf", MISSING: "-", DAGGER: "+", "×": "x", "Δ": "d"},
-)
+ASCII = str.maketrans({INFINITE: "inf", MISSING: "-", DAGGER: "+", "×": "x", "Δ": "d"})
 
 NOTE_WIDTH = 88
 BEST = "*"
