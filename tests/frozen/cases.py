@@ -1148,7 +1148,9 @@ def terminal_colours(cal: ModuleType, _: Path) -> Any:
 def payload_of(cal: ModuleType, models: Any, **options: Any) -> Any:
     """The data inside a report, with its columns as numbers, thinned."""
     report = part_of(cal, "report").report
-    page = Path(report(models, "page.html", force=True, **options)).read_text(encoding="utf-8")
+    page = Path(report(models, "page.html", force=True, **options)).read_text(
+        encoding="utf-8"
+    )
     found = re.search(
         r"<script[^>]*application/json[^>]*>(.*?)</script>", page, re.DOTALL
     )
