@@ -133,13 +133,7 @@ ONE_LINE_FROM = 2.4
 
 
 def percent(value: float, digits: int = 2) -> str:
-    """A score times 100, with a true minus sign.
-
-    Examples
-    --------
-    >>> percent(0.12345), percent(-0.0004), percent(float("inf"))
-    ('12.35', '−0.04', '∞')
-    """
+    """A score times 100, with a true minus sign."""
     if not isfinite(value):
         return "n/a" if isnan(value) else "∞" if value > 0 else "−∞"
     text = f"{100 * value:.{digits}f}"
@@ -147,13 +141,7 @@ def percent(value: float, digits: int = 2) -> str:
 
 
 def with_interval(value: Estimate) -> str:
-    """A score times 100 with its interval, if it has one.
-
-    Examples
-    --------
-    >>> with_interval(Estimate(0.0164, (0.015, 0.018)))
-    '1.64 [1.50, 1.80]'
-    """
+    """A score times 100 with its interval, if it has one."""
     if value.interval is None or not all(map(isfinite, value.interval)):
         return percent(value)
     digits = 2 if max(value.interval) < 0.0995 else 1

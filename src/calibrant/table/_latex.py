@@ -45,11 +45,6 @@ def escape(text: str) -> str:
 
     Letters beyond ASCII are kept: pdfLaTeX knows the European ones, XeLaTeX and
     LuaLaTeX all.
-
-    Examples
-    --------
-    >>> print(escape("50% of a_b & {c}"))
-    50\% of a\_b \& \{c\}
     """
     spelt = "".join(SPELT.get(sign, sign) for sign in one_line(text))
     # Two hyphens, commas or quotes in a row would become one sign.
