@@ -367,6 +367,18 @@ def test_demo_json_holds_the_argument_of_the_paper(tmp_path, part):
     assert mean["brier"]["value"] > raw["brier"]["value"]
 
 
+def test_demo_replaces_files_only_in_its_own_folder(tmp_path, part):
+    part("sklearn")
+    (tmp_path / "report.html").write_text("mine")
+    refused = run("demo", "-o", tmp_path)
+    assert refused.returncode == 1
+    assert "report.html exists; pass force=True (--force)" in refused.stderr
+    assert (tmp_path / "report.html").read_text() == "mine"
+    (tmp_path / "calibrant-demo").mkdir()
+    (tmp_path / "calibrant-demo" / "report.html").write_text("an older one")
+    assert run("demo", "-q", cwd=tmp_path).returncode == 0
+
+
 def test_demo_says_what_is_missing(tmp_path):
     blocked = "import sys; sys.modules['sklearn'] = None; from calibrant.cli import main; main()"
     done = subprocess.run(

@@ -191,13 +191,13 @@ def test_a_table_of_marks_and_quotes_is_read(tmp_path):
 
 SLOW = """
 import signal, sys, time
-import calibrant.report
+import calibrant.report._report
 from calibrant.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # if in background
 def slow(*models, **options):
     print("building", file=sys.stderr, flush=True)
     time.sleep(60)
-calibrant.report.build = slow
+calibrant.report._report.build = slow
 main(prog_name="calibrant")
 """
 """The command, which never gets beyond its report."""

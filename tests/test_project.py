@@ -30,7 +30,6 @@ HEAVY = {
     "polars",
     "pyarrow",
     "pyspark",
-    "rich",
     "scipy",
     "sklearn",
     "timm",

@@ -27,11 +27,11 @@ from calibrant.report._coarse import (
     calibrations,
     coarse_sums,
     estimate,
-    sketch_error,
+    page_error,
     split,
 )
-from calibrant.report._page import SCRIPTS, STYLES, in_powers
 from calibrant.report._payload import as_json, payload, sums_of
+from calibrant.report._report import SCRIPTS, STYLES, in_powers
 from calibrant.table import make_table
 from calibrant.table._layout import Style
 
@@ -182,17 +182,17 @@ def test_rows_one_bandwidth_away_do_not_count_for_a_kernel_that_ends_there():
     assert live.rows[at + 1] == 30
 
 
-def test_the_sketch_error_is_what_a_count_over_all_rows_finds(studied_cifar, data):
+def test_the_page_error_is_what_a_count_over_all_rows_finds(studied_cifar, data):
     ev = studied_cifar["Uncalibrated"]
     sums = coarse_sums(ev)
-    stated = sketch_error(ev.sketch, sums, "gaussian", 0.05)
+    stated = page_error(ev.sketch, sums, "gaussian", 0.05)
     assert 0 < stated.curve < 1e-4
     assert 0 < stated.calibration < 1e-5
     paper = {s: float(ev.paper_decompositions[s].calibration) for s in ("brier", "log")}
     found = calibrations(sums, 0.05, "gaussian")
     apart = max(abs(found[s] - paper[s]) for s in paper)
     assert stated.calibration == pytest.approx(apart, rel=1e-6)
-    coarser = sketch_error(ev.sketch, coarse_sums(ev, 601), "gaussian", 0.05)
+    coarser = page_error(ev.sketch, coarse_sums(ev, 601), "gaussian", 0.05)
     assert coarser.curve > 2 * stated.curve
 
 
@@ -393,7 +393,7 @@ def test_forecasts_of_one_class_are_high_or_low_not_confident(shift, words):
 
 def test_a_page_states_its_own_error_and_origin(studied_cifar):
     page = build(studied_cifar)
-    errors = [sketch_error(ev.sketch, coarse_sums(ev)) for ev in studied_cifar]
+    errors = [page_error(ev.sketch, coarse_sums(ev)) for ev in studied_cifar]
     assert f"{in_powers(max(e.curve for e in errors))} in a curve" in page
     assert f"calibrant {cal.__version__}" in page
     assert "fitted on 2,000 rows" in page
@@ -460,6 +460,9 @@ def test_what_is_no_evaluation_is_refused():
 def test_report_writes_the_page_and_says_where(tmp_path):
     ev = pairs(200)
     path = report(ev, tmp_path / "page.html", title="One")
+    with pytest.raises(FileExistsError, match="pass force=True"):
+        report(ev, path)
+    assert report(ev, path, title="One", force=True) == path
     assert path.read_text(encoding="utf-8") == build(ev, title="One")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         report(ev, tmp_path / "none" / "page.html")

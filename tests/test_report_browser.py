@@ -19,7 +19,7 @@ from browser.chromium import Chromium, find_chromium
 
 import calibrant as cal
 from calibrant._base.comparison import Comparison
-from calibrant._views.diagram import spans, trusted, view
+from calibrant._views.diagram import spans, view
 from calibrant.report import report
 from calibrant.report._coarse import coarse_sums, estimate
 from calibrant.table import table
@@ -175,7 +175,7 @@ def test_the_first_view_shows_what_python_evaluated(page, study):
         assert shown == [fixed(100 * x, 2) for x in asked]
         for key in ("accuracy", "ece", "ace", "smooth_ece", "nll", "brier"):
             assert page.run(cell(ev.name, key)) == fixed(100 * ev.metrics[key], 2)
-    first, last = spans(trusted(view(study[0])))[0]
+    first, last = spans(view(study[0]).trusted())[0]
     line, shown = study[0].curve, slice(first, last + 1)
     h, m = curve_on_page(page)
     np.testing.assert_allclose(h, line.confidence[shown], atol=1e-4)

@@ -19,7 +19,7 @@ import calibrant as cal
 from calibrant._base.comparison import Comparison
 from calibrant._base.measures import MEASURES, is_trivial
 from calibrant.table import make_table, table
-from calibrant.table._layout import PAPER, Style, fixed, printed
+from calibrant.table._layout import Style, fixed, keys_of, printed
 from calibrant.table._text import width
 
 COLUMNS = ["accuracy", "ece", "nll", "calibration"]
@@ -486,9 +486,9 @@ def keys(made):
 
 
 def test_default_columns_are_the_papers_and_the_parts():
-    assert tuple(keys(make_table(small(), Style()))) == PAPER
+    assert tuple(keys(make_table(small(), Style()))) == keys_of("paper")
     pairs = cal.evaluate_pairs([1, 0, 1], [0.7, 0.2, 0.9])
-    assert tuple(keys(make_table(pairs, Style()))) == PAPER
+    assert tuple(keys(make_table(pairs, Style()))) == keys_of("paper")
 
 
 def test_sets_leave_out_what_no_model_has_and_names_do_not():

@@ -98,7 +98,9 @@ def take_own(folder):
     """Make the three reports and take their pictures."""
     for name, (models, views) in REPORTS.items():
         prefix = f"{name}_" if name else ""
-        page = report(models(), folder / f"{prefix}report.html", title=TITLE)
+        page = report(
+            models(), folder / f"{prefix}report.html", title=TITLE, force=True
+        )
         take(page, folder, views, prefix)
 
 

@@ -16,6 +16,7 @@ from calibrant.recalibration._estimator import Progress
 from calibrant.report._report import report as write_report
 
 TRAIN_ROWS, NOISE = 250, 0.3
+FILES = ("diagram.png", "methods.png", "predictions.npz", "report.html")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +34,10 @@ class DemoReport:
 
     def text(self) -> str:
         """What to look at, and what to try next."""
-        raw, hot, mean = (
-            self.study[name]
-            for name in ("Uncalibrated", "Temperature", "Mean replacement")
-        )
+        names = ("Uncalibrated", "Mean replacement", "Temperature")
+        raw, mean, hot = models = [self.study[name] for name in names]
         ece = [number(100 * ev.metrics["ece"], 2) for ev in (raw, mean)]
-        gap = [
-            number(100 * ev.decomposition.sharpness_gap, 2) for ev in (raw, mean, hot)
-        ]
+        gap = [number(100 * ev.decomposition.sharpness_gap, 2) for ev in models]
         temperature: Any = self.study.recalibrators["Temperature"]
         files = "\n".join(f"  {path}" for path in (*self.figures, self.predictions))
         return f"""Look at "{mean.name}": every confidence was replaced by the accuracy on other
@@ -57,39 +54,38 @@ Open the interactive report in a browser:
   {self.page}"""
 
 
-def run(folder: Path, seed: int = 0, progress: Progress | None = None) -> DemoReport:
-    """Train, recalibrate, evaluate, and write predictions and figures to ``folder``."""
-    logits, labels, half = _train(seed)
-    found = study(
-        labels[:half],
-        labels[half:],
-        logits=(logits[:half], logits[half:]),
-        progress=progress,
-    )
+def run(
+    folder: Path, rng: int = 0, progress: Progress | None = None, *, force: bool = False
+) -> DemoReport:
+    """Train, recalibrate, evaluate, and write predictions and figures to ``folder``.
+
+    Files that exist there are replaced only with `force`.
+    """
+    found = [folder / name for name in FILES if (folder / name).exists()]
+    if found and not force:
+        raise FileExistsError(
+            f"{found[0]} exists; pass force=True (--force) to replace it."
+        )
+    logits, labels, half = _train(rng)
+    scores = logits[:half], logits[half:]
+    made = study(labels[:half], labels[half:], logits=scores, progress=progress)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "predictions.npz"
-    write_npz(path, {"logits": logits[half:], "labels": labels[half:]})
-    page = write_report(
-        found, folder / "report.html", title="A network that is too sure"
-    )
-    return DemoReport(found, page, path, _draw(found, folder))
+    *figures, path, page = (folder / name for name in FILES)
+    write_npz(path, {"logits": logits[half:], "labels": labels[half:]}, force=force)
+    write_report(made, page, title="A network that is too sure", force=force)
+    for figure, draw in zip(figures, _drawings(), strict=True):
+        np.ravel(draw(made))[0].figure.savefig(figure, dpi=200)
+    return DemoReport(made, page, path, tuple(figures))
 
 
-def _draw(found: Study, folder: Path) -> tuple[Path, ...]:
+def _drawings() -> tuple[Any, Any]:
     """The two figures of the argument."""
     from calibrant import plot
 
-    drawn: dict[str, Any] = {
-        "diagram.png": plot.calibration_sharpness,
-        "methods.png": plot.compare_methods,
-    }
-    paths = tuple(folder / name for name in drawn)
-    for path, draw in zip(paths, drawn.values(), strict=True):
-        np.ravel(draw(found))[0].figure.savefig(path, dpi=200)
-    return paths
+    return plot.calibration_sharpness, plot.compare_methods
 
 
-def _train(seed: int) -> tuple[NDArray[np.float64], NDArray[np.int_], int]:
+def _train(rng: int) -> tuple[NDArray[np.float64], NDArray[np.int_], int]:
     """Logits and labels of held-out digits, and where their first half ends."""
     try:
         from sklearn.datasets import load_digits
@@ -99,18 +95,12 @@ def _train(seed: int) -> tuple[NDArray[np.float64], NDArray[np.int_], int]:
             "the demo trains a network with scikit-learn: pip install 'calibrant[demo]'"
         ) from error
     images, digits = load_digits(return_X_y=True)
-    rng = np.random.default_rng(seed)
-    images = images / 16 + NOISE * rng.normal(size=images.shape)
-    rows = rng.permutation(len(digits))
+    draw = np.random.default_rng(rng)
+    images = images / 16 + NOISE * draw.normal(size=images.shape)
+    rows = draw.permutation(len(digits))
     train, rest = rows[:TRAIN_ROWS], rows[TRAIN_ROWS:]
-    network = MLPClassifier(
-        (128,),
-        alpha=0,
-        learning_rate_init=0.005,
-        tol=0,
-        max_iter=300,
-        random_state=seed,
-    )
+    steps = {"learning_rate_init": 0.005, "tol": 0, "max_iter": 300}
+    network = MLPClassifier((128,), alpha=0, random_state=rng, **steps)
     _fit_quietly(network, images[train], digits[train])
     return _logits(network, images[rest]), digits[rest], len(rest) // 2
 

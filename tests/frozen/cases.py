@@ -1148,11 +1148,19 @@ def terminal_colours(cal: ModuleType, _: Path) -> Any:
 def payload_of(cal: ModuleType, models: Any, **options: Any) -> Any:
     """The data inside a report, with its columns as numbers, thinned."""
     report = part_of(cal, "report").report
-    page = Path(report(models, "page.html", **options)).read_text(encoding="utf-8")
+    page = Path(report(models, "page.html", force=True, **options)).read_text(
+        encoding="utf-8"
+    )
     found = re.search(
         r"<script[^>]*application/json[^>]*>(.*?)</script>", page, re.DOTALL
     )
-    return brief(without_times(_decoded(json.loads(found.group(1)))))
+    told = json.loads(found.group(1))
+    data = {key: value for key, value in told.items() if key not in FOR_THE_SCRIPT}
+    return brief(without_times(_decoded(data)))
+
+
+FOR_THE_SCRIPT = ("geometry", "box", "nothing", "widths", "live")
+"""Constants that pages of 0.1.0 had in their script, and now have among their data."""
 
 
 def _decoded(value: Any, name: str = "", *, inside: bool = False) -> Any:
@@ -1181,7 +1189,7 @@ def _is_base64(text: str) -> bool:
 def text_of_page(cal: ModuleType, models: Any) -> list[str]:
     """What a reader sees without a script, but for versions and digests."""
     report = part_of(cal, "report").report
-    page = Path(report(models, "page.html")).read_text(encoding="utf-8")
+    page = Path(report(models, "page.html", force=True)).read_text(encoding="utf-8")
     body = re.sub(r"<(script|style|svg).*?</\1>", "", page, flags=re.DOTALL)
     lines = (line.strip() for line in re.sub(r"<[^>]+>", "\n", body).splitlines())
     return [line for line in lines if line and not OF_THE_DAY.search(line)]

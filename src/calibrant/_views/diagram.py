@@ -1,10 +1,10 @@
-"""What every diagram reads: line, band and bins of a model, and where they are known."""
+"""The diagram every view draws: its geometry, and the line, band and bins of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,39 +22,38 @@ from calibrant._stats import bins as binning
 from calibrant._stats.decomposition import analyse
 from calibrant._stats.neighbours import cells_of_sketch
 
-# ----------------------------------------------------------------------------
-# What a figure reads: curves and bins from the record, or from the sums behind it.
-
-
 Evaluations = Evaluation | Comparison | Iterable[Evaluation]
-
-LEAST_BAND, LEAST_MASS = 0.015, 5.0
-"""A band thinner than this, or of less than so many rows, is not drawn."""
+Mask = NDArray[np.bool_]
 
 
-def as_list(evs: Evaluations) -> list[Evaluation]:
-    """One evaluation, several, or a comparison, as a list."""
-    chosen: list[Any] = [evs] if isinstance(evs, Evaluation) else list(evs)
-    if not chosen:
-        raise ValueError("there is no evaluation to draw; give at least one.")
-    strange = [ev for ev in chosen if not isinstance(ev, Evaluation)]
-    if strange:
-        raise TypeError(
-            "figures draw what calibrant.evaluate returns, got an object of type "
-            f"{type(strange[0]).__name__}."
-        )
-    return chosen
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Numbers that all drawings of a diagram share; a page hands them to its script.
+
+    Attributes
+    ----------
+    least_band, least_mass : float
+        A band thinner than this, or of less than so many rows, is not drawn.
+    enough_rows : float
+        With fewer rows nearby, a line is dotted and has no interval.
+    tail : float
+        An adaptive line is dotted beyond these shares of the rows: it extrapolates.
+    most_top : float
+        Axes that are shared end here: one tall band would squeeze all others.
+    scales, most_band : tuple of float, float
+        A page shrinks all bands by the first factor that makes the tallest fit.
+    """
+
+    least_band: float = 0.015
+    least_mass: float = 5.0
+    enough_rows: float = 20.0
+    tail: float = 0.005
+    most_top: float = 1.25
+    scales: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125, 0.0625)
+    most_band: float = 1.05
 
 
-def the_one(ev: Evaluation) -> Evaluation:
-    """Refuse anything but a single evaluation."""
-    given: Any = ev
-    if not isinstance(given, Evaluation):
-        raise TypeError(
-            "this figure shows one evaluation, as calibrant.evaluate returns it; got an "
-            f"object of type {type(given).__name__}."
-        )
-    return given
+GEOMETRY = Geometry()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,8 +63,25 @@ class Band:
     confidence: Column
     middle: Column
     height: Column
-    drawn: NDArray[np.bool_]
-    infinite: NDArray[np.bool_]
+    drawn: Mask
+    infinite: Mask
+
+    @classmethod
+    def of(
+        cls,
+        confidence: Column,
+        middle: Column,
+        density: Column,
+        gap: Column,
+        scale: float = 1.0,
+        enough: Mask | bool = True,  # noqa: FBT001, FBT002
+    ) -> Self:
+        """Density times gap, centred on the line, where `enough` rows are near."""
+        infinite = np.isposinf(gap)
+        height = scale * density * np.where(infinite, np.nan, gap)
+        thick = np.nan_to_num(height) > GEOMETRY.least_band
+        drawn = enough & thick & np.isfinite(middle)
+        return cls(confidence, middle, height, drawn, infinite & enough)
 
     @property
     def low(self) -> Column:
@@ -81,6 +97,24 @@ class Band:
     def top(self) -> float:
         """The highest point drawn."""
         return float(self.high[self.drawn].max(initial=0.0))
+
+    @property
+    def peak(self) -> float:
+        """The largest height drawn."""
+        return float(self.height[self.drawn].max(initial=0.0))
+
+
+def shared_top(bands: Iterable[Band], headroom: float = 1.0) -> float:
+    """Where axes end that bands share: at 1, or as high as they go, within limits."""
+    tops = (headroom * max(1.0, band.top) for band in bands)
+    return min(GEOMETRY.most_top, max(tops))
+
+
+def band_scale(bands: Sequence[Band]) -> float:
+    """How much a page shrinks all bands, so that the tallest fits."""
+    peak = max(band.peak for band in bands)
+    fitting = (s for s in GEOMETRY.scales if peak * s <= GEOMETRY.most_band)
+    return next(fitting, GEOMETRY.scales[-1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,16 +138,94 @@ class View:
 
     def band(self, scale: float = 1.0) -> Band:
         """Density times sharpness gap, centred on the line; `scale` shrinks it."""
-        at, gap = self.mass.confidence, self.mass.sharpness_gap
-        infinite = np.isposinf(gap)
-        height = scale * self.mass.density * np.where(infinite, np.nan, gap)
-        middle = self.curve.accuracy
+        mass, middle = self.mass, self.curve.accuracy
         if self.adaptive:
-            known = np.isfinite(self.curve.accuracy)
-            middle = np.interp(at, self.curve.confidence[known], middle[known])
-        enough = self.mass.support >= min(LEAST_MASS, self.ev.n / 10)
-        drawn = enough & (np.nan_to_num(height) > LEAST_BAND) & np.isfinite(middle)
-        return Band(at, middle, height, drawn, infinite & enough)
+            known = np.isfinite(middle)
+            at = self.curve.confidence[known]
+            middle = np.interp(mass.confidence, at, middle[known])
+        enough = mass.support >= min(GEOMETRY.least_mass, self.ev.n / 10)
+        gap, density = mass.sharpness_gap, mass.density
+        return Band.of(mass.confidence, middle, density, gap, scale, enough)
+
+    def trusted(self) -> Mask:
+        """Where the line has enough rows nearby to be drawn as known."""
+        curve, finite = self.curve, np.isfinite(self.curve.accuracy)
+        if not self.adaptive:
+            return finite & (self._rows_near() >= GEOMETRY.enough_rows)
+        low, high = _middle(self.ev)
+        inside = (curve.confidence >= low) & (curve.confidence <= high)
+        return finite & inside & (curve.support >= GEOMETRY.enough_rows)
+
+    def doubtful(self) -> Mask:
+        """Where some rows are near, but too few; one place further, so that lines meet."""
+        known = np.isfinite(self.curve.accuracy)
+        if not self.adaptive:
+            known &= self._rows_near() >= 1
+        sure = self.trusted()
+        faint = known & ~sure
+        beside = np.zeros_like(faint)
+        beside[1:] |= faint[:-1]
+        beside[:-1] |= faint[1:]
+        return faint | (beside & sure)
+
+    def _rows_near(self) -> Column:
+        """Rows at most a bandwidth away, to a cell of the histogram."""
+        histogram, reach = self.ev.histogram, self.parts.bandwidth or 0.0
+        edges = np.linspace(0, 1, len(histogram) + 1)
+        below, at = np.concatenate([[0.0], np.cumsum(histogram)]), self.curve.confidence
+        return np.interp(at + reach, edges, below) - np.interp(at - reach, edges, below)
+
+
+def _middle(ev: Evaluation) -> tuple[float, float]:
+    """Between which confidences all but the tails of the rows lie."""
+    share = np.cumsum(ev.histogram) / ev.histogram.sum()
+    cells = len(share)
+    first = int(np.searchsorted(share, GEOMETRY.tail))
+    last = int(np.searchsorted(share, 1 - GEOMETRY.tail))
+    return first / cells, min(last + 1, cells) / cells
+
+
+def only(values: Column, where: Mask) -> Column:
+    """The values where they may be drawn, NaN elsewhere."""
+    return np.where(where, values, np.nan)
+
+
+def spans(where: Mask) -> list[tuple[int, int]]:
+    """First and last index of each run of True.
+
+    Examples
+    --------
+    >>> spans(np.array([True, True, False, True]))
+    [(0, 1), (3, 3)]
+    """
+    steps = np.diff(np.concatenate([[0], where.astype(np.int8), [0]]))
+    first, last = np.flatnonzero(steps == 1), np.flatnonzero(steps == -1) - 1
+    return list(zip(first.tolist(), last.tolist(), strict=True))
+
+
+def as_list(models: Evaluations) -> list[Evaluation]:
+    """One evaluation, several, or a comparison, as a list."""
+    chosen: list[Any] = [models] if isinstance(models, Evaluation) else list(models)
+    if not chosen:
+        raise ValueError("there is no evaluation to draw; give at least one.")
+    strange = [ev for ev in chosen if not isinstance(ev, Evaluation)]
+    if strange:
+        raise TypeError(
+            "figures draw what calibrant.evaluate returns, got an object of type "
+            f"{type(strange[0]).__name__}."
+        )
+    return chosen
+
+
+def the_one(models: Evaluation) -> Evaluation:
+    """Refuse anything but a single evaluation."""
+    given: Any = models
+    if not isinstance(given, Evaluation):
+        raise TypeError(
+            "this figure shows one evaluation, as calibrant.evaluate returns it; got an "
+            f"object of type {type(given).__name__}."
+        )
+    return given
 
 
 def view(
@@ -193,77 +305,3 @@ def _ordered(sketch: Cells) -> Ordered:
     claimed = (weight * centre + offset) / sketch.cells
     h = (claimed[used] / weight[used]).clip(0, 1)
     return Ordered(h, weight[used], hits[used], hits[used], claimed[used])
-
-
-# ----------------------------------------------------------------------------
-# Where an estimate has rows behind it, so that nothing is drawn as if it were known.
-
-
-Mask = NDArray[np.bool_]
-
-ENOUGH_ROWS = 20.0
-"""With fewer rows nearby, a line is dotted and has no interval."""
-
-TAIL = 0.005
-"""An adaptive line is dotted beyond these shares of the rows, where it extrapolates."""
-
-
-def rows_within(ev: Evaluation, at: Column, reach: float) -> Column:
-    """Rows whose confidence is at most `reach` away, to a cell of the histogram."""
-    edges = np.linspace(0, 1, len(ev.histogram) + 1)
-    below = np.concatenate([[0.0], np.cumsum(ev.histogram)])
-    return np.interp(at + reach, edges, below) - np.interp(at - reach, edges, below)
-
-
-def trusted(view: View) -> Mask:
-    """Where the line has enough rows nearby to be drawn as known."""
-    curve, bandwidth = view.curve, view.parts.bandwidth
-    finite = np.isfinite(curve.accuracy)
-    if bandwidth is not None:
-        return finite & (
-            rows_within(view.ev, curve.confidence, bandwidth) >= ENOUGH_ROWS
-        )
-    low, high = _middle(view.ev)
-    inside = (curve.confidence >= low) & (curve.confidence <= high)
-    return finite & inside & (curve.support >= ENOUGH_ROWS)
-
-
-def _middle(ev: Evaluation) -> tuple[float, float]:
-    """Between which confidences all but the tails of the rows lie."""
-    share = np.cumsum(ev.histogram) / ev.histogram.sum()
-    cells = len(share)
-    first = int(np.searchsorted(share, TAIL))
-    last = int(np.searchsorted(share, 1 - TAIL))
-    return first / cells, min(last + 1, cells) / cells
-
-
-def doubtful(view: View) -> Mask:
-    """Where some rows are near, but too few; one place further, so that lines meet."""
-    curve, bandwidth = view.curve, view.parts.bandwidth
-    known = np.isfinite(curve.accuracy)
-    if bandwidth is not None:
-        known &= rows_within(view.ev, curve.confidence, bandwidth) >= 1
-    sure = trusted(view)
-    faint = known & ~sure
-    beside = np.zeros_like(faint)
-    beside[1:] |= faint[:-1]
-    beside[:-1] |= faint[1:]
-    return faint | (beside & sure)
-
-
-def only(values: Column, where: Mask) -> Column:
-    """The values where they may be drawn, NaN elsewhere."""
-    return np.where(where, values, np.nan)
-
-
-def spans(where: Mask) -> list[tuple[int, int]]:
-    """First and last index of each run of True.
-
-    Examples
-    --------
-    >>> spans(np.array([True, True, False, True]))
-    [(0, 1), (3, 3)]
-    """
-    steps = np.diff(np.concatenate([[0], where.astype(np.int8), [0]]))
-    first, last = np.flatnonzero(steps == 1), np.flatnonzero(steps == -1) - 1
-    return list(zip(first.tolist(), last.tolist(), strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from math import isfinite, isinf, isnan
 from typing import Any
 
@@ -12,18 +12,17 @@ import numpy as np
 from calibrant._base.checks import check_choice
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import MEASURES
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
-from calibrant.table._footnotes import methods_of, names
+from calibrant._inputs.divergences import find_divergence
+from calibrant._views.diagram import GEOMETRY
 from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, one_line
-from calibrant.table._table import make_table
+from calibrant.table._table import make_table, methods_of, names
 from calibrant.table._text import in_ascii, note_lines, write_text
 
-# ----------------------------------------------------------------------------
-# Evaluations and comparisons in words: plain text for print and the terminal.
-
-
-FAR_OFF = 0.03
-"""From here on a mean confidence is worth a remark."""
+NOTED, FAR_OFF = 0.005, 0.03
+"""From the first on, print says how far a mean confidence is off; from the second on, it
+is worth a remark beside other models."""
 
 DIRECTIONS = {
     True: ("Forecasts too low", "Forecasts too high"),
@@ -33,15 +32,6 @@ DIRECTIONS = {
 
 SHOWN_BY_TABLES = ("trivial-confidence", "infinite-loss", "accuracy-changed")
 """Findings that the tables of a comparison tell themselves, by mark, note or column."""
-
-LABELS = {
-    "accuracy": "accuracy",
-    "ece": "ECE",
-    "ace": "ACE (average)",
-    "smooth_ece": "SmoothECE",
-    "nll": "NLL",
-    "brier": "Brier",
-}
 
 TARGETS = {
     "top-label": "is the predicted class as likely as claimed?",
@@ -89,7 +79,7 @@ def describe_comparison(comparison: Comparison, *, unicode: bool | None = None) 
             comparison, Style(), columns="effects", caption="What recalibration did:"
         )
         parts.append([write_text(effects, unicode=unicode)])
-    parts.append(note_lines(remarks(comparison)))
+    parts.append(note_lines(remarks(comparison, comparison.audit())))
     text = "\n\n".join("\n".join(lines) for lines in parts if lines)
     return text if unicode else in_ascii(text)
 
@@ -107,18 +97,17 @@ def head_lines(comparison: Comparison) -> list[str]:
     return lines
 
 
-def remarks(comparison: Comparison) -> list[Note]:
-    """What stands out beside the tables: mean confidence, the audit, notes of fits."""
-    return [Note(text, finding=True) for text in _remarks(comparison)]
+def remarks(comparison: Comparison, found: Iterable[Finding]) -> list[Note]:
+    """What stands out beside the tables: mean confidence, findings, notes of fits."""
+    told = [in_brief(one) for one in found if one.code not in SHOWN_BY_TABLES]
+    texts = [*directions(comparison), *told, *fit_notes(comparison)]
+    return [Note(text, finding=True) for text in texts]
 
 
-def _remarks(comparison: Comparison) -> Iterator[str]:
-    yield from directions(comparison)
-    for finding in comparison.audit():
-        if finding.code not in SHOWN_BY_TABLES:
-            yield in_brief(finding)
-    for name, effect in comparison.effects.items():
-        yield from (f"{name}: {note}" for note in effect.notes)
+def fit_notes(comparison: Comparison) -> list[str]:
+    """What the fits of recalibrators had to say."""
+    effects = comparison.effects.items()
+    return [f"{name}: {note}" for name, effect in effects for note in effect.notes]
 
 
 def directions(comparison: Comparison) -> list[str]:
@@ -131,8 +120,8 @@ def directions(comparison: Comparison) -> list[str]:
     return [f"{word} on average: {names(models)}." for word, models in far.items()]
 
 
-def direction(ev: Evaluation) -> str:
-    """Which way the mean confidence is off, if it is far off.
+def direction(ev: Evaluation, least: float = FAR_OFF) -> str:
+    """Which way the mean confidence is off, if it is by so much.
 
     Examples
     --------
@@ -143,7 +132,7 @@ def direction(ev: Evaluation) -> str:
     'Forecasts too high'
     """
     gap = ev.metrics.get("confidence_gap", 0.0)
-    if abs(gap) < FAR_OFF:
+    if abs(gap) < least:
         return ""
     return DIRECTIONS[ev.target == "positive"][gap > 0]
 
@@ -224,7 +213,8 @@ def _labels(ev: Evaluation, **words: str) -> dict[str, str]:
     """What the metrics that are shown are called, of those there are."""
     if ev.target == "pairs":
         words["accuracy"] = "share correct"
-    return {key: word for key, word in (LABELS | words).items() if key in ev.metrics}
+    printed = {key: measure.line for key, measure in MEASURES.items() if measure.line}
+    return {key: word for key, word in (printed | words).items() if key in ev.metrics}
 
 
 def _metric_lines(ev: Evaluation) -> list[str]:
@@ -267,29 +257,20 @@ def _notes(ev: Evaluation) -> list[str]:
 
 def _direction(ev: Evaluation) -> str:
     """Too sure or not sure enough; for a positive class, too high or too low."""
-    gap = ev.metrics.get("confidence_gap", 0.0)
-    if abs(gap) < 0.005:
+    if not (word := direction(ev, NOTED)):
         return ""
+    gap = ev.metrics["confidence_gap"]
+    mean, share = "mean confidence", "hits"
     if ev.target == "positive":
-        return (
-            f"forecasts are too {'high' if gap > 0 else 'low'}: their mean is "
-            f"{abs(gap):.3f} {'above' if gap > 0 else 'below'} the share of events."
-        )
-    return (
-        f"{'over' if gap > 0 else 'under'}-confident: mean confidence is {abs(gap):.3f} "
-        f"{'above' if gap > 0 else 'below'} the share of hits."
-    )
+        mean, share = "their mean", "events"
+    off = f"{abs(gap):.3f} {'above' if gap > 0 else 'below'} the share of {share}"
+    return f"{word.lower().replace(' too', ' are too')}: {mean} is {off}."
 
 
-# ----------------------------------------------------------------------------
-# Figures in words, for those who cannot see them; every number is the record's.
-
+# -- figures in words, for those who cannot see them ----------------------------------
 
 NEARLY = 0.01
 """A curve this close to the diagonal is said to follow it."""
-
-FEW = 20.0
-"""Places with fewer rows nearby are not spoken of."""
 
 
 def describe_diagrams(models: Any, style: str = "modern") -> str:
@@ -317,9 +298,10 @@ def describe_diagram(ev: Evaluation, style: str = "modern") -> str:
         _line(ev, curve),
         _score(ev, parts),
         _band(ev),
-        _warnings(ev),
     ]
-    return " ".join(sentence for sentence in sentences if sentence)
+    if ev.divergence == "log" and ev.infinite_rows:
+        sentences.append(f"The loss of {ev.infinite_rows:,.10g} rows is infinite.")
+    return " ".join(sentences)
 
 
 def _subject(ev: Evaluation) -> str:
@@ -341,13 +323,11 @@ def _rows(ev: Evaluation) -> str:
     if atoms == 1:
         return f"Every row has the confidence {ev.atoms.confidence[0]:.3g}."
     low, middle, high = (_quantile(ev, share) for share in (0.05, 0.5, 0.95))
-    text = (
-        f"Half of the rows have a confidence of at least {middle:.3g}, and nine in ten"
+    few = f" There are only {atoms} distinct confidences." if atoms else ""
+    return (
+        f"Half of the rows have a confidence of at least {middle:.3g}, and nine in ten "
+        f"lie between {low:.3g} and {high:.3g}.{few}"
     )
-    text += f" lie between {low:.3g} and {high:.3g}."
-    if atoms:
-        text += f" There are only {atoms} distinct confidences."
-    return text
 
 
 def _quantile(ev: Evaluation, share: float) -> float:
@@ -362,7 +342,9 @@ def _line(ev: Evaluation, curve: Curve) -> str:
     atoms = ev.atoms
     if len(atoms.count) == 1:
         return f"The accuracy there is {number(atoms.accuracy[0], 3)}."
-    seen = np.isfinite(curve.accuracy) & (curve.support >= min(FEW, ev.n / 10))
+    seen = np.isfinite(curve.accuracy) & (
+        curve.support >= min(GEOMETRY.enough_rows, ev.n / 10)
+    )
     if not seen.any():
         return "There are too few rows for a curve."
     h, m = curve.confidence[seen], curve.accuracy[seen]
@@ -391,13 +373,21 @@ def _score(ev: Evaluation, parts: Decomposition) -> str:
         low, high = (number(end) for end in parts.calibration.interval)
         level = 100 * float(ev.settings["level"])
         cal += f" ({level:g}% {parts.calibration.method} interval {low} to {high})"
-    name = {"brier": "Brier score", "log": "log loss"}.get(
-        parts.divergence, parts.divergence
-    )
-    gap = number(parts.sharpness_gap)
+    name, gap = score_in_words(parts.divergence), number(parts.sharpness_gap)
     return (
         f"The {name} of {number(parts.total)} is {cal} plus a sharpness gap of {gap}."
     )
+
+
+def score_in_words(divergence: str) -> str:
+    """What the score of a divergence is called in a sentence.
+
+    One that is not registered here, as in a record from a file, is called by its name.
+    """
+    try:
+        return find_divergence(divergence).score
+    except ValueError:
+        return divergence
 
 
 def _band(ev: Evaluation) -> str:
@@ -410,9 +400,3 @@ def _band(ev: Evaluation) -> str:
         f"The band of the sharpness gap is widest at confidence "
         f"{curve.confidence[widest]:.2f}, where it is {height[widest]:.2f} high."
     )
-
-
-def _warnings(ev: Evaluation) -> str:
-    if ev.divergence == "log" and ev.infinite_rows:
-        return f"The loss of {ev.infinite_rows:,.10g} rows is infinite."
-    return ""

@@ -9,10 +9,10 @@ from typing import Any
 
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.records import SEVERITIES, Finding
-from calibrant.audit import _rules
-from calibrant.audit._rules import Audited
+from calibrant.audit._rules import COMPARISON_RULES, MODEL_RULES, Audited, Told
 
-OF_ONE = (*_rules.MODEL_RULES, *_rules.ROW_RULES)
+CODES = {"too_few_rows_to_rank": "too-few-rows"}
+"""Codes that are not the name of their rule."""
 
 
 def audit(models: Any) -> tuple[Finding, ...]:
@@ -31,7 +31,12 @@ def audit(models: Any) -> tuple[Finding, ...]:
     ['trivial-confidence', 'one-dimensional-score']
     """
     comparison = as_comparison(models)
-    found = [x for ev in comparison for rule in OF_ONE for x in rule(ev)]
+    found = [
+        _finding(rule, told, ev.name)
+        for ev in comparison
+        for rule in MODEL_RULES
+        for told in rule(ev)
+    ]
     found += _of_several(comparison)
     return tuple(sorted(_merged(found), key=lambda x: SEVERITIES.index(x.severity)))
 
@@ -52,7 +57,16 @@ def _of_several(comparison: Comparison) -> Iterable[Finding]:
     alike = len({(ev.target, ev.divergence) for ev in comparison}) == 1
     if len(comparison) < 2 or not alike:
         return []
-    return [x for rule in _rules.COMPARISON_RULES for x in rule(audited)]
+    return [_finding(rule, x) for rule in COMPARISON_RULES for x in rule(audited)]
+
+
+def _finding(rule: Any, told: Told, *name: str) -> Finding:
+    severity, text, evidence, advice, models = told
+    return Finding(_code(rule), severity, models or name, text, evidence, advice)
+
+
+def _code(rule: Any) -> str:
+    return CODES.get(rule.__name__, rule.__name__.replace("_", "-"))
 
 
 PAGE = """\
@@ -68,20 +82,12 @@ silent where an evaluation was read from JSON.
 def docs_page() -> str:
     """A Markdown page of all codes with their reasons, made of the rules' docstrings."""
     parts = [PAGE]
-    for heading, rules in (
-        ("One model", OF_ONE),
-        ("Several models", _rules.COMPARISON_RULES),
-    ):
-        parts.append(f"## {heading}\n")
-        parts += [_entry(rule) for rule in rules]
+    rules = {"One model": MODEL_RULES, "Several models": COMPARISON_RULES}
+    for heading, those in rules.items():
+        parts += [f"## {heading}\n", *map(_entry, those)]
     return "\n".join(parts)
 
 
 def _entry(rule: Any) -> str:
     what, _, why = inspect.cleandoc(rule.__doc__).partition("\n\n")
-    code = CODES.get(rule.__name__, rule.__name__.replace("_", "-"))
-    return f"### `{code}`\n\n{what}\n\n{why}\n"
-
-
-CODES = {"too_few_rows_to_rank": "too-few-rows"}
-"""Codes that are not the name of their rule."""
+    return f"### `{_code(rule)}`\n\n{what}\n\n{why}\n"

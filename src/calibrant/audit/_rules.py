@@ -6,18 +6,19 @@ page of codes in the manual is made of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 from math import sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial
-from calibrant._base.records import Estimate, Finding, listed
+from calibrant._base.records import Estimate, listed
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.bins import binned_error, width_bins
 from calibrant._stats.close_pairs import brier_error
@@ -32,9 +33,6 @@ from calibrant._verbs.compare import (
     rows_of,
     same_rows,
 )
-
-# ----------------------------------------------------------------------------
-# A comparison under audit, and how far its models are apart.
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +70,20 @@ class Audited:
         return permutations(self.comparison.evaluations, 2)
 
 
-# ----------------------------------------------------------------------------
-# Rules for the rows of one model: how many, where, and what their labels are.
+# -- one model --------------------------------------------------------------------
 
 
-Rule = Callable[[Evaluation], Iterator[Finding]]
+class Told(NamedTuple):
+    """What a rule found. The code is the rule's name; without models, it is about one."""
+
+    severity: str
+    text: str
+    evidence: dict[str, float]
+    advice: str
+    models: tuple[str, ...] = ()
+
+
+Rule = Callable[[Evaluation], Iterator[Told]]
 
 FEW_VALUES, MANY_ROWS, MOST_VALUES = 40, 100, 256
 """Few confidences: up to 40, or up to 256 if 100 rows or more share one on average."""
@@ -84,7 +91,7 @@ FEW_VALUES, MANY_ROWS, MOST_VALUES = 40, 100, 256
 HALF = 0.5
 
 
-def trivial_confidence(ev: Evaluation) -> Iterator[Finding]:
+def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
     """(Nearly) all rows have the same confidence.
 
     Such a model is calibrated by matching one number, its accuracy, and says nothing of
@@ -93,10 +100,8 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Finding]:
     """
     if is_trivial(ev):
         share = 100 * ev.largest_share
-        yield Finding(
-            "trivial-confidence",
+        yield Told(
             "serious",
-            (ev.name,),
             f"{ev.name} gives {share:.4g} % of its rows the same confidence: it is "
             "calibrated by matching one number.",
             {"largest_share": ev.largest_share, "distinct": float(ev.distinct)},
@@ -104,7 +109,7 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Finding]:
         )
 
 
-def few_confidences(ev: Evaluation) -> Iterator[Finding]:
+def few_confidences(ev: Evaluation) -> Iterator[Told]:
     """There are few distinct confidences.
 
     Between them the calibration curve is made up by smoothing, and a binned error jumps
@@ -115,10 +120,8 @@ def few_confidences(ev: Evaluation) -> Iterator[Finding]:
     few = ev.distinct <= FEW_VALUES and ev.rows > 2 * ev.distinct
     rounded = ev.distinct <= MOST_VALUES and ev.rows >= MANY_ROWS * ev.distinct
     if (few or rounded) and not is_trivial(ev):
-        yield Finding(
-            "few-confidences",
+        yield Told(
             "note",
-            (ev.name,),
             f"{ev.name} has only {ev.distinct} distinct confidences in {ev.rows:,} rows.",
             {"distinct": float(ev.distinct), "rows": float(ev.rows)},
             "Read the accuracy at each value, not the curve between them; choose bins "
@@ -126,7 +129,7 @@ def few_confidences(ev: Evaluation) -> Iterator[Finding]:
         )
 
 
-def infinite_loss(ev: Evaluation) -> Iterator[Finding]:
+def infinite_loss(ev: Evaluation) -> Iterator[Told]:
     """Some true class was given probability 0.
 
     The log loss is then infinite, whatever the other rows say, and any finite NLL
@@ -137,10 +140,8 @@ def infinite_loss(ev: Evaluation) -> Iterator[Finding]:
         did = "was certain and wrong"
         if ev.target in ("top-label", "class-wise"):
             did = "gave the true class probability 0"
-        yield Finding(
-            "infinite-loss",
+        yield Told(
             "warning",
-            (ev.name,),
             f"{ev.name} {did} in {ev.infinite_rows:,.10g} of {ev.n:,.10g} rows: NLL is "
             "infinite.",
             {"rows": ev.infinite_rows, "share": ev.infinite_rows / ev.n},
@@ -148,7 +149,7 @@ def infinite_loss(ev: Evaluation) -> Iterator[Finding]:
         )
 
 
-def one_dimensional_score(ev: Evaluation) -> Iterator[Finding]:
+def one_dimensional_score(ev: Evaluation) -> Iterator[Told]:
     """The proper score is that of the confidence, not of the classes.
 
     From pairs of confidence and correctness only the one-dimensional loss is known. It
@@ -157,10 +158,8 @@ def one_dimensional_score(ev: Evaluation) -> Iterator[Finding]:
     """
     if ev.target == "pairs":
         right = float(ev.metrics["accuracy"])
-        yield Finding(
-            "one-dimensional-score",
+        yield Told(
             "warning" if right < HALF else "note",
-            (ev.name,),
             f"Brier score and NLL of {ev.name} are those of its confidence alone "
             f"({100 * right:.1f} % of answers are right).",
             {"share_correct": right},
@@ -169,7 +168,7 @@ def one_dimensional_score(ev: Evaluation) -> Iterator[Finding]:
         )
 
 
-def smoothed_away(ev: Evaluation) -> Iterator[Finding]:
+def smoothed_away(ev: Evaluation) -> Iterator[Told]:
     """The fixed bandwidth smooths miscalibration away.
 
     The published estimate smooths with bandwidth 0.05 on the probability scale. Where
@@ -184,10 +183,8 @@ def smoothed_away(ev: Evaluation) -> Iterator[Finding]:
         fixed *= ev.k / (ev.k - 1)  # as the adaptive estimate is
     if interval is not None and ev.divergence == "brier" and fixed < interval[0]:
         low, high = interval
-        yield Finding(
-            "smoothed-away",
+        yield Told(
             "warning" if headline else "note",
-            (ev.name,),
             f"At bandwidth {ev.paper.bandwidth:g} the calibration error of {ev.name} is "
             f"{fixed:.4f}, below the {value:.4f} [{low:.4f}, {high:.4f}] of the adaptive "
             "estimate.",
@@ -196,7 +193,7 @@ def smoothed_away(ev: Evaluation) -> Iterator[Finding]:
         )
 
 
-def narrow_defect(ev: Evaluation) -> Iterator[Finding]:
+def narrow_defect(ev: Evaluation) -> Iterator[Told]:
     """A narrow range of confidence is miscalibrated by more than the log estimate shows.
 
     The log calibration error comes from local fits wide enough to be stable, and a defect
@@ -209,10 +206,8 @@ def narrow_defect(ev: Evaluation) -> Iterator[Finding]:
         return
     if WIDENED in (parts.calibration.method or ""):
         value, high = float(parts.calibration), parts.calibration.interval[1]
-        yield Finding(
-            "narrow-defect",
+        yield Told(
             "note",
-            (ev.name,),
             f"The log calibration error of {ev.name}, {value:.4f}, misses some of a "
             f"narrow range of confidence; its interval reaches up to {high:.4f}.",
             {"log_calibration": value, "high": high},
@@ -231,22 +226,13 @@ def _adaptive(ev: Evaluation) -> tuple[float, Interval | None]:
     return error.value, error.interval
 
 
-MODEL_RULES: tuple[Rule, ...] = (
-    trivial_confidence,
-    few_confidences,
-    infinite_loss,
-    one_dimensional_score,
-    smoothed_away,
-    narrow_defect,
-)
-
 THIN_BIN, THIN_SHARE = 20, 0.5
 """A bin of fewer rows is thin; thin bins carry an error if half of it is theirs."""
 
 FEW_ROWS, TOO_FEW_ROWS = 1000, 50
 
 
-def thin_support(ev: Evaluation) -> Iterator[Finding]:
+def thin_support(ev: Evaluation) -> Iterator[Told]:
     """Bins of few rows carry the calibration error.
 
     It does not matter how calibrated a model is where it rarely predicts, and it cannot
@@ -259,10 +245,8 @@ def thin_support(ev: Evaluation) -> Iterator[Finding]:
     size = count * np.abs(bins.accuracy - bins.confidence)[filled]
     share = float(size[count < THIN_BIN].sum() / size.sum()) if size.sum() > 0 else 0.0
     if ev.rows > 1 and share >= THIN_SHARE:
-        yield Finding(
-            "thin-support",
+        yield Told(
             "warning",
-            (ev.name,),
             f"{100 * share:.0f} % of the ECE of {ev.name} comes from bins of fewer than "
             f"{THIN_BIN} rows.",
             {"share": share, "rows": float(ev.rows)},
@@ -270,7 +254,7 @@ def thin_support(ev: Evaluation) -> Iterator[Finding]:
         )
 
 
-def too_few_rows(ev: Evaluation) -> Iterator[Finding]:
+def too_few_rows(ev: Evaluation) -> Iterator[Told]:
     """There are few rows for a statement about calibration.
 
     With fewer than 1,000 rows the intervals of calibration errors are about as wide as
@@ -279,17 +263,15 @@ def too_few_rows(ev: Evaluation) -> Iterator[Finding]:
     if ev.rows < FEW_ROWS:
         low = ev.rows < TOO_FEW_ROWS
         count = "is 1 row" if ev.rows == 1 else f"are {ev.rows:,} rows"
-        yield Finding(
-            "too-few-rows",
+        yield Told(
             "warning" if low else "note",
-            (ev.name,),
             f"There {count}: small errors and differences may be chance.",
             {"rows": float(ev.rows)},
             "Quote intervals, or collect more rows.",
         )
 
 
-def below_chance(ev: Evaluation) -> Iterator[Finding]:
+def below_chance(ev: Evaluation) -> Iterator[Told]:
     """Predictions do worse than chance.
 
     A model that learned anything beats chance. Far below it, labels and columns are
@@ -307,10 +289,8 @@ def below_chance(ev: Evaluation) -> Iterator[Finding]:
     else:
         high = value.interval[1] if value.interval else float(value)
     if high < chance:
-        yield Finding(
-            "below-chance",
+        yield Told(
             "serious",
-            (ev.name,),
             f"{ev.name} does worse than chance: {MEASURES[key].label} {value:.3f} where "
             f"guessing gives {chance:.3f}.",
             {key: float(value), "chance": chance},
@@ -325,35 +305,28 @@ def _auroc_error(ev: Evaluation) -> float:
     return sqrt((ev.n + 1) / (12 * max(hits * (ev.n - hits), 1e-300)))
 
 
-def soft_labels(ev: Evaluation) -> Iterator[Finding]:
+def soft_labels(ev: Evaluation) -> Iterator[Told]:
     """Labels are distributions, not classes.
 
     Accuracy is then the mean probability of the predicted class under the labels, and
     the Brier score and log divergence measure the distance to the label distribution:
     they are not comparable with those of hard labels.
     """
-    count = ev.soft_rows
-    if count:
-        yield Finding(
-            "soft-labels",
+    if ev.soft_rows:
+        yield Told(
             "note",
-            (ev.name,),
-            f"{ev.name} was evaluated against soft labels ({count:,.10g} rows).",
-            {"rows": float(count)},
+            f"{ev.name} was evaluated against soft labels ({ev.soft_rows:,.10g} rows).",
+            {"rows": float(ev.soft_rows)},
             "Do not compare its scores with those of hard labels.",
         )
 
 
-ROW_RULES: tuple[Rule, ...] = (
-    thin_support,
-    too_few_rows,
-    below_chance,
-    soft_labels,
-)
+MODEL_RULES: tuple[Rule, ...] = (
+    trivial_confidence, few_confidences, infinite_loss, one_dimensional_score,
+    smoothed_away, narrow_defect, thin_support, too_few_rows, below_chance, soft_labels,
+)  # fmt: skip
 
-# ----------------------------------------------------------------------------
-# Rules for several models: each looks at a comparison and may find something.
-
+# -- several models ---------------------------------------------------------------
 
 BANDWIDTHS = (0.01, 0.02, 0.05, 0.1)
 """The paper finds 0.01 to 0.05 to work best, and over-smoothing beyond 0.1."""
@@ -364,10 +337,10 @@ SCORES = ("brier", "nll")
 POWER = 0.84
 """Normal quantile of a power of 80 %."""
 
-ComparisonRule = Callable[[Audited], Iterator[Finding]]
+ComparisonRule = Callable[[Audited], Iterator[Told]]
 
 
-def score_worse(audited: Audited) -> Iterator[Finding]:
+def score_worse(audited: Audited) -> Iterator[Told]:
     """Calibration is better where the proper score is worse.
 
     A proper score is calibration error plus sharpness gap. A model that wins on the
@@ -379,14 +352,13 @@ def score_worse(audited: Audited) -> Iterator[Finding]:
         best = max(others, key=lambda other: abs(worse[other][1]))
         calibration, score, key = worse[best]
         recalibrated = bool(audited.comparison.effects) or is_trivial(ev)
-        yield Finding(
-            "score-worse",
+        yield Told(
             "warning" if recalibrated else "note",
-            (name, *others),
             f"{name} wins over {listed(others)} in calibration error and loses in proper "
             f"score: {MEASURES[key].label} is {score:.4f} worse than that of {best}.",
             {"calibration_difference": calibration, f"{key}_difference": score},
             "Choose by the proper score, and show the sharpness gap.",
+            (name, *others),
         )
 
 
@@ -412,7 +384,7 @@ def _wins_calibration(audited: Audited, ev: Evaluation, other: Evaluation) -> bo
     return audited.clearly_better(ev, other, "calibration")
 
 
-def accuracy_changed(audited: Audited) -> Iterator[Finding]:
+def accuracy_changed(audited: Audited) -> Iterator[Told]:
     """Recalibration changed predictions.
 
     One-against-rest methods move classes past each other and make ties. What looks like
@@ -422,10 +394,8 @@ def accuracy_changed(audited: Audited) -> Iterator[Finding]:
     for name, effect in audited.comparison.effects.items():
         if effect.changed > 0:
             change = 100 * effect.accuracy_change
-            yield Finding(
-                "accuracy-changed",
+            yield Told(
                 "warning" if effect.accuracy_change < 0 else "note",
-                (name,),
                 f"{name} changed the predicted class of {effect.changed:,.10g} rows: "
                 f"accuracy {change:+.2f} points.",
                 {
@@ -435,43 +405,32 @@ def accuracy_changed(audited: Audited) -> Iterator[Finding]:
                 },
                 "Report accuracy before and after, or use a method that keeps the order "
                 "of the classes.",
+                (name,),
             )
 
 
-def bandwidth_ranking(audited: Audited) -> Iterator[Finding]:
+def bandwidth_ranking(audited: Audited) -> Iterator[Told]:
     """Which model is better calibrated depends on the bandwidth.
 
     Over-smoothing can turn the order of calibration errors around. This is raised if the
     headline tells two models apart and a fixed bandwidth from 0.01 to 0.1 has them the
     other way round.
     """
-    first = audited.comparison[0]
-    if first.divergence != "brier" or any(
-        ev.sketch is None for ev in audited.comparison
-    ):
+    models = audited.comparison
+    if models[0].divergence != "brier" or any(ev.sketch is None for ev in models):
         return
     errors = {
-        ev.name: {width: _fixed(ev, width) for width in BANDWIDTHS}
-        for ev in audited.comparison
+        ev.name: {width: _fixed(ev, width) for width in BANDWIDTHS} for ev in models
     }
-    for ev, other in audited.pairs():
-        if not audited.clearly_better(ev, other, "calibration"):
-            continue
-        against = [x for x in BANDWIDTHS if errors[ev.name][x] > errors[other.name][x]]
-        if against:
-            yield Finding(
-                "bandwidth-ranking",
-                "warning",
-                (ev.name, other.name),
-                f"{ev.name} is better calibrated than {other.name}, but not at bandwidth "
-                f"{listed([f'{x:g}' for x in against])}.",
-                {"difference": float(audited.difference(ev, other, "calibration"))}
-                | {
-                    f"at_{x:g}": errors[ev.name][x] - errors[other.name][x]
-                    for x in against
-                },
-                "Rank by the adaptive estimate (bandwidth='auto') and its interval.",
-            )
+    for ev, other, against, evidence in _turned(audited, "calibration", errors):
+        yield Told(
+            "warning",
+            f"{ev.name} is better calibrated than {other.name}, but not at bandwidth "
+            f"{against}.",
+            evidence,
+            "Rank by the adaptive estimate (bandwidth='auto') and its interval.",
+            (ev.name, other.name),
+        )
 
 
 def _fixed(ev: Evaluation, bandwidth: float) -> float:
@@ -479,7 +438,7 @@ def _fixed(ev: Evaluation, bandwidth: float) -> float:
     return calibration_error(found, ev.sketch, "brier", "direct")
 
 
-def bins_ranking(audited: Audited) -> Iterator[Finding]:
+def bins_ranking(audited: Audited) -> Iterator[Told]:
     """Which model has the lower ECE depends on the bins.
 
     ECE jumps with bin edges, and few bins average errors of both signs away. This is
@@ -493,27 +452,36 @@ def bins_ranking(audited: Audited) -> Iterator[Finding]:
         name: {bins: binned_error(width_bins(values, bins)) for bins in BIN_COUNTS}
         for name, values in ordered.items()
     }
+    for ev, other, against, evidence in _turned(audited, "ece", errors):
+        yield Told(
+            "warning",
+            f"{ev.name} has a lower ECE than {other.name}, but not with {against} bins.",
+            evidence,
+            "Rank by d_CAL, which has no bins, or show several bin counts.",
+            (ev.name, other.name),
+        )
+
+
+def _turned(
+    audited: Audited, key: str, errors: Mapping[str, Mapping[Any, float]]
+) -> Iterator[tuple[Evaluation, Evaluation, str, dict[str, float]]]:
+    """Pairs that a column tells apart, and settings that have them the other way round.
+
+    `errors` are by model and setting. The settings come in words, the differences as
+    evidence.
+    """
     for ev, other in audited.pairs():
-        if not audited.clearly_better(ev, other, "ece"):
+        if not audited.clearly_better(ev, other, key):
             continue
-        against = [x for x in BIN_COUNTS if errors[ev.name][x] > errors[other.name][x]]
+        mine, theirs = errors[ev.name], errors[other.name]
+        against = {x: mine[x] - theirs[x] for x in mine if mine[x] > theirs[x]}
         if against:
-            yield Finding(
-                "bins-ranking",
-                "warning",
-                (ev.name, other.name),
-                f"{ev.name} has a lower ECE than {other.name}, but not with "
-                f"{listed([str(x) for x in against])} bins.",
-                {"difference": float(audited.difference(ev, other, "ece"))}
-                | {
-                    f"at_{x}": errors[ev.name][x] - errors[other.name][x]
-                    for x in against
-                },
-                "Rank by d_CAL, which has no bins, or show several bin counts.",
-            )
+            evidence = {"difference": float(audited.difference(ev, other, key))}
+            evidence |= {f"at_{x:g}": value for x, value in against.items()}
+            yield ev, other, listed([f"{x:g}" for x in against]), evidence
 
 
-def too_few_rows_to_rank(audited: Audited) -> Iterator[Finding]:
+def too_few_rows_to_rank(audited: Audited) -> Iterator[Told]:
     """There are too few rows to tell the best model from the next.
 
     The best in a column is only the luckiest if the interval of its lead holds 0. The
@@ -530,14 +498,13 @@ def too_few_rows_to_rank(audited: Audited) -> Iterator[Finding]:
         needed = _rows_needed(lead, ranked[0].n)
         if needed:
             first, second = ranked[0].name, ranked[1].name
-            yield Finding(
-                "too-few-rows",
+            yield Told(
                 "note",
-                (first, second),
                 f"{measure.label} of {first} leads {second} by {abs(lead):.4f}, which "
                 f"{ranked[0].n:,.10g} rows cannot tell from chance.",
                 {"difference": float(lead), "rows_needed": needed},
                 f"About {needed:,.0f} rows would settle a difference of this size.",
+                (first, second),
             )
 
 
@@ -550,30 +517,24 @@ def _rows_needed(lead: Estimate, n: float) -> float:
     return float(f"{needed:.2g}")
 
 
-def shared_rows(audited: Audited) -> Iterator[Finding]:
+def shared_rows(audited: Audited) -> Iterator[Told]:
     """Rows to fit on and rows to test on overlap.
 
     A recalibrator is calibrated on the rows it was fitted on by construction. Tested
     there, it looks better than it is, the more so the more freedom it has.
     """
-    count = audited.comparison.shared_rows
-    if count:
+    if count := audited.comparison.shared_rows:
         n = audited.comparison[0].n
-        yield Finding(
-            "shared-rows",
+        yield Told(
             "serious" if count > 0.01 * n else "warning",
-            audited.comparison.names,
             f"{count:,.10g} of {n:,.10g} rows to test on were also used to fit.",
             {"rows": float(count), "share": count / n},
             "Fit and test on different rows, or cross-fit (folds=).",
+            audited.comparison.names,
         )
 
 
 COMPARISON_RULES: tuple[ComparisonRule, ...] = (
-    score_worse,
-    accuracy_changed,
-    bandwidth_ranking,
-    bins_ranking,
-    too_few_rows_to_rank,
-    shared_rows,
-)
+    score_worse, accuracy_changed, bandwidth_ranking, bins_ranking,
+    too_few_rows_to_rank, shared_rows,
+)  # fmt: skip

@@ -6,26 +6,28 @@ from pathlib import Path
 
 import click
 
-from calibrant.cli._flags import clean_errors, steps
+from calibrant.cli import _flags as flags
+
+OWN = Path("calibrant-demo")
+"""The demo's own folder: what it wrote there before is replaced."""
 
 
 @click.command()
-@click.option(
+@flags.valued(
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("calibrant-demo"),
-    show_default=True,
+    default=OWN,
     help="Folder for report, figures and predictions.",
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of the training.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
-@clean_errors
-def demo(output: Path, seed: int, *, as_json: bool, quiet: bool) -> None:
+@flags.valued("--seed", default=0, help="Seed of the training.")
+@flags.output_options
+@flags.clean_errors
+def demo(output: Path, seed: int, *, as_json: bool, quiet: bool, force: bool) -> None:
     """Train a small over-confident network, recalibrate it, and report on it.
 
-    It needs no network and no data: the digits come with scikit-learn.
+    It needs no network and no data: the digits come with scikit-learn. Files in
+    calibrant-demo are replaced; in another folder, only with --force.
 
     \b
     Example:
@@ -34,8 +36,8 @@ def demo(output: Path, seed: int, *, as_json: bool, quiet: bool) -> None:
     from calibrant.demo import run
     from calibrant.terminal._page import show
 
-    with steps("train a network", quiet=quiet) as progress:
-        report = run(output, seed, progress)
+    with flags.steps("train a network", quiet=quiet) as progress:
+        report = run(output, seed, progress, force=force or output == OWN)
     if as_json:
         click.echo(report.to_json())
     elif not quiet:

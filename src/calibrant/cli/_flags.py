@@ -1,67 +1,20 @@
-"""Options that commands share, and progress on stderr."""
+"""Options that commands share, what they mean for `evaluate`, and progress on stderr."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from dataclasses import dataclass
+from functools import reduce, wraps
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-# ----------------------------------------------------------------------------
-# Progress on stderr: a bar in a terminal, nothing in a pipe.
-
-
-class Steps:
-    """A bar that is moved by calling it with the share done and what is being done."""
-
-    def __init__(self, what: str, *, quiet: bool) -> None:
-        self._what = what
-        self._bar: Any = None
-        self._shown = not quiet and sys.stderr.isatty()
-
-    def __enter__(self) -> Self:
-        if self._shown:
-            from rich.console import Console
-            from rich.progress import Progress
-
-            self._bar = Progress(console=Console(stderr=True), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task(self._what, total=1.0)
-        return self
-
-    def __call__(self, share: float, what: str) -> None:
-        """Move the bar."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=share, description=what)
-
-    def part(self, number: int, count: int) -> Any:
-        """The same for one of several parts of the work."""
-
-        def report(share: float, what: str) -> None:
-            self((number + share) / count, what)
-
-        return report
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-
-# ----------------------------------------------------------------------------
-# Options that commands share, and how files become arguments of `evaluate`.
-
-
 Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 ROLES = {
     "label": "Column or array of the true classes.",
@@ -75,55 +28,55 @@ ROLES = {
     "classes": "Names of the classes, in column order, with commas.",
 }
 
-TARGETS = ("top-label", "positive", "class-wise")
+TARGETS = click.Choice(["top-label", "positive", "class-wise"])
+SCORES = click.Choice(["brier", "log"])
 
 
-def role_options(command: Command) -> Command:
-    """Add the options that say which column is what."""
-    for name, text in reversed(ROLES.items()):
-        command = click.option(f"--{name}", metavar="NAME", help=text)(command)
-    return command
+def together(*options: Decorator) -> Decorator:
+    """Several options as one, shown in this order."""
+    return lambda command: reduce(lambda made, add: add(made), options[::-1], command)
 
 
-def evaluation_options(command: Command) -> Command:
-    """Add the options of an evaluation."""
-    options = (
-        click.option("--target", type=click.Choice(TARGETS), help="What is asked."),
-        click.option(
-            "--divergence",
-            type=click.Choice(["brier", "log"]),
-            default="brier",
-            show_default=True,
-            help="The score that is split.",
-        ),
-        click.option(
-            "--bandwidth",
-            default="auto",
-            show_default=True,
-            metavar="AUTO|NUMBER",
-            help="Smoothing; a number as published.",
-        ),
-        click.option("--bins", default=15, show_default=True, help="Bins of ECE."),
-        click.option("--level", default=0.95, show_default=True, help="Of intervals."),
-        click.option("--seed", default=0, show_default=True, help="Of all randomness."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+def valued(*names: str, default: Any, help: str, **more: Any) -> Decorator:  # noqa: A002
+    """An option whose default is shown."""
+    return click.option(*names, default=default, show_default=True, help=help, **more)
 
 
-def output_options(command: Command) -> Command:
-    """Add the options on what is printed and written."""
-    options = (
-        click.option(
-            "--json", "as_json", is_flag=True, help="Print JSON, for scripts."
-        ),
-        click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
-        click.option("--force", is_flag=True, help="Replace an existing file."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+def path_option(*names: str, help: str, **more: Any) -> Decorator:  # noqa: A002
+    """An option that is a path."""
+    return click.option(*names, type=click.Path(path_type=Path), help=help, **more)
+
+
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, for scripts."
+)
+quiet = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+force = click.option("--force", is_flag=True, help="Replace an existing file.")
+target = click.option("--target", type=TARGETS, help="What is asked.")
+model_names = click.option(
+    "--names", help="Names of the models, with commas; else the files'."
+)
+page = path_option("-o", "--output", help="Write an HTML report here.")
+
+role_options = together(
+    *(click.option(f"--{name}", metavar="NAME", help=x) for name, x in ROLES.items())
+)
+evaluation_options = together(
+    target,
+    valued(
+        "--divergence", default="brier", type=SCORES, help="The score that is split."
+    ),
+    valued(
+        "--bandwidth",
+        default="auto",
+        metavar="AUTO|NUMBER",
+        help="Smoothing; a number as published.",
+    ),
+    valued("--bins", default=15, help="Bins of ECE."),
+    valued("--level", default=0.95, help="Of intervals."),
+    valued("--seed", default=0, help="Of all randomness."),
+)
+output_options = together(as_json, quiet, force)
 
 
 def clean_errors(command: Command) -> Command:
@@ -170,15 +123,10 @@ def names_of(files: Sequence[str], given: str | None) -> list[str]:
 
 def evaluation_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Keywords of `evaluate` from the options of a command."""
+    kept = {key: options[key] for key in ("target", "divergence", "bins", "level")}
     bandwidth = options["bandwidth"]
-    return {
-        "target": options["target"],
-        "divergence": options["divergence"],
-        "bandwidth": bandwidth if bandwidth == "auto" else _number(bandwidth),
-        "bins": options["bins"],
-        "level": options["level"],
-        "rng": options["seed"],
-    }
+    kept["bandwidth"] = bandwidth if bandwidth == "auto" else _number(bandwidth)
+    return {**kept, "rng": options["seed"]}
 
 
 def _number(text: str) -> float:
@@ -190,14 +138,38 @@ def _number(text: str) -> float:
         ) from None
 
 
-def refuse_to_replace(path: Path | None, *, force: bool) -> None:
-    """Say so before the work if the file exists already."""
-    if path is not None and path.exists() and not force:
-        raise FileExistsError(f"{path} exists; pass --force to replace it.")
+def refuse_to_replace(*paths: Path | None, force: bool) -> None:
+    """Say so before the work if a file exists already."""
+    for path in paths:
+        if path is not None and path.exists() and not force:
+            raise FileExistsError(f"{path} exists; pass --force to replace it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A bar that is moved by calling it with the share done and what is being done."""
+
+    shown: bool
+
+    def __call__(self, share: float, what: str) -> None:
+        """Move the bar."""
+        if self.shown:
+            text = f"{'━' * round(20 * share):─<20} {share:4.0%} {what}"
+            room = shutil.get_terminal_size().columns - 1
+            click.echo(f"\r\x1b[K{text[:room]}", nl=False, err=True)
+
+    def part(self, number: int, count: int) -> Callable[[float, str], None]:
+        """The same for one of several parts of the work."""
+        return lambda share, what: self((number + share) / count, what)
 
 
 @contextmanager
 def steps(what: str, *, quiet: bool) -> Iterator[Steps]:
     """A progress bar on stderr, if that is a terminal and nobody asked for quiet."""
-    with Steps(what, quiet=quiet) as running:
-        yield running
+    bar = Steps(not quiet and sys.stderr.isatty())
+    bar(0.0, what)
+    try:
+        yield bar
+    finally:
+        if bar.shown:
+            click.echo("\r\x1b[K", nl=False, err=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from calibrant.cli._flags import clean_errors, steps
+from calibrant.cli import _flags as flags
 
 
 @click.command()
@@ -18,16 +18,9 @@ from calibrant.cli._flags import clean_errors, steps
     metavar="WHERE",
     help="Folder, 'shards/*.tar', or hf:NAME on the Hugging Face hub.",
 )
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Folder to fill.",
-)
-@click.option(
+@flags.path_option("-o", "--out", required=True, help="Folder to fill.")
+@flags.path_option(
     "--labels",
-    type=click.Path(path_type=Path),
     help="File of lines 'name,class', for a folder without class sub-folders.",
 )
 @click.option(
@@ -36,28 +29,23 @@ from calibrant.cli._flags import clean_errors, steps
     help="Class names, one a line, in the order of the outputs; or imagenet-1k.",
 )
 @click.option("--split", help="Of CIFAR (test) or of a stream (validation).")
-@click.option(
-    "--checkpoint",
-    type=click.Path(path_type=Path),
-    help="Your weights (.pt, .safetensors); else published ones.",
+@flags.path_option(
+    "--checkpoint", help="Your weights (.pt, .safetensors); else published ones."
 )
-@click.option("--batch-size", default=64, show_default=True, help="Images run at once.")
-@click.option(
-    "--device", default="auto", show_default=True, help="cpu, cuda, cuda:1, …"
-)
-@click.option(
+@flags.valued("--batch-size", default=64, help="Images run at once.")
+@flags.valued("--device", default="auto", help="cpu, cuda, cuda:1, …")
+@flags.valued(
     "--dtype",
     type=click.Choice(["float16", "float32"]),
     default="float32",
-    show_default=True,
     help="How logits are stored.",
 )
-@click.option("--shard-rows", default=5000, show_default=True, help="Rows of a file.")
+@flags.valued("--shard-rows", default=5000, help="Rows of a file.")
 @click.option("--limit", type=int, help="Run the first so many images only.")
-@click.option("--workers", default=2, show_default=True, help="Threads that decode.")
+@flags.valued("--workers", default=2, help="Threads that decode.")
 @click.option("--force", is_flag=True, help="Begin anew in a folder of other logits.")
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
-@clean_errors
+@flags.quiet
+@flags.clean_errors
 def infer(
     model: str,
     images: str,
@@ -89,7 +77,7 @@ def infer(
 
     known = None if classes is None else read_classes(classes)
     found = open_images(images, labels=labels, split=split, classes=known)
-    with steps(f"load {model}", quiet=quiet) as progress:
+    with flags.steps(f"load {model}", quiet=quiet) as progress:
 
         def report(rows: int, of: int | None) -> None:
             share, total = (rows / of, f" of {of:,}") if of else (0.0, "")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli._flags import clean_errors, paths_of, role_options, roles_of
+from calibrant.cli import _flags as flags
+from calibrant.cli._output import sketch_in
 
 
 @click.command()
 @click.argument("file")
-@role_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
-@clean_errors
+@flags.role_options
+@flags.as_json
+@flags.clean_errors
 def inspect(file: str, *, as_json: bool, **said: str | None) -> None:
     """Say what is in a FILE and how it would be read.
 
@@ -22,11 +23,11 @@ def inspect(file: str, *, as_json: bool, **said: str | None) -> None:
     import json
     from dataclasses import asdict
 
-    from calibrant.cli._output import sketch_in
     from calibrant.files._inspect import inspect as look
 
-    if (sketch := sketch_in(paths_of(file))) is not None:
+    paths = flags.paths_of(file)
+    if (sketch := sketch_in(paths)) is not None:
         click.echo(json.dumps(sketch.facts()) if as_json else str(sketch))
         return
-    contents = look(paths_of(file), roles_of(said))
+    contents = look(paths, flags.roles_of(said))
     click.echo(json.dumps(asdict(contents), default=str) if as_json else str(contents))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,31 +17,40 @@ from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
-from calibrant.cli._flags import paths_of, roles_of
+from calibrant.cli._flags import (
+    Steps,
+    evaluation_of,
+    names_of,
+    paths_of,
+    roles_of,
+    together,
+)
 
 if TYPE_CHECKING:
     from calibrant._sketch.sketch import Sketch
-
-
-# ----------------------------------------------------------------------------
-# From files to evaluations: in memory where they fit, in batches where they do not.
-
 
 IN_MEMORY = 1 << 28
 """Bytes of files up to which everything is read at once."""
 
 
-def evaluate_file(
-    file: str,
-    said: Mapping[str, Any],
-    options: Mapping[str, Any],
-    name: str,
-    progress: Any,
+def evaluate_files(
+    files: Sequence[str], names: str | None, said: Mapping[str, Any], progress: Steps
+) -> list[Evaluation]:
+    """One model for each file, or for files joined by commas."""
+    called, count = names_of(files, names), len(files)
+    return [
+        _evaluate_file(file, name, said, progress.part(number, count))
+        for number, (file, name) in enumerate(zip(files, called, strict=True))
+    ]
+
+
+def _evaluate_file(
+    file: str, name: str, said: Mapping[str, Any], progress: Any
 ) -> Evaluation:
-    """Evaluate the predictions in a file, or in files joined by commas."""
+    """In memory where the file fits, in batches where it does not."""
     from calibrant.files._read import batches, read
 
-    paths, roles = paths_of(file), roles_of(said)
+    paths, roles, options = paths_of(file), roles_of(said), evaluation_of(said)
     progress(0.0, f"read {name}")
     if (sketch := sketch_in(paths)) is not None:
         if roles.given:
@@ -83,24 +93,35 @@ def size_of(paths: list[str]) -> int:
     return sum(path.stat().st_size for path in find_files(paths))
 
 
-# ----------------------------------------------------------------------------
-# What commands print: the terminal page, or JSON.
+def read_vectors(file: str, roles: Any, who: str) -> Any:
+    """Predictions of all classes in a file; `who` needs them."""
+    from calibrant.files._read import read
+
+    found = read(paths_of(file), roles)
+    if found.pairs:
+        raise ValueError(
+            f"{file} holds confidences of one class only; {who} needs logits or "
+            "probabilities of all classes."
+        )
+    return found
 
 
-def print_models(
-    models: Comparison,
-    *,
-    as_json: bool,
-    quiet: bool,
-    written: Path | None = None,
-    more: str = "",
-) -> None:
-    """Print a comparison, its groups, and where a report was written."""
-    if as_json:
+def write_page(models: Comparison, output: Path | None, **options: Any) -> str:
+    """Write the report, if one was asked for, and say so."""
+    if output is None:
+        return ""
+    from calibrant.report._report import report
+
+    return f"report: {report(models, output, **options)}"
+
+
+def print_models(models: Comparison, said: Mapping[str, Any], more: str = "") -> None:
+    """Print a comparison, its groups, and what more there is to say, or JSON."""
+    if said["as_json"]:
         findings = [finding.to_dict() for finding in models.audit()]
         click.echo(json.dumps({**models.to_dict(), "findings": findings}))
         return
-    if quiet:
+    if said["quiet"]:
         return
     from calibrant.report._report import groups_of
     from calibrant.terminal._page import show
@@ -109,25 +130,16 @@ def print_models(
     for group, of_group in groups_of(models).items():
         click.echo(f"\ngroup {group}: {of_group[0].n:,.10g} rows")
         click.echo(Comparison(tuple(of_group)).table("text", footnotes=False))
-    for text in (more, "" if written is None else f"report: {written}"):
-        if text:
-            click.echo(f"\n{text}")
+    if more:
+        click.echo(f"\n{more}")
 
 
-# ----------------------------------------------------------------------------
-# Gates for continuous integration: conditions on a model, and what trips them.
+# -- gates for continuous integration: conditions on a model, and what trips them ------
 
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 TRIPPED = 3
 FORM = re.compile(r"\s*(\w+?)(\.upper|\.lower)?\s*(>=|<=|>|<)\s*([-+.\deE]+)\s*")
 
-HOLDS: dict[str, Callable[[float, float], bool]] = {
-    ">": lambda a, b: a > b,
-    "<": lambda a, b: a < b,
-    ">=": lambda a, b: a >= b,
-    "<=": lambda a, b: a <= b,
-}
+HOLDS = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,28 +190,28 @@ class Gate:
         return None
 
 
-def gate_options(command: Command) -> Command:
-    """Add the options of gates."""
-    command = click.option(
-        "--max-ece-upper",
-        type=float,
-        metavar="X",
-        help="The same as --fail-if 'ece.upper>X'.",
-    )(command)
-    return click.option(
+gate_options = together(
+    click.option(
         "--fail-if",
         "conditions",
         multiple=True,
         metavar="CONDITION",
         help="Exit with code 3 if it holds for a model: 'brier>0.2', 'ece.upper>0.05'.",
-    )(command)
+    ),
+    click.option(
+        "--max-ece-upper",
+        type=float,
+        metavar="X",
+        help="The same as --fail-if 'ece.upper>X'.",
+    ),
+)
 
 
-def gates_of(conditions: Sequence[str], max_ece_upper: float | None) -> list[Gate]:
+def gates_of(said: Mapping[str, Any]) -> list[Gate]:
     """The gates asked for."""
-    gates = [Gate.read(text) for text in conditions]
-    if max_ece_upper is not None:
-        gates.append(Gate("ece", "upper", ">", max_ece_upper))
+    gates = [Gate.read(text) for text in said["conditions"]]
+    if (most := said["max_ece_upper"]) is not None:
+        gates.append(Gate("ece", "upper", ">", most))
     return gates
 
 

@@ -7,33 +7,21 @@ from typing import Any
 
 import click
 
-from calibrant.cli._flags import (
-    clean_errors,
-    paths_of,
-    refuse_to_replace,
-    role_options,
-    roles_of,
-    steps,
-)
+from calibrant.cli import _flags as flags
+from calibrant.cli._output import read_vectors
 
 
 @click.command()
 @click.option("--fit", metavar="FILE", help="Predictions to learn from.")
 @click.option("--load", "saved", metavar="JSON", help="Or a recalibrator saved before.")
-@click.option(
-    "--method", default="temperature", show_default=True, help="Method to fit."
-)
+@flags.valued("--method", default="temperature", help="Method to fit.")
 @click.option("--apply", "new", metavar="FILE", help="Predictions to recalibrate.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write them here, as .npz."
-)
-@click.option(
-    "--save", type=click.Path(path_type=Path), help="Write the recalibrator, as JSON."
-)
-@role_options
-@click.option("--force", is_flag=True, help="Replace existing files.")
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
-@clean_errors
+@flags.path_option("-o", "--output", help="Write them here, as .npz.")
+@flags.path_option("--save", help="Write the recalibrator, as JSON.")
+@flags.role_options
+@flags.force
+@flags.quiet
+@flags.clean_errors
 def recalibrate(
     fit: str | None,
     saved: str | None,
@@ -62,9 +50,8 @@ def recalibrate(
         raise click.UsageError("say where it comes from: one of --fit and --load.")
     if (new is None) != (output is None):
         raise click.UsageError("--apply and --output go together.")
-    for path in (output, save):
-        refuse_to_replace(path, force=force)
-    with steps("recalibrate", quiet=quiet) as progress:
+    flags.refuse_to_replace(output, save, force=force)
+    with flags.steps("recalibrate", quiet=quiet) as progress:
         fitted = load(saved) if saved else _fit(str(fit), method, said, progress)
         if save is not None:
             fitted.save(save, force=force)
@@ -77,7 +64,7 @@ def recalibrate(
 def _fit(file: str, method: str, said: dict[str, Any], progress: Any) -> Any:
     from calibrant._verbs.study import recalibrator_named
 
-    found = _read(file, roles_of(said))
+    found = read_vectors(file, flags.roles_of(said), "recalibration")
     recalibrator = recalibrator_named(method, found.kind, found.classes)
     return recalibrator.fit(
         found.scores, found.y, found.sample_weight, progress=progress
@@ -87,7 +74,8 @@ def _fit(file: str, method: str, said: dict[str, Any], progress: Any) -> Any:
 def _apply(fitted: Any, file: str, output: Path, said: dict[str, Any]) -> None:
     from calibrant._base.write import write_npz
 
-    found = _read(file, roles_of(said, unlabelled=True))
+    roles = flags.roles_of(said, unlabelled=True)
+    found = read_vectors(file, roles, "recalibration")
     if found.kind != fitted.scores:
         raise ValueError(
             f"{file} holds {found.kind}, and the recalibrator was fitted on "
@@ -100,18 +88,6 @@ def _apply(fitted: Any, file: str, output: Path, said: dict[str, Any]) -> None:
         if (column := getattr(found, name)) is not None:
             arrays[name] = column
     write_npz(output, arrays)
-
-
-def _read(file: str, roles: Any) -> Any:
-    from calibrant.files._read import read
-
-    found = read(paths_of(file), roles)
-    if found.pairs:
-        raise ValueError(
-            f"{file} holds confidences of one class only; recalibration needs logits or "
-            "probabilities of all classes."
-        )
-    return found
 
 
 def _say(fitted: Any, output: Path | None, save: Path | None) -> None:

@@ -7,47 +7,33 @@ from typing import Any
 
 import click
 
-from calibrant.cli._flags import (
-    clean_errors,
-    evaluation_of,
-    evaluation_options,
-    names_of,
-    output_options,
-    refuse_to_replace,
-    role_options,
-    steps,
-)
+from calibrant.cli import _flags as flags
 from calibrant.cli._output import (
-    evaluate_file,
+    evaluate_files,
     gate_options,
     gates_of,
     judge,
     print_models,
+    write_page,
 )
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write an HTML report here."
-)
-@click.option("--names", help="Names of the models, with commas; else the files'.")
+@flags.page
+@flags.model_names
 @click.option("--title", help="Heading of the report.")
-@role_options
-@evaluation_options
+@flags.role_options
+@flags.evaluation_options
 @gate_options
-@output_options
-@clean_errors
+@flags.output_options
+@flags.clean_errors
 def report(
     files: tuple[str, ...],
     output: Path | None,
     names: str | None,
     title: str | None,
-    conditions: tuple[str, ...],
-    max_ece_upper: float | None,
     *,
-    as_json: bool,
-    quiet: bool,
     force: bool,
     **said: Any,
 ) -> None:
@@ -60,18 +46,11 @@ def report(
     """
     from calibrant._base.comparison import as_comparison
 
-    gates = gates_of(conditions, max_ece_upper)
-    refuse_to_replace(output, force=force)
-    called = names_of(files, names)
-    models: list[Any] = []
-    with steps("evaluate", quiet=quiet) as progress:
-        for number, (file, name) in enumerate(zip(files, called, strict=True)):
-            share = progress.part(number, len(files))
-            models.append(evaluate_file(file, said, evaluation_of(said), name, share))
+    gates = gates_of(said)
+    flags.refuse_to_replace(output, force=force)
+    with flags.steps("evaluate", quiet=said["quiet"]) as progress:
+        models = evaluate_files(files, names, said, progress)
     found = as_comparison(models)
-    if output is not None:
-        from calibrant.report._report import report as write_report
-
-        write_report(found, output, title=title, force=force)
-    print_models(found, as_json=as_json, quiet=quiet, written=output)
+    written = write_page(found, output, title=title, force=force)
+    print_models(found, said, written)
     judge(gates, models)

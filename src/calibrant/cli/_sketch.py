@@ -8,37 +8,21 @@ from typing import Any
 
 import click
 
-from calibrant.cli._flags import (
-    TARGETS,
-    clean_errors,
-    paths_of,
-    refuse_to_replace,
-    role_options,
-    roles_of,
-    steps,
-)
+from calibrant.cli import _flags as flags
 
-OUTPUT = click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Write the sketch here, as .npz.",
-)
-
-QUIET = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
-FORCE = click.option("--force", is_flag=True, help="Replace an existing file.")
+HERE = "Write the sketch here, as .npz."
+output_option = flags.path_option("-o", "--output", required=True, help=HERE)
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@OUTPUT
+@output_option
 @click.option("--resume", is_flag=True, help="Go on with the sketch that is there.")
-@click.option("--target", type=click.Choice(TARGETS), help="What is asked.")
-@role_options
-@QUIET
-@FORCE
-@clean_errors
+@flags.target
+@flags.role_options
+@flags.quiet
+@flags.force
+@flags.clean_errors
 def sketch(
     files: tuple[str, ...],
     output: Path,
@@ -63,19 +47,20 @@ def sketch(
     from calibrant._verbs.stream import sketch_files
 
     if not resume:
-        refuse_to_replace(output, force=force)
+        flags.refuse_to_replace(output, force=force)
     there = resume and output.exists()
     found = Sketch.load(output) if there else Sketch(target=target)
-    with steps("sketch", quiet=quiet) as progress:
+    with flags.steps("sketch", quiet=quiet) as progress:
 
         def show(rows: int, name: str) -> None:
             progress(0.0, f"{name}: {rows:,} rows")
 
         def save(made: Sketch) -> None:
             if made.rows:
-                made.save(output)
+                made.save(output, force=True)
 
-        sketch_files(units_of(files), roles_of(said), found, save=save, progress=show)
+        roles = flags.roles_of(said)
+        sketch_files(units_of(files), roles, found, save=save, progress=show)
     if not found.rows:
         raise ValueError("the files hold no row of positive weight; nothing is left.")
     _say(found, output, quiet=quiet)
@@ -83,10 +68,10 @@ def sketch(
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="SKETCH...")
-@OUTPUT
-@QUIET
-@FORCE
-@clean_errors
+@output_option
+@flags.quiet
+@flags.force
+@flags.clean_errors
 def merge(files: tuple[str, ...], output: Path, *, quiet: bool, force: bool) -> None:
     """Add up SKETCHes of different rows.
 
@@ -96,7 +81,7 @@ def merge(files: tuple[str, ...], output: Path, *, quiet: bool, force: bool) -> 
     """
     from calibrant._sketch.sketch import Sketch
 
-    refuse_to_replace(output, force=force)
+    flags.refuse_to_replace(output, force=force)
     found = Sketch()
     for file in files:
         found = found + Sketch.load(file)
@@ -110,7 +95,7 @@ def units_of(files: Iterable[str]) -> list[list[str]]:
 
     units: list[list[str]] = []
     for file in files:
-        paths = paths_of(file)
+        paths = flags.paths_of(file)
         if len(paths) > 1:
             units.append(paths)
         else:

@@ -7,18 +7,15 @@ from typing import Any
 
 import click
 
-from calibrant.cli._flags import (
-    clean_errors,
-    evaluation_of,
-    evaluation_options,
-    output_options,
-    paths_of,
-    refuse_to_replace,
-    role_options,
-    roles_of,
-    steps,
+from calibrant.cli import _flags as flags
+from calibrant.cli._output import (
+    gate_options,
+    gates_of,
+    judge,
+    print_models,
+    read_vectors,
+    write_page,
 )
-from calibrant.cli._output import gate_options, gates_of, judge, print_models
 
 
 @click.command()
@@ -28,20 +25,17 @@ from calibrant.cli._output import gate_options, gates_of, judge, print_models
     "--split", type=float, help="Share of FILE to fit on, without TEST. [0.2]"
 )
 @click.option("--folds", type=int, help="Cross-fit FILE in so many folds instead.")
-@click.option(
+@flags.valued(
     "--methods",
     default="paper",
-    show_default=True,
     help="'paper', 'all', or names with commas, such as temperature,vector.",
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write an HTML report here."
-)
-@role_options
-@evaluation_options
+@flags.page
+@flags.role_options
+@flags.evaluation_options
 @gate_options
-@output_options
-@clean_errors
+@flags.output_options
+@flags.clean_errors
 def study(
     fit: str,
     test: str | None,
@@ -49,11 +43,7 @@ def study(
     folds: int | None,
     methods: str,
     output: Path | None,
-    conditions: tuple[str, ...],
-    max_ece_upper: float | None,
     *,
-    as_json: bool,
-    quiet: bool,
     force: bool,
     **said: Any,
 ) -> None:
@@ -68,59 +58,31 @@ def study(
     """
     from calibrant._verbs.study import study as run_study
 
-    gates = gates_of(conditions, max_ece_upper)
-    refuse_to_replace(output, force=force)
+    gates = gates_of(said)
+    flags.refuse_to_replace(output, force=force)
     arguments = _arguments(fit, test, said)
     chosen = methods if methods in ("paper", "all") else methods.split(",")
-    with steps("study", quiet=quiet) as progress:
-        found = run_study(
-            **arguments,
-            methods=chosen,
-            split=split,
-            folds=folds,
-            progress=progress,
-            **evaluation_of(said),
-        )
-    if output is not None:
-        from calibrant.report._report import report as write_report
-
-        write_report(found, output, force=force)
-    print_models(found, as_json=as_json, quiet=quiet, written=output)
+    options: dict[str, Any] = {"methods": chosen, "split": split, "folds": folds}
+    with flags.steps("study", quiet=said["quiet"]) as progress:
+        options |= flags.evaluation_of(said)
+        found = run_study(**arguments, **options, progress=progress)
+    print_models(found, said, write_page(found, output, force=force))
     judge(gates, [found.best()])
 
 
 def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, Any]:
     """Labels and scores as `calibrant.study` takes them."""
-    first = _read(fit, said)
-    if test is None:
-        return {
-            "y": first.y,
-            first.kind: first.scores,
-            "sample_weight": first.sample_weight,
-            "classes": first.classes,
-        }
-    second = _read(test, said)
-    if first.kind != second.kind:
-        raise ValueError(f"{fit} holds {first.kind} and {test} holds {second.kind}.")
-    weights = (first.sample_weight, second.sample_weight)
-    if (weights[0] is None) != (weights[1] is None):
-        raise ValueError("one of the two files has weights and the other has none.")
-    return {
-        "y": first.y,
-        "y_test": second.y,
-        first.kind: (first.scores, second.scores),
-        "sample_weight": None if weights[0] is None else weights,
-        "classes": first.classes,
-    }
-
-
-def _read(file: str, said: dict[str, Any]) -> Any:
-    from calibrant.files._read import read
-
-    found = read(paths_of(file), roles_of(said))
-    if found.pairs:
-        raise ValueError(
-            f"{file} holds confidences of one class only; a study needs logits or "
-            "probabilities of all classes."
-        )
-    return found
+    first = read_vectors(fit, flags.roles_of(said), "a study")
+    scores, weights = first.scores, first.sample_weight
+    given = {"y": first.y, "classes": first.classes}
+    if test is not None:
+        second = read_vectors(test, flags.roles_of(said), "a study")
+        if first.kind != second.kind:
+            raise ValueError(
+                f"{fit} holds {first.kind} and {test} holds {second.kind}."
+            )
+        if (weights is None) != (second.sample_weight is None):
+            raise ValueError("one of the two files has weights and the other has none.")
+        given["y_test"], scores = second.y, (scores, second.scores)
+        weights = None if weights is None else (weights, second.sample_weight)
+    return {**given, first.kind: scores, "sample_weight": weights}

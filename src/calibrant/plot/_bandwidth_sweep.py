@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,6 +16,7 @@ from calibrant._inputs.arrays import Column
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._sketch.kernels import KERNELS
 from calibrant._views.diagram import (
+    GEOMETRY,
     Evaluations,
     as_list,
     at_bandwidth,
@@ -33,7 +34,7 @@ BANDWIDTHS = (0.01, 0.03, 0.05, 0.1, 0.25)
 FINE = np.geomspace(0.005, 0.25, 18)
 """Bandwidths at which the calibration error is computed, besides those drawn."""
 
-PANEL, ERRORS, TOP = 1.2, 2.1, 1.25
+PANEL, ERRORS = 1.2, 2.1
 
 
 class Sweep(NamedTuple):
@@ -45,7 +46,7 @@ class Sweep(NamedTuple):
 
 @in_style
 def bandwidth_sweep(
-    evs: Evaluations,
+    models: Evaluations,
     bandwidths: Sequence[float] = BANDWIDTHS,
     *,
     kernel: str = "gaussian",
@@ -55,7 +56,7 @@ def bandwidth_sweep(
 
     Parameters
     ----------
-    evs : Evaluation, Comparison or sequence of Evaluation
+    models : Evaluation, Comparison or sequence of Evaluation
         One model or several, from `calibrant.evaluate`: the sums behind them are needed.
     bandwidths : sequence of float
         One column of diagrams for each.
@@ -86,20 +87,19 @@ def bandwidth_sweep(
     (1, 2)
     """
     check_choice(kernel, "kernel", (*KERNELS, "both"))
-    models = as_list(evs)
-    for ev in models:
+    chosen = as_list(models)
+    for ev in chosen:
         sums_behind(ev, "a bandwidth sweep")
     kernels = tuple(KERNELS) if kernel == "both" else (kernel,)
-    rows = [(ev, name) for ev in models for name in kernels]
+    rows = [(ev, name) for ev in chosen for name in kernels]
     sheet, panels, errors = _lay_out(len(rows), len(bandwidths))
     for row, (ev, name) in enumerate(rows):
         _row(panels[row], ev, name, bandwidths, divergence, first=row == 0)
-        panels[row, 0].set_ylabel(
-            style.elide(ev.name, PANEL - 0.1, 7) + f"\n{name}" * (len(kernels) > 1),
-            fontsize=7,
-        )
-    _errors(errors, models, kernels, sorted({*FINE, *bandwidths}), divergence)
-    sheet.alt_text = " ".join(ev.describe() for ev in models)
+        label = style.elide(ev.name, PANEL - 0.1, 7)
+        label += f"\n{name}" if len(kernels) > 1 else ""
+        panels[row, 0].set_ylabel(label, fontsize=7)
+    _errors(errors, chosen, kernels, sorted({*FINE, *bandwidths}), divergence)
+    sheet.alt_text = " ".join(ev.describe() for ev in chosen)
     return Sweep(panels, errors)
 
 
@@ -107,16 +107,9 @@ def _lay_out(rows: int, columns: int) -> tuple[style.Sheet, NDArray[np.object_],
     top, middle, bottom = 0.32, 0.45, 0.55
     height = top + rows * PANEL + middle + ERRORS + bottom
     sheet = style.sheet(style.PAGE, height, layout=None)
-    grid = sheet.add_gridspec(
-        rows,
-        columns,
-        left=0.55 / style.PAGE,
-        right=0.99,
-        top=1 - top / height,
-        bottom=(bottom + ERRORS + middle) / height,
-        wspace=0.08,
-        hspace=0.2,
-    )
+    across = {"left": 0.55 / style.PAGE, "right": 0.99, "wspace": 0.08, "hspace": 0.2}
+    down = {"top": 1 - top / height, "bottom": (bottom + ERRORS + middle) / height}
+    grid = sheet.add_gridspec(rows, columns, **across, **down)
     panels = np.array(
         [[sheet.add_subplot(grid[r, c]) for c in range(columns)] for r in range(rows)]
     )
@@ -135,7 +128,7 @@ def _row(
 ) -> None:
     for ax, bandwidth in zip(axes, bandwidths, strict=True):
         seen = view(ev, divergence, bandwidth, kernel)
-        panel.draw(ax, seen, Look(TOP, interval=False, roomy=False))
+        panel.draw(ax, seen, Look(GEOMETRY.most_top, interval=False, roomy=False))
         ax.tick_params(labelbottom=False, labelleft=ax is axes[0])
         text = rf"$d_\mathrm{{CAL}}$ {labels.percent(seen.parts.calibration)}"
         labels.above(ax, text, 1.5, fontsize=style.SMALL)
@@ -159,22 +152,12 @@ def _errors(
         for kernel in kernels:
             error = 100 * errors_at(ev, at, kernel, divergence)
             found[kernel].append(error)
-            main = kernel == kernels[0]
-            ax.plot(
-                at,
-                error,
-                color=colour,
-                linestyle=dash,
-                linewidth=1.3 if main else 0.7,
-                alpha=1 if main else 0.7,
-                gid=f"{ev.name}, {kernel}",
-            )
+            width, alpha = (1.3, 1.0) if kernel == kernels[0] else (0.7, 0.7)
+            look: Any = {"color": colour, "linestyle": dash, "linewidth": width}
+            ax.plot(at, error, alpha=alpha, gid=f"{ev.name}, {kernel}", **look)
     ends = np.array([errors[-1] for errors in found[kernels[0]]])
-    highest = max(
-        float(np.max(e[np.isfinite(e)], initial=0.01))
-        for k in kernels
-        for e in found[k]
-    )
+    every = np.array(list(found.values()))
+    highest = float(every.max(where=np.isfinite(every), initial=0.01))
     ax.set(xlim=(min(at), max(at)), ylim=(0, 1.08 * highest))
     ax.axvline(PAPER_BANDWIDTH, color=style.MUTED, linewidth=0.8, zorder=1.5)
     ticks = [0.005, 0.01, 0.03, 0.05, 0.1, 0.25]
@@ -205,14 +188,7 @@ def errors_at(
 
 
 def ranking_range(errors: NDArray[np.float64], at: Column) -> tuple[float, float]:
-    """Bandwidths around 0.05 between which the models keep their order.
-
-    Examples
-    --------
-    >>> errors = np.array([[1.0, 1.0, 1.0, 3.0], [2.0, 2.0, 2.0, 2.0]])
-    >>> ranking_range(errors, np.array([0.01, 0.05, 0.1, 0.25]))
-    (0.01, 0.1)
-    """
+    """Bandwidths around 0.05 between which the models keep their order."""
     start = int(np.argmin(np.abs(at - PAPER_BANDWIDTH)))
     order = np.argsort(errors, axis=0, kind="stable")
     same = (order == order[:, [start]]).all(axis=0)

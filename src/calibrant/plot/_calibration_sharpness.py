@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from calibrant._base.checks import check_choice
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import is_trivial
+from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._verbs.evaluate import evaluate
-from calibrant._views.diagram import Evaluations, View, as_list, view
+from calibrant._views.diagram import (
+    GEOMETRY,
+    Band,
+    Evaluations,
+    View,
+    as_list,
+    shared_top,
+    view,
+)
 from calibrant.plot import _labels as labels
 from calibrant.plot import _panel as panel
-from calibrant.plot import _paper_style as paper_style
+from calibrant.plot import _style as looks
 from calibrant.plot._layout import (
     Margins,
     Panels,
     columns_for,
     give_back,
     given_panels,
+    loose_panels,
     panels,
+    split,
 )
 from calibrant.plot._panel import Look, find_band
-from calibrant.plot._style import DENSITY_EDGE, in_style
-
-# ----------------------------------------------------------------------------
-# Calibration-sharpness diagrams, of one model or of several side by side.
-
-
-CUT_AT = 1.25
-"""Aligned axes end here: a single tall band would squeeze all others."""
+from calibrant.plot._style import in_style
 
 SCALES = (16.0, 8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.125)
 """How much a band may be stretched or shrunk where its height has no natural unit."""
 
-HEADROOM = 1.03
+CUT_AT, HEADROOM = GEOMETRY.most_top, 1.03
 
 
 @in_style
 def calibration_sharpness(
-    evs: Evaluations,
+    models: Evaluations,
     *,
     style: str = "modern",
     divergence: str | None = None,
@@ -58,7 +63,7 @@ def calibration_sharpness(
 
     Parameters
     ----------
-    evs : Evaluation, Comparison or sequence of Evaluation
+    models : Evaluation, Comparison or sequence of Evaluation
         One model, or several side by side with aligned axes.
     style : {"modern", "paper"}
         ``"modern"`` has a strip below that shows where the rows are; ``"paper"`` is the
@@ -109,18 +114,15 @@ def calibration_sharpness(
     check_choice(style, "style", ("modern", "paper"))
     check_choice(scale, "scale", ("probability", "logit"))
     check_choice(ylim, "ylim", (None, "shared", "full", "free"))
-    models, several = as_list(evs), not isinstance(evs, Evaluation)
+    chosen, several = as_list(models), not isinstance(models, Evaluation)
     options = divergence, bandwidth, kernel, boundary
     if style == "paper":
-        axes = paper_style.draw_all(models, options, ylim or "free", ax)
+        axes = _draw_paper(chosen, options, ylim or "free", ax)
         return give_back(axes, several=several)
-    views = [view(ev, *options) for ev in models]
-    sheet = (
-        _sheet(len(views), legend=legend)
-        if ax is None
-        else given_panels(len(views), ax)
-    )
-    ends = panel.limits(models) if scale == "logit" else None
+    views = [view(ev, *options) for ev in chosen]
+    count = len(views)
+    sheet = _sheet(count, legend=legend) if ax is None else given_panels(count, ax)
+    ends = panel.limits(chosen) if scale == "logit" else None
     look = Look(CUT_AT, _band_scale(views, ends), interval, ends, sheet.roomy)
     looks = _with_tops(views, look, ylim or "shared")
     size = labels.title_size(views, sheet.inches)
@@ -133,27 +135,20 @@ def calibration_sharpness(
 def _sheet(count: int, *, legend: bool) -> Panels:
     columns = columns_for(count)
     key = 0.32 if columns > 3 else 0.48 if columns > 1 else 0.62
-    roomy = columns <= 2
-    return panels(
-        count,
-        Margins(
-            height=2.55 if columns == 1 else 2.0 if roomy else 1.62,
-            head=0.36 if columns == 1 else 0.47,
-            foot=0.2,
-            bottom=0.2 + (key if legend else 0.0),
-        ),
-    )
+    height = 2.55 if columns == 1 else 2.0 if columns == 2 else 1.62
+    head, bottom = 0.36 if columns == 1 else 0.47, 0.2 + (key if legend else 0.0)
+    return panels(count, Margins(height, head, foot=0.2, bottom=bottom))
 
 
 def _panel(sheet: Panels, place: int, one: View, look: Look, size: float) -> None:
     ax = sheet.axes[place]
-    lower = panel.split(ax)
+    lower = split(ax)
     panel.draw(ax, one, look)
     panel.draw_strip(lower, one, look.ends)
     labels.write(ax, one, sheet.inches, size)
     if sheet.is_left(place):
         ax.set_ylabel("accuracy")
-        lower.set_ylabel("rows", color=DENSITY_EDGE, fontsize=7)
+        labels.name_rows(lower)
     else:
         ax.tick_params(labelleft=False)
     if sheet.is_bottom(place):
@@ -175,15 +170,12 @@ def _band_scale(views: list[View], ends: tuple[float, float] | None) -> float:
 
 def _with_tops(views: list[View], look: Look, ylim: str) -> list[Look]:
     """Decide where each y axis ends."""
-    needed = [max(1.0, find_band(v, look).top) * HEADROOM for v in views]
+    bands = [find_band(v, look) for v in views]
+    needed = [max(1.0, band.top) * HEADROOM for band in bands]
     if ylim == "free":
-        return [_ending(look, top) for top in needed]
-    top = max(needed)
-    return [_ending(look, min(top, CUT_AT) if ylim == "shared" else top)] * len(views)
-
-
-def _ending(look: Look, top: float) -> Look:
-    return Look(top, look.band_scale, look.interval, look.ends, look.roomy)
+        return [replace(look, top=top) for top in needed]
+    top = shared_top(bands, HEADROOM) if ylim == "shared" else max(needed)
+    return [replace(look, top=top)] * len(views)
 
 
 def _finish(sheet: Panels, views: list[View], look: Look, *, legend: bool) -> None:
@@ -198,8 +190,94 @@ def _finish(sheet: Panels, views: list[View], look: Look, *, legend: bool) -> No
     labels.legend(sheet.sheet, labels.key(views, look), columns, note)
 
 
-# ----------------------------------------------------------------------------
-# The diagram for users of scikit-learn: a Display with its two ways to be made.
+# -- as the paper draws it: its colours, box, hatching and scaled density --------------
+
+RED, BLUE, LINES = "#d62728", "#1f77b4", "#b0b0b0"
+Options = tuple[str | None, float | None, str, str]
+
+
+def _draw_paper(
+    models: list[Evaluation], options: Options, ylim: str, ax: object
+) -> list[Axes]:
+    """One panel for each model."""
+    divergence, bandwidth, kernel, boundary = options
+    bandwidth = PAPER_BANDWIDTH if bandwidth is None else bandwidth
+    views = [view(ev, divergence, bandwidth, kernel, boundary) for ev in models]
+    count = len(models)
+    sheet = loose_panels(count, 2.7, 2.2) if ax is None else given_panels(count, ax)
+    tops = [max(1.0, float(_paper_band(v).high.max(initial=0))) for v in views]
+    if ylim != "free":
+        top = max(tops)
+        tops = [top if ylim == "full" else min(top, CUT_AT)] * len(tops)
+    for place, (each, one) in enumerate(zip(sheet.axes, views, strict=True)):
+        _paper_panel(each, one, tops[place], roomy=sheet.roomy)
+        if sheet.sheet is not None:
+            size = looks.TITLE if sheet.roomy else looks.SMALL_TITLE
+            name = looks.elide(one.ev.name, sheet.inches, size)
+            each.set_title(name, fontsize=size)
+            sheet.sheet.alt_text += one.ev.describe("paper") + " "
+    _name_paper_axes(sheet)
+    return sheet.axes
+
+
+def _name_paper_axes(sheet: Panels) -> None:
+    for place, ax in enumerate(sheet.axes):
+        if sheet.is_bottom(place):
+            ax.set_xlabel(r"Confidence $(h(x))$")
+        if sheet.is_left(place):
+            ax.set_ylabel(r"Conditional Expectation of $Y = c(X)$", fontsize=7)
+
+
+def _paper_line(one: View) -> np.ndarray:
+    """The curve; a constant confidence is drawn as a flat line, as the authors do."""
+    accuracy = one.curve.accuracy
+    if len(one.ev.atoms.count) == 1:
+        return np.full_like(accuracy, np.nanmean(accuracy))
+    return accuracy
+
+
+def _paper_band(one: View) -> Band:
+    """The band wherever there is a gap: the lower edge cut at 0, the upper not at 1."""
+    curve, middle = one.curve, np.nan_to_num(_paper_line(one))
+    gap = np.where(np.isfinite(curve.sharpness_gap), curve.sharpness_gap, 0.0)
+    return Band.of(curve.confidence, middle, curve.density, gap)
+
+
+def _paper_panel(ax: Axes, one: View, top: float, *, roomy: bool) -> None:
+    """Diagonal, curve, band, density and the box of numbers."""
+    curve, band, line = one.curve, _paper_band(one), _paper_line(one)
+    at, known = curve.confidence, np.isfinite(line)
+    looks.dress(ax, grid=False, hide=())
+    for spine in ax.spines.values():
+        spine.set(color="black", linewidth=0.8)
+    ax.tick_params(color="black", labelcolor="black")
+    ax.set_axisbelow(False)
+    ax.grid(color=LINES, linewidth=0.8, zorder=1)
+    ax.plot(at, at, linestyle="dashed", color="black", linewidth=1.2, gid="diagonal")
+    ax.plot(at, line, color=RED, linewidth=1.5, gid="accuracy")
+    fill: Any = {"where": known, "color": RED, "alpha": 0.5, "linewidth": 0.6}
+    ax.fill_between(at, band.low, band.high, gid="band", **fill)
+    density = curve.density / curve.density.max()
+    ax.fill_between(at, density, color=BLUE, hatch="/", alpha=0.3, gid="density")
+    ax.set(xlim=(0, 1), ylim=(0, top))
+    _paper_box(ax, one, roomy=roomy)
+
+
+def _paper_box(ax: Axes, one: View, *, roomy: bool) -> None:
+    parts = one.parts
+    lines = [
+        rf"$d_{{\varphi,\mathrm{{CAL}}}} = {labels.percent(parts.calibration)}$",
+        rf"$d_{{\phi,\mathrm{{TOT}}}} = {labels.percent(parts.total)}$",
+    ]
+    text = "\n".join(line.replace("∞", r"\infty") for line in lines)
+    box = {"boxstyle": "round", "facecolor": "gray", "alpha": 0.2}
+    look: Any = {"fontsize": 8 if roomy else 6.8, "va": "top", "bbox": box}
+    ax.text(0.05, 0.95, text, transform=ax.transAxes, **look)
+    look = {"fontsize": 9 if roomy else 7.5, "ha": "right", "va": "bottom"}
+    ax.text(0.95, 0.02, r"$\hat{p}(h(x))$", transform=ax.transAxes, **look)
+
+
+# -- for users of scikit-learn ----------------------------------------------------------
 
 
 @dataclass(slots=True, eq=False)
@@ -251,14 +329,8 @@ class CalibrationSharpnessDisplay:
         ax, **options
             As in `calibration_sharpness`.
         """
-        ev = evaluate(
-            y_true,
-            probs=y_prob,
-            classes=classes,
-            target=target,
-            sample_weight=sample_weight,
-            name=name,
-        )
+        said = {"classes": classes, "target": target, "sample_weight": sample_weight}
+        ev = evaluate(y_true, probs=y_prob, name=name, **said)
         return cls(ev).plot(ax=ax, **options)
 
     @classmethod
@@ -295,14 +367,9 @@ class CalibrationSharpnessDisplay:
         classes = list(estimator.classes_)
         if target is None and len(classes) == 2:
             target = "positive"
-        return cls.from_predictions(
-            y,
-            estimator.predict_proba(X),
-            classes=classes,
-            target=target,
-            name=type(estimator).__name__ if name is None else name,
-            **options,
-        )
+        said = {"classes": classes, "target": target, **options}
+        said["name"] = type(estimator).__name__ if name is None else name
+        return cls.from_predictions(y, estimator.predict_proba(X), **said)
 
     @property
     def figure_(self) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from calibrant._base.evaluation import Evaluation
-from calibrant._views.diagram import the_one, view
+from calibrant._views.diagram import GEOMETRY, the_one, view
 from calibrant.plot import _labels as labels
 from calibrant.plot import _panel as panel
 from calibrant.plot import _style as style
@@ -22,7 +23,7 @@ MARGINS = Margins(height=1.05, head=0.36, foot=0.2, bottom=0.36)
 
 @in_style
 def classwise_grid(
-    ev: Evaluation,
+    models: Evaluation,
     *,
     classes: Sequence[object] | None = None,
     most: int = 20,
@@ -32,7 +33,7 @@ def classwise_grid(
 
     Parameters
     ----------
-    ev : Evaluation
+    models : Evaluation
         From ``calibrant.evaluate(..., target="class-wise")``.
     classes : sequence, optional
         Names of the classes to draw, in order. By default those of the largest
@@ -57,10 +58,11 @@ def classwise_grid(
     >>> len(calibrant.plot.classwise_grid(ev))
     3
     """
-    chosen = _chosen(the_one(ev), classes, most)
+    ev = the_one(models)
+    chosen = _chosen(ev, classes, most)
     sheet = panels(len(chosen), MARGINS)
     views = [view(one) for one in chosen]
-    top = min(1.25, max([1.03, *(seen.band().top for seen in views)]))
+    top = min(GEOMETRY.most_top, max([1.03, *(seen.band().top for seen in views)]))
     look = Look(top, interval=interval, roomy=False)
     for place, (ax, seen) in enumerate(zip(sheet.axes, views, strict=True)):
         panel.draw(ax, seen, look)
@@ -106,17 +108,13 @@ def _badness(ev: Evaluation) -> float:
 def _caption(ax: Axes, ev: Evaluation, shown: int, *, by_size: bool) -> None:
     figure = ax.get_figure(root=True)
     assert figure is not None
-    parts = ev.decomposition
     order = ", largest calibration error first" if by_size else ""
     total = len(ev.per_class)
     count = f"{shown} of {total} classes" if shown < total else f"all {total} classes"
-    figure.text(
-        0.5,
-        0.05 / figure.get_figheight(),
-        f"{style.elide(ev.name, 2.2, style.NOTE)}: {count}{order}; "
-        f"{labels.score_name(parts)} ×100",
-        ha="center",
-        va="bottom",
-        fontsize=style.NOTE,
-        color=style.MUTED,
+    name, score = (
+        style.elide(ev.name, 2.2, style.NOTE),
+        labels.score_name(ev.divergence),
     )
+    text = f"{name}: {count}{order}; {score} ×100"
+    look: Any = {"fontsize": style.NOTE, "color": style.MUTED, "ha": "center"}
+    figure.text(0.5, 0.05 / figure.get_figheight(), text, va="bottom", **look)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,17 +21,18 @@ from calibrant.plot._style import in_style
 Read = Callable[[Evaluation], Estimate]
 ROW, HEAD, FOOT = 0.27, 0.3, 0.52
 NAMES = 1.25
+WIDTHS = (3.0, 1.1, 0.95, 0.95)
 
 
 @in_style
 def compare_methods(
-    study: Evaluations, *, divergence: str | None = None
+    models: Evaluations, *, divergence: str | None = None
 ) -> NDArray[np.object_]:
     """Draw what each method costs: its score in two parts, and what ECE would say.
 
     Parameters
     ----------
-    study : Comparison or sequence of Evaluation
+    models : Comparison or sequence of Evaluation
         Methods on the same rows, as `calibrant.study` gives them.
     divergence : str, optional
         By default that of the evaluations.
@@ -53,33 +55,26 @@ def compare_methods(
     >>> len(calibrant.plot.compare_methods([a, b]))
     4
     """
-    models = as_list(study)
-    name = models[0].divergence if divergence is None else divergence
-    height = HEAD + ROW * len(models) + FOOT
+    chosen = as_list(models)
+    name = chosen[0].divergence if divergence is None else divergence
+    height = HEAD + ROW * len(chosen) + FOOT
     sheet = style.sheet(style.PAGE, height, layout=None)
-    grid = sheet.add_gridspec(
-        1,
-        4,
-        width_ratios=[3.0, 1.1, 0.95, 0.95],
-        left=NAMES / style.PAGE,
-        right=0.985,
-        top=1 - HEAD / height,
-        bottom=FOOT / height,
-        wspace=0.09,
-    )
+    across = {"left": NAMES / style.PAGE, "right": 0.985, "wspace": 0.09}
+    down = {"top": 1 - HEAD / height, "bottom": FOOT / height}
+    grid = sheet.add_gridspec(1, 4, width_ratios=WIDTHS, **across, **down)
     axes = [sheet.add_subplot(grid[0, i]) for i in range(4)]
-    _bars(axes[0], models, name)
+    _bars(axes[0], chosen, name)
     columns: dict[str, Read] = {
         r"$d_\mathrm{CAL}$": lambda ev: ev.decompositions[name].calibration,
         "ECE": lambda ev: ev.metrics["ece"],
         "accuracy": lambda ev: ev.metrics["accuracy"],
     }
     for ax, (title, read) in zip(axes[1:], columns.items(), strict=True):
-        _dots(ax, models, f"{title} ×100", read)
+        _dots(ax, chosen, f"{title} ×100", read)
     for place, ax in enumerate(axes):
-        _rows(ax, models, named=place == 0)
-    _note(sheet, models, columns)
-    sheet.alt_text = " ".join(ev.describe() for ev in models)
+        _rows(ax, chosen, named=place == 0)
+    _note(sheet, chosen, columns)
+    sheet.alt_text = " ".join(ev.describe() for ev in chosen)
     return np.array(axes)
 
 
@@ -92,9 +87,8 @@ def _rows(ax: Axes, models: list[Evaluation], *, named: bool) -> None:
     ax.tick_params(axis="y", length=0, labelcolor=style.INK)
     for place, ev in enumerate(models):
         if is_trivial(ev):
-            ax.axhspan(
-                place - 0.5, place + 0.5, color=style.SHADE, zorder=0, linewidth=0
-            )
+            shade: Any = {"color": style.SHADE, "zorder": 0, "linewidth": 0}
+            ax.axhspan(place - 0.5, place + 0.5, **shade)
 
 
 def _bars(ax: Axes, models: list[Evaluation], name: str) -> None:
@@ -108,52 +102,26 @@ def _bars(ax: Axes, models: list[Evaluation], name: str) -> None:
     shown = np.where(finite, total, 1.1 * widest)
     cal = np.minimum(np.where(np.isfinite(cal), cal, shown), shown)
     places = np.arange(len(models))
-    gap = ax.barh(
-        places,
-        shown - cal,
-        0.6,
-        left=cal,
-        color=style.BAND,
-        edgecolor=style.BAND_EDGE,
-        linewidth=0.6,
-        gid="gap",
-    )
+    gap = ax.barh(places, shown - cal, 0.6, left=cal, gid="gap", **style.BAND_FILL)
     ax.barh(places, cal, 0.6, color=style.CURVE, linewidth=0, gid="calibration")
     for place, bar in enumerate(gap):
         if not finite[place]:
             bar.set_hatch("////")
-        ax.annotate(
-            labels.percent(total[place] / 100),
-            (shown[place], place),
-            xytext=(3, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=style.NOTE,
-        )
+        beside: Any = {"xytext": (3, 0), "textcoords": "offset points", **_NUMBER}
+        ax.annotate(labels.percent(total[place] / 100), (shown[place], place), **beside)
     ax.set_xlim(0, 1.17 * float(shown.max()))
-    score = labels.SCORES.get(name, name)
-    ax.set_title(f"{score} ×100", fontsize=7.5, pad=4, loc="left")
+    ax.set_title(f"{labels.score_name(name)} ×100", fontsize=7.5, pad=4, loc="left")
     handles = [
         Patch(color=style.CURVE, label="calibration error"),
-        Patch(
-            facecolor=style.BAND,
-            edgecolor=style.BAND_EDGE,
-            linewidth=0.6,
-            label="sharpness gap",
-        ),
+        Patch(label="sharpness gap", **style.BAND_FILL),
     ]
-    ax.legend(
-        handles=handles,
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=2,
-        handlelength=0.9,
-        columnspacing=0.8,
-        handletextpad=0.35,
-        fontsize=style.SMALL,
-        borderpad=0.1,
-        borderaxespad=0.1,
-    )
+    spacing: Any = {"handlelength": 0.9, "columnspacing": 0.8, "handletextpad": 0.35}
+    spacing |= {"borderpad": 0.1, "borderaxespad": 0.1, "fontsize": style.SMALL}
+    above: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2}
+    ax.legend(handles=handles, **above, **spacing)
+
+
+_NUMBER: dict[str, Any] = {"va": "center", "fontsize": style.NOTE}
 
 
 def _dots(ax: Axes, models: list[Evaluation], title: str, read: Read) -> None:
@@ -167,26 +135,12 @@ def _dots(ax: Axes, models: list[Evaluation], title: str, read: Read) -> None:
         ends += [100 * low, 100 * high, at]
         if value.interval is not None:
             ax.hlines(place, 100 * low, 100 * high, color=style.INK, linewidth=0.9)
-        ax.plot(
-            at,
-            place,
-            "o",
-            markersize=4,
-            markeredgecolor=style.INK,
-            markerfacecolor="white" if is_trivial(ev) else style.INK,
-            markeredgewidth=0.9,
-            zorder=4,
-            clip_on=False,
-            gid=ev.name,
-        )
-        ax.annotate(
-            labels.percent(value),
-            (1, place),
-            xycoords=("axes fraction", "data"),
-            ha="right",
-            va="center",
-            fontsize=style.NOTE,
-        )
+        face = "white" if is_trivial(ev) else style.INK
+        look: Any = {"markersize": 4, "markeredgewidth": 0.9, "zorder": 4}
+        look |= {"markeredgecolor": style.INK, "markerfacecolor": face}
+        ax.plot(at, place, "o", clip_on=False, gid=ev.name, **look)
+        text, right = labels.percent(value), ("axes fraction", "data")
+        ax.annotate(text, (1, place), xycoords=right, ha="right", **_NUMBER)
     known = [end for end in ends if np.isfinite(end)] or [0.0, 1.0]
     low, high = min(known), max(known)
     room = max(high - low, 0.02)
@@ -207,14 +161,8 @@ def _note(
     if trivial:
         listed = style.elide(", ".join(trivial), 2.2, style.SMALL)
         lines.append(f"hollow: {listed}, a yardstick that says the same of every row")
-    sheet.text(
-        NAMES / style.PAGE,
-        0.04 / sheet.get_figheight(),
-        "\n".join(lines),
-        va="bottom",
-        fontsize=style.SMALL,
-        color=style.MUTED,
-    )
+    at = NAMES / style.PAGE, 0.04 / sheet.get_figheight()
+    sheet.text(*at, "\n".join(lines), va="bottom", **style.FAINT)
 
 
 def _method(models: list[Evaluation], read: Read) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -21,7 +23,7 @@ from calibrant.plot._style import in_style
 
 @in_style
 def corp(
-    ev: Evaluation,
+    models: Evaluation,
     *,
     interval: bool = True,
     legend: bool = True,
@@ -31,7 +33,7 @@ def corp(
 
     Parameters
     ----------
-    ev : Evaluation
+    models : Evaluation
         The model.
     interval : bool
         Whether to draw the consistency band: where the fit would lie, pointwise, if the
@@ -60,30 +62,24 @@ def corp(
     >>> calibrant.plot.corp(ev).get_ylabel()
     'accuracy, made increasing'
     """
-    ev = the_one(ev)
+    ev = the_one(models)
     sheet = one_panel(ax, key=0.17 if legend else 0.0)
-    (main,) = sheet.axes
-    below = panel.split(main)
+    main, below = sheet.with_strip()
     style.dress(main)
     level = float(ev.settings["level"])
     if interval:
         _band(main, ev, level)
     main.plot([0, 1], [0, 1], zorder=3, gid="diagonal", **style.DIAGONAL)
     x, y = steps(ev.isotonic)
-    dots = {"marker": "o", "markersize": 2.6} if len(ev.atoms.count) else {}
-    look = {"color": style.CURVE, "linewidth": 1.4, "clip_on": False, **dots}
-    main.plot(x, y, zorder=4, gid="accuracy", **look)  # type: ignore[arg-type]
-    main.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy, made increasing")
-    for axis in "xy":
-        style.number_ticks(main, axis, (0, 0.2, 0.4, 0.6, 0.8, 1))
+    dots: dict[str, Any] = {}
+    if len(ev.atoms.count):
+        dots = {"marker": "o", "markersize": 2.6}
+    look = {"linewidth": 1.4, "clip_on": False, "gid": "accuracy", **style.SURE}
+    main.plot(x, y, **look, **dots)
+    style.unit_square(main, "accuracy, made increasing")
     panel.draw_strip(below, view(ev), None)
-    below.set_xlabel("confidence")
-    below.set_ylabel("rows", color=style.DENSITY_EDGE, fontsize=7)
-    labels.title(main, ev.name, _headline(ev), sheet.inches)
-    if sheet.sheet is not None:
-        sheet.sheet.alt_text = ev.describe()
-        if legend:
-            labels.legend(sheet.sheet, _key(level, interval=interval), 3)
+    handles = _key(level, interval=interval) if legend else []
+    labels.finish(sheet, below, ev, _headline(ev), handles, 3)
     return main
 
 
@@ -99,16 +95,7 @@ def _band(ax: Axes, ev: Evaluation, level: float) -> None:
     if len(at) == 1:
         ax.vlines(at, low, high, color=style.RIBBON, linewidth=3, alpha=0.4)
         return
-    ax.fill_between(
-        at,
-        low,
-        high,
-        color=style.RIBBON,
-        alpha=style.RIBBON_ALPHA,
-        linewidth=0,
-        zorder=2,
-        gid="interval",
-    )
+    ax.fill_between(at, low, high, zorder=2, gid="interval", **style.INTERVAL)
 
 
 def _rows(ev: Evaluation) -> tuple[Column, Column]:
@@ -135,6 +122,5 @@ def _key(level: float, *, interval: bool) -> list[Line2D | Patch]:
     ]
     if interval:
         label = f"{100 * level:g}% if calibrated"
-        patch = Patch(facecolor=style.RIBBON, alpha=style.RIBBON_ALPHA, label=label)
-        handles.insert(1, patch)
+        handles.insert(1, labels.interval_patch(label))
     return handles

@@ -13,14 +13,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from calibrant._base.records import Decomposition, Estimate
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.records import Estimate
 from calibrant._inputs.arrays import Column
 from calibrant._views.diagram import View
+from calibrant._views.words import score_in_words
 from calibrant.plot import _style as style
+from calibrant.plot._layout import Panels
 from calibrant.plot._panel import Look
-
-# ----------------------------------------------------------------------------
-# Names beside what they name, moved apart where they would collide.
 
 
 def spread(wanted: Column, least: float) -> Column:
@@ -42,6 +42,9 @@ def spread(wanted: Column, least: float) -> Column:
     return moved
 
 
+LEADER = {"linewidth": 0.5, "shrinkA": 1, "shrinkB": 0}
+
+
 def at_right_end(
     ax: Axes, names: list[str], y: Column, colours: list[str], inches: float
 ) -> None:
@@ -55,24 +58,13 @@ def at_right_end(
     )[:, 1]
     placed = spread(fraction, (style.NOTE + 1.2) / height)
     for name, start, end, colour in zip(names, fraction, placed, colours, strict=True):
-        ax.annotate(
-            style.elide(name, inches, style.NOTE),
-            (1, start),
-            xycoords="axes fraction",
-            xytext=(1 + 9 / 72 / max(inches, 0.1) * 0.2, end),
-            textcoords="axes fraction",
-            va="center",
-            fontsize=style.NOTE,
-            color=colour,
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colour,
-                "linewidth": 0.5,
-                "shrinkA": 1,
-                "shrinkB": 0,
-            },
-        )
+        at = 1 + 9 / 72 / max(inches, 0.1) * 0.2, end
+        where: Any = {"xycoords": "axes fraction", "textcoords": "axes fraction"}
+        look: Any = {"va": "center", "fontsize": style.NOTE, "color": colour}
+        leader: Any = {"arrowstyle": "-", "color": colour, **LEADER}
+        text = style.elide(name, inches, style.NOTE)
+        ax.annotate(text, (1, start), at, arrowprops=leader, annotation_clip=False,
+                    **where, **look)  # fmt: skip
 
 
 CORNERS = (
@@ -106,16 +98,9 @@ def beside_markers(ax: Axes, names: list[str], x: Column, y: Column) -> None:
         _, corner, gap = min(options, key=lambda option: option[0])
         taken.append(_box(place, corner, gap, wide))
         dx, dy, ha, va = corner
-        ax.annotate(
-            name,
-            (float(x[i]), float(y[i])),
-            xytext=(gap * dx, gap * dy),
-            textcoords="offset points",
-            ha=ha,
-            va=va,
-            fontsize=style.NOTE,
-            zorder=6,
-        )
+        beside: Any = {"xytext": (gap * dx, gap * dy), "textcoords": "offset points"}
+        beside |= {"ha": ha, "va": va, "fontsize": style.NOTE, "zorder": 6}
+        ax.annotate(name, (float(x[i]), float(y[i])), **beside)
 
 
 def _box(
@@ -140,12 +125,6 @@ def _cost(box: Column, taken: list[Column], frame: Column) -> float:
     return cost + 50 * float(outside)
 
 
-# ----------------------------------------------------------------------------
-# What stands above and below the diagrams: names, numbers and the key.
-
-
-SCORES = {"brier": "Brier", "log": "log loss"}
-
 LINE = 9.5
 """Distance of lines of numbers, in points."""
 
@@ -154,13 +133,7 @@ ONE_LINE_FROM = 2.4
 
 
 def percent(value: float, digits: int = 2) -> str:
-    """A score times 100, with a true minus sign.
-
-    Examples
-    --------
-    >>> percent(0.12345), percent(-0.0004), percent(float("inf"))
-    ('12.35', '−0.04', '∞')
-    """
+    """A score times 100, with a true minus sign."""
     if not isfinite(value):
         return "n/a" if isnan(value) else "∞" if value > 0 else "−∞"
     text = f"{100 * value:.{digits}f}"
@@ -168,13 +141,7 @@ def percent(value: float, digits: int = 2) -> str:
 
 
 def with_interval(value: Estimate) -> str:
-    """A score times 100 with its interval, if it has one.
-
-    Examples
-    --------
-    >>> with_interval(Estimate(0.0164, (0.015, 0.018)))
-    '1.64 [1.50, 1.80]'
-    """
+    """A score times 100 with its interval, if it has one."""
     if value.interval is None or not all(map(isfinite, value.interval)):
         return percent(value)
     digits = 2 if max(value.interval) < 0.0995 else 1
@@ -182,15 +149,15 @@ def with_interval(value: Estimate) -> str:
     return f"{percent(value, digits)} [{low}, {high}]"
 
 
-def score_name(parts: Decomposition) -> str:
-    """The name of the score that is split, as people call it."""
-    return SCORES.get(parts.divergence, parts.divergence)
+def score_name(divergence: str) -> str:
+    """The name of the score that is split, as short as people call it."""
+    return score_in_words(divergence).removesuffix(" score")
 
 
 def method(views: list[View]) -> str:
     """What the numbers are and how they were found, for the key."""
     parts, ev = views[0].parts, views[0].ev
-    text = f"{score_name(parts)} ×100"
+    text = f"{score_name(parts.divergence)} ×100"
     named = [v.parts.calibration for v in views if v.parts.calibration.interval]
     if named:
         level = 100 * float(ev.settings["level"])
@@ -226,20 +193,40 @@ def title(ax: Axes, name: str, line: str, inches: float) -> None:
     above(ax, shown, 4.5 + LINE, fontsize=style.TITLE, weight="bold")
 
 
+def finish(
+    sheet: Panels,
+    below: Axes,
+    ev: Evaluation,
+    line: str,
+    handles: Sequence[Artist] = (),
+    columns: int = 1,
+) -> None:
+    """What figures of one model share: title, names of the axes, words and a key."""
+    title(sheet.axes[0], ev.name, line, sheet.inches)
+    below.set_xlabel("confidence")
+    name_rows(below)
+    if sheet.sheet is not None:
+        sheet.sheet.alt_text = ev.describe()
+        if handles:
+            legend(sheet.sheet, handles, columns)
+
+
+def name_rows(strip: Axes) -> None:
+    """The name of a strip's y axis."""
+    strip.set_ylabel("rows", color=style.DENSITY_EDGE, fontsize=7)
+
+
 def legend(
     figure: Figure, handles: Sequence[Artist], columns: int, note: str = ""
 ) -> None:
     """The key, below everything."""
+    spacing: Any = {"handlelength": 1.4, "columnspacing": 1.0, "handletextpad": 0.4}
+    spacing |= {"labelspacing": 0.35, "borderpad": 0.1, "borderaxespad": 0.2}
     key = figure.legend(
         handles=list(handles),
         loc="lower center",
         ncols=columns,
-        handlelength=1.4,
-        columnspacing=1.0,
-        handletextpad=0.4,
-        labelspacing=0.35,
-        borderpad=0.1,
-        borderaxespad=0.2,
+        **spacing,
         fontsize=style.NOTE,
         title=note or None,
         title_fontsize=style.NOTE,
@@ -250,15 +237,8 @@ def legend(
 
 def above(ax: Axes, text: str, points: float, **look: Any) -> None:
     """A line of text this many points above the left end of an Axes."""
-    ax.annotate(
-        text,
-        (0, 1),
-        xycoords="axes fraction",
-        xytext=(0, points),
-        textcoords="offset points",
-        va="bottom",
-        **look,
-    )
+    at: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    ax.annotate(text, (0, 1), xytext=(0, points), va="bottom", **at, **look)
 
 
 def key(views: list[View], look: Look) -> list[Line2D | Patch]:
@@ -267,44 +247,21 @@ def key(views: list[View], look: Look) -> list[Line2D | Patch]:
     handles: list[Line2D | Patch] = [curve]
     if look.interval and any(v.adaptive for v in views):
         level = 100 * float(views[0].ev.settings["level"])
-        handles.append(
-            Patch(
-                facecolor=style.RIBBON,
-                alpha=style.RIBBON_ALPHA,
-                label=f"pointwise {level:g}% interval",
-            )
-        )
+        handles.append(interval_patch(f"pointwise {level:g}% interval"))
+    shrunk = "" if look.band_scale == 1 else f", drawn at ×{look.band_scale:g}"
+    gap = rf"sharpness gap $\hat p\,\rho${shrunk}"
     handles += [
-        Patch(
-            facecolor=style.BAND,
-            edgecolor=style.BAND_EDGE,
-            linewidth=0.6,
-            label=_band_label(look.band_scale),
-        ),
+        Patch(label=gap, **style.BAND_FILL),
         Line2D([], [], label="perfect calibration", **style.DIAGONAL),
-        Patch(
-            facecolor=style.DENSITY,
-            edgecolor=style.DENSITY_EDGE,
-            linewidth=0.8,
-            label="share of rows",
-        ),
+        Patch(label="share of rows", **{**style.ROWS_FILL, "linewidth": 0.8}),
     ]
     if any(len(v.ev.atoms.count) for v in views):
-        handles.append(
-            Line2D(
-                [],
-                [],
-                linestyle="none",
-                marker="o",
-                markersize=4,
-                markerfacecolor="white",
-                markeredgecolor=style.CURVE,
-                label="repeated confidence",
-            )
-        )
+        ring: Any = {"markerfacecolor": "white", "markeredgecolor": style.CURVE}
+        ring |= {"linestyle": "none", "marker": "o", "markersize": 4}
+        handles.append(Line2D([], [], label="repeated confidence", **ring))
     return handles
 
 
-def _band_label(scale: float) -> str:
-    shrunk = "" if scale == 1 else f", drawn at ×{scale:g}"
-    return rf"sharpness gap $\hat p\,\rho${shrunk}"
+def interval_patch(label: str) -> Patch:
+    """The handle of an interval."""
+    return Patch(facecolor=style.RIBBON, alpha=style.RIBBON_ALPHA, label=label)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 
 from calibrant.plot._style import COLUMN, PAGE, Sheet, sheet
 
@@ -50,6 +51,11 @@ class Panels:
         """Whether panels have room for long labels."""
         return self.inches >= ROOMY_FROM
 
+    def with_strip(self) -> tuple[Axes, Axes]:
+        """The only panel, and a strip split off below it."""
+        (main,) = self.axes
+        return main, split(main)
+
     def is_left(self, place: int) -> bool:
         """Whether a panel begins a row, and so carries the labels of its y axis."""
         return self.sheet is None or place % self.columns == 0
@@ -78,16 +84,11 @@ def panels(count: int, margins: Margins) -> Panels:
     height = rows * step + m.bottom
     inside = width - m.left - m.right - (columns - 1) * m.between
     figure = sheet(width, height, layout=None)
-    grid = figure.add_gridspec(
-        rows,
-        columns,
-        left=m.left / width,
-        right=1 - m.right / width,
-        top=1 - m.head / height,
-        bottom=(m.bottom + m.foot) / height,
-        wspace=m.between * columns / inside,
-        hspace=(m.head + m.foot) / m.height,
-    )
+    across = {"left": m.left / width, "right": 1 - m.right / width}
+    down = {"top": 1 - m.head / height, "bottom": (m.bottom + m.foot) / height}
+    wide, tall = m.between * columns / inside, (m.head + m.foot) / m.height
+    between = {"wspace": wide, "hspace": tall}
+    grid = figure.add_gridspec(rows, columns, **across, **down, **between)
     axes = [figure.add_subplot(grid[divmod(i, columns)]) for i in range(count)]
     return Panels(axes, columns, figure, inside / columns)
 
@@ -99,16 +100,13 @@ def loose_panels(count: int, single: float, row: float) -> Panels:
     figure = sheet(width, single if count == 1 else rows * row)
     grid = figure.add_gridspec(rows, columns)
     axes = [figure.add_subplot(grid[divmod(i, columns)]) for i in range(count)]
-    return Panels(
-        axes, columns, figure, width / columns - (0.6 if count == 1 else 0.12)
-    )
+    inches = width / columns - (0.6 if count == 1 else 0.12)
+    return Panels(axes, columns, figure, inches)
 
 
 def given_panels(count: int, ax: Any) -> Panels:
     """The Axes of the user, one for each model."""
-    axes = (
-        [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
-    )
+    axes = list(np.ravel(np.asarray(ax, dtype=object)))
     if len(axes) != count or not all(isinstance(one, Axes) for one in axes):
         raise ValueError(
             f"ax must be one matplotlib Axes for each model: {count} wanted, "
@@ -118,6 +116,24 @@ def given_panels(count: int, ax: Any) -> Panels:
     assert figure is not None
     inches = axes[0].get_position().width * figure.get_figwidth()
     return Panels(axes, count, None, float(inches))
+
+
+def split(ax: Axes, share: float = 0.17) -> Axes:
+    """Give up the lower part of an Axes to a second one with the same x axis."""
+    figure, spec = ax.figure, ax.get_subplotspec()
+    assert isinstance(figure, Figure | SubFigure)
+    if spec is not None:
+        parts = spec.subgridspec(2, 1, height_ratios=[1 - share, share], hspace=0.07)
+        ax.set_subplotspec(parts[0])
+        strip = figure.add_subplot(parts[1], sharex=ax)
+    else:
+        box = ax.get_position()
+        upper = (share + 0.04) * box.height
+        ax.set_position((box.x0, box.y0 + upper, box.width, box.height - upper))
+        lower = (box.x0, box.y0, box.width, share * box.height)
+        strip = figure.add_axes(lower, sharex=ax)
+    ax.tick_params(labelbottom=False)
+    return strip
 
 
 def give_back(axes: Iterable[Axes], *, several: bool) -> Any:

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
 
 from calibrant._base.evaluation import Evaluation
 from calibrant._inputs.arrays import Column, sigmoid
 from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._stats import closed_forms
-from calibrant._views.diagram import (
-    LEAST_BAND,
-    Band,
-    View,
-    doubtful,
-    only,
-    spans,
-    trusted,
-)
+from calibrant._views.diagram import Band, View, only, spans
 from calibrant.plot import _style as style
 
-# ----------------------------------------------------------------------------
-# The log-odds axis, which spreads out the confidences of saturated models.
-
+# -- the log-odds axis, which spreads out the confidences of saturated models --------
 
 FURTHEST = 18.5
 """Log-odds of 1 - 1e-8: an axis ends there, and what lies beyond sits on its end."""
@@ -67,10 +57,8 @@ def band(view: View, scale: float) -> Band:
     place = log_odds(curve.confidence[known])
     middle = np.interp(z, place, curve.accuracy[known])
     gap = np.interp(z, place, np.nan_to_num(curve.sharpness_gap[known], posinf=-1e9))
-    infinite = (gap < -1e3) & (mass > 0)
-    height = scale * mass * np.where(infinite, np.nan, gap)
-    drawn = np.nan_to_num(height) > LEAST_BAND
-    return Band(sigmoid(z), middle, height, drawn, infinite)
+    gap = np.where(gap < -1e3, np.inf, gap)
+    return Band.of(sigmoid(z), middle, mass, gap, scale, mass > 0)
 
 
 def limits(evs: list[Evaluation]) -> tuple[float, float]:
@@ -109,32 +97,12 @@ def _label(place: float) -> str:
     return f"{'1−' if place > 0.5 else ''}$10^{{{power}}}$"
 
 
-# ----------------------------------------------------------------------------
-# The strip under a diagram: where the rows are.
-
+# -- the strip under a diagram: where the rows are ------------------------------------
 
 BARS = 48
 
 MOSTLY = 0.5
 """A bar or stem that holds this share of the rows says so."""
-
-
-def split(ax: Axes, share: float = 0.17) -> Axes:
-    """Give up the lower part of an Axes to a second one with the same x axis."""
-    figure, spec = ax.figure, ax.get_subplotspec()
-    assert isinstance(figure, Figure | SubFigure)
-    if spec is not None:
-        parts = spec.subgridspec(2, 1, height_ratios=[1 - share, share], hspace=0.07)
-        ax.set_subplotspec(parts[0])
-        strip = figure.add_subplot(parts[1], sharex=ax)
-    else:
-        box = ax.get_position()
-        lower = [box.x0, box.y0, box.width, share * box.height]
-        upper = (share + 0.04) * box.height
-        ax.set_position((box.x0, box.y0 + upper, box.width, box.height - upper))
-        strip = figure.add_axes((lower[0], lower[1], lower[2], lower[3]), sharex=ax)
-    ax.tick_params(labelbottom=False)
-    return strip
 
 
 def draw_strip(ax: Axes, view: View, ends: tuple[float, float] | None) -> None:
@@ -157,15 +125,8 @@ def _stems(ax: Axes, ev: Evaluation, ends: tuple[float, float] | None) -> None:
     at = at if ends is None else np.clip(at, *ends)
     share = ev.atoms.count / ev.n
     ax.vlines(at, 0, share, color=style.DENSITY_EDGE, linewidth=1.4, gid="rows")
-    ax.plot(
-        at,
-        share,
-        "o",
-        markersize=2.2,
-        color=style.DENSITY_EDGE,
-        clip_on=False,
-        gid="rows-tops",
-    )
+    look: dict[str, Any] = {"markersize": 2.2, "color": style.DENSITY_EDGE}
+    ax.plot(at, share, "o", clip_on=False, gid="rows-tops", **look)
     ax.set_ylim(0, 1.15 * share.max())
     peak = int(share.argmax())
     _name_peak(ax, float(at[peak]), float(share[peak]))
@@ -198,40 +159,26 @@ def _stairs(ax: Axes, share: np.ndarray, edges: np.ndarray) -> None:
 
 
 def _density(ax: Axes, view: View) -> None:
-    curve = view.curve
-    ax.fill_between(curve.confidence, curve.density, color=style.DENSITY, linewidth=0)
-    ax.plot(
-        curve.confidence,
-        curve.density,
-        color=style.DENSITY_EDGE,
-        linewidth=0.8,
-        gid="density",
-    )
-    ax.set_ylim(0, 1.12 * float(np.nanmax(curve.density)))
+    at, density = view.curve.confidence, view.curve.density
+    ax.fill_between(at, density, color=style.DENSITY, linewidth=0)
+    ax.plot(at, density, color=style.DENSITY_EDGE, linewidth=0.8, gid="density")
+    ax.set_ylim(0, 1.12 * float(np.nanmax(density)))
 
 
 def _name_peak(ax: Axes, at: float, share: float) -> None:
     if share < MOSTLY:
         return
     left = at > 0.4
-    ax.annotate(
-        "all rows" if share > 1 - 1e-9 else f"{share:.0%} of rows",
-        (at, 0.72),
-        xycoords=("data", "axes fraction"),
-        xytext=(-4 if left else 4, 0),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        va="center",
-        fontsize=style.SMALL,
-        color=style.DENSITY_EDGE,
-    )
+    text = "all rows" if share > 1 - 1e-9 else f"{share:.0%} of rows"
+    beside: Any = {"xytext": (-4 if left else 4, 0), "ha": "right" if left else "left"}
+    beside |= {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    look: Any = {"fontsize": style.SMALL, "color": style.DENSITY_EDGE}
+    ax.annotate(text, (at, 0.72), va="center", **beside, **look)
 
 
-# ----------------------------------------------------------------------------
-# The calibration-sharpness diagram in the modern style: one model on one Axes.
+# -- the diagram in the modern style ---------------------------------------------------
 
-
-TIGHT, ROOMY = [0.0, 0.5, 1.0], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+TIGHT = (0.0, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +216,11 @@ def draw(ax: Axes, view: View, look: Look) -> None:
     ax.plot(at, at, zorder=3, gid="diagonal", **style.DIAGONAL)
     if look.interval:
         _ribbon(ax, view, look)
-    _line(ax, view, look)
-    _atoms(ax, view, look)
+    place, width = look.place(view.curve.confidence), 1.5 if look.roomy else 1.2
+    draw_lines(ax, view, place, view.curve.accuracy, (width, 0.7 * width), "accuracy")
+    atoms = view.ev.atoms.confidence
+    atoms = atoms if look.ends is None else np.clip(atoms, *look.ends)
+    draw_atoms(ax, view.ev, atoms, interval=look.interval, roomy=look.roomy)
     _axes(ax, look)
     _mark_what_is_cut(ax, band, look.top)
     _mark_infinite(ax, band, view)
@@ -278,88 +228,69 @@ def draw(ax: Axes, view: View, look: Look) -> None:
 
 def _band(ax: Axes, band: Band) -> None:
     at = band.confidence
-    fill = {"color": style.BAND, "linewidth": 0, "zorder": 2, "gid": "band"}
-    ax.fill_between(at, band.low, band.high, where=band.drawn, **fill)  # type: ignore[arg-type]
-    edge = {"color": style.BAND_EDGE, "linewidth": 0.6, "zorder": 2.1}
-    ax.plot(at, only(band.low, band.drawn), gid="band-low", **edge)  # type: ignore[arg-type]
-    ax.plot(at, only(band.high, band.drawn), gid="band-high", **edge)  # type: ignore[arg-type]
+    fill: Any = {"color": style.BAND, "linewidth": 0, "zorder": 2, "gid": "band"}
+    ax.fill_between(at, band.low, band.high, where=band.drawn, **fill)
+    edge: Any = {"color": style.BAND_EDGE, "linewidth": 0.6, "zorder": 2.1}
+    ax.plot(at, only(band.low, band.drawn), gid="band-low", **edge)
+    ax.plot(at, only(band.high, band.drawn), gid="band-high", **edge)
 
 
 def _ribbon(ax: Axes, view: View, look: Look) -> None:
-    curve, sure = view.curve, trusted(view)
+    curve, sure = view.curve, view.trusted()
     if np.isfinite(curve.low[sure]).any():
-        ax.fill_between(
-            look.place(curve.confidence),
-            curve.low,
-            curve.high,
-            where=sure,
-            color=style.RIBBON,
-            alpha=style.RIBBON_ALPHA,
-            linewidth=0,
-            zorder=3.5,
-            gid="interval",
-        )
+        at, ribbon = look.place(curve.confidence), {**style.INTERVAL, "gid": "interval"}
+        ax.fill_between(at, curve.low, curve.high, where=sure, zorder=3.5, **ribbon)
 
 
-def _line(ax: Axes, view: View, look: Look) -> None:
-    curve = view.curve
-    width = 1.5 if look.roomy else 1.2
-    ax.plot(
-        look.place(curve.confidence),
-        only(curve.accuracy, trusted(view)),
-        color=style.CURVE,
-        linewidth=width,
-        zorder=4,
-        gid="accuracy",
-    )
-    ax.plot(
-        look.place(curve.confidence),
-        only(curve.accuracy, doubtful(view)),
-        color=style.CURVE,
-        linewidth=0.7 * width,
-        linestyle=(0, (1, 1.6)),
-        zorder=3.8,
-        gid="accuracy-doubtful",
-    )
+def draw_lines(
+    ax: Axes, view: View, at: Column, y: Column, widths: tuple[float, float], gid: str
+) -> None:
+    """Values along the curve: drawn where rows are near, dotted where they are few."""
+    sure, doubtful = view.trusted(), view.doubtful()
+    ax.plot(at, only(y, sure), linewidth=widths[0], gid=gid, **style.SURE)
+    dotted = {"linewidth": widths[1], "gid": f"{gid}-doubtful", **style.DOUBTFUL}
+    ax.plot(at, only(y, doubtful), **dotted)
 
 
-def _atoms(ax: Axes, view: View, look: Look) -> None:
-    """Each repeated confidence, at its plain accuracy, with its Wilson interval."""
-    atoms, ev = view.ev.atoms, view.ev
+def draw_atoms(
+    ax: Axes,
+    ev: Evaluation,
+    at: Column,
+    less: Column | float = 0.0,
+    *,
+    interval: bool,
+    roomy: bool = True,
+) -> Column:
+    """Each repeated confidence at its accuracy, with its Wilson interval, `less` some.
+
+    What was drawn is returned: the values, and the ends of intervals.
+    """
+    atoms = ev.atoms
+    drawn = [atoms.accuracy - less]
     if len(atoms.count) == 0:
-        return
-    at = (
-        atoms.confidence if look.ends is None else np.clip(atoms.confidence, *look.ends)
-    )
-    if look.interval:
+        return drawn[0]
+    if interval:
         level = float(ev.settings["level"])
         low, high = closed_forms.wilson(atoms.accuracy, atoms.count, level)
-        ax.vlines(at, low, high, color=style.CURVE, linewidth=0.8, zorder=4.5)
-    size = (4 if look.roomy else 3) + 40 * np.sqrt(atoms.count / ev.n)
-    ax.scatter(
-        at,
-        atoms.accuracy,
-        s=size if look.roomy else 0.6 * size,
-        facecolor="white",
-        edgecolor=style.CURVE,
-        linewidth=0.9,
-        zorder=5,
-        clip_on=False,
-        gid="atoms",
-    )
+        drawn += [low - less, high - less]
+        whisker: Any = {"color": style.CURVE, "linewidth": 0.8, "zorder": 4.5}
+        ax.vlines(at, low - less, high - less, **whisker)
+    size = (4 if roomy else 3) + 40 * np.sqrt(atoms.count / ev.n)
+    look: dict[str, Any] = {"facecolor": "white", "edgecolor": style.CURVE}
+    look |= {"linewidth": 0.9, "zorder": 5, "clip_on": False, "gid": "atoms"}
+    ax.scatter(at, drawn[0], s=size if roomy else 0.6 * size, **look)
+    return np.concatenate(drawn)
 
 
 def _axes(ax: Axes, look: Look) -> None:
-    ticks = ROOMY if look.roomy else TIGHT
+    places = style.UNIT_TICKS if look.roomy else TIGHT
     ax.set_ylim(0, look.top)
-    if look.top > 2:
-        ticks = [float(tick) for tick in range(int(look.top) + 1)]
-    style.number_ticks(ax, "y", ticks)
+    style.number_ticks(ax, "y", range(int(look.top) + 1) if look.top > 2 else places)
     if look.ends is not None:
         use(ax, look.ends, roomy=look.roomy)
         return
     ax.set_xlim(0, 1)
-    style.number_ticks(ax, "x", ROOMY if look.roomy else TIGHT)
+    style.number_ticks(ax, "x", places)
 
 
 def _mark_what_is_cut(ax: Axes, band: Band, top: float) -> None:
@@ -368,61 +299,29 @@ def _mark_what_is_cut(ax: Axes, band: Band, top: float) -> None:
     if not over.any():
         return
     edge = only(np.full_like(band.high, top), over)
-    dots = (0, (1.2, 1.2))
-    ax.plot(
-        band.confidence,
-        edge,
-        color=style.CURVE,
-        linewidth=1.2,
-        linestyle=dots,
-        zorder=6,
-        clip_on=False,
-        gid="cut",
-    )
+    dots: Any = {"color": style.CURVE, "linewidth": 1.2, "linestyle": (0, (1.2, 1.2))}
+    ax.plot(band.confidence, edge, zorder=6, clip_on=False, gid="cut", **dots)
     first, last = spans(over)[0][0], spans(over)[-1][1]
     transform = ax.transData.transform
     x = [transform((band.confidence[i], 0))[0] for i in (first, last)]
     left, right = ax.transAxes.inverted().transform([(x[0], 0), (x[1], 0)])[:, 0]
-    before = left > 0.4
-    ax.annotate(
-        f"band to {band.top:.2f} ↑" if before else f"↑ band to {band.top:.2f}",
-        (left if before else right, 1),
-        xycoords="axes fraction",
-        xytext=(-4 if before else 4, -1.5),
-        textcoords="offset points",
-        ha="right" if before else "left",
-        va="top",
-        fontsize=style.SMALL,
-        color=style.CURVE,
-        zorder=7,
-    )
+    text, at, off, side = f"↑ band to {band.top:.2f}", right, 4, "left"
+    if left > 0.4:
+        text, at, off, side = f"band to {band.top:.2f} ↑", left, -4, "right"
+    beside: Any = {"xytext": (off, -1.5), "textcoords": "offset points", "ha": side}
+    look: Any = {"fontsize": style.SMALL, "color": style.CURVE, "zorder": 7}
+    ax.annotate(text, (at, 1), xycoords="axes fraction", va="top", **beside, **look)
 
 
 def _mark_infinite(ax: Axes, band: Band, view: View) -> None:
     """Hatch, to the full height, where the loss and so the gap are infinite."""
     if not band.infinite.any():
         return
-    ax.fill_between(
-        band.confidence,
-        0,
-        1,
-        where=band.infinite,
-        transform=ax.get_xaxis_transform(),
-        facecolor="none",
-        edgecolor=style.BAND_EDGE,
-        hatch="////",
-        linewidth=0,
-        zorder=1.5,
-        gid="infinite",
-    )
-    ax.text(
-        0.03,
-        0.985,
-        f"∞ loss: {view.ev.infinite_rows:,.10g} rows",
-        transform=ax.transAxes,
-        va="top",
-        fontsize=style.SMALL,
-        color=style.CURVE,
-        zorder=7,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85},
-    )
+    where: Any = {"where": band.infinite, "transform": ax.get_xaxis_transform()}
+    hatch: Any = {"facecolor": "none", "edgecolor": style.BAND_EDGE, "hatch": "////"}
+    look: Any = {"linewidth": 0, "zorder": 1.5, "gid": "infinite"}
+    ax.fill_between(band.confidence, 0, 1, **where, **hatch, **look)
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85}
+    text = f"∞ loss: {view.ev.infinite_rows:,.10g} rows"
+    look = {"fontsize": style.SMALL, "color": style.CURVE, "zorder": 7, "bbox": box}
+    ax.text(0.03, 0.985, text, transform=ax.transAxes, va="top", **look)

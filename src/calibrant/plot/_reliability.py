@@ -15,7 +15,6 @@ from calibrant._stats import closed_forms
 from calibrant._stats.bins import binned_error
 from calibrant._views.diagram import bins_of, the_one
 from calibrant.plot import _labels as labels
-from calibrant.plot import _panel as panel
 from calibrant.plot import _style as style
 from calibrant.plot._layout import one_panel
 from calibrant.plot._style import in_style
@@ -26,7 +25,7 @@ LEAST_WIDTH = 0.008
 
 @in_style
 def reliability(
-    ev: Evaluation,
+    models: Evaluation,
     *,
     bins: int | str | None = None,
     strategy: str = "width",
@@ -38,7 +37,7 @@ def reliability(
 
     Parameters
     ----------
-    ev : Evaluation
+    models : Evaluation
         The model.
     bins : int or "cube-root", optional
         Number of bins; by default that of the evaluation, which has 15 unless told.
@@ -65,43 +64,29 @@ def reliability(
     >>> calibrant.plot.reliability(ev, bins=10).get_ylabel()
     'accuracy'
     """
-    ev = the_one(ev)
+    ev = the_one(models)
     found = bins_of(ev, bins, strategy)
     sheet = one_panel(ax, key=0.31 if legend else 0.0)
-    (main,) = sheet.axes
-    below = panel.split(main)
+    main, below = sheet.with_strip()
     left, width = _extents(found)
     _bars(main, found, left, width)
     if interval:
         _intervals(main, found, float(ev.settings["level"]))
-    _axes(main)
+    style.unit_square(main, "accuracy")
     style.dress(below, grid=False, hide=("top", "right", "left"))
     share = found.count / found.count.sum()
-    below.bar(left, share, width, align="edge", gid="rows", **_FILL)
-    below.set(yticks=[], ylim=(0, 1.12 * share.max()), xlabel="confidence")
-    below.set_ylabel("rows", color=style.DENSITY_EDGE, fontsize=7)
-    _mark_mean(below, ev, found)
-    labels.title(main, ev.name, _headline(ev, found, strategy), sheet.inches)
-    if sheet.sheet is not None:
-        sheet.sheet.alt_text = ev.describe()
-        if legend:
-            labels.legend(sheet.sheet, _key(ev, interval=interval), 2)
+    below.bar(left, share, width, align="edge", gid="rows", **style.ROWS_FILL)
+    below.set(yticks=[], ylim=(0, 1.12 * share.max()))
+    _mark_mean(below, found)
+    handles = _key(ev, interval=interval) if legend else []
+    labels.finish(sheet, below, ev, _headline(ev, found, strategy), handles, 2)
     return main
 
 
-_FILL: dict[str, Any] = {
-    "facecolor": style.DENSITY,
-    "edgecolor": style.DENSITY_EDGE,
-    "linewidth": 0.6,
-}
-
-_GAP: dict[str, Any] = {
-    "facecolor": style.BAND,
-    "edgecolor": style.BAND_EDGE,
-    "linewidth": 0.6,
-    "hatch": "////",
-    "alpha": 0.8,
-}
+_GAP: dict[str, Any] = {**style.BAND_FILL, "hatch": "////", "alpha": 0.8}
+_HITS: dict[str, Any] = {
+    "color": style.CURVE, "linewidth": 0.9, "linestyle": (0, (2, 1.2)),
+}  # fmt: skip
 
 
 def _extents(bins: Bins) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +101,7 @@ def _bars(ax: Axes, bins: Bins, left: np.ndarray, width: np.ndarray) -> None:
     full = bins.count > 0
     place, bar = left[full], width[full]
     h, m = bins.confidence[full], bins.accuracy[full]
-    ax.bar(place, m, bar, align="edge", zorder=2, gid="accuracy", **_FILL)
+    ax.bar(place, m, bar, align="edge", zorder=2, gid="accuracy", **style.ROWS_FILL)
     ax.bar(place, h - m, bar, bottom=m, align="edge", zorder=2.5, gid="gap", **_GAP)
     ax.plot([0, 1], [0, 1], zorder=3, gid="diagonal", **style.DIAGONAL)
 
@@ -125,31 +110,17 @@ def _intervals(ax: Axes, bins: Bins, level: float) -> None:
     full = bins.count > 0
     h, m = bins.confidence[full], bins.accuracy[full]
     low, high = closed_forms.wilson(m, bins.count[full], level)
-    ax.errorbar(
-        h,
-        m,
-        yerr=np.maximum([m - low, high - m], 0),
-        fmt="o",
-        markersize=2.6,
-        color=style.INK,
-        elinewidth=0.8,
-        zorder=4,
-        gid="interval",
-    )
+    ends = np.maximum([m - low, high - m], 0)
+    look: dict[str, Any] = {"markersize": 2.6, "elinewidth": 0.8, "color": style.INK}
+    ax.errorbar(h, m, yerr=ends, fmt="o", zorder=4, gid="interval", **look)
 
 
-def _axes(ax: Axes) -> None:
-    ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
-    for axis in "xy":
-        style.number_ticks(ax, axis, (0, 0.2, 0.4, 0.6, 0.8, 1))
-
-
-def _mark_mean(ax: Axes, ev: Evaluation, bins: Bins) -> None:
+def _mark_mean(ax: Axes, bins: Bins) -> None:
     """Mean confidence and overall accuracy: their distance is the over-confidence."""
     mean = float(np.nansum(bins.count * bins.confidence) / bins.count.sum())
     hits = float(np.nansum(bins.count * bins.accuracy) / bins.count.sum())
     ax.axvline(mean, color=style.INK, linewidth=0.9, gid="mean-confidence")
-    ax.axvline(hits, color=style.CURVE, linewidth=0.9, linestyle=(0, (2, 1.2)))
+    ax.axvline(hits, **_HITS)
 
 
 def _headline(ev: Evaluation, bins: Bins, strategy: str) -> str:
@@ -165,15 +136,8 @@ def _key(ev: Evaluation, *, interval: bool) -> list[Any]:
     level = 100 * float(ev.settings["level"])
     label = f"accuracy, {level:g}% Wilson" if interval else "accuracy"
     return [
-        Patch(label=label, **_FILL),
+        Patch(label=label, **style.ROWS_FILL),
         Patch(label="gap to the confidence", **_GAP),
         Line2D([], [], color=style.INK, linewidth=0.9, label="mean confidence"),
-        Line2D(
-            [],
-            [],
-            color=style.CURVE,
-            linewidth=0.9,
-            linestyle=(0, (2, 1.2)),
-            label="accuracy of all rows",
-        ),
+        Line2D([], [], label="accuracy of all rows", **_HITS),
     ]

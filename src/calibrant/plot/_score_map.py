@@ -16,18 +16,18 @@ from calibrant._inputs.arrays import Column
 from calibrant._views.diagram import Evaluations, as_list
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
-from calibrant.plot._style import in_style, own_axes
+from calibrant.plot._style import in_style
 
 
 @in_style
 def score_map(
-    evs: Evaluations, *, divergence: str | None = None, ax: Axes | None = None
+    models: Evaluations, *, divergence: str | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw each model by its sharpness gap and its calibration error.
 
     Parameters
     ----------
-    evs : Evaluation, Comparison or sequence of Evaluation
+    models : Evaluation, Comparison or sequence of Evaluation
         The models.
     divergence : str, optional
         By default that of the evaluation.
@@ -52,32 +52,31 @@ def score_map(
     >>> calibrant.plot.score_map([a, b]).get_xlabel()
     'sharpness gap (Brier ×100)'
     """
-    models = as_list(evs)
-    name = models[0].divergence if divergence is None else divergence
-    check_choice(name, "divergence", tuple(models[0].decompositions))
-    parts = [ev.decompositions[name] for ev in models]
+    chosen = as_list(models)
+    name = chosen[0].divergence if divergence is None else divergence
+    check_choice(name, "divergence", tuple(chosen[0].decompositions))
+    parts = [ev.decompositions[name] for ev in chosen]
     placed = [i for i, one in enumerate(parts) if np.isfinite(float(one.total))]
     own = ax is None
-    ax = own_axes(ax, 3.6, 3.0)
+    ax = style.sheet(3.6, 3.0).subplots() if ax is None else ax
     style.dress(ax, grid=False)
     x = np.array([100 * parts[i].sharpness_gap for i in placed], float)
     y = np.array([100 * parts[i].calibration for i in placed], float)
     _limits(ax, x, y, [parts[i] for i in placed])
-    score = labels.SCORES.get(name, name)
-    ax.set_xlabel(f"sharpness gap ({score} ×100)")
+    ax.set_xlabel(f"sharpness gap ({labels.score_name(name)} ×100)")
     ax.set_ylabel(r"calibration error $d_\mathrm{CAL}$ ×100")
     _iso_lines(ax)
     for place, i in enumerate(placed):
-        _marker(ax, models[i], i, (x[place], y[place]), parts[i])
-    _name_missing(ax, [ev.name for i, ev in enumerate(models) if i not in placed])
+        _marker(ax, chosen[i], i, (x[place], y[place]), parts[i])
+    _name_missing(ax, [ev.name for i, ev in enumerate(chosen) if i not in placed])
     if own:
         ax.figure.draw_without_rendering()  # type: ignore[union-attr]
     room = 1.3 if len(placed) <= 6 else 0.85
-    names = [style.elide(models[i].name, room, style.NOTE) for i in placed]
+    names = [style.elide(chosen[i].name, room, style.NOTE) for i in placed]
     labels.beside_markers(ax, names, x, y)
     if own:
         ax.figure.set_layout_engine("none")  # type: ignore[union-attr]
-        ax.figure.alt_text = " ".join(ev.describe() for ev in models)  # type: ignore[union-attr]
+        ax.figure.alt_text = " ".join(ev.describe() for ev in chosen)  # type: ignore[union-attr]
     return ax
 
 
@@ -101,56 +100,35 @@ def _iso_lines(ax: Axes) -> None:
         if not left + low < total < right + high:
             continue
         x = np.array([total - low, total - high])
-        ax.plot(
-            x, [low, high], color=style.RULE, linewidth=0.8, zorder=1, gid="equal score"
-        )
+        rule = {"color": style.RULE, "linewidth": 0.8, "zorder": 1}
+        ax.plot(x, [low, high], gid="equal score", **rule)  # type: ignore[arg-type]
         top, end = total - high, total - right
         if left < top < right:
-            ax.text(top, high, f"{total:g}", ha="center", va="bottom", **_FAINT)
+            ax.text(top, high, f"{total:g}", ha="center", va="bottom", **style.FAINT)
         elif low < end < high:
-            ax.text(right, end, f" {total:g}", ha="left", va="center", **_FAINT)
+            ax.text(right, end, f" {total:g}", ha="left", va="center", **style.FAINT)
     ax.set(xlim=(left, right), ylim=(low, high))
-    ax.annotate(
-        r"$d_\mathrm{TOT}$",
-        (0, 1),
-        xycoords="axes fraction",
-        xytext=(-4, 1.5),
-        textcoords="offset points",
-        ha="right",
-        va="bottom",
-        **_FAINT,
-    )
-
-
-_FAINT: dict[str, Any] = {"fontsize": style.SMALL, "color": style.MUTED}
+    at: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    look: Any = {"ha": "right", "va": "bottom", **style.FAINT}
+    ax.annotate(r"$d_\mathrm{TOT}$", (0, 1), xytext=(-4, 1.5), **at, **look)
 
 
 def _marker(
-    ax: Axes,
-    ev: Evaluation,
-    place: int,
-    at: tuple[float, float],
-    parts: Decomposition,
+    ax: Axes, ev: Evaluation, place: int, at: tuple[float, float], parts: Decomposition
 ) -> None:
     colour, _, shape = style.MODELS[place % len(style.MODELS)]
     if parts.calibration.interval is not None:
         low, high = (100 * end for end in parts.calibration.interval)
         ax.vlines(at[0], low, high, color=colour, linewidth=0.9, zorder=3)
-    ax.plot(
-        *at,
-        linestyle="none",
-        marker=shape,
-        markersize=5,
-        markeredgecolor=colour,
-        markerfacecolor="white" if is_trivial(ev) else colour,
-        zorder=4,
-        clip_on=False,
-        gid=ev.name,
-    )
+    face = "white" if is_trivial(ev) else colour
+    look: Any = {"marker": shape, "markersize": 5, "linestyle": "none", "zorder": 4}
+    look |= {"markeredgecolor": colour, "markerfacecolor": face}
+    ax.plot(*at, clip_on=False, gid=ev.name, **look)
 
 
 def _name_missing(ax: Axes, names: list[str]) -> None:
     if names:
         listed = style.elide(", ".join(names), 2.6, style.SMALL)
-        ax.text(0.98, 0.98, f"infinite score: {listed}", transform=ax.transAxes,
-                ha="right", va="top", **_FAINT)  # fmt: skip
+        look: Any = {"ha": "right", "va": "top", **style.FAINT}
+        text = f"infinite score: {listed}"
+        ax.text(0.98, 0.98, text, transform=ax.transAxes, **look)

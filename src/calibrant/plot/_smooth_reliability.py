@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -21,13 +23,13 @@ THINNEST, THICKEST = 0.5, 6.0
 
 @in_style
 def smooth_reliability(
-    ev: Evaluation, *, interval: bool = True, ax: Axes | None = None
+    models: Evaluation, *, interval: bool = True, ax: Axes | None = None
 ) -> Axes:
     """Draw the curve behind SmoothECE; its width follows the density of the rows.
 
     Parameters
     ----------
-    ev : Evaluation
+    models : Evaluation
         The model.
     interval : bool
         Whether to draw the pointwise interval of the accuracy, if there is one.
@@ -53,36 +55,21 @@ def smooth_reliability(
     >>> calibrant.plot.smooth_reliability(ev).get_ylabel()
     'accuracy'
     """
-    ev = the_one(ev)
-    sheet = one_panel(ax)
-    (main,) = sheet.axes
-    below = panel.split(main)
+    ev = the_one(models)
+    seen, sheet = view(ev), one_panel(ax)
+    main, below = sheet.with_strip()
     style.dress(main)
-    seen = view(ev)
     if interval:
-        main.fill_between(
-            seen.curve.confidence,
-            seen.curve.low,
-            seen.curve.high,
-            color=style.RIBBON,
-            alpha=style.RIBBON_ALPHA,
-            linewidth=0,
-            zorder=2,
-            gid="interval",
-        )
+        look = {**style.INTERVAL, "zorder": 2, "gid": "interval"}
+        curve = seen.curve
+        main.fill_between(curve.confidence, curve.low, curve.high, **look)
     main.plot([0, 1], [0, 1], zorder=3, gid="diagonal", **style.DIAGONAL)
     main.add_collection(_weighted_line(ev.smooth))
-    main.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
-    for axis in "xy":
-        style.number_ticks(main, axis, (0, 0.2, 0.4, 0.6, 0.8, 1))
+    style.unit_square(main, "accuracy")
     panel.draw_strip(below, seen, None)
-    below.set_xlabel("confidence")
-    below.set_ylabel("rows", color=style.DENSITY_EDGE, fontsize=7)
     value = labels.percent(ev.metrics["smooth_ece"])
     line = f"SmoothECE ×100: {value} (bandwidth {ev.smooth.bandwidth:.3g})"
-    labels.title(main, ev.name, line, sheet.inches)
-    if sheet.sheet is not None:
-        sheet.sheet.alt_text = ev.describe()
+    labels.finish(sheet, below, ev, line)
     return main
 
 
@@ -93,11 +80,10 @@ def _weighted_line(curve: SmoothCurve) -> LineCollection:
     density = 0.5 * (curve.density[:-1] + curve.density[1:])
     width = THINNEST + (THICKEST - THINNEST) * np.sqrt(density / density.max())
     known = np.isfinite(segments).all(axis=(1, 2))
-    return LineCollection(
-        list(segments[known]),
-        linewidths=width[known],
-        color=style.CURVE,
-        capstyle="round",
-        zorder=4,
-        gid="accuracy",
-    )
+    look: Any = {
+        "color": style.CURVE,
+        "capstyle": "round",
+        "zorder": 4,
+        "gid": "accuracy",
+    }
+    return LineCollection(list(segments[known]), linewidths=width[known], **look)

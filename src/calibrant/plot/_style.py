@@ -18,7 +18,16 @@ RIBBON, RIBBON_ALPHA = "#5F6B7A", 0.3
 DENSITY, DENSITY_EDGE = "#8FB3D4", "#2F6695"
 INK, MUTED, RULE, GRID, SHADE = "#1F2933", "#5F6B7A", "#CBD2DA", "#E3E7EC", "#ECEFF3"
 DIAGONAL: dict[str, Any] = {"color": INK, "linewidth": 0.9, "linestyle": (0, (4, 3))}
-
+SURE: dict[str, Any] = {"color": CURVE, "zorder": 4}
+DOUBTFUL: dict[str, Any] = {"color": CURVE, "linestyle": (0, (1, 1.6)), "zorder": 3.8}
+INTERVAL: dict[str, Any] = {"color": RIBBON, "alpha": RIBBON_ALPHA, "linewidth": 0}
+BAND_FILL: dict[str, Any] = {
+    "facecolor": BAND, "edgecolor": BAND_EDGE, "linewidth": 0.6,
+}  # fmt: skip
+ROWS_FILL: dict[str, Any] = {
+    "facecolor": DENSITY, "edgecolor": DENSITY_EDGE, "linewidth": 0.6,
+}  # fmt: skip
+UNIT_TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 # Under simulated colour blindness the colours stay apart by 12 or more (CIE 1976);
 # dashes and markers tell them apart without colour.
@@ -35,31 +44,16 @@ MODELS = (
 
 SMALL, NOTE, LABEL, SMALL_TITLE, TITLE = 6.4, 6.8, 8.0, 7.4, 8.5
 
+FAINT: dict[str, Any] = {"fontsize": SMALL, "color": MUTED}
+
 COLUMN, PAGE = 3.25, 7.0
 """Widths of a column and of a page, in inches."""
 
 LOOKS = (
-    "axes",
-    "errorbar",
-    "figure",
-    "font",
-    "grid",
-    "hatch",
-    "legend",
-    "lines",
-    "markers",
-    "mathtext",
-    "patch",
-    "path",
-    "savefig",
-    "scatter",
-    "svg",
-    "text",
-    "xaxis",
-    "xtick",
-    "yaxis",
-    "ytick",
-)
+    "axes", "errorbar", "figure", "font", "grid", "hatch", "legend", "lines", "markers",
+    "mathtext", "patch", "path", "savefig", "scatter", "svg", "text", "xaxis", "xtick",
+    "yaxis", "ytick",
+)  # fmt: skip
 """Groups of rcParams that change how a figure looks; others are none of our business."""
 
 DRAWN: Any = {
@@ -85,21 +79,16 @@ DRAWN: Any = {
     "path.sketch": None,
 }
 
-SAVED: Any = {
-    **DRAWN,
-    "pdf.fonttype": 42,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "calibrant",
-    "savefig.facecolor": "auto",
-    "hatch.linewidth": 0.5,
-}
+AS_TEXT = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "calibrant"}
+SAVED: Any = {**DRAWN, **AS_TEXT, "savefig.facecolor": "auto"}
 
-UNDATED: dict[str, dict[str, Any]] = {
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None},
-    "ps": {"CreationDate": None},
-    "eps": {"CreationDate": None},
+UNDATED = {
+    "svg": "Date",
+    "pdf": "CreationDate",
+    "ps": "CreationDate",
+    "eps": "CreationDate",
 }
+"""What would make two files of the same figure differ, by format."""
 
 DESCRIPTION = {"svg": "Description", "png": "Description", "pdf": "Subject"}
 Inputs = ParamSpec("Inputs")
@@ -120,7 +109,7 @@ class Sheet(Figure):
     def savefig(self, fname: Any, **options: Any) -> None:
         """Save as `Figure.savefig` does; options given win."""
         kind = str(options.get("format") or Path(str(fname)).suffix[1:] or "png")
-        metadata = dict(UNDATED.get(kind, {}))
+        metadata: dict[str, Any] = {UNDATED[kind]: None} if kind in UNDATED else {}
         if self.alt_text and kind in DESCRIPTION:
             metadata[DESCRIPTION[kind]] = self.alt_text
         with mpl.rc_context(SAVED):
@@ -159,11 +148,6 @@ def sheet(
     return figure
 
 
-def own_axes(ax: Axes | None, width: float = COLUMN, height: float = 3.1) -> Axes:
-    """The Axes given, or one on a sheet of its own."""
-    return sheet(width, height).subplots() if ax is None else ax
-
-
 def dress(
     ax: Axes, *, grid: bool = True, hide: Iterable[str] = ("top", "right")
 ) -> None:
@@ -183,6 +167,13 @@ def number_ticks(ax: Axes, axis: str, places: Iterable[float]) -> None:
     """Ticks at these places, labelled as short as can be."""
     chosen = list(places)
     getattr(ax, f"{axis}axis").set_ticks(chosen, [f"{place:g}" for place in chosen])
+
+
+def unit_square(ax: Axes, ylabel: str) -> None:
+    """Both axes from 0 to 1, with ticks at the fifths."""
+    ax.set(xlim=(0, 1), ylim=(0, 1), ylabel=ylabel)
+    for axis in "xy":
+        number_ticks(ax, axis, UNIT_TICKS)
 
 
 @cache

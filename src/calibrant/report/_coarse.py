@@ -16,10 +16,8 @@ from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import coarsen, node_weights
 from calibrant._sketch.kernels import KERNELS, Kernel, sums_at
 from calibrant._stats.published import NODES_FOR_CURVE, calibration_error, regress
+from calibrant._views.diagram import GEOMETRY
 
-# ----------------------------------------------------------------------------
-# Coarse sums: what a page carries in place of the rows, and what it computes from them.
-#
 # Each row is split between its two neighbouring nodes of a uniform grid on [0, 1], in
 # proportion to nearness. From these sums a browser makes the paper's estimate at any
 # bandwidth; `estimate` does the same arithmetic here, so that both can be compared.
@@ -27,7 +25,7 @@ from calibrant._stats.published import NODES_FOR_CURVE, calibration_error, regre
 # The error is of second order in the spacing of nodes. Measured with 1,201 nodes on five
 # recalibrations of a CIFAR-10 network, largest difference from the full sketch: 2e-5 in
 # the curve and 3e-6 in the calibration errors at bandwidth 0.05, 6e-4 and 5e-5 at 0.01.
-# Every page states its own (`sketch_error`).
+# Every page states its own (`page_error`).
 
 
 NODES, FEWER_NODES, MANY_MODELS = 1201, 601, 9
@@ -171,23 +169,17 @@ def estimate(sums: Coarse, bandwidth: float, kernel: str, score: str) -> Live:
     finite = sums.weight - sums.infinite if score == "log" else sums.weight
     misses = _smooth(sums.weight - sums.hits, taps**2, sums.boundary)
     with np.errstate(all="ignore"):
-        loss = _smooth(sums.losses[score], taps, sums.boundary) / _smooth(
-            finite, taps, sums.boundary
-        )
+        loss = _smooth(sums.losses[score], taps, sums.boundary)
+        loss /= _smooth(finite, taps, sums.boundary)
         hits = _smooth(sums.hits, taps**2, sums.boundary)
         spread = hits * (1 - accuracy) ** 2 + misses * accuracy**2
         error = np.sqrt(np.maximum(spread, 0)) / mass
         gap = loss - factor * divergence.on_unit(accuracy, sums.places)
-    return Live(
-        accuracy,
-        error,
-        mass / (chosen.mass * bandwidth * sums.rows),
-        gap,
-        np.where(mass > 0, _rows_within(sums, bandwidth), 0.0),
-        mass,
-        factor * _calibration(sums, accuracy, score),
-        sums.total[score],
-    )
+    density = mass / (chosen.mass * bandwidth * sums.rows)
+    rows = np.where(mass > 0, _rows_within(sums, bandwidth), 0.0)
+    error_of_all = factor * _calibration(sums, accuracy, score)
+    total = sums.total[score]
+    return Live(accuracy, error, density, gap, rows, mass, error_of_all, total)
 
 
 def calibrations(sums: Coarse, bandwidth: float, kernel: str) -> dict[str, float]:
@@ -256,12 +248,9 @@ def _rows_within(sums: Coarse, bandwidth: float) -> Column:
     return below[last + 1] - below[first]
 
 
-# ----------------------------------------------------------------------------
-# How far the numbers of a page lie from those of the full sketch, measured.
-
+# -- how far the numbers of a page lie from those of the full sketch, measured --------
 
 PLACES = 64
-ENOUGH_ROWS = 20.0
 
 MEASURED_AT = (("gaussian", 0.05), ("gaussian", 0.01))
 """Where the error is measured. With the Epanechnikov kernel the full sketch itself
@@ -269,7 +258,7 @@ is not exact enough to measure against."""
 
 
 @dataclass(frozen=True, slots=True)
-class SketchError:
+class PageError:
     """Largest differences, in the curve and in the calibration errors."""
 
     kernel: str
@@ -278,33 +267,25 @@ class SketchError:
     calibration: float
 
 
-def sketch_error(
+def page_error(
     sketch: Cells, sums: Coarse, kernel: str = "gaussian", bandwidth: float = 0.05
-) -> SketchError:
+) -> PageError:
     """Compare coarse sums with the full sketch at 64 places that rows support."""
     live = {score: estimate(sums, bandwidth, kernel, score) for score in SCORES}
     chosen = np.unique(np.linspace(0, sums.nodes - 1, PLACES).round().astype(int))
-    moments = coarsen(sketch.moments[:2], NODES_FOR_CURVE / bandwidth)
-    mass, hits = sums_at(
-        sums.places[chosen],
-        node_weights(moments),
-        KERNELS[kernel],
-        bandwidth,
-        sums.boundary,
-    )
-    seen = live["brier"].rows[chosen] >= ENOUGH_ROWS
+    at, found = sums.places[chosen], KERNELS[kernel]
+    nodes = node_weights(coarsen(sketch.moments[:2], NODES_FOR_CURVE / bandwidth))
+    mass, hits = sums_at(at, nodes, found, bandwidth, sums.boundary)
+    seen = live["brier"].rows[chosen] >= GEOMETRY.enough_rows
     shown = live["brier"].accuracy[chosen][seen]
     curve = float(np.abs(hits[seen] / mass[seen] - shown).max(initial=0.0))
-    exact = regress(sketch, KERNELS[kernel], bandwidth, sums.boundary)
-    apart = [
-        _distance(
-            calibration_error(exact, sketch, score, sums.estimator)
-            * (sums.factor if score == "brier" else 1.0),
-            live[score].calibration,
-        )
-        for score in SCORES
-    ]
-    return SketchError(kernel, bandwidth, curve, max(apart))
+    exact = regress(sketch, found, bandwidth, sums.boundary)
+    apart = []
+    for score in SCORES:
+        error = calibration_error(exact, sketch, score, sums.estimator)
+        error *= _factor(sums, score)
+        apart.append(_distance(error, live[score].calibration))
+    return PageError(kernel, bandwidth, curve, max(apart))
 
 
 def _distance(a: float, b: float) -> float:

@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial
 from calibrant._base.records import Decomposition, Finding
 from calibrant._inputs.arrays import Column
-from calibrant._views.diagram import Band, View, doubtful, spans, trusted, view
+from calibrant._views.diagram import Band, View, band_scale, shared_top, spans, view
 from calibrant._views.words import describe_diagram
-from calibrant.report._payload import LEVELS, axis_words, badges, headings
+from calibrant.report._payload import BOX, LEVELS, axis_words, badges, headings
 from calibrant.table._html import escape
 from calibrant.table._layout import INFINITE, Cell, Style, fixed
 from calibrant.table._table import make_table
 
-# ----------------------------------------------------------------------------
-# What a page shows before, or without, JavaScript: the table and lists.
-
-
-COLOURS, DASHES = 8, ("", "7 3", "2 2.5", "9 3 2 3", "4 2")
 SIGNS = {"bad": "✕", "warn": "⚠", "note": "ℹ"}
 
 
@@ -68,7 +62,7 @@ def _swatch(place: int) -> str:
     return (
         '<svg class="swatch" width="18" height="10" aria-hidden="true"><line x1="0" x2="18" '
         f'y1="5" y2="5" stroke="{colour(place)}" stroke-width="3" '
-        f'stroke-dasharray="{DASHES[place % len(DASHES)]}"/></svg>'
+        f'stroke-dasharray="{BOX.dashes[place % len(BOX.dashes)]}"/></svg>'
     )
 
 
@@ -118,49 +112,33 @@ def terms_html(terms: Iterable[tuple[str, str]]) -> str:
 
 def colour(place: int) -> str:
     """The colour of a model."""
-    return f"var(--c{place % COLOURS})"
+    return f"var(--c{place % BOX.colours})"
 
 
-# ----------------------------------------------------------------------------
-# Diagrams drawn in Python: what a page shows before, or without, JavaScript.
+# -- diagrams, as the script draws them -----------------------------------------------
 
-
-LEFT, RIGHT, TOP, HEIGHT, STRIP, WIDTH = 34.0, 10.0, 8.0, 200.0, 40.0, 250.0
-FLOOR = TOP + HEIGHT
-BOTTOM = FLOOR + 8 + STRIP
-MOST_TOP = 1.25
-BARS = 60
+WIDTH, HEIGHT, LEFT, TOP = 250.0, 200.0, BOX.left, BOX.head
+ACROSS, FLOOR = WIDTH - LEFT - BOX.right, TOP + HEIGHT
+BOTTOM = FLOOR + BOX.between + BOX.strip
 
 
 def panels_html(comparison: Comparison) -> str:
     """One diagram per model, as evaluated."""
     views = [view(ev) for ev in comparison]
     honest = [seen for seen in views if not is_trivial(seen.ev)] or views
-    scale = band_scale([b.height[b.drawn] for b in (seen.band() for seen in honest)])
+    scale = band_scale([seen.band() for seen in honest])
     bands = [seen.band(scale) for seen in views]
-    top = min(MOST_TOP, max([1.0, *(band.top for band in bands)]))
+    top = shared_top(bands)
     return "\n".join(
         _figure(i, seen, band, top)
         for i, (seen, band) in enumerate(zip(views, bands, strict=True))
     )
 
 
-def band_scale(heights: Sequence[Column]) -> float:
-    """How much all bands are shrunk, so that the highest fits.
-
-    Examples
-    --------
-    >>> band_scale([np.array([0.9]), np.array([])]), band_scale([np.array([3.8])])
-    (1.0, 0.25)
-    """
-    peak = max((float(height.max(initial=0.0)) for height in heights), default=0.0)
-    return next((s for s in (1.0, 0.5, 0.25, 0.125) if peak * s <= 1.05), 0.0625)
-
-
 def _figure(place: int, seen: View, band: Band, top: float) -> str:
     ev, name = seen.ev, escape(seen.ev.name)
     return (
-        f'<figure class="panel m{place % COLOURS}"><figcaption><b title="{name}">{name}</b>'
+        f'<figure class="panel m{place % BOX.colours}"><figcaption><b title="{name}">{name}</b>'
         f"{_sum(seen.parts)}</figcaption>"
         f'<svg viewBox="0 0 {WIDTH:g} {BOTTOM + 34:g}" role="img" '
         f'aria-label="{escape(describe_diagram(ev))}">'
@@ -170,20 +148,14 @@ def _figure(place: int, seen: View, band: Band, top: float) -> str:
 
 
 def _sum(parts: Decomposition) -> str:
-    numbers = {
-        "d_CAL": parts.calibration,
-        "+ gap": parts.sharpness_gap,
-        "= d_TOT": parts.total,
-    }
-    cells = (
-        f"<div>{label}<b>{fixed(100 * value, 2)}</b></div>"
-        for label, value in numbers.items()
-    )
+    values = parts.calibration, parts.sharpness_gap, parts.total
+    numbers = zip(("d_CAL", "+ gap", "= d_TOT"), values, strict=True)
+    cells = (f"<div>{label}<b>{fixed(100 * x, 2)}</b></div>" for label, x in numbers)
     return f'<div class="sum">{"".join(cells)}</div>'
 
 
 def _x(confidence: Column | float) -> Column:
-    return np.asarray(LEFT + np.asarray(confidence) * (WIDTH - LEFT - RIGHT))
+    return np.asarray(LEFT + np.asarray(confidence) * ACROSS)
 
 
 def _y(value: Column | float, top: float) -> Column:
@@ -207,7 +179,7 @@ def _axes(top: float, said: str) -> str:
         anchor = {0.0: "start", 1.0: "end"}.get(tick, "middle")
         lines.append(_text(f"{tick:g}", float(x), BOTTOM + 14, anchor))
     lines.append(_text(said, float(_x(0.5)), BOTTOM + 29, "middle"))
-    lines.append(_text("rows", LEFT - 6, BOTTOM - STRIP / 2 + 4, "end"))
+    lines.append(_text("rows", LEFT - 6, BOTTOM - BOX.strip / 2 + 4, "end"))
     floors = f"M{LEFT:g} {FLOOR:g}H{right:.1f}M{LEFT:g} {BOTTOM:g}H{right:.1f}"
     diagonal = f"M{LEFT:g} {FLOOR:g}L{right:.1f} {_y(1.0, top):.1f}"
     return (
@@ -238,11 +210,7 @@ def _band(place: int, band: Band, top: float) -> str:
 
 def _line(place: int, seen: View, top: float) -> str:
     shapes = []
-    runs: tuple[tuple[str, NDArray[np.bool_]], ...] = (
-        ("curve", trusted(seen)),
-        ("faint", doubtful(seen)),
-    )
-    for kind, where in runs:
+    for kind, where in (("curve", seen.trusted()), ("faint", seen.doubtful())):
         for first, last in spans(where):
             part = slice(first, last + 1)
             x, y = seen.curve.confidence[part], seen.curve.accuracy[part]
@@ -265,9 +233,9 @@ def _strip(ev: Evaluation) -> str:
     if len(ev.atoms.count):
         at, share, width = ev.atoms.confidence, ev.atoms.count, 3.0
     else:
-        share = ev.histogram.reshape(BARS, -1).sum(axis=1)
-        at, width = (np.arange(BARS) + 0.5) / BARS, (WIDTH - LEFT - RIGHT) / BARS
-    tall = STRIP * 0.95 * share / share.max()
+        share = ev.histogram.reshape(BOX.bars, -1).sum(axis=1)
+        at, width = (np.arange(BOX.bars) + 0.5) / BOX.bars, ACROSS / BOX.bars
+    tall = BOX.bar * share / share.max()
     bars = "".join(
         f"M{x:.1f} {BOTTOM:g}v{-h:.1f}"
         for x, h in zip(_x(at), tall, strict=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from math import isfinite, nan
 from typing import Any
 
@@ -16,8 +17,8 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial
 from calibrant._base.records import Estimate, Finding, as_plain
 from calibrant._inputs.options import PAPER_BANDWIDTH
-from calibrant._views.diagram import doubtful, trusted, view
-from calibrant._views.words import direction, directions
+from calibrant._views.diagram import GEOMETRY, View, view
+from calibrant._views.words import direction, directions, fit_notes, score_in_words
 from calibrant.report._coarse import (
     FEWER_NODES,
     MANY_MODELS,
@@ -27,28 +28,38 @@ from calibrant.report._coarse import (
     calibrations,
     coarse_sums,
 )
-from calibrant.table._footnotes import rows
-from calibrant.table._layout import PAPER, Heading, Style, choose, fixed
-from calibrant.table._table import make_table
+from calibrant.table._layout import Heading, Style, choose, fixed, keys_of
+from calibrant.table._table import make_table, rows
 
-# ----------------------------------------------------------------------------
-# Columns of numbers as text: base64 of little-endian values.
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Pixels around a diagram of the page, and what tells models apart.
+
+    A strip for the rows is `between` below the diagram; the tallest of its bars is `bar`
+    high. Models beyond the number of `colours` and `dashes` begin anew.
+    """
+
+    left: float = 34.0
+    right: float = 10.0
+    head: float = 8.0
+    between: float = 8.0
+    strip: float = 40.0
+    bar: float = 38.0
+    bars: int = 60
+    colours: int = 8
+    dashes: tuple[str, ...] = ("", "7 3", "2 2.5", "9 3 2 3", "4 2")
+
+
+BOX = Box()
 
 
 def base64_of(values: NDArray[Any], kind: str = "<f4") -> str:
-    """The values in this type, as ASCII text.
-
-    Examples
-    --------
-    >>> base64_of(np.array([1.0, 2.0]))
-    'AACAPwAAAEA='
-    """
+    """The values in this type, as ASCII text."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode()
 
 
-# ----------------------------------------------------------------------------
-# What a page says in words: a headline, the findings of the audit, badges of a model.
-
+# -- words: a headline, the findings of the audit, badges of a model ------------------
 
 Badge = dict[str, str]
 SCORE_LABELS = {"brier": "Brier", "log": "NLL / KL"}
@@ -94,11 +105,7 @@ def summary(comparison: Comparison) -> list[str]:
         *_headline(comparison),
         *directions(comparison),
         *_unlike(comparison),
-        *(
-            f"{name}: {note}"
-            for name, effect in comparison.effects.items()
-            for note in effect.notes
-        ),
+        *fit_notes(comparison),
     ]
 
 
@@ -118,17 +125,11 @@ def _headline(comparison: Comparison) -> Iterator[str]:
     if not isfinite(place[best.name]):
         return
     parts = best.decomposition
-    score = {"brier": "Brier score", "log": "log loss"}.get(
-        best.divergence, best.divergence
-    )
-    total, cal, gap = (
-        fixed(100 * x, 2) for x in (parts.total, parts.calibration, parts.sharpness_gap)
-    )
-    lowest = (
-        f"{best.name} has the lowest {score}"
-        if len(ranked) > 1
-        else f"{best.name} has a {score} of"
-    )
+    score = score_in_words(best.divergence)
+    numbers = parts.total, parts.calibration, parts.sharpness_gap
+    total, cal, gap = (fixed(100 * x, 2) for x in numbers)
+    several = len(ranked) > 1
+    lowest = f"{best.name} has {f'the lowest {score}' if several else f'a {score} of'}"
     yield (
         f"{lowest} {total}: calibration error {cal}{_interval(best)} plus sharpness gap "
         f"{gap} (×100)."
@@ -143,9 +144,7 @@ def _interval(ev: Evaluation) -> str:
     return f" ({100 * float(ev.settings['level']):g}% interval {low} to {high})"
 
 
-# ----------------------------------------------------------------------------
-# Views of parts: classes one against the rest, or groups of rows the caller names.
-
+# -- views of parts: classes one against the rest, or groups of rows -------------------
 
 MOST_PARTS = 24
 """More classes than these are not shown one by one, but the worst of them are."""
@@ -161,24 +160,13 @@ def class_view(comparison: Comparison) -> dict[str, Any] | None:
     if not labels or any([p.name for p in ev.per_class] != labels for ev in comparison):
         return None
     by_class = [[ev.per_class[i] for ev in comparison] for i in range(len(labels))]
-    chosen = sorted(range(len(labels)), key=lambda i: _error(by_class[i]))[:MOST_PARTS]
-    if len(labels) <= MOST_PARTS:
-        chosen = list(range(len(labels)))
-        note = ""
-    else:
-        note = (
-            f"{MOST_PARTS} of {len(labels):,} classes: those of the largest "
-            "calibration error."
-        )
-    return {
-        "kind": "class",
-        "heading": "Each class against the rest",
-        "note": note,
-        "names": [labels[i] for i in chosen],
-        "models": [
-            [_part(by_class[i][m]) for i in chosen] for m in range(len(comparison))
-        ],
-    }
+    chosen, note = list(range(len(labels))), ""
+    if len(labels) > MOST_PARTS:
+        chosen = sorted(chosen, key=lambda i: _error(by_class[i]))[:MOST_PARTS]
+        count = f"{MOST_PARTS} of {len(labels):,} classes"
+        note = f"{count}: those of the largest calibration error."
+    found = {labels[i]: by_class[i] for i in chosen}
+    return _view("class", "Each class against the rest", note, found)
 
 
 def _error(evs: Sequence[Evaluation]) -> float:
@@ -200,14 +188,22 @@ def group_view(
                 f"groups must hold the models {', '.join(comparison.names)}; the group "
                 f"{name!r} holds {', '.join(models.names)}."
             )
+    return _view("group", "Groups of rows", "", read)
+
+
+def _view(
+    kind: str, heading: str, note: str, found: Mapping[str, Iterable[Evaluation]]
+) -> dict[str, Any]:
+    """Parts by name, each with all models, turned round: by model, each with all parts."""
+    by_part = [[_part(ev) for ev in models] for models in found.values()]
+    models = [list(parts) for parts in zip(*by_part, strict=True)]
+    names = list(found)
     return {
-        "kind": "group",
-        "heading": "Groups of rows",
-        "note": "",
-        "names": list(read),
-        "models": [
-            [_part(group[m]) for group in read.values()] for m in range(len(comparison))
-        ],
+        "kind": kind,
+        "heading": heading,
+        "note": note,
+        "names": names,
+        "models": models,
     }
 
 
@@ -224,13 +220,8 @@ def _part(ev: Evaluation) -> dict[str, Any]:
     seen = view(ev)
     curve = seen.curve
     columns = (curve.confidence, curve.accuracy, curve.low, curve.high)
-    return as_plain(
-        {
-            **numbers,
-            "curve": base64_of(np.concatenate(list(map(shares, columns))), "<u2"),
-            "state": state_of(trusted(seen), doubtful(seen)),
-        }
-    )
+    drawn = base64_of(np.concatenate(list(map(shares, columns))), "<u2")
+    return as_plain({**numbers, "curve": drawn, "state": state_of(seen)})
 
 
 def interval_of(value: Estimate) -> list[float]:
@@ -239,37 +230,22 @@ def interval_of(value: Estimate) -> list[float]:
     return [float(value), low, high]
 
 
-def state_of(sure: NDArray[np.bool_], faint: NDArray[np.bool_]) -> str:
-    """One digit per place: 2 where a line is drawn, 1 where it is dotted, else 0.
-
-    Examples
-    --------
-    >>> state_of(np.array([True, False, False]), np.array([False, True, False]))
-    '210'
-    """
-    return "".join(map(str, np.where(sure, 2, np.where(faint, 1, 0))))
+def state_of(seen: View) -> str:
+    """One digit per place: 2 where a line is drawn, 1 where it is dotted, else 0."""
+    drawn = np.where(seen.trusted(), 2, np.where(seen.doubtful(), 1, 0))
+    return "".join(map(str, drawn))
 
 
 def shares(values: NDArray[np.float64]) -> NDArray[np.uint16]:
-    """Numbers of [0, 1] in 16 bits: fine enough to draw, too coarse to quote.
-
-    Examples
-    --------
-    >>> shares(np.array([0.0, 0.5, 1.0, np.nan])).tolist()
-    [0, 32767, 65534, 65535]
-    """
+    """Numbers of [0, 1] in 16 bits: fine enough to draw, too coarse to quote."""
     scaled = np.clip(values, 0, 1) * (NOTHING - 1)
     return np.where(np.isnan(scaled), NOTHING, scaled.round()).astype(np.uint16)
 
 
-# ----------------------------------------------------------------------------
-# The data of a page: names, numbers and sums, as JSON that no parser takes for markup.
-
+# -- the data of a page: names, numbers and sums, as JSON -----------------------------
 
 LIVE = ("calibration", "sharpness_gap", "total")
 """Columns that follow the bandwidth."""
-
-BARS = 60
 
 BANDWIDTHS = (
     0.005, 0.007, 0.01, 0.014, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.14, 0.18, 0.25,
@@ -280,13 +256,10 @@ KERNELS = ("gaussian", "epanechnikov")
 
 def headings(comparison: Comparison) -> list[Heading]:
     """Columns of the table: those of the paper that some model has, and the parts."""
-    fixed = [key for key in PAPER if key not in LIVE]
-    kept = [c.heading for c in choose(fixed, comparison) if _has(c.key, comparison)]
+    fixed = [key for key in keys_of("paper") if key not in LIVE]
+    found = choose(fixed, comparison)
+    kept = [c.heading for c in found if not np.isnan(c.values(comparison)).all()]
     return [*kept, *(c.heading for c in choose(LIVE, comparison))]
-
-
-def _has(key: str, comparison: Comparison) -> bool:
-    return not np.isnan([float(MEASURES[key].of(ev)) for ev in comparison]).all()
 
 
 def nodes_for(comparison: Comparison) -> int:
@@ -308,14 +281,16 @@ def payload(
 ) -> dict[str, Any]:
     """Everything the page computes and draws from."""
     first = comparison[0]
-    common = [
-        s
-        for s in first.decompositions
-        if all(s in e.decompositions for e in comparison)
-    ]
+    known = [ev.decompositions for ev in comparison]
+    common = [name for name in known[0] if all(name in parts for parts in known)]
     views = [class_view(comparison), group_view(comparison, groups)]
     return as_plain(
         {
+            "geometry": asdict(GEOMETRY),
+            "box": asdict(BOX),
+            "nothing": NOTHING,
+            "widths": [BANDWIDTHS[0], BANDWIDTHS[-1]],
+            "live": list(SCORES),
             "nodes": nodes_for(comparison),
             "scores": [{"key": s, "label": SCORE_LABELS.get(s, s)} for s in common],
             "score": first.divergence,
@@ -343,14 +318,9 @@ def axis_words(ev: Evaluation) -> dict[str, str]:
 
 
 def _column(heading: Heading) -> dict[str, Any]:
-    measure = MEASURES[heading.key]
-    return {
-        "key": heading.key,
-        "label": heading.label,
-        "up": measure.higher_is_better,
-        "calibration": measure.calibration,
-        "live": heading.key in LIVE,
-    }
+    key, measure = heading.key, MEASURES[heading.key]
+    kind = {"up": measure.higher_is_better, "calibration": measure.calibration}
+    return {"key": key, "label": heading.label, **kind, "live": key in LIVE}
 
 
 def _model(
@@ -367,7 +337,7 @@ def _model(
         "atoms": np.stack(
             [atoms.confidence, atoms.count / ev.n, atoms.accuracy], axis=1
         ),
-        "bars": ev.histogram.reshape(BARS, -1).sum(axis=1) / ev.n,
+        "bars": ev.histogram.reshape(BOX.bars, -1).sum(axis=1) / ev.n,
         "reported": {score: _parts(ev, score) for score in scores},
         "line": _line(ev, scores),
         "mass": _mass(ev, scores, whole=sums is None or set(scores) > set(SCORES)),
@@ -377,11 +347,8 @@ def _model(
 
 def _parts(ev: Evaluation, score: str) -> dict[str, Any]:
     parts = ev.decompositions[score]
-    return {
-        "calibration": interval_of(parts.calibration),
-        "total": interval_of(parts.total),
-        "sharpness_gap": interval_of(parts.sharpness_gap),
-    }
+    keys = ("calibration", "total", "sharpness_gap")
+    return {key: interval_of(getattr(parts, key)) for key in keys}
 
 
 def _line(ev: Evaluation, scores: list[str]) -> dict[str, Any]:
@@ -393,12 +360,11 @@ def _line(ev: Evaluation, scores: list[str]) -> dict[str, Any]:
         for name in ("confidence", "accuracy", "low", "high", "support")
     }
     gaps = {score: base64_of(ev.curves[score].sharpness_gap) for score in scores}
-    bandwidth = seen.parts.bandwidth
     return {
         **columns,
         "gaps": gaps,
-        "state": state_of(trusted(seen), doubtful(seen)),
-        "bandwidth": bandwidth,
+        "state": state_of(seen),
+        "bandwidth": seen.parts.bandwidth,
     }
 
 
@@ -447,18 +413,12 @@ def _sweep(sums: list[Coarse | None]) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = {"bandwidths": BANDWIDTHS}
     for kernel in KERNELS:
-        table = [
-            [calibrations(one, b, kernel) for b in BANDWIDTHS] for one in sums if one
-        ]
+        table = [[calibrations(x, b, kernel) for b in BANDWIDTHS] for x in sums if x]
         found[kernel] = {
-            score: [[_short(at[score]) for at in row] for row in table]
+            score: [[float(f"{at[score]:.6g}") for at in row] for row in table]
             for score in SCORES
         }
     return found
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")
 
 
 def as_json(data: Mapping[str, Any]) -> str:

@@ -2,14 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import hashlib
+import platform
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from math import isfinite
 from os import PathLike
 from pathlib import Path
+from statistics import NormalDist
+from string import Template
 from typing import Any
 
-from calibrant._base.comparison import as_comparison
+import numpy as np
+
+from calibrant import __version__
+from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.measures import columns
 from calibrant._base.write import write_text
-from calibrant.report._page import build
+from calibrant._views.words import TARGETS
+from calibrant.report._coarse import MEASURED_AT, Coarse, page_error
+from calibrant.report._html import (
+    findings_html,
+    panels_html,
+    summary_html,
+    table_html,
+    terms_html,
+)
+from calibrant.report._payload import (
+    as_json,
+    axis_words,
+    headings,
+    payload,
+    summary,
+    sums_of,
+)
+from calibrant.table._html import escape
+from calibrant.table._layout import Style
+from calibrant.table._table import make_table, methods_of
+
+TITLE = "Calibration-sharpness report"
+STYLES = ("page.css", "views.css")
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+SCRIPTS = (
+    "data", "estimate", "state", "record", "marks", "diagram", "panels", "table",
+    "sweep", "map", "views", "saving", "controls", "main",
+)  # fmt: skip
+"""Files of the script, put together in this order; they share one scope."""
 
 
 def report(
@@ -18,7 +59,7 @@ def report(
     *,
     title: str | None = None,
     groups: Mapping[str, Any] | None = None,
-    force: bool = True,
+    force: bool = False,
 ) -> Path:
     """Write an interactive report as one HTML file.
 
@@ -35,7 +76,7 @@ def report(
         The same models, evaluated on groups of rows, by name of the group; by default
         those that the evaluations hold.
     force : bool
-        Whether a file that exists may be replaced.
+        Whether a file that exists may be replaced; else it is an error.
 
     Returns
     -------
@@ -72,3 +113,195 @@ def groups_of(models: Any) -> dict[str, list[Any]]:
         for name, of_group in ev.per_group.items():
             groups.setdefault(name, []).append(of_group)
     return groups
+
+
+def build(
+    models: Any, *, title: str | None = None, groups: Mapping[str, Any] | None = None
+) -> str:
+    """Make the page as text; see `calibrant.report.report`.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> from calibrant.report import build
+    >>> page = build(cal.evaluate_pairs([1, 0, 1, 1] * 30, [0.9, 0.4, 0.8, 0.7] * 30))
+    >>> page[:15], page.count("<script")
+    ('<!doctype html>', 2)
+    """
+    comparison = as_comparison(models)
+    sums, found = sums_of(comparison), comparison.audit()
+    data = {**payload(comparison, sums, groups, found), "z": _z(comparison)}
+    keys = [heading.key for heading in headings(comparison)]
+    notes = make_table(comparison, Style(), columns=keys).notes
+    style, script = _style(), _script()
+    return Template(_read("page.html")).substitute(
+        policy=_policy(style, script),
+        version=escape(__version__),
+        title=escape(title or TITLE),
+        subtitle=escape(_subtitle(comparison)),
+        style=style,
+        summary=summary_html(summary(comparison)),
+        findings=findings_html(found),
+        table=table_html(comparison, found),
+        conventions=escape(" ".join(n.text for n in notes if not n.finding)),
+        panels=panels_html(comparison),
+        sweep_heading=_sweep_heading(comparison),
+        curve=_curve(comparison),
+        methods=terms_html(_methods(comparison, sums)),
+        data=as_json(data),
+        script=script,
+    )
+
+
+def _z(comparison: Comparison) -> float:
+    """Standard errors on either side of an interval."""
+    level = float(comparison[0].settings["level"])
+    return NormalDist().inv_cdf(0.5 + level / 2)
+
+
+# -- the file ---------------------------------------------------------------------
+
+
+@cache
+def _read(name: str) -> str:
+    return files("calibrant.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _style() -> str:
+    return "\n" + "\n".join(_read(name) for name in STYLES)
+
+
+def _script() -> str:
+    parts = "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
+    return f'\n"use strict";\n(() => {{\n{parts}}})();\n'
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is loaded; this style and this script run, and no other."""
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+# -- words ------------------------------------------------------------------------
+
+
+def _subtitle(comparison: Comparison) -> str:
+    first, count = comparison[0], len(comparison)
+    classes = "" if first.target == "pairs" else f" · {first.k:,} classes"
+    models = f"{count} model{'' if count == 1 else 's'}"
+    return f"{first.n:,.10g} rows{classes} · {models} · {first.target}"
+
+
+def _curve(comparison: Comparison) -> str:
+    words = axis_words(comparison[0])
+    high, low = (
+        ("the model is over-confident", "under-confident")
+        if words["said"] == "confidence"
+        else ("forecasts are too high", "too low")
+    )
+    return (
+        f"{words['hit'].capitalize()} among rows of this {words['said']}. Below the "
+        f"dashed line {high}, above it {low}."
+    )
+
+
+def _sweep_heading(comparison: Comparison) -> str:
+    what = "ranking" if len(comparison) > 1 else "calibration error"
+    return f"Does the {what} depend on the bandwidth?"
+
+
+def _methods(
+    comparison: Comparison, sums: list[Coarse | None]
+) -> Iterator[tuple[str, str]]:
+    first = comparison[0]
+    yield "Question", f"{first.target}: {TARGETS[first.target]}"
+    weighted = "" if first.n == first.rows else f", of total weight {first.n:,.10g}"
+    yield "Rows", f"{first.rows:,}{weighted}"
+    if comparison.protocol:
+        yield "Protocol", comparison.protocol
+    yield "Estimator", _estimator(comparison)
+    yield "Intervals", _intervals(comparison)
+    yield "Live numbers", _live(comparison, sums)
+    yield "Software", _software()
+    yield "Digest of the evaluations (SHA-256)", _digest(comparison)
+
+
+def _software() -> str:
+    python = platform.python_version()
+    return f"calibrant {__version__}, Python {python}, NumPy {np.__version__}"
+
+
+def _estimator(comparison: Comparison) -> str:
+    parts = comparison[0].decomposition
+    as_published = "As published: Gaussian kernel of bandwidth 0.05."
+    if parts.bandwidth is None:
+        return (
+            "Auto is the debiased adaptive estimate of the calibration error (pairs of "
+            "rows for Brier, local Platt scaling for log), and a curve of local Platt "
+            f"fits; its band is drawn at bandwidth 0.05. {as_published}"
+        )
+    return (
+        f"{parts.estimator} kernel estimate: {parts.kernel} kernel of bandwidth "
+        f"{parts.bandwidth:g}, boundary {parts.boundary}."
+    )
+
+
+def _intervals(comparison: Comparison) -> str:
+    level = 100 * float(comparison[0].settings["level"])
+    told = methods_of(
+        (measure.label, measure.of(ev))
+        for measure in columns().values()
+        for ev in comparison
+    )
+    methods = f" {told[0].upper()}{told[1:]}." if told else ""
+    return (
+        f"{level:g}%, pointwise.{methods} Live ones are the kernel estimate ± {_z(comparison):.2f} "
+        "standard errors; they do not cover its bias."
+    )
+
+
+def _live(comparison: Comparison, sums: list[Coarse | None]) -> str:
+    pairs = [(ev.sketch, s) for ev, s in zip(comparison, sums, strict=True) if s]
+    if not pairs:
+        return (
+            "None: these evaluations came without the sums behind them, so bandwidth "
+            "and kernel are fixed."
+        )
+    told = []
+    for kernel, bandwidth in MEASURED_AT:
+        errors = [page_error(sketch, s, kernel, bandwidth) for sketch, s in pairs]
+        curve, cal = (
+            max(getattr(e, n) for e in errors) for n in ("curve", "calibration")
+        )
+        told.append(
+            f"{in_powers(curve)} in a curve and {in_powers(cal)} in d_CAL at bandwidth "
+            f"{bandwidth:g}"
+        )
+    return (
+        f"Computed in the browser from sums on {pairs[0][1].nodes:,} places per model. "
+        "Measured for this page, the largest difference from the full sums is "
+        f"{', '.join(told)} (Gaussian kernel)."
+    )
+
+
+def in_powers(value: float) -> str:
+    """A small number that no line break tears apart."""
+    if not isfinite(value) or value == 0:
+        return f"{value:.1f}"
+    factor, power = f"{value:.1e}".split("e")
+    return f"{factor}×10{str(int(power)).translate(RAISED)}"
+
+
+def _digest(comparison: Comparison) -> str:
+    """Of the evaluations as JSON: the same numbers give the same digest."""
+    digest = hashlib.sha256()
+    for ev in comparison:
+        digest.update(ev.to_json().encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape as escape_html
 
-from calibrant.table._layout import Cell, Note, Row, Table, one_line
+from calibrant.table._layout import BOLD, Cell, Note, Row, Table, one_line
 
 # Only what a bare page lacks; colours are the reader's own.
 TABLE_STYLE = (
@@ -23,34 +23,17 @@ HEADINGS = {
 
 
 def escape(text: str) -> str:
-    """Text that no browser takes for markup, also inside quotes.
-
-    Examples
-    --------
-    >>> escape('<b> & "c"')
-    '&lt;b&gt; &amp; &quot;c&quot;'
-    """
+    """Text that no browser takes for markup, also inside quotes."""
     return escape_html(one_line(text), quote=True)
 
 
 def write_html(table: Table) -> str:
     """The table and its notes as one element."""
     name = f' id="{escape(table.label)}"' if table.label else ""
-    lines = [
-        f'<div class="calibrant-table"{name}>',
-        f'<table style="{TABLE_STYLE}">',
-        *_caption(table),
-        "<thead>",
-        f"<tr>{_heads(table)}</tr>",
-        "</thead>",
-        "<tbody>",
-        *(_row(row) for row in table.rows),
-        "</tbody>",
-        "</table>",
-        *_notes(table),
-        "</div>",
-    ]
-    return "\n".join(lines)
+    start = [f'<div class="calibrant-table"{name}>', f'<table style="{TABLE_STYLE}">']
+    head = ["<thead>", f"<tr>{_heads(table)}</tr>", "</thead>"]
+    body = ["<tbody>", *map(_row, table.rows), "</tbody>", "</table>"]
+    return "\n".join([*start, *_caption(table), *head, *body, *_notes(table), "</div>"])
 
 
 def _caption(table: Table) -> list[str]:
@@ -82,10 +65,9 @@ def _cell(cell: Cell) -> str:
 
 
 def _notes(table: Table) -> list[str]:
-    if not table.notes:
+    items = [f"<li>{_note(note)}</li>" for note in table.notes_with(BOLD)]
+    if not items:
         return []
-    best = (Note("Bold: best of its column."),) if table.has_best else ()
-    items = [f"<li>{_note(note)}</li>" for note in (*best, *table.notes)]
     return [f'<ul class="calibrant-notes" style="{NOTES_STYLE}">', *items, "</ul>"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from calibrant.table._layout import Cell, Note, Table, one_line
+from calibrant.table._layout import BOLD, Cell, Note, Table, one_line
 
 SPELT = {
     "\\": r"\textbackslash{}",
@@ -45,11 +45,6 @@ def escape(text: str) -> str:
 
     Letters beyond ASCII are kept: pdfLaTeX knows the European ones, XeLaTeX and
     LuaLaTeX all.
-
-    Examples
-    --------
-    >>> print(escape("50% of a_b & {c}"))
-    50\% of a\_b \& \{c\}
     """
     spelt = "".join(SPELT.get(sign, sign) for sign in one_line(text))
     # Two hyphens, commas or quotes in a row would become one sign.
@@ -105,16 +100,10 @@ def _cell(cell: Cell) -> str:
 
 
 def _notes(table: Table) -> list[str]:
-    if not table.notes:
+    texts = [f"    {_note(note)}" for note in table.notes_with(BOLD)]
+    if not texts:
         return []
-    best = (Note("Bold: best of its column."),) if table.has_best else ()
-    texts = [_note(note) for note in (*best, *table.notes)]
-    return [
-        r"  \par\smallskip",
-        r"  \parbox{\linewidth}{\footnotesize",
-        *(f"    {text}" for text in texts),
-        r"  }",
-    ]
+    return [r"  \par\smallskip", r"  \parbox{\linewidth}{\footnotesize", *texts, "  }"]
 
 
 def _note(note: Note) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant._base.comparison import EFFECTS, Comparison
 from calibrant._base.measures import MEASURES, Measure, is_trivial
-from calibrant._base.measures import columns as measures_of_tables
+from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.records import Estimate
 
 MISSING, INFINITE, DAGGER = "–", "∞", "†"
@@ -77,20 +77,17 @@ class Table:
     label: str = ""
     intervals: bool = False
 
-    @property
-    def has_best(self) -> bool:
-        """Whether any cell is marked as the best of its column."""
-        return any(cell.best for row in self.rows for cell in row.cells)
+    def notes_with(self, best: Note) -> tuple[Note, ...]:
+        """The notes, if there are any, after what the mark of the best means."""
+        marked = any(cell.best for row in self.rows for cell in row.cells)
+        return (*([best] if marked else []), *self.notes) if self.notes else ()
+
+
+BOLD = Note("Bold: best of its column.")
 
 
 def fixed(value: float, digits: int, *, signed: bool = False) -> str:
-    """A number with fixed digits; no sign on zero, signs for what is no number.
-
-    Examples
-    --------
-    >>> fixed(1.005, 1), fixed(-0.001, 2), fixed(0.5, 1, signed=True), fixed(inf, 2)
-    ('1.0', '0.00', '+0.5', '∞')
-    """
+    """A number with fixed digits; no sign on zero, signs for what is no number."""
     if isnan(value):
         return MISSING
     if isinf(value):
@@ -100,13 +97,7 @@ def fixed(value: float, digits: int, *, signed: bool = False) -> str:
 
 
 def printed(text: str) -> float:
-    """The number that a cell shows.
-
-    Examples
-    --------
-    >>> printed("12.30"), printed("+0.5"), printed("-∞"), printed("–"), printed("1,234")
-    (12.3, 0.5, -inf, nan, 1234.0)
-    """
+    """The number that a cell shows."""
     words = {MISSING: nan, INFINITE: inf, f"-{INFINITE}": -inf}
     return words[text] if text in words else float(text.replace(",", ""))
 
@@ -211,27 +202,16 @@ def _marked(
 # Columns of a table: which there are, what they are called, and how they are read.
 
 
-PAPER = (
-    "accuracy",
-    "ece",
-    "ace",
-    "smooth_ece",
-    "nll",
-    "brier",
-    "calibration",
-    "sharpness_gap",
-)
-"""The paper's columns, and the two parts of the score."""
-
 SETS = ("paper", "study", "effects", "all")
 
 
 def keys_of(name: str) -> tuple[str, ...]:
-    """The columns of a set."""
+    """The columns of a set: the paper's are what print shows, and the parts of the score."""
     if name == "all":
-        return (*measures_of_tables(), *EFFECTS)
-    paper = PAPER if name in ("paper", "study") else ()
-    return (*paper, *(EFFECTS if name in ("study", "effects") else ()))
+        return (*columns_of_tables(), *EFFECTS)
+    parts, effects = ("calibration", "sharpness_gap"), name in ("study", "effects")
+    paper = [key for key, x in columns_of_tables().items() if x.line or key in parts]
+    return (*(paper if name != "effects" else ()), *(EFFECTS if effects else ()))
 
 
 EFFECT_HEADINGS = {

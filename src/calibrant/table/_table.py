@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite, isinf
 from typing import Any
 
 from calibrant._base.checks import check_choice
-from calibrant._base.comparison import as_comparison
-from calibrant.table._footnotes import Shown
-from calibrant.table._footnotes import footnotes as notes_of
+from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import MEASURES, is_trivial
+from calibrant._base.records import Estimate
 from calibrant.table._html import write_html
 from calibrant.table._latex import write_latex
-from calibrant.table._layout import Row, Style, Table, cells_of, choose
+from calibrant.table._layout import (
+    DAGGER,
+    Note,
+    Row,
+    Style,
+    Table,
+    cells_of,
+    choose,
+    fixed,
+)
 from calibrant.table._text import write_csv, write_frame, write_markdown, write_text
 
 FORMATS: dict[str, Callable[[Table], Any]] = {
@@ -84,14 +96,9 @@ def table(
     bold     75.00*  27.50   16.75
     """
     check_choice(format, "format", tuple(FORMATS))
-    made = make_table(
-        models,
-        Style(percent, digits, intervals, best),
-        columns=columns,
-        footnotes=footnotes,
-        caption=caption or "",
-        label=label or "",
-    )
+    style = Style(percent, digits, intervals, best)
+    words = {"caption": caption or "", "label": label or ""}
+    made = make_table(models, style, columns=columns, footnotes=footnotes, **words)
     return FORMATS[format](made)
 
 
@@ -114,3 +121,227 @@ def make_table(
     notes = notes_of(Shown(comparison, keys, rows, style)) if footnotes else ()
     headings = tuple(column.heading for column in chosen)
     return Table(headings, rows, notes, caption, label, style.intervals)
+
+
+# -- footnotes: what a reader must know before quoting a number of the table -----------
+
+SHOWN_NAMES = 5
+
+BRIER_RANGES = {
+    "top-label": "summed over the classes: 0 to {}",
+    "class-wise": "summed over the classes: 0 to {}",
+    "positive": "of the positive class alone: 0 to {}",
+    "pairs": "of the confidence alone: 0 to {}",
+}
+
+EFFECT_WORDS = {
+    "changed": "changed (another class is predicted than before)",
+    "tied": "tied (several classes share the largest probability)",
+    "impossible": "impossible (the true class got probability 0)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the notes are about: the models, the columns by name, and the cells."""
+
+    comparison: Comparison
+    keys: tuple[str, ...]
+    rows: tuple[Row, ...]
+    style: Style
+
+    def some(self, *keys: str) -> bool:
+        """Whether any of these columns is shown."""
+        return any(key in self.keys for key in keys)
+
+    def texts(self, key: str) -> list[str]:
+        """The cells of one column, as printed; none if it is not shown."""
+        if key not in self.keys:
+            return []
+        return [row.cells[self.keys.index(key)].text for row in self.rows]
+
+
+def notes_of(shown: Shown) -> tuple[Note, ...]:
+    """Findings first, one note each; conventions after, in one note."""
+    findings = [note for find in FINDINGS for note in find(shown)]
+    conventions = " ".join(text for tell in CONVENTIONS for text in tell(shown))
+    return (*findings, *([Note(conventions)] if conventions else []))
+
+
+def names(given: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    Examples
+    --------
+    >>> names(["HB"]), names(["HB", "IR", "MRR"])
+    ('HB', 'HB, IR and MRR')
+    >>> names(list("abcdefg"))
+    'a, b, c, d, e and 2 others'
+    """
+    kept, rest = list(given[:SHOWN_NAMES]), len(given) - SHOWN_NAMES
+    if rest > 0:
+        kept.append(f"{rest} other{'s' if rest > 1 else ''}")
+    if len(kept) == 1:
+        return kept[0]
+    return f"{', '.join(kept[:-1])} and {kept[-1]}"
+
+
+def rows(weight: float) -> str:
+    """A number of rows, in words."""
+    return f"{weight:,.10g} row{'' if weight == 1 else 's'}"
+
+
+def _trivial(shown: Shown) -> Iterator[Note]:
+    found = [ev.name for ev in shown.comparison if is_trivial(ev)]
+    measures = [MEASURES[key] for key in shown.keys if key in MEASURES]
+    if not found or not any(measure.calibration for measure in measures):
+        return
+    marked = any(cell.trivial for row in shown.rows for cell in row.cells)
+    gives = "gives" if len(found) == 1 else "give"
+    yield Note(
+        f"{'lower, but trivial: ' if marked else ''}{names(found)} {gives} (nearly) "
+        "every row the same confidence. That is calibrated by matching one number, says "
+        "nothing of single rows, and is never best in a calibration column.",
+        DAGGER if marked else "",
+        finding=True,
+    )
+
+
+def _infinite(shown: Shown) -> Iterator[Note]:
+    if not shown.some("nll", "total", "calibration", "sharpness_gap"):
+        return
+    found = [ev for ev in shown.comparison if isinf(ev.metrics.get("nll", 0.0))]
+    if found:
+        counts = [f"{ev.name} ({rows(ev.infinite_rows)})" for ev in found]
+        yield Note(
+            f"NLL is infinite where a true class was given probability 0: "
+            f"{names(counts)}.",
+            finding=True,
+        )
+
+
+def _accuracy(shown: Shown) -> Iterator[Note]:
+    if shown.some("accuracy_change", "changed"):
+        return
+    style, found = shown.style, []
+    for name, effect in shown.comparison.effects.items():
+        if effect.changed > 0:
+            change = fixed(
+                style.factor * effect.accuracy_change, style.digits, signed=True
+            )
+            found.append(f"{name} ({change}; {rows(effect.changed)} changed)")
+    if found:
+        told = names(found)
+        yield Note(f"Recalibration changed the accuracy: {told}.", finding=True)
+
+
+def _tied(shown: Shown) -> Iterator[Note]:
+    effects = shown.comparison.effects
+    found = [f"{n} ({rows(e.tied)})" for n, e in effects.items() if e.tied > 0]
+    if found and not shown.some("tied"):
+        yield Note(
+            "Several classes share the largest probability, so that the order of the "
+            f"columns decides: {names(found)}.",
+            finding=True,
+        )
+
+
+def _unlike(shown: Shown) -> Iterator[Note]:
+    models = shown.comparison.evaluations
+    for what in ("target", "n", "divergence"):
+        values = {getattr(ev, what): ev.name for ev in models}
+        if len(values) > 1:
+            told = [f"{name} {value}" for value, name in values.items()]
+            word = {"n": "number of rows"}.get(what, what)
+            yield Note(f"Not alike in {word}: {names(told)}.", finding=True)
+
+
+FINDINGS = (_trivial, _infinite, _accuracy, _tied, _unlike)
+
+
+def _scale(shown: Shown) -> Iterator[str]:
+    if shown.style.percent and any(key in MEASURES for key in shown.keys):
+        yield "Numbers are ×100."
+    elif shown.style.percent and shown.some("accuracy_change"):
+        yield "The change of accuracy is ×100."
+
+
+def _parts(shown: Shown) -> Iterator[str]:
+    if not shown.some("calibration", "sharpness_gap"):
+        return
+    first = shown.comparison[0]
+    known = {"brier": "Brier", "log": "d_TOT" if first.per_class else "NLL"}
+    score = known.get(first.divergence, "d_TOT")
+    yield f"d_CAL + sharpness gap = {score}; d_CAL {_estimator(first)}."
+    if any(text.startswith("-") for text in shown.texts("calibration")):
+        yield "d_CAL below 0 means that no calibration error was found."
+
+
+def _estimator(ev: Evaluation) -> str:
+    parts = ev.decomposition
+    if parts.bandwidth is None:
+        return "is the debiased adaptive estimate"
+    return f"is the {parts.kernel} kernel estimate of bandwidth {parts.bandwidth:g}"
+
+
+def _bins(shown: Shown) -> Iterator[str]:
+    binned = [MEASURES[key].label for key in ("ece", "ace") if key in shown.keys]
+    if binned:
+        bins = shown.comparison[0].settings["bins"]
+        use = "uses" if len(binned) == 1 else "use"
+        yield f"{names(binned)} {use} {bins} bins of equal width."
+    if shown.some("ace"):
+        yield "ACE is the average, not the adaptive, calibration error."
+
+
+def _brier(shown: Shown) -> Iterator[str]:
+    if shown.some("brier"):
+        target = shown.comparison[0].target
+        most = 2 if target in ("top-label", "class-wise") else 1
+        yield f"Brier is {BRIER_RANGES[target].format(most * shown.style.factor)}."
+
+
+def _effects(shown: Shown) -> Iterator[str]:
+    told = [words for key, words in EFFECT_WORDS.items() if key in shown.keys]
+    if told:
+        yield f"Counted in rows: {names(told)}."
+
+
+def _intervals(shown: Shown) -> Iterator[str]:
+    if not shown.style.intervals:
+        return
+    named = [
+        (MEASURES[key].label, MEASURES[key].of(ev))
+        for key in shown.keys
+        if key in MEASURES
+        for ev in shown.comparison
+    ]
+    level = 100 * float(shown.comparison[0].settings["level"])
+    told = methods_of(named)
+    yield (
+        f"In brackets: {level:g}% intervals: {told}."
+        if told
+        else "No column shown has an interval."
+    )
+
+
+def methods_of(named: Iterable[tuple[str, Estimate]]) -> str:
+    """How the intervals of these numbers were found; nothing if there are none.
+
+    Examples
+    --------
+    >>> d = Estimate(0.1, (0.05, 0.2), "score")
+    >>> methods_of([("ECE", Estimate(0.1)), ("d_CAL", d), ("MCB", d)])
+    'score (d_CAL, MCB)'
+    """
+    methods: dict[str, list[str]] = {}
+    for name, value in named:
+        if value.interval is not None and all(isfinite(end) for end in value.interval):
+            told = methods.setdefault(value.method or "unnamed", [])
+            told += [] if name in told else [name]
+    return "; ".join(
+        f"{method} ({', '.join(told)})" for method, told in methods.items()
+    )
+
+
+CONVENTIONS = (_scale, _bins, _brier, _parts, _effects, _intervals)

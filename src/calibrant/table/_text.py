@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant._base.records import Frame, to_frame
 from calibrant.table._layout import (
+    BOLD,
     DAGGER,
     INFINITE,
     MISSING,
@@ -26,22 +27,14 @@ from calibrant.table._layout import (
 # A table as plain text: aligned columns, a star on the best.
 
 
-ASCII = str.maketrans(
-    {INFINITE: "inf", MISSING: "-", DAGGER: "+", "×": "x", "Δ": "d"},
-)
+ASCII = str.maketrans({INFINITE: "inf", MISSING: "-", DAGGER: "+", "×": "x", "Δ": "d"})
 
 NOTE_WIDTH = 88
 BEST = "*"
 
 
 def width(text: str) -> int:
-    r"""Columns that text takes on a terminal: wide signs take two, accents none.
-
-    Examples
-    --------
-    >>> width("ViT"), width("模型"), width("e\u0301")
-    (3, 4, 1)
-    """
+    r"""Columns that text takes on a terminal: wide signs take two, accents none."""
     zero = ("Mn", "Me", "Cf")
     return sum(
         0
@@ -52,13 +45,7 @@ def width(text: str) -> int:
 
 
 def in_ascii(text: str) -> str:
-    """Our own signs in ASCII; letters of names stay.
-
-    Examples
-    --------
-    >>> in_ascii("∞ and 0.12†")
-    'inf and 0.12+'
-    """
+    """Our own signs in ASCII; letters of names stay."""
     return text.translate(ASCII)
 
 
@@ -69,13 +56,7 @@ def pad(text: str, to: int, *, left: bool = False) -> str:
 
 
 def cell_text(cell: Cell, room: int = 0) -> str:
-    """Number, mark and interval; places for mark and interval are kept.
-
-    Examples
-    --------
-    >>> cell_text(Cell(0.1, "10.00", best=True)), cell_text(Cell(0.2, "20.00"))
-    ('10.00*', '20.00 ')
-    """
+    """Number, mark and interval; places for mark and interval are kept."""
     sign = BEST if cell.best else cell.mark or " "
     return f"{cell.text}{sign}" + (f" {cell.interval:<{room}}" if room else "")
 
@@ -95,19 +76,18 @@ def grid(table: Table) -> list[list[str]]:
 def aligned(lines: list[list[str]], gap: str = "  ") -> list[str]:
     """Names to the left, numbers to the right."""
     widths = [max(map(width, column)) for column in zip(*lines, strict=True)]
-    return [
-        gap.join(
-            pad(text, to, left=place > 0)
-            for place, (text, to) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
+    return [gap.join(padded(line, widths)).rstrip() for line in lines]
+
+
+def padded(texts: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """Texts filled up to their widths: the first on the right, others on the left."""
+    pairs = enumerate(zip(texts, widths, strict=True))
+    return [pad(text, to, left=place > 0) for place, (text, to) in pairs]
 
 
 def legend(table: Table) -> tuple[Note, ...]:
     """The notes, and what the star means."""
-    best = (Note("best of its column", BEST),) if table.has_best else ()
-    return (*best, *table.notes) if table.notes else ()
+    return table.notes_with(Note("best of its column", BEST))
 
 
 def note_lines(notes: Sequence[Note], columns: int = NOTE_WIDTH) -> list[str]:
@@ -137,13 +117,7 @@ def write_text(table: Table, *, unicode: bool = True) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Text that no reader of Markdown takes for markup.
-
-    Examples
-    --------
-    >>> print(escape("a|b *c* <img>"))
-    a\|b \*c\* \<img\>
-    """
+    r"""Text that no reader of Markdown takes for markup."""
     return re.sub(r"([\\`*_{}\[\]<>#|~$&!^])", r"\\\1", one_line(text))
 
 
@@ -156,18 +130,13 @@ def write_markdown(table: Table) -> str:
     lines = [_line(line, widths) for line in (head, rule, *body)]
     if table.caption:
         lines = [f"**{escape(table.caption)}**", "", *lines]
-    if table.notes:
-        best = (Note("Bold: best of its column."),) if table.has_best else ()
-        lines += ["", *(f"- {_note(note)}" for note in (*best, *table.notes))]
+    if notes := table.notes_with(BOLD):
+        lines += ["", *(f"- {_note(note)}" for note in notes)]
     return "\n".join(lines)
 
 
 def _line(texts: list[str], widths: list[int]) -> str:
-    cells = [
-        pad(text, to, left=place > 0)
-        for place, (text, to) in enumerate(zip(texts, widths, strict=True))
-    ]
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join(padded(texts, widths))} |"
 
 
 def _cell(cell: Cell) -> str:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from io import StringIO
 from math import isinf
 from typing import Any, TextIO
 
 from calibrant._base.comparison import EFFECTS, Comparison, as_comparison
+from calibrant._base.records import Finding
+from calibrant._views.diagram import shared_top
 from calibrant._views.words import can_show, head_lines, remarks
-from calibrant.table._footnotes import names
 from calibrant.table._layout import Cell, Note, Style, Table, choose, one_line
-from calibrant.table._table import make_table
+from calibrant.table._table import make_table, names
 from calibrant.table._text import (
     NOTE_WIDTH,
     grid,
     in_ascii,
     legend,
     note_lines,
-    pad,
+    padded,
     width,
 )
 from calibrant.terminal._diagram import (
@@ -29,18 +30,14 @@ from calibrant.terminal._diagram import (
     BLOCKS,
     Line,
     Span,
+    band,
     beside,
     diagram,
     plain,
     shorten,
     sparkline,
     spelt,
-    top_of,
 )
-
-# ----------------------------------------------------------------------------
-# What the terminal shows: table, findings and diagrams, made to fit a width.
-
 
 FIRST_TO_GO = ("ace", "smooth_ece", "nll", "fit_seconds", "ece", "impossible", "tied")
 """Columns that a narrow terminal does without, in this order."""
@@ -49,27 +46,30 @@ GAP = "  "
 SPARK, PANEL, GAP_OF_PANELS, TALL, MOST_ROWS = 16, 38, 2, 11, 3
 
 
-def page(comparison: Comparison, columns: int, *, unicode: bool = True) -> list[Line]:
-    """Everything, line by line."""
+def page(
+    comparison: Comparison,
+    found: Sequence[Finding],
+    columns: int,
+    *,
+    unicode: bool = True,
+) -> list[Line]:
+    """Everything, line by line; `found` is what the audit found."""
     scores = Comparison(comparison.evaluations)
+    head = note_lines([Note(text) for text in head_lines(comparison)], columns)
     parts: list[list[Line]] = [
-        [(Span(text, "dim"),) for text in _wrapped(head_lines(comparison), columns)],
+        [(Span(text, "dim"),) for text in head],
         list(_table(scores, columns, unicode=unicode)),
     ]
     if comparison.effects:
         title: Line = (Span("What recalibration did", "title"),)
         effects = _table(comparison, columns, EFFECTS, unicode=unicode)
         parts.append([title, *effects])
-    parts.append(list(_notes(remarks(comparison), columns)))
+    parts.append(list(_notes(remarks(comparison, found), columns)))
     parts += _diagrams(comparison, columns, unicode=unicode)
     lines: list[Line] = []
     for part in filter(None, parts):
         lines += [(), *part] if lines else part
     return lines if unicode else [spelt(line) for line in lines]
-
-
-def _wrapped(lines: Sequence[str], columns: int) -> list[str]:
-    return note_lines([Note(line) for line in lines], columns)
 
 
 # -- table ------------------------------------------------------------------------
@@ -86,18 +86,11 @@ def _table(
     keys = keys or [column.key for column in choose(None, comparison)]
     kept, gone = _fitting(comparison, list(keys), columns, unicode=unicode)
     table = _with_short_names(make_table(comparison, Style(), columns=kept), columns)
-    lines = [
-        tuple(Span(text, style) for text, style in line)
-        for line in _styled(table, unicode=unicode)
-    ]
+    lines = [tuple(Span(*x) for x in line) for line in _styled(table, unicode=unicode)]
     room = width(plain(lines[0])) + len(GAP) + SPARK
     if "brier" in kept and room <= columns:
-        lines = [
-            (*line, Span(GAP + text, style))
-            for line, (text, style) in zip(
-                lines, _sparks(comparison, unicode=unicode), strict=True
-            )
-        ]
+        sparks = _sparks(comparison, unicode=unicode)
+        lines = [(*line, end) for line, end in zip(lines, sparks, strict=True)]
     yield lines[0]
     yield (Span("─" * width(plain(lines[0])), "dim"),)
     yield from lines[1:]
@@ -136,23 +129,14 @@ def _styled(table: Table, *, unicode: bool) -> list[list[tuple[str, str]]]:
     spell = str if unicode else in_ascii
     texts = [[spell(text) for text in line] for line in grid(table)]
     widths = [max(map(width, column)) for column in zip(*texts, strict=True)]
+    aligned = [padded(line, widths) for line in texts]
     styles = [
         ["title"] * (len(table.headings) + 1),
         *(["name", *(_style(cell) for cell in row.cells)] for row in table.rows),
     ]
-    return [
-        [
-            (_padded(text, to, place), style)
-            for place, (text, to, style) in enumerate(
-                zip(line, widths, chosen, strict=True)
-            )
-        ]
-        for line, chosen in zip(texts, styles, strict=True)
-    ]
-
-
-def _padded(text: str, to: int, place: int) -> str:
-    return pad(text, to) if place == 0 else GAP[1:] + pad(text, to, left=True)
+    spaced = [[line[0], *(GAP[1:] + text for text in line[1:])] for line in aligned]
+    pairs = zip(spaced, styles, strict=True)
+    return [list(zip(line, chosen, strict=True)) for line, chosen in pairs]
 
 
 def _style(cell: Cell) -> str:
@@ -161,12 +145,10 @@ def _style(cell: Cell) -> str:
     return "trivial" if cell.trivial else "bad" if isinf(cell.value) else ""
 
 
-def _sparks(comparison: Comparison, *, unicode: bool) -> list[tuple[str, str]]:
+def _sparks(comparison: Comparison, *, unicode: bool) -> list[Span]:
     lines = [sparkline(ev.histogram, SPARK, unicode=unicode) for ev in comparison]
-    return [
-        ("confidence 0→1".ljust(SPARK), "title"),
-        *((line, "rows") for line in lines),
-    ]
+    head = Span(GAP + "confidence 0→1".ljust(SPARK), "title")
+    return [head, *(Span(GAP + line, "rows") for line in lines)]
 
 
 # -- notes and diagrams -----------------------------------------------------------
@@ -190,7 +172,7 @@ def _diagrams(
     """Rows of diagrams with one height for all."""
     in_a_row = min(len(comparison), max(1, (columns + GAP_OF_PANELS) // PANEL))
     shown = list(comparison)[: MOST_ROWS * in_a_row]
-    top = top_of(shown)
+    top = shared_top(map(band, shown))
     wide = min(48, (columns + GAP_OF_PANELS) // in_a_row - GAP_OF_PANELS)
     panels = [diagram(ev, wide, TALL, top, unicode=unicode) for ev in shown]
     for start in range(0, len(panels), in_a_row):
@@ -201,26 +183,16 @@ def _diagrams(
     yield list(_notes(key, columns))
 
 
-# ----------------------------------------------------------------------------
-# Models in a terminal: table, findings and small diagrams, with or without colour.
-
+# -- text with or without colour --------------------------------------------------
 
 LEAST_WIDTH = 40
 SIGNS = f"∞†–×Δ→…●○─│└⠿{BAND}{BLOCKS}"
 
-STYLES = {
-    "title": "bold",
-    "dim": "dim",
-    "best": "bold green",
-    "trivial": "yellow",
-    "bad": "red",
-    "finding": "bold yellow",
-    "rows": "blue",
-    "band": "red",
-    "curve": "bold bright_red",
-    "diagonal": "dim",
-}
-"""Names of styles and what rich makes of them: 16 colours, of the reader's theme."""
+CODES = {
+    "title": "1", "dim": "2", "best": "1;32", "trivial": "33", "bad": "31",
+    "finding": "1;33", "rows": "34", "band": "31", "curve": "1;91", "diagonal": "2",
+}  # fmt: skip
+"""Escape codes of styles: bold, dim, and the 16 colours of the reader's theme."""
 
 
 def render(
@@ -243,8 +215,8 @@ def render(
     width : int, optional
         Columns to fill, at least 40; those of the terminal if not said, else 80.
     colour : bool, optional
-        Whether to write escape codes. If not said, only to a terminal, with rich
-        installed; ``NO_COLOR`` is heeded.
+        Whether to write escape codes. If not said, only to a terminal; ``NO_COLOR`` and
+        ``FORCE_COLOR`` are heeded.
     unicode : bool, optional
         Whether braille, blocks and signs may be used; if not said, what the encoding of
         `file` can show decides.
@@ -268,8 +240,9 @@ def render(
     columns = shutil.get_terminal_size().columns if width is None else width
     if unicode is None:
         unicode = can_show(stream, SIGNS)
-    lines = page(as_comparison(models), max(columns, LEAST_WIDTH), unicode=unicode)
-    text = _painted(lines, stream, colour=colour)
+    comparison, columns = as_comparison(models), max(columns, LEAST_WIDTH)
+    lines = page(comparison, comparison.audit(), columns, unicode=unicode)
+    text = "\n".join(_painted(line, _codes(stream, colour=colour)) for line in lines)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "replace").decode(encoding)  # names may hold anything
 
@@ -280,36 +253,22 @@ def show(models: Any, *, file: TextIO | None = None, **options: Any) -> None:
     stream.write(render(models, file=file, **options) + "\n")
 
 
-def _painted(lines: list[Line], stream: TextIO, *, colour: bool | None) -> str:
-    """The lines as text, with escape codes if wanted and possible."""
-    console = None if colour is False else _console(stream, colour=colour)
-    if console is None:
-        return "\n".join(plain(line).rstrip() for line in lines)
-    from rich.text import Text
-
-    for line in lines:
-        spans = [(span.text, STYLES.get(span.style, "")) for span in line]
-        text = Text.assemble(*spans)
-        text.rstrip()
-        console.print(text, soft_wrap=True)
-    return console.file.getvalue().rstrip("\n")
+def _codes(stream: TextIO, *, colour: bool | None) -> Mapping[str, str]:
+    """Codes of the styles a stream can show; none if it is to be plain text."""
+    wanted = os.environ.get("FORCE_COLOR") or stream.isatty()
+    if colour is False or (colour is None and not wanted):
+        return {}
+    if colour or not os.environ.get("NO_COLOR"):
+        return CODES
+    plain = {style: code.split(";")[0] for style, code in CODES.items()}
+    return {style: code for style, code in plain.items() if code in ("1", "2")}
 
 
-def _console(stream: TextIO, *, colour: bool | None) -> Any:
-    """A rich console that writes to memory what the stream can show; None if plain."""
-    try:
-        from rich.console import Console
-    except ImportError:
-        return None
-    real: Any = Console(file=stream)
-    if colour is None and not real.is_terminal:
-        return None
-    return Console(
-        file=StringIO(),
-        force_terminal=True,
-        color_system="256" if colour else real.color_system or "standard",
-        no_color=False if colour else real.no_color,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-    )
+def _painted(line: Line, codes: Mapping[str, str]) -> str:
+    """A line as text, without spaces at its end."""
+    left, parts = len(plain(line).rstrip()), []
+    for span in line:
+        text, code = span.text[: max(left, 0)], codes.get(span.style)
+        left -= len(span.text)
+        parts.append(f"\x1b[{code}m{text}\x1b[0m" if code and text else text)
+    return "".join(parts)

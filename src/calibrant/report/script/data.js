@@ -1,7 +1,7 @@
 // The data of the page: JSON, with columns of numbers as base64.
 
 const D = JSON.parse(document.getElementById("data").textContent);
-const M = D.nodes;
+const { geometry: G, box: BOX, nodes: M } = D;
 const placeOf = node => node / (M - 1);
 const PLACES = Float64Array.from({ length: M }, (_, node) => placeOf(node));
 

@@ -1,9 +1,7 @@
 // One calibration-sharpness diagram, of one model or of several laid over each other.
 
-const MOST_TOP = 1.25, STRIP = 40, BETWEEN = 8;
-
 const isDrawn = (record, scale) => i =>
-  record.band.seen(i) && record.band.height[i] * scale > LEAST_BAND;
+  record.band.seen(i) && record.band.height[i] * scale > G.least_band;
 const upper = (band, scale) => i => band.middle[i] + (band.height[i] * scale) / 2;
 const lower = (band, scale) => i => Math.max(0, band.middle[i] - (band.height[i] * scale) / 2);
 
@@ -17,7 +15,7 @@ function bandScale(pairs) {
   const honest = pairs.filter(([model]) => !model.trivial);
   const peaks = (honest.length ? honest : pairs).map(([, record]) => peakOf(record));
   const peak = Math.max(0, ...peaks);
-  return [1, 0.5, 0.25, 0.125].find(s => peak * s <= 1.05) ?? 0.0625;
+  return G.scales.find(s => peak * s <= G.most_band) ?? G.scales.at(-1);
 }
 
 function topOf(record, scale) {
@@ -27,9 +25,9 @@ function topOf(record, scale) {
 }
 
 function layOut(width, top, big) {
-  const left = 34, right = big ? 112 : 10, head = 8;
+  const { left, head } = BOX, right = big ? 112 : BOX.right;
   const height = big ? Math.min(420, width * 0.55) : Math.min(250, width * 0.92);
-  const floor = head + height, base = floor + BETWEEN + STRIP;
+  const floor = head + height, base = floor + BOX.between + BOX.strip;
   return {
     left, right, head, floor, base, width, top,
     x: share => left + share * (width - left - right),
@@ -48,7 +46,7 @@ function drawAxes(svg, box) {
   }
   svg.append(
     textAt(box.x(0.5), box.base + 29, "middle", D.words.said),
-    textAt(box.left - 6, box.base - STRIP / 2 + 4, "end", "rows"),
+    textAt(box.left - 6, box.base - BOX.strip / 2 + 4, "end", "rows"),
     make("path", { "class": "axis",
       d: `M${box.x(0)} ${box.floor}H${box.x(1)}M${box.x(0)} ${box.base}H${box.x(1)}` }));
 }
@@ -130,19 +128,19 @@ function drawAtoms(layer, box, model, alone) {
         r: 2 + 5 * Math.sqrt(share), stroke: colour(model) }),
       make("path", { "class": "bars", "stroke-width": alone ? 3 : 1.8,
         stroke: alone ? null : colour(model),
-        d: `M${box.x(at) + aside} ${box.base}v${(-STRIP * 0.92 * share) / most}` }));
+        d: `M${box.x(at) + aside} ${box.base}v${(-BOX.strip * 0.92 * share) / most}` }));
   }
   if (!alone) return;
   const [at, share] = model.atoms.reduce((a, b) => (b[1] > a[1] ? b : a));
   const before = at > 0.45;
   const words = share > 0.9995 ? "all rows" : `${Math.round(100 * share)}% of rows`;
-  layer.append(textAt(box.x(at) + (before ? -6 : 6), box.base - STRIP * 0.55,
+  layer.append(textAt(box.x(at) + (before ? -6 : 6), box.base - BOX.strip * 0.55,
     before ? "end" : "start", words));
 }
 
 function drawRows(under, over, box, model, record, alone, most) {
   if (record.density && alone) {
-    const tall = i => box.base - (STRIP * 0.95 * record.density[i]) / most;
+    const tall = i => box.base - (BOX.bar * record.density[i]) / most;
     const along = pathAlong(0, M - 1, i => box.x(PLACES[i]), tall, 2);
     under.append(make("path", { "class": "mass",
       d: `${openPath(along)}L${point(box.x(1), box.base)}L${point(box.x(0), box.base)}Z` }));
@@ -154,7 +152,7 @@ function drawRows(under, over, box, model, record, alone, most) {
   const edge = (k, y) => `L${point(box.x(k / model.bars.length), y)}`;
   let d = `M${point(box.x(0), box.base)}`;
   model.bars.forEach((bar, k) => {
-    const y = box.base - (STRIP * 0.95 * bar) / tallest;
+    const y = box.base - (BOX.bar * bar) / tallest;
     d += edge(k, y) + edge(k + 1, y);
   });
   d += edge(model.bars.length, box.base);

@@ -1,6 +1,6 @@
 // The paper's kernel estimate from sums on the nodes: same formulas as in Python.
 
-const LIVE_SCORES = ["brier", "log"];
+const LIVE_SCORES = D.live;
 const KERNELS = {
   gaussian: { profile: u => Math.exp(-0.5 * u * u), mass: Math.sqrt(2 * Math.PI), reach: 8.6 },
   epanechnikov: { profile: u => Math.max(1 - u * u, 0), mass: 4 / 3, reach: 1 },

@@ -2,7 +2,6 @@
 
 const $ = id => document.getElementById(id);
 const SVG = new Set(["svg", "g", "path", "line", "text", "rect", "circle", "defs", "pattern", "title"]);
-const DASHES = ["", "7 3", "2 2.5", "9 3 2 3", "4 2"];
 const INFINITE = "∞", MISSING = "–";
 
 function make(tag, attributes = {}, ...children) {
@@ -17,9 +16,9 @@ function make(tag, attributes = {}, ...children) {
 
 const textAt = (x, y, anchor, words, more = {}) =>
   make("text", { x, y, "text-anchor": anchor, ...more }, words);
-const colour = model => `var(--c${model.index % 8})`;
-const dash = model => DASHES[model.index % DASHES.length] || null;
-const tint = model => `m${model.index % 8}`;
+const colour = model => `var(--c${model.index % BOX.colours})`;
+const dash = model => BOX.dashes[model.index % BOX.dashes.length] || null;
+const tint = model => `m${model.index % BOX.colours}`;
 const swatch = (model, width = 18) => make("svg",
   { "class": "swatch", width, height: 10, "aria-hidden": "true" },
   make("line", { x1: 0, x2: width, y1: 5, y2: 5, stroke: colour(model), "stroke-width": 3,

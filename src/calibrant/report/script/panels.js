@@ -43,7 +43,7 @@ function drawPanels(pairs) {
   for (const frame of frames) frame.width = Math.max(200, frame.plot.getBoundingClientRect().width);
   const scale = bandScale(pairs);
   const tops = pairs.map(([, record]) => topOf(record, scale));
-  const shared = Math.min(MOST_TOP, Math.max(1, ...tops));
+  const shared = Math.min(G.most_top, Math.max(1, ...tops));
   charts = frames.map((frame, k) => {
     const own = big ? Math.max(...tops) : tops[k];
     const top = S.axis === "aligned" ? shared : own;

@@ -1,9 +1,6 @@
 // What a diagram draws of one model: a line, a band and three numbers.
 // Either as evaluated in Python, or live from the sums at the chosen bandwidth.
 
-const ENOUGH_ROWS = 20, LEAST_BAND = 0.015, LEAST_MASS = 5;
-const CURVE_PLACES = Float64Array.from({ length: 481 }, (_, i) => i / 480);
-
 function interpolate(x, y, at) {
   const last = x.length - 1;
   if (!(at >= x[0] && at <= x[last])) return NaN;
@@ -19,7 +16,7 @@ function interpolate(x, y, at) {
 }
 
 function bandOf(model, x, middle, density, gap, support) {
-  const least = Math.min(LEAST_MASS, model.rows / 10);
+  const least = Math.min(G.least_mass, model.rows / 10);
   const height = density.map((value, i) => value * gap[i]);
   const seen = i => support[i] >= least && isFinite(height[i]) && isFinite(middle[i]);
   return { x, middle, height, seen };
@@ -36,7 +33,7 @@ function liveRecord(model) {
     high: e.accuracy.map((m, i) => Math.min(1, m + reach * e.error[i])),
     gap: e.gap,
     rows: e.rows,
-    state: Uint8Array.from(e.rows, n => (n >= ENOUGH_ROWS ? 2 : n >= 1 ? 1 : 0)),
+    state: Uint8Array.from(e.rows, n => (n >= G.enough_rows ? 2 : n >= 1 ? 1 : 0)),
     band: bandOf(model, PLACES, e.accuracy, e.density, e.gap, e.support),
     density: e.density,
     calibration: [e.calibration, NaN, NaN],
@@ -62,8 +59,8 @@ function reportedBand(model) {
     const e = estimateOf(model, mass.bandwidth, mass.kernel, S.score);
     return bandOf(model, PLACES, PLACES.map(centre), e.density, e.gap, e.support);
   }
-  const middle = CURVE_PLACES.map(centre);
-  return bandOf(model, CURVE_PLACES, middle, mass.density, mass.gaps[S.score], mass.support);
+  const places = mass.density.map((_, i) => i / (mass.density.length - 1));
+  return bandOf(model, places, places.map(centre), mass.density, mass.gaps[S.score], mass.support);
 }
 
 // At a fixed bandwidth Python gives no interval; the sums do.

@@ -1,9 +1,9 @@
 // The state of the page; it lives in the URL fragment, so that a view can be sent.
 
-const LEAST_WIDTH = 0.005, MOST_WIDTH = 0.25;
+const [LEAST_WIDTH, MOST_WIDTH] = D.widths;
 const SCORE_KEYS = D.scores.map(score => score.key);
 const CHOICES = {
-  kernel: ["gaussian", "epanechnikov"],
+  kernel: Object.keys(KERNELS),
   score: SCORE_KEYS,
   view: ["panels", "overlay"],
   axis: ["aligned", "free"],

@@ -1,6 +1,5 @@
 // Parts of the rows: classes or groups, as small diagrams and a table for one model.
 
-const NOTHING = 65535;
 const PART_COLUMNS = [
   ["rows", "Rows", value => whole(value)],
   ["accuracy", "Accuracy", percent],
@@ -11,7 +10,7 @@ const PART_COLUMNS = [
 ];
 
 function readPart(part) {
-  const all = decode(part.curve, Uint16Array).map(v => (v === NOTHING ? NaN : v / (NOTHING - 1)));
+  const all = decode(part.curve, Uint16Array).map(v => (v === D.nothing ? NaN : v / (D.nothing - 1)));
   const n = all.length / 4;
   const [x, accuracy, low, high] = [0, 1, 2, 3].map(k => all.slice(k * n, (k + 1) * n));
   const calibration = numbers(part.calibration);
