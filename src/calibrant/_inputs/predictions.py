@@ -392,6 +392,14 @@ MOSTLY = 0.5
 """Scores must tell rows apart at least this often, or equal rows mean nothing."""
 
 
+def facts_of_rows(predictions: Predictions) -> dict[str, Any]:
+    """What a record keeps of rows: their fingerprint, and how many labels are soft."""
+    return {
+        "fingerprint": fingerprint(predictions.labels, predictions.weight),
+        "soft_rows": soft_weight(predictions),
+    }
+
+
 def fingerprint(labels: Any, weight: Any = None) -> str:
     """Hash of labels and weights in their order: the same for equal values.
 

@@ -75,8 +75,11 @@ class Sample:
         cells = cells_of_columns(columns, settings)
         return cls(columns, cells, settings, target, k, clusters)
 
-    def of_some(self, rows: Any, clusters: Index | None) -> Sample:
+    def of_some(self, rows: Any) -> Sample:
         """The sample of some of the rows, their clusters numbered anew."""
+        clusters = None
+        if self.clusters is not None:
+            clusters = np.unique(self.clusters[rows], return_inverse=True)[1]
         columns = self.columns.take(rows)
         return Sample.of_rows(columns, self.settings, self.target, self.k, clusters)
 

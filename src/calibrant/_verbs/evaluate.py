@@ -9,6 +9,7 @@ from operator import add
 from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Bins, Curve, Decomposition, Estimate
@@ -16,9 +17,8 @@ from calibrant._inputs.options import Options, Settings, takes_options, target_o
 from calibrant._inputs.predictions import (
     Predictions,
     check_weight_scale,
-    fingerprint,
+    facts_of_rows,
     read_predictions,
-    soft_weight,
 )
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import each_class, fill, reduce_to_columns, spell_out
@@ -38,7 +38,6 @@ from calibrant._stats.metrics import METRICS, OVER_CLASSES, estimates, share_of
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.sample import Sample
 from calibrant._stats.smooth_ece import smooth_curve, smooth_error_of_sketch
-from calibrant._stats.standard_errors import Index
 
 
 @takes_options
@@ -124,9 +123,17 @@ def evaluate(
         raise ValueError("counterpart='tight' applies to target='top-label' only.")
     if predictions.target == "class-wise":
         return evaluate_each_class(predictions, settings, name)
-    columns = reduce_to_columns(predictions, settings.extra, settings.engine)
     about = target_of(predictions), predictions.k, predictions.clusters
-    return evaluate_rows(Sample.of_rows(columns, settings, *about), name, predictions)
+    facts = facts_of_rows(predictions)
+    columns = reduce_to_columns(predictions, settings.extra, settings.engine)
+    sample = Sample.of_rows(columns, settings, *about)
+    return replace(
+        evaluate_sample(sample, name),
+        columns=columns,
+        clusters=sample.clusters,
+        per_group=_each_group(sample, name, predictions.groups),
+        **facts,
+    )
 
 
 @takes_options
@@ -174,27 +181,14 @@ def evaluate_pairs(
     )
 
 
-def evaluate_rows(sample: Sample, name: str, predictions: Predictions) -> Evaluation:
-    """The record of rows, with the rows themselves, and one for each group of them."""
-    groups, clusters = predictions.groups, predictions.clusters
-    per_group: dict[str, Evaluation] = {}
-    for each in [] if groups is None else np.unique(groups).tolist():
-        own = groups == each
-        together = None if clusters is None else _renumbered(clusters[own])
-        per_group[each] = evaluate_sample(sample.of_some(own, together), name)
-    return replace(
-        evaluate_sample(sample, name),
-        columns=sample.columns,
-        clusters=sample.clusters,
-        fingerprint=fingerprint(predictions.labels, predictions.weight),
-        soft_rows=soft_weight(predictions),
-        per_group=per_group,
-    )
-
-
-def _renumbered(clusters: Index) -> Index:
-    """The clusters of one group, numbered from 0 on."""
-    return np.unique(clusters, return_inverse=True)[1]
+def _each_group(
+    sample: Sample, name: str, groups: NDArray[np.str_] | None
+) -> dict[str, Evaluation]:
+    """The record of each group of rows, by its name."""
+    if groups is None:
+        return {}
+    names = np.unique(groups).tolist()
+    return {x: evaluate_sample(sample.of_some(groups == x), name) for x in names}
 
 
 # ----------------------------------------------------------------------------
@@ -269,6 +263,7 @@ def evaluate_each_class(
     """Evaluate every class against the rest; the headline adds them up."""
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
+    facts = facts_of_rows(predictions)
     out = fill(predictions, settings.extra, settings.engine)
     top = out.columns(predictions.weight)
     plain = replace(settings, interval=None)  # resamples for each class are too much
@@ -288,9 +283,8 @@ def evaluate_each_class(
         nll=top.mean(top.losses["log"]),
         infinite=infinite_weight(top),
     )
-    print_of_rows = fingerprint(predictions.labels, predictions.weight)
     found = add_up(per_class, pooled, whole, settings, name)
-    return replace(found, fingerprint=print_of_rows, columns=top)
+    return replace(found, fingerprint=facts["fingerprint"], columns=top)
 
 
 @dataclass(frozen=True, slots=True)
