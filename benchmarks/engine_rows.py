@@ -27,7 +27,7 @@ SMALL = 2_000_000
 
 SLICE, GROUP = 1_000_000, 1 << 17
 PAIR = {"confidence": "confidence", "correct": "correct", "loss": "loss"}
-PROBS = {"probs": "p_*", "label": "label"}
+PROBS = {"probs": "p_*", "y": "label"}
 NEEDS = ("narwhals", "pyarrow", "duckdb")
 STATUS = Path("/proc/self/status")
 

@@ -48,18 +48,18 @@ PAIRS = {
     "plain": {},
     "loss": {"loss": "brier"},
     "losses": {"loss": {"brier": "brier", "log": "log"}},
-    "weight": {"weight": "w"},
-    "weight, group and loss": {"weight": "w", "group": "g", "loss": "brier"},
+    "weight": {"sample_weight": "w"},
+    "weight, group and loss": {"sample_weight": "w", "group": "g", "loss": "brier"},
 }
 
 
-def sketch_pairs(rows, loss=None, weight=None, group=None):
+def sketch_pairs(rows, loss=None, sample_weight=None, group=None):
     """The sketch of the same rows, added by NumPy at once."""
     if isinstance(loss, dict):
         loss = {name: rows[column] for name, column in loss.items()}
     elif loss is not None:
         loss = rows[loss]
-    given = {"sample_weight": weight, "group": group}
+    given = {"sample_weight": sample_weight, "group": group}
     given = {name: rows[x] for name, x in given.items() if x is not None}
     return cal.Sketch(engine="numpy").update_pairs(
         rows["a"], rows["h"], loss=loss, **given

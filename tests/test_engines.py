@@ -97,13 +97,15 @@ def test_pairs_have_the_sums_of_their_rows(frame, case, part):
     assert_same_sums(got, sketch_pairs(rows, **PAIRS[case]))
 
 
-@pytest.mark.parametrize("options", [{}, {"weight": "w"}, {"label": "name"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"sample_weight": "w"}, {"y": "name"}], ids=str
+)
 @pytest.mark.parametrize("frame", FRAMES)
 def test_probabilities_have_the_sums_of_their_rows(frame, options, part):
     rows = forecasts()
-    asked = {"probs": "p_*", "label": "y"} | options
-    classes = list("abcd") if "label" in options else None
-    weight = rows["w"] if "weight" in options else None
+    asked = {"probs": "p_*", "y": "y"} | options
+    classes = list("abcd") if "y" in options else None
+    weight = rows["w"] if "sample_weight" in options else None
     got = sketch_frame(frame(part, rows), **asked, classes=classes)
     want = cal.Sketch(engine="numpy", classes=classes).update(
         rows[asked["label"]], probs=matrix(rows), sample_weight=weight
@@ -114,15 +116,15 @@ def test_probabilities_have_the_sums_of_their_rows(frame, options, part):
 @pytest.mark.parametrize("frame", FRAMES)
 def test_class_wise_and_binary_rows(frame, part):
     rows = forecasts(2000)
-    got = sketch_frame(frame(part, rows), probs="p_*", label="y", target="class-wise")
+    got = sketch_frame(frame(part, rows), probs="p_*", y="y", target="class-wise")
     want = cal.Sketch(target="class-wise").update(rows["y"], probs=matrix(rows))
     assert_same_sums(got, want)
     rows = {"p": rows["p_0"], "q": 1 - rows["p_0"], "y": (rows["y"] == 0).astype(int)}
-    got = sketch_frame(frame(part, rows), probs="p", label="y")
+    got = sketch_frame(frame(part, rows), probs="p", y="y")
     assert_same_sums(got, cal.Sketch().update(rows["y"], probs=rows["p"]))
     both = np.stack([rows["q"], rows["p"]], axis=1)
     for target in ("positive", "top-label"):
-        asked = {"probs": ["q", "p"], "label": "y", "target": target}
+        asked = {"probs": ["q", "p"], "y": "y", "target": target}
         got = sketch_frame(frame(part, rows), **asked)
         assert_same_sums(got, cal.Sketch(target=target).update(rows["y"], probs=both))
 
@@ -137,7 +139,7 @@ def test_columns_of_lists(frame, size, part):
         p = part("polars").from_arrow(p)
     elif frame is pandas:
         p = list(matrix(rows))
-    got = sketch_frame(frame(part, {"p": p, "y": rows["y"]}), probs="p", label="y")
+    got = sketch_frame(frame(part, {"p": p, "y": rows["y"]}), probs="p", y="y")
     assert_same_sums(got, cal.Sketch().update(rows["y"], probs=matrix(rows)))
 
 
@@ -157,7 +159,7 @@ def test_more_classes_than_an_engine_reduces(frame, part):
     rng = np.random.default_rng(0)
     p, y = rng.dirichlet(np.ones(40), 500), rng.integers(0, 40, 500)
     rows = {f"p_{i}": column for i, column in enumerate(p.T)} | {"y": y}
-    got = sketch_frame(frame(part, rows), probs="p_*", label="y")
+    got = sketch_frame(frame(part, rows), probs="p_*", y="y")
     assert_same_sums(got, cal.Sketch().update(y, probs=p))
 
 
@@ -173,8 +175,8 @@ numbers = st.one_of(
 def test_any_pairs(frame, part, rows):
     h, a, w = (np.array(column, float) for column in zip(*rows, strict=True))
     columns = {"h": h, "a": a, "w": w}
-    got = sketch_frame(frame(part, columns), **PAIR, weight="w")
-    want = sketch_pairs(columns, weight="w")
+    got = sketch_frame(frame(part, columns), **PAIR, sample_weight="w")
+    want = sketch_pairs(columns, sample_weight="w")
     if want.kind is None:
         assert got.rows == 0
     else:
@@ -199,7 +201,7 @@ def test_real_probabilities(frame, part, data):
     p = np.exp(z - z.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     rows = {f"p_{i}": column for i, column in enumerate(p.T)} | {"y": y}
-    got = sketch_frame(frame(part, rows), probs="p_*", label="y")
+    got = sketch_frame(frame(part, rows), probs="p_*", y="y")
     assert_same_sums(got, cal.Sketch().update(y, probs=p))
     assert_same_metrics(got, cal.evaluate(y, probs=p, interval=None))
 
@@ -209,8 +211,8 @@ def test_few_distinct_confidences_are_known(frame, part):
     rows = pairs()
     rows["h"] = np.round(rows["h"], 2)
     rows = {name: rows[name] for name in "haw"}
-    got = sketch_frame(frame(part, rows), **PAIR, weight="w")
-    want = sketch_pairs(rows, weight="w")
+    got = sketch_frame(frame(part, rows), **PAIR, sample_weight="w")
+    want = sketch_pairs(rows, sample_weight="w")
     assert got.bounds() == {}
     mine, theirs = (x.cells.distinct for x in (got, want))
     np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-9)
@@ -266,7 +268,7 @@ def test_the_tally_of_top_labels_is_the_row_by_row_sum(dtype, part, tally):
     rows = forecasts()
     p = matrix(rows).astype(dtype)
     rows |= {f"p_{i}": column for i, column in enumerate(p.T)}
-    got = sketch_frame(pandas(part, rows), probs="p_*", label="y")
+    got = sketch_frame(pandas(part, rows), probs="p_*", y="y")
     want = cal.Sketch(engine="numba").update(rows["y"], probs=p)
     assert_same_sums(got, want, 1e-12 if dtype == "float64" else 1e-8)
 
@@ -276,7 +278,7 @@ def test_the_tally_names_the_row_that_breaks_a_rule(part, tally):
     rows["p_1"] = rows["p_1"].copy()
     rows["p_1"][3456] += 0.5
     with pytest.raises(ValueError, match=r"row 3456 sums to 1\.5"):
-        sketch_frame(pandas(part, rows), probs="p_*", label="y")
+        sketch_frame(pandas(part, rows), probs="p_*", y="y")
 
 
 def test_frames_of_other_types_add_up_too(part):

@@ -86,7 +86,7 @@ def test_dask_has_the_sums_of_the_rows(cluster, part):
 def test_dask_reduces_probabilities(cluster, part):
     rows = forecasts()
     want = cal.Sketch().update(rows["y"], probs=matrix(rows))
-    got = sketch_frame(in_dask(part, rows, 20), probs="p_*", label="y")
+    got = sketch_frame(in_dask(part, rows, 20), probs="p_*", y="y")
     assert_same_sums(got, want)
     assert_same_metrics(got, cal.evaluate(rows["y"], probs=matrix(rows), interval=None))
 
@@ -145,7 +145,7 @@ def test_spark_reduces_probabilities(spark, part):
     rows = forecasts()
     want = cal.Sketch().update(rows["y"], probs=matrix(rows))
     frame = spark.createDataFrame(part("pyarrow").table(rows))
-    assert_same_sums(sketch_frame(frame, probs="p_*", label="y"), want)
+    assert_same_sums(sketch_frame(frame, probs="p_*", y="y"), want)
 
 
 def test_spark_sketches_lists_on_its_executors(spark, part):
@@ -153,7 +153,7 @@ def test_spark_sketches_lists_on_its_executors(spark, part):
     lists = pa.table({"p": list(matrix(rows)), "y": rows["y"]})
     frame = spark.createDataFrame(lists).repartition(18)  # more than one task merges
     want = cal.Sketch().update(rows["y"], probs=matrix(rows))
-    assert_same_sums(sketch_frame(frame, probs="p", label="y"), want)
+    assert_same_sums(sketch_frame(frame, probs="p", y="y"), want)
 
 
 def test_spark_counts_the_rows_that_break_a_rule(spark, part):

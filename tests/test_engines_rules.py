@@ -61,7 +61,7 @@ def test_an_engine_counts_the_rows_that_break_a_rule(frame, case, part):
     name, value, says = WRONG_PAIRS[case]
     rows = frame(part, with_value(plain_pairs(), name, value))
     with pytest.raises(ValueError, match=f"{says}.*: 2 of {N} rows break this"):
-        sketch_frame(rows, **PAIR, loss="l", weight="w")
+        sketch_frame(rows, **PAIR, loss="l", sample_weight="w")
 
 
 @pytest.mark.parametrize("value", [2, -1, 4, 1000, None])
@@ -79,9 +79,9 @@ def test_rows_of_weight_0_may_hold_anything(frame, part):
         columns[name][5] = np.nan
     columns["w"][5] = 0
     rows = frame(part, columns)
-    assert sketch_frame(rows, **PAIR, loss="l", weight="w").rows == N - 1
+    assert sketch_frame(rows, **PAIR, loss="l", sample_weight="w").rows == N - 1
     columns["w"][:] = 0
-    assert sketch_frame(frame(part, columns), **PAIR, weight="w").rows == 0
+    assert sketch_frame(frame(part, columns), **PAIR, sample_weight="w").rows == 0
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_rows_of_weight_0_may_hold_anything(frame, part):
 def test_probabilities_and_labels_are_checked(frame, name, value, says, part):
     rows = frame(part, with_value(plain_forecasts(), name, value))
     with pytest.raises(ValueError, match=f"{says}.*: 2 of {N} rows break this"):
-        sketch_frame(rows, probs="p_*", label="y")
+        sketch_frame(rows, probs="p_*", y="y")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_probabilities_and_labels_are_checked(frame, name, value, says, part):
 def test_binary_rows_are_checked(frame, name, value, says, part):
     rows = frame(part, with_value(plain_forecasts(), name, value))
     with pytest.raises(ValueError, match=f"{says}.*2 of {N} rows"):
-        sketch_frame(rows, probs="p_0", label="e")
+        sketch_frame(rows, probs="p_0", y="e")
 
 
 def test_errors_in_memory_name_the_row_among_all(part, monkeypatch):
@@ -127,7 +127,7 @@ def test_lists_of_different_lengths_are_refused(part):
     rows = {"p": [[0.5, 0.5], [0.1, 0.2, 0.7]], "y": [0, 1]}
     for frame in (arrow, polars_lazy, duckdb):
         with pytest.raises(ValueError, match="'p' must hold lists of one length"):
-            sketch_frame(frame(part, rows), probs="p", label="y", target="top-label")
+            sketch_frame(frame(part, rows), probs="p", y="y", target="top-label")
 
 
 # -- roles ---------------------------------------------------------------------------
@@ -136,13 +136,13 @@ def test_lists_of_different_lengths_are_refused(part):
 @pytest.mark.parametrize(
     ("asked", "error", "says"),
     [
-        ({}, TypeError, "probs= and label=, or of confidence="),
+        ({}, TypeError, "probs= and y=, or of confidence="),
         ({"probs": "p_*"}, TypeError, "got probs="),
         ({"probs": "p_*", "correct": "y"}, TypeError, "got correct=, probs="),
-        ({"probs": "q_*", "label": "y"}, ValueError, "no column fits 'q_\\*'"),
-        ({"probs": "p_*", "label": "z"}, ValueError, "no column 'z'; it has 'p_0'"),
-        ({"probs": "p_*", "label": "y", "target": "top"}, ValueError, "target must be"),
-        ({"probs": "p_*", "label": "y", "loss": "y"}, ValueError, "loss= goes with"),
+        ({"probs": "q_*", "y": "y"}, ValueError, "no column fits 'q_\\*'"),
+        ({"probs": "p_*", "y": "z"}, ValueError, "no column 'z'; it has 'p_0'"),
+        ({"probs": "p_*", "y": "y", "target": "top"}, ValueError, "target must be"),
+        ({"probs": "p_*", "y": "y", "loss": "y"}, ValueError, "loss= goes with"),
         (
             {"confidence": "p_0", "correct": "e", "target": "positive"},
             ValueError,
@@ -164,7 +164,7 @@ def test_two_columns_need_a_target(part):
     rows = {"p_0": [0.4, 0.5], "p_1": [0.6, 0.5], "y": [0, 1]}
     for frame in (pandas, polars_lazy, duckdb):
         with pytest.raises(ValueError, match="can be read in two ways"):
-            sketch_frame(frame(part, rows), probs="p_*", label="y")
+            sketch_frame(frame(part, rows), probs="p_*", y="y")
 
 
 def test_what_is_no_frame_is_refused(part):

@@ -143,7 +143,7 @@ class Slices:
         if compiled and self._is_for_tally(part) and self._tallied(part):
             return
         rest: dict[str, Any] = {
-            "sample_weight": _get(part, roles.weight),
+            "sample_weight": _get(part, roles.sample_weight),
             "group": _get(part, roles.group),
         }
         if roles.pairs:
@@ -152,12 +152,16 @@ class Slices:
             self._sketch.update_pairs(*pair, loss=losses or None, **rest)
         else:
             probs = side_by_side(part, roles.probs)
-            self._sketch.update(_get(part, roles.label), probs=probs, **rest)
+            self._sketch.update(_get(part, roles.y), probs=probs, **rest)
 
     def _is_for_tally(self, part: Arrays) -> bool:
         """Whether rows are plain, and too many confidences distinct to be kept."""
         roles, kind = self.roles, self._sketch.kind
-        if roles.weight is not None or roles.group is not None or "log" in roles.losses:
+        if (
+            roles.sample_weight is not None
+            or roles.group is not None
+            or "log" in roles.losses
+        ):
             return False
         if self._tally is not None:
             return True
@@ -183,7 +187,7 @@ class Slices:
     def _tallied_top(self, part: Arrays) -> bool:
         roles, probs = self.roles, side_by_side(part, self.roles.probs)
         predictions = read_predictions(
-            part[str(roles.label)],
+            part[str(roles.y)],
             probs=probs,
             classes=roles.classes,
             target=roles.target,
@@ -311,19 +315,19 @@ def _merged_batches(batches: Iterator[Any]) -> bytes:
 # The sketch of any data frame, from pandas to a cluster.
 
 
-MOST_IN_ENGINE = 32
-"""Classes up to which an engine reduces the columns itself; more come as batches."""
+MOST_IN_QUERY = 32
+"""Classes up to which a query reduces the columns itself; more come as batches."""
 
 
 def sketch_frame(
     frame: Any,
     *,
-    label: str | None = None,
+    y: str | None = None,
     probs: str | Sequence[str] | None = None,
     confidence: str | None = None,
     correct: str | None = None,
     loss: str | Mapping[str, str] | None = None,
-    weight: str | None = None,
+    sample_weight: str | None = None,
     group: str | None = None,
     target: str | None = None,
     classes: Sequence[Hashable] | None = None,
@@ -334,8 +338,8 @@ def sketch_frame(
     ----------
     frame : data frame, or iterable of data frames or record batches
         pandas, Polars (lazy frames are streamed), PyArrow, DuckDB relations, Dask and
-        PySpark. Lazy engines run one query; only sums leave them.
-    label, probs : str, or sequence of str
+        PySpark. Lazy frames run one query; only sums leave it.
+    y, probs : str, or sequence of str
         The columns of the true class and of the probabilities: one per class, as a list
         or a pattern such as ``"p_*"``; one of lists; or one of the positive class.
     confidence, correct : str
@@ -343,7 +347,7 @@ def sketch_frame(
     loss : str or mapping, optional
         The column of the full Brier score of each pair, or ``{"brier": ..., "log": ...}``,
         as in `Sketch.update_pairs`.
-    weight, group : str, optional
+    sample_weight, group : str, optional
         The columns of frequency weights and of subgroups.
     target, classes
         As in `evaluate`.
@@ -363,12 +367,12 @@ def sketch_frame(
     0.22
     """
     asked: dict[str, Any] = {
-        "label": label,
+        "y": y,
         "probs": probs,
         "confidence": confidence,
         "correct": correct,
         "loss": loss,
-        "weight": weight,
+        "sample_weight": sample_weight,
         "group": group,
         "target": target,
         "classes": classes,
@@ -421,8 +425,8 @@ def _sketch_eager(frames: Iterable[nw.DataFrame[Any]], roles: Roles) -> Sketch:
 def _sketch_lazy(
     frame: nw.LazyFrame[Any], roles: Roles, schema: Mapping[str, Any]
 ) -> Sketch:
-    engine = frame.implementation
-    if engine.is_dask():
+    library = frame.implementation
+    if library.is_dask():
         return sketch_dask(frame.to_native(), roles)
     if _had_better_stream(frame):
         return _sketch_eager(_batches(frame.select(roles.names)), roles)
@@ -431,7 +435,7 @@ def _sketch_lazy(
         if not len(grouped.cell):
             return Sketch()
         return sketch_of(roles.kind, grouped)
-    if engine.is_pyspark() or engine.is_pyspark_connect():
+    if library.is_pyspark() or library.is_pyspark_connect():
         return sketch_spark(frame.to_native(), roles)
     return _sketch_eager(_batches(frame.select(roles.names)), roles)
 
@@ -447,12 +451,12 @@ def _had_better_stream(frame: nw.LazyFrame[Any]) -> bool:
 
 
 def _reading(roles: Roles, schema: Mapping[str, Any]) -> Reading | None:
-    """How an engine reads the rows; None if it had better give them as they are."""
+    """How a query reads the rows; None if the frame had better give them as they are."""
     if roles.pairs:
         whole = not schema[str(roles.correct)].is_float()
         return read_pairs(roles, whole=whole)
     k, dtype = len(roles.probs), "float32" if _is_short(roles, schema) else "float64"
-    if isinstance(schema[roles.probs[0]], nw.List | nw.Array) or k > MOST_IN_ENGINE:
+    if isinstance(schema[roles.probs[0]], nw.List | nw.Array) or k > MOST_IN_QUERY:
         return None
     if k == 1 and roles.kind.target == "positive":
         return read_positive(roles, dtype)

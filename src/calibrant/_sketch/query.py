@@ -1,4 +1,4 @@
-"""The group-by of an engine: rows become sums by cell where they are."""
+"""The group-by of a lazy frame: rows become sums by cell where they are."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ from calibrant.files._plan import in_order, split_pattern
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Names of columns, resolved: either `probs` and `label`, or a pair.
+    """Names of columns, resolved: either `probs` and `y`, or a pair.
 
     `probs` are columns of one class each, one column of the positive class, or one
     column of lists; `losses` are columns of full losses by score.
     """
 
     probs: tuple[str, ...] = ()
-    label: str | None = None
+    y: str | None = None
     confidence: str | None = None
     correct: str | None = None
     losses: Mapping[str, str] = field(default_factory=dict)
-    weight: str | None = None
+    sample_weight: str | None = None
     group: str | None = None
     target: str | None = None
     classes: tuple[Hashable, ...] | None = None
@@ -75,7 +75,7 @@ class Roles:
     @property
     def names(self) -> list[str]:
         """Every column that is read, once."""
-        one = (self.label, self.confidence, self.correct, self.weight, self.group)
+        one = (self.y, self.confidence, self.correct, self.sample_weight, self.group)
         given = [*self.probs, *self.losses.values(), *one]
         return list(dict.fromkeys(name for name in given if name is not None))
 
@@ -83,12 +83,12 @@ class Roles:
 def read_roles(
     columns: Sequence[str],
     *,
-    label: str | None,
+    y: str | None,
     probs: str | Sequence[str] | None,
     confidence: str | None,
     correct: str | None,
     loss: str | Mapping[str, str] | None,
-    weight: str | None,
+    sample_weight: str | None,
     group: str | None,
     target: str | None,
     classes: Sequence[Hashable] | None,
@@ -97,7 +97,7 @@ def read_roles(
     if target is not None:
         check_choice(target, "target", TARGETS)
     _check_combination(
-        of_probs={"probs": probs, "label": label},
+        of_probs={"probs": probs, "y": y},
         of_pairs={"confidence": confidence, "correct": correct},
         only_probs={"target": target, "classes": classes},
         loss=loss,
@@ -107,11 +107,11 @@ def read_roles(
         known_losses(losses)
     found = Roles(
         _columns_of(probs, columns),
-        label,
+        y,
         confidence,
         correct,
         losses,
-        weight,
+        sample_weight,
         group,
         target,
         None if classes is None else tuple(classes),
@@ -135,7 +135,7 @@ def _check_combination(
     if given not in ({*of_probs}, {*of_pairs}):
         got = ", ".join(f"{name}=" for name in sorted(given)) or "neither"
         raise TypeError(
-            "name the columns of probs= and label=, or of confidence= and correct=; "
+            "name the columns of probs= and y=, or of confidence= and correct=; "
             f"got {got}."
         )
     if given == {*of_pairs} and (extra := _given(only_probs)):
@@ -172,10 +172,10 @@ def _listed(columns: Sequence[str], most: int = 12) -> str:
 
 
 # ----------------------------------------------------------------------------
-# What an engine computes of every row, as expressions it understands.
+# What a query computes of every row, as expressions any lazy frame understands.
 #
 # Confidence and hit first, then the cell the row falls in. Arguments of logarithms are
-# made positive before, since engines differ in what they make of the others.
+# made positive before, since libraries differ in what they make of the others.
 
 
 INFINITE = float("inf")
@@ -246,14 +246,14 @@ def read_pairs(roles: Roles, *, whole: bool) -> Reading:
 def read_positive(roles: Roles, dtype: str) -> Reading:
     """The probability of the positive class, and the label."""
     no, yes = roles.classes or (0, 1)
-    label, p = nw.col(str(roles.label)), nw.col("p")
+    label, p = nw.col(str(roles.y)), nw.col("p")
     cases = [(label == no, nw.lit(0.0)), (label == yes, nw.lit(1.0))]
     rules = (
         Rule(
             (p >= 0) & (p <= 1 + ROW_SUM_TOLERANCE[dtype]),
             f"{roles.probs[0]!r} must be in [0, 1]",
         ),
-        Rule(nw.col("a") < 2, f"{roles.label!r} must be {no!r} or {yes!r}", shows=True),
+        Rule(nw.col("a") < 2, f"{roles.y!r} must be {no!r} or {yes!r}", shows=True),
     )
     first = Step({"p": number(roles.probs[0]), "a": first_of(cases, 2.0)})
     return Reading((first, Step({"h": at_most_one(p)})), rules)
@@ -273,7 +273,7 @@ def read_classes(roles: Roles, dtype: str) -> Reading:
         ),
         Rule(
             nw.col("a") < 2,
-            f"{roles.label!r} must hold numbers or names of the {k} classes",
+            f"{roles.y!r} must hold numbers or names of the {k} classes",
             shows=True,
         ),
     )
@@ -288,7 +288,7 @@ def read_classes(roles: Roles, dtype: str) -> Reading:
 
 
 def _numbers_and_label(roles: Roles) -> dict[str, nw.Expr]:
-    label = nw.col(str(roles.label))
+    label = nw.col(str(roles.y))
     names = roles.classes or range(len(roles.probs))
     numbers = {f"p{i}": number(name) for i, name in enumerate(roles.probs)}
     return {
@@ -411,7 +411,7 @@ def first_of(cases: Sequence[tuple[nw.Expr, Any]], otherwise: float) -> nw.Expr:
 
 
 # ----------------------------------------------------------------------------
-# One query: rows become sums by cell and hit, inside the engine that holds them.
+# One query: rows become sums by cell and hit, inside the library that holds them.
 #
 # Within a cell of hits, or of misses, the residual, the Brier score of a pair and the
 # slope of the Brier score are polynomials of the place t in the cell, so their sums follow
@@ -453,7 +453,7 @@ class Grouped:
 def group_rows(frame: Frame, reading: Reading, roles: Roles, *, short: bool) -> Grouped:
     """Run the query, and raise if a row breaks a rule."""
     rows, rules = _prepared(frame, reading, roles)
-    weighted = roles.weight is not None
+    weighted = roles.sample_weight is not None
     rows = _after(rows, (*places(short=short), *_logs(reading)))
     products = _contributions(reading, weighted=weighted)
     keys = {"key": key_of(reading, rules, weighted=weighted)}
@@ -480,9 +480,9 @@ def _prepared(frame: Frame, reading: Reading, roles: Roles) -> tuple[Frame, list
     kept, rules = dict(first.columns), list(reading.rules)
     if roles.group is not None:
         kept["group"] = nw.col(roles.group)
-    if roles.weight is not None:
-        kept["w"], w = number(roles.weight), nw.col("w")
-        says = f"{roles.weight!r} must be a finite weight, not negative"
+    if roles.sample_weight is not None:
+        kept["w"], w = number(roles.sample_weight), nw.col("w")
+        says = f"{roles.sample_weight!r} must be a finite weight, not negative"
         rules.append(Rule((w >= 0) & (w < INFINITE), says))
     return _after(frame.select(**kept), steps), rules
 
@@ -628,7 +628,7 @@ def _error(frame: Frame, reading: Reading, roles: Roles) -> Exception:
     broken = {}
     for i, rule in enumerate(rules):
         off = nw.when(rule.holds).then(none).otherwise(one)
-        if roles.weight is not None:
+        if roles.sample_weight is not None:
             off = nw.when(nw.col("w") == 0).then(none).otherwise(off)
         broken[f"rule{i}"] = off
     sums = (nw.col(name).sum() for name in broken)
@@ -637,7 +637,7 @@ def _error(frame: Frame, reading: Reading, roles: Roles) -> Exception:
         if count := int(found[f"rule{i}"][0]):
             return ValueError(
                 f"{rule.says}: {count} of {int(found['rows'][0])} rows break this. Find "
-                "them with a filter of the engine, and drop or mend them."
+                "them with a filter of the frame, and drop or mend them."
             )
     return AssertionError("rows broke no rule, and left sums that only such rows leave")
 
@@ -820,7 +820,7 @@ def _log(grouped: Grouped, terms: _Terms) -> Totals:
 
 
 # ----------------------------------------------------------------------------
-# Rows in memory, summed by cell and hit with numba: the query of engines, without one.
+# Rows in memory, summed by cell and hit with numba: the query of frames, without one.
 #
 # A sketch adds rows in general: soft labels, weights, groups, distinct confidences. What is
 # left once these are out of the question is quicker as one compiled loop.
@@ -903,7 +903,7 @@ class Tally:
         self._new = 0
 
     def grouped(self) -> Grouped:
-        """The sums so far, as an engine would give them."""
+        """The sums so far, as a query would give them."""
         self._flush()
         some = np.flatnonzero(self._table[:, 0])
         cell, hit = np.divmod(some, 2)
