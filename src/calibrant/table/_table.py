@@ -271,7 +271,7 @@ def _parts(shown: Shown) -> Iterator[str]:
         return
     first = shown.comparison[0]
     known = {"brier": "Brier", "log": "d_TOT" if first.per_class else "NLL"}
-    score = known.get(first.divergence, "d_TOT")
+    score = known.get(first.divergence, f"d_TOT ({first.divergence})")
     yield f"d_CAL + sharpness gap = {score}; d_CAL {_estimator(first)}."
     if any(text.startswith("-") for text in shown.texts("calibration")):
         yield "d_CAL below 0 means that no calibration error was found."
