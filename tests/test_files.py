@@ -166,9 +166,13 @@ def test_safetensors_are_read_in_slices_of_any_type(tmp_path, part):
         (
             "a.safetensors",
             "safetensors",
-            r"pip install safetensors, or 'calibrant\[vis",
+            r"pip install 'calibrant\[tensors\]'; or save it",
         ),
-        ("a.arrow", "pyarrow", r"pip install pyarrow; or save it as \.parquet"),
+        (
+            "a.arrow",
+            "pyarrow",
+            r"pip install 'calibrant\[arrow\]'; or save it as \.parquet",
+        ),
         ("a.pt", "torch", r"pip install torch; or save the tensors as \.safetens"),
     ],
 )

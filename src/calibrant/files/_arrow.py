@@ -48,7 +48,7 @@ def open_arrow(path: Path) -> Source:
 
 @contextmanager
 def _reader(path: Path) -> Iterator[Any]:
-    way_out = "pip install pyarrow; or save it as .parquet"
+    way_out = "pip install 'calibrant[arrow]'; or save it as .parquet"
     arrow, ipc = (optional(path, name, way_out) for name in ("pyarrow", "pyarrow.ipc"))
     with reading(path), arrow.OSFile(str(path), "rb") as file:
         with path.open("rb") as start:

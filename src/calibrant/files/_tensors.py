@@ -52,7 +52,7 @@ def open_safetensors(path: Path) -> Source:
 
 @contextmanager
 def _safetensors(path: Path) -> Iterator[Any]:
-    way_out = "pip install safetensors, or 'calibrant[vision]'; or save it as .npz"
+    way_out = "pip install 'calibrant[tensors]'; or save it as .npz"
     library = optional(path, "safetensors", way_out)
     with reading(path), library.safe_open(path, framework="np") as file:
         yield file

@@ -282,9 +282,10 @@ class IsotonicCalibration(modes.ByMode):
             evaluate = partial(_numba.evaluate, curves, flat)
             rows.each(lambda part: self._evaluate(rows, part, evaluate, out[part]))
         else:
-            modes.each_tall(
-                rows,
+            tall = max(1, len(rows) // (2 * modes.GROUPS))  # a column is worth a call
+            rows.each(
                 lambda part: self._evaluate(rows, part, curves.evaluate, out[part]),
+                tall,
             )
         return "probs", out
 

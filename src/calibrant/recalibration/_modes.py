@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._inputs.arrays import Column, Matrix
-from calibrant._rows.engines import over_ranges
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Rows
 
@@ -97,17 +96,6 @@ def columns(rows: Rows) -> Iterator[tuple[int, Matrix]]:
         rows.each(read)
         for c in range(chosen.start, chosen.stop):
             yield c, buffer[c - first]
-
-
-def each_tall(rows: Rows, work: Callable[[slice], None]) -> None:
-    """Call ``work(part)`` for parts of all rows with columns worth a call of their own."""
-    tall = max(1, len(rows) // (2 * GROUPS))
-
-    def run(start: int, stop: int) -> None:
-        for first in range(start, stop, tall):
-            work(slice(first, min(first + tall, stop)))
-
-    over_ranges(run, len(rows), rows.scores.size)
 
 
 def own_probabilities(rows: Rows) -> NDArray[Any]:

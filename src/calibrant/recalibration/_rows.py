@@ -218,10 +218,12 @@ class Rows:
         """Weights of some rows; 1 if all rows count the same."""
         return 1.0 if self.weight is None else self.weight[part]
 
-    def parts(self, start: int = 0, stop: int | None = None) -> Iterator[slice]:
-        """Slices of consecutive rows that fit in cache."""
+    def parts(
+        self, start: int = 0, stop: int | None = None, rows: int | None = None
+    ) -> Iterator[slice]:
+        """Slices of consecutive rows: so many, or as many as fit in cache."""
         stop = len(self) if stop is None else stop
-        rows = max(1, BLOCK_BYTES // (self.k * self.work_type.itemsize))
+        rows = rows or max(1, BLOCK_BYTES // (self.k * self.work_type.itemsize))
         for first in range(start, stop, rows):
             yield slice(first, min(first + rows, stop))
 
@@ -237,11 +239,11 @@ class Rows:
         block = np.array(self.block(part))
         return block if self.kind == "probs" else softmax(block)
 
-    def each(self, work: Callable[[slice], object]) -> None:
+    def each(self, work: Callable[[slice], object], rows: int | None = None) -> None:
         """Call ``work(part)`` for blocks of all rows, on every core."""
 
         def run(start: int, stop: int) -> None:
-            for part in self.parts(start, stop):
+            for part in self.parts(start, stop, rows):
                 work(part)
 
         over_ranges(run, len(self), self.scores.size)
