@@ -108,7 +108,7 @@ def test_probabilities_have_the_sums_of_their_rows(frame, options, part):
     weight = rows["w"] if "sample_weight" in options else None
     got = sketch_frame(frame(part, rows), **asked, classes=classes)
     want = cal.Sketch(engine="numpy", classes=classes).update(
-        rows[asked["label"]], probs=matrix(rows), sample_weight=weight
+        rows[asked["y"]], probs=matrix(rows), sample_weight=weight
     )
     assert_same_sums(got, want)
 
