@@ -19,7 +19,7 @@ from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import CELLS, add_moments, cell_near
-from calibrant._stats import platt
+from calibrant._stats import platt, smooth_ece
 from calibrant._stats.neighbours import cells_of_rows
 
 DTYPES = [np.float16, np.float32, np.float64]
@@ -115,7 +115,7 @@ def reduce(engine, kind, scores, y):
     predictions = Predictions(scores, kind, np.asarray(y), None, "top-label", classes)
     out = reduction.Output(len(scores), {})
     if engine == "numba":
-        return out, fast.range_reducer(predictions, out)(0, len(scores))
+        return out, reduction.range_reducer(predictions, out)(0, len(scores))
     return out, reduction._reduce_range(predictions, {}, out, 0, len(scores))
 
 
@@ -349,7 +349,7 @@ def test_ranges_of_rows_make_the_whole():
     whole, bad = reduce("numba", "logits", z, y)
     predictions = Predictions(z, "logits", y, None, "top-label", tuple(range(7)))
     out = reduction.Output(1000, {})
-    work = fast.range_reducer(predictions, out)
+    work = reduction.range_reducer(predictions, out)
     found = np.concatenate([work(start, start + 250) for start in range(0, 1000, 250)])
     np.testing.assert_array_equal(found, bad)
     np.testing.assert_array_equal(out.brier, whole.brier)
@@ -412,7 +412,7 @@ def test_moments_of_the_residual_agree(order, weighted):
         h, rng.random(len(h)), rng.random(len(h)) if weighted else None
     )
     got, want = np.zeros((2, order, CELLS))
-    fast.add_residual(got, columns)
+    smooth_ece.add_residual(got, columns)
     r = columns.hit - h
     add_moments(want[None], h, [r * columns.weight if weighted else r], cell_near)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)

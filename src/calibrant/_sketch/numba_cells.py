@@ -112,7 +112,7 @@ def _sum_residual(h, hit, weight, moments):
 # -- the numba twin of `Cells.update`: every sum of a row added in one go --------------
 
 
-FLUSH = 1 << 18
+FLUSH = CHUNK
 """Rows after which partial sums join the total: sums of sums have less round-off."""
 
 
