@@ -1,0 +1,148 @@
+"""The house: its rules hold, and the script that says so would see it if they did not."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+TOOL = Path(__file__).resolve().parent.parent / "tools" / "house.py"
+
+
+@pytest.fixture(scope="module")
+def tool():
+    name = "house_of_the_tests"  # dataclasses look their module up
+    sys.modules[name] = module = SimpleNamespace()
+    vars(module).update(runpy.run_path(str(TOOL), run_name=name))
+    yield module
+    del sys.modules[name]
+
+
+@pytest.fixture
+def build(tool, tmp_path):
+    """A house of some files, named by their path in the package."""
+
+    def write(files):
+        for name, text in files.items():
+            path = tmp_path / "src" / "calibrant" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return tool.House(tmp_path)
+
+    return write
+
+
+def circles(tool, house):
+    return [set(circle) for circle in tool.circles(tool.Imports(house).all())]
+
+
+def test_the_rules_of_the_house_hold():
+    run = subprocess.run(
+        [sys.executable, TOOL], check=False, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+# -- circles ------------------------------------------------------------------------
+
+
+def test_a_circle_that_hides_in_a_function_is_found(tool, build):
+    house = build(
+        {
+            "__init__.py": "",
+            "a.py": "from calibrant import b",
+            "b.py": "def f():\n    import calibrant.c",
+            "c.py": "from calibrant.a import g",
+            "d.py": "import calibrant.a",
+        }
+    )
+    assert circles(tool, house) == [{"calibrant.a", "calibrant.b", "calibrant.c"}]
+    (line, _) = house.count_circles()
+    assert not line.holds
+    steps = ("a:1 -> calibrant.b", "b:2 -> calibrant.c", "c:1 -> calibrant.a")
+    assert line.where == ["; ".join(f"calibrant.{step}" for step in steps)]
+
+
+LAZY = {
+    "__init__.py": "import lazy_loader",
+    "__init__.pyi": "from .a import evaluate as evaluate",
+    "a.py": "from calibrant.b import helper",
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    from calibrant import evaluate",
+        "def f():\n    import calibrant as cal\n    cal.evaluate()",
+        "import calibrant\n\ndef f():\n    calibrant.evaluate()",
+    ],
+)
+def test_a_lazy_name_counts_as_the_file_that_defines_it(tool, build, text):
+    house = build({**LAZY, "b.py": text})
+    assert circles(tool, house) == [{"calibrant.a", "calibrant.b"}]
+
+
+def test_type_checkers_and_the_opener_of_views_may_look_anywhere(tool, build):
+    only = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    "
+    house = build({**LAZY, "b.py": only + "from calibrant import evaluate"})
+    assert circles(tool, house) == []
+    assert tool.VIEWS == "calibrant._base.views"
+    opener = {"_base/views.py": "from calibrant._base import record"}
+    record = {"_base/record.py": "from calibrant._base import views"}
+    assert circles(tool, build({"_base/__init__.py": "", **opener, **record})) == []
+
+
+def test_packages_in_a_circle_are_found_where_no_file_is(tool, build):
+    empty = ("__init__.py", "x/__init__.py", "x/two.py", "y/__init__.py", "y/two.py")
+    one = {"x/one.py": "from calibrant.y import two"}
+    other = {"y/one.py": "from .. import x\nfrom ..x.two import f"}
+    house = build({**dict.fromkeys(empty, ""), **one, **other})
+    files, packages = house.count_circles()
+    assert (files.found, packages.found) == (0, 1)
+
+
+# -- functions and the call ---------------------------------------------------------
+
+
+def test_docstrings_and_blank_lines_are_no_code(tool, build):
+    text = 'def f(\n    x,\n):\n    """Say.\n\n    More.\n    """\n\n    # why\n    return x\n'
+    house = build({"__init__.py": text})
+    assert [line.found for line in house.measure_functions()] == [5, 5]
+
+
+def test_the_lines_of_src_must_fall_by_an_eighth_or_so(tool):
+    assert tool.MOST_LINES == 29_451
+    assert tool.Line("lines", 29_451, tool.MOST_LINES).holds
+    assert not tool.Line("lines", 29_452, tool.MOST_LINES).holds
+
+
+def test_a_step_back_is_a_return(tool, tmp_path):
+    trace = tool.Trace(tmp_path)
+    trace.steps = [(1, "read"), (2, "reduce"), (4, "sample"), (4, "more"), (1, "late")]
+    assert trace.returns() == ["late after sample"]
+
+
+CALLS = {
+    "_rows/a.py": "def reduce(): pass",
+    "_stats/b.py": "def sample(go): go()",
+    "_verbs/c.py": (
+        "def verb(reduce, sample): sample(reduce)\n"
+        "def astray(reduce, sample): sample(reduce); reduce()"
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "returns"), [("verb", 0), ("astray", 1)])
+def test_a_later_stage_may_call_an_earlier_one(tool, build, name, returns):
+    home, run = build(CALLS).home, {}
+    for path in CALLS:
+        run |= runpy.run_path(str(home / path))
+    trace = tool.Trace(home)
+    sys.setprofile(trace)
+    run[name](run["reduce"], run["sample"])
+    sys.setprofile(None)
+    assert trace.files == ["_verbs/c.py", "_stats/b.py", "_rows/a.py"]
+    assert len(trace.returns()) == returns
