@@ -1,14 +1,18 @@
 """The house: its rules hold, and the script that says so would see it if they did not."""
 
+import ast
 import runpy
 import subprocess
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-TOOL = Path(__file__).resolve().parent.parent / "tools" / "house.py"
+ROOT = Path(__file__).resolve().parent.parent
+TOOL = ROOT / "tools" / "house.py"
 
 
 @pytest.fixture(scope="module")
@@ -146,3 +150,51 @@ def test_a_later_stage_may_call_an_earlier_one(tool, build, name, returns):
     sys.setprofile(None)
     assert trace.files == ["_verbs/c.py", "_stats/b.py", "_rows/a.py"]
     assert len(trace.returns()) == returns
+
+
+# -- names --------------------------------------------------------------------------
+
+SCRIPTS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for folder in ("benchmarks", "docs", "experiments", "simulations", "tools")
+    for path in (ROOT / folder).rglob("*.py")
+    if not {"_build", "generated"} & set(path.parts)
+)
+
+
+def imported(text):
+    """What a script takes from the package: (module, name)."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "calibrant"
+        ):
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_ask_for_names_that_exist(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    missing = [
+        (module, wanted)
+        for module, wanted in imported(text)
+        if not hasattr(import_module(module), wanted)
+        and find_spec(f"{module}.{wanted}") is None
+    ]
+    assert missing == []
+
+
+OLD_NAME_MAY_STAND = (
+    "CHANGELOG.md",
+    "src/calibrant/_sketch/storage.py",
+    "src/calibrant/recalibration/_estimator.py",
+    "src/calibrant/vision/_inference.py",
+    "tests/frozen/",
+)
+
+
+def test_the_old_name_is_left_where_old_files_are_read(absent):
+    if not (ROOT / ".git").exists():
+        absent("not a git checkout")
+    command = ["git", "grep", "-il", "acu" + "men"]
+    run = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert [x for x in run.stdout.split() if not x.startswith(OLD_NAME_MAY_STAND)] == []
