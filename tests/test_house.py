@@ -1,6 +1,8 @@
 """The house: its rules hold, and the script that says so would see it if they did not."""
 
 import ast
+import json
+import re
 import runpy
 import subprocess
 import sys
@@ -42,11 +44,21 @@ def circles(tool, house):
     return [set(circle) for circle in tool.circles(tool.Imports(house).all())]
 
 
-def test_the_rules_of_the_house_hold():
-    run = subprocess.run(
-        [sys.executable, TOOL], check=False, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+@pytest.fixture(scope="module")
+def measured():
+    """What the script says of this tree."""
+    command = [sys.executable, TOOL, "--json"]
+    run = subprocess.run(command, check=False, capture_output=True, text=True)
+    found = json.loads(run.stdout)
+    assert run.returncode == (not all(line["holds"] for line in found["lines"]))
+    return found
+
+
+def test_the_rules_of_the_house_hold(measured):
+    broken = [x for x in measured["lines"] if not x["holds"]]
+    told = [f"{x['rule']}: {x['found']}, at most {x['most']}" for x in broken]
+    where = [place for x in broken for place in x["where"]]
+    assert not broken, "\n".join([*told, *where])
 
 
 # -- circles ------------------------------------------------------------------------
@@ -198,3 +210,63 @@ def test_the_old_name_is_left_where_old_files_are_read(absent):
     command = ["git", "grep", "-il", "acu" + "men"]
     run = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     assert [x for x in run.stdout.split() if not x.startswith(OLD_NAME_MAY_STAND)] == []
+
+
+# -- the page about it ----------------------------------------------------------------
+
+PAGES = ("docs/architecture.md", "CONTRIBUTING.md")
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+NOUNS = re.compile(r"^\| `(\w+)` in `([\w/]+)\.py` \|.*\| (.*) \|$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_files_that_a_page_names_exist(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    named = re.findall(r"`([\w./]+\.(?:py|pyi|md|toml|npz))`", text)
+    named += re.findall(r"`([a-z_]+/)`", text)
+    homes = (ROOT, ROOT / "src" / "calibrant")
+    real = [x for x in named if "NAME" not in x]
+    assert real
+    assert [x for x in real if not any((home / x).exists() for home in homes)] == []
+
+
+@pytest.mark.parametrize("noun", NOUNS.findall(ARCHITECTURE), ids=lambda noun: noun[0])
+def test_fields_of_the_nouns_are_those_of_the_code(noun):
+    name, module, told = noun
+    cls = getattr(import_module(f"calibrant.{module.replace('/', '.')}"), name)
+    fields = set(cls.__dataclass_fields__) | set(dir(cls))
+    assert set(re.findall(r"`(\w+)`", told)) - fields == set()
+
+
+def test_there_are_five_nouns_and_the_cells_are_as_many_as_told():
+    from calibrant._inputs.options import Settings
+    from calibrant._sketch.cells import Cells
+
+    assert len(NOUNS.findall(ARCHITECTURE)) == 5
+    table = Cells(Settings().divergences).table
+    cells, sums = table.shape
+    assert f"{cells:,} cells by {sums} sums" in ARCHITECTURE
+    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    assert f"one table of {table.nbytes / 1e6:.1f} MB" in design
+
+
+def test_every_file_that_evaluate_enters_is_on_the_page(measured):
+    told = ARCHITECTURE.partition("## One call")[2].partition("## I want")[0]
+    entered = measured["files entered"]
+    assert [file for file in entered if f"`{file}`" not in told] == []
+
+
+def test_targets_that_contributors_are_told_of_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"\bmake ([a-z-]+)(?=`|  )", text)
+    assert targets
+    assert [
+        x for x in targets if not re.search(rf"^{x}:", makefile, re.MULTILINE)
+    ] == []
+
+
+def test_the_page_names_every_package():
+    home = ROOT / "src" / "calibrant"
+    packages = [path.parent.name for path in home.glob("*/__init__.py")]
+    assert [name for name in packages if f"`{name}`" not in ARCHITECTURE] == []
