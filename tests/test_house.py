@@ -206,7 +206,7 @@ OLD_NAME_MAY_STAND = (
 
 def test_the_old_name_is_left_where_old_files_are_read(absent):
     if not (ROOT / ".git").exists():
-        absent("not a git checkout")
+        absent("not a git checkout: clone the repository")
     command = ["git", "grep", "-il", "acu" + "men"]
     run = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     assert [x for x in run.stdout.split() if not x.startswith(OLD_NAME_MAY_STAND)] == []
