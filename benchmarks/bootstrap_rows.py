@@ -11,10 +11,9 @@ from calibrant._inputs.options import Settings
 from calibrant._rows.columns import Columns
 from calibrant._sketch.ordered import order
 from calibrant._stats import bins as binning
-from calibrant._stats import bins as cumulative
 from calibrant._stats import smooth_ece as smoothing
-from calibrant._stats.decomposition import cells_of_columns
-from calibrant._stats.metrics import all_metrics, debiased_bins, sample_of
+from calibrant._stats.metrics import estimates
+from calibrant._stats.sample import Sample
 
 ROWS, RESAMPLES, SHOWN = 40_000, 1000, 10
 SETTINGS = Settings().checked()
@@ -29,9 +28,8 @@ def sample() -> Columns:
 
 def metrics(interval: str | None) -> float:
     """All metrics, with or without intervals; the width of ECE's tells that they are."""
-    columns, settings = sample(), replace(SETTINGS, interval=interval)
-    rows = sample_of(columns, cells_of_columns(columns, settings), settings)
-    ece = all_metrics(rows, settings, "pairs", 2)["ece"]
+    settings = replace(SETTINGS, interval=interval)
+    ece = estimates(Sample.of_rows(sample(), settings, "pairs", 2))["ece"]
     return 0.0 if ece.interval is None else float(np.ptp(ece.interval))
 
 
@@ -46,10 +44,10 @@ def resampled(rng: np.random.Generator) -> tuple[float, ...]:
         binning.average_error(bins),
         binning.binned_error(bins, "max"),
         binning.binned_error(mass),
-        binning.debiased_square(debiased_bins(values)),
+        binning.debiased_square(binning.debiased_bins(values)),
         smoothing.smooth_error(columns),
-        cumulative.ks_error(ordered),
-        cumulative.auroc(ordered),
+        binning.ks_error(ordered),
+        binning.auroc(ordered),
         binning.mean_gap(bins),
     )
 

@@ -25,8 +25,9 @@ from calibrant._stats import closed_forms as intervals
 from calibrant._stats.close_pairs import brier_error
 from calibrant._stats.decomposition import analyse, cells_of_columns
 from calibrant._stats.intervals import gap_interval
-from calibrant._stats.metrics import all_metrics, sample_of
+from calibrant._stats.metrics import estimates
 from calibrant._stats.neighbours import cells_of_sketch
+from calibrant._stats.sample import Sample
 
 HERE = Path(__file__).resolve().parent
 SIZES = (1_000, 10_000, 100_000)
@@ -42,12 +43,10 @@ def find_intervals(a: Column, p: Column, kind: str) -> dict[str, tuple]:
     """
     few = LEAST_RESAMPLES if kind == "closed" else Settings().resamples
     settings = Settings(resamples=few).checked()
-    columns = Columns(p, None, a)
-    sketch = cells_of_columns(columns, settings)
-    metrics = all_metrics(sample_of(columns, sketch, settings), settings, "positive", 2)
-    found = {name: value.interval for name, value in metrics.items()}
+    sample = Sample.of_rows(Columns(p, None, a), settings, "positive", 2)
+    found = {name: value.interval for name, value in estimates(sample).items()}
     found["total"] = found["brier"]
-    found["calibration"] = brier_error(cells_of_sketch(sketch)).interval
+    found["calibration"] = brier_error(cells_of_sketch(sample.cells)).interval
     found["paired"] = paired((a - rival(p)) ** 2 - (a - p) ** 2)
     return {name: found[name] for name in KINDS[kind] if name in found}
 

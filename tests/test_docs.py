@@ -210,8 +210,9 @@ RECALIBRATORS = [
     for name in recalibration.__all__
     if name not in ("FitWarning", "Recalibrator", "load")
 ]
+OURS = [getattr(calibrant, name) for name in calibrant.__all__]
 PUBLIC = [
-    *(getattr(calibrant, name) for name in calibrant.__all__),
+    *(x for x in OURS if not inspect.ismodule(x)),
     *(getattr(plot, name) for name in plot.__all__),
     *RECALIBRATORS,
     recalibration.load,

@@ -28,6 +28,7 @@ from calibrant.recalibration import (
     VectorScaling,
     load,
 )
+from calibrant.recalibration._estimator import FORMATS
 from calibrant.recalibration._modes import ByMode
 
 METHODS = [
@@ -535,7 +536,7 @@ def test_parameters_as_version_0_1_called_them_are_read(tmp_path):
     fitted = TemperatureScaling(divergence="brier").fit(Z, Y)
     fitted.save(path)
     content = json.loads(path.read_text())
-    content["format"] = "acumen recalibrator"
+    content["format"] = FORMATS[-1]
     content["parameters"]["objective"] = content["parameters"].pop("divergence")
     path.write_text(json.dumps(content))
     assert load(path).divergence == "brier"

@@ -52,7 +52,7 @@ y = (rng.random((len(g), 1)) > truth.cumsum(axis=1)[:, :2]).sum(axis=1)
 
 # %%
 # What calibrant finds
-# -----------------
+# --------------------
 # The first 5,000 rows are the calibration set; mean replacement learns q from them. The
 # others are the test set. *True probabilities* is the best that recalibration could do.
 

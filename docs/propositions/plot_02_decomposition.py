@@ -69,7 +69,7 @@ assert np.isclose(exact["log"][0], 1 / 2)
 
 # %%
 # What calibrant finds
-# -----------------
+# --------------------
 
 rng = np.random.default_rng(2)
 forecast = rng.random(20_000)

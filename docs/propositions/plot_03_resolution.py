@@ -55,7 +55,7 @@ exact = {
 
 # %%
 # What calibrant finds
-# -----------------
+# --------------------
 
 rng = np.random.default_rng(3)
 u = rng.random(20_000)

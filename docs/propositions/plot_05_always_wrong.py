@@ -48,7 +48,7 @@ def exact(k):
 
 # %%
 # What calibrant finds
-# -----------------
+# --------------------
 # `cal.evaluate_pairs` scores pairs, `cal.evaluate` the whole vector. Draw 2,000 labels for
 # each k, and a wrong class for each label.
 

@@ -43,7 +43,7 @@ def exact_gap(h):
 
 # %%
 # What calibrant finds
-# -----------------
+# --------------------
 # The curve is the paper's, with a bandwidth of 0.03. The kernel is not sharp, so near the
 # ends, where rows lie on one side only, the estimate is off; elsewhere it follows ρ.
 

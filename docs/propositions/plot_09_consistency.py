@@ -38,7 +38,7 @@ exact, limit = 1 / 30, smoothed(0.05)
 
 # %%
 # What calibrant finds
-# -----------------
+# --------------------
 # Three estimates, on ten samples of each size: the plug-in with σ = 0.05; the plug-in
 # with σ = n^(-1/3) / 2, which meets the Theorem's condition; and calibrant's default, whose
 # neighbourhoods shrink like 1/√n and which is debiased, so that it may.

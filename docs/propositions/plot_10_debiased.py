@@ -47,7 +47,7 @@ exact = {
 
 # %%
 # What calibrant finds
-# -----------------
+# --------------------
 # Twelve samples of 4,000 rows each.
 
 ways = {
