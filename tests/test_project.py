@@ -109,7 +109,7 @@ def repository_files():
 
 def test_no_file_names_a_machine_or_an_index(absent):
     if not (ROOT / ".git").exists():
-        absent("not a git checkout")
+        absent("not a git checkout: clone the repository")
     found = []
     for path in repository_files():
         with contextlib.suppress(UnicodeDecodeError, FileNotFoundError):
@@ -153,6 +153,6 @@ def test_readme_example_prints_what_it_shows():
 
 def test_readme_quotes_the_benchmarks(absent):
     if not (ROOT / "benchmarks" / "results.md").exists():
-        absent("no benchmark results")
+        absent("no benchmark results: `make bench`")
     run = readme_tool("readme_benchmarks.py")
     assert run.returncode == 0, run.stderr

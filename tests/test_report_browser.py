@@ -39,7 +39,7 @@ CASES = [
 @pytest.fixture(scope="session")
 def browser(absent):
     if find_chromium() is None:
-        absent("no Chromium")
+        absent("no Chromium: `apt install chromium`")
     with Chromium() as started:
         yield started
 
@@ -48,7 +48,7 @@ def browser(absent):
 def axe(absent):
     package = find_spec("axe_playwright_python")  # for the script in it
     if package is None and "CALIBRANT_AXE" not in os.environ:
-        absent("no axe-core")
+        absent("no axe-core: `make parts`")
     path = os.environ.get("CALIBRANT_AXE") or Path(package.origin).with_name(
         "axe.min.js"
     )
