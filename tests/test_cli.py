@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from command import calibrant as run
 from command import calibrant_line
+from make import over_confident, softmax
 
 import calibrant as cal
 from calibrant.recalibration import TemperatureScaling, load
@@ -21,15 +22,9 @@ CALIBRANT = Path(sys.executable).with_name("calibrant")
 ESCAPE = "\x1b"
 
 
-def noisy(n=400, k=3, seed=0, size=3.0):
-    rng = np.random.default_rng(seed)
-    z = rng.normal(size=(n, k))
-    return size * z, (z + rng.gumbel(size=z.shape)).argmax(axis=1)
-
-
-def softmax(z):
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
+def noisy(seed=0):
+    y, z = over_confident(400, 3, seed=seed)
+    return z, y
 
 
 @pytest.fixture
@@ -417,5 +412,7 @@ def test_an_interrupted_write_leaves_the_old_file(how, tmp_path):
 
 def test_completion_is_there():
     environment = {**os.environ, "_CALIBRANT_COMPLETE": "bash_source"}
-    said = subprocess.run([CALIBRANT], env=environment, capture_output=True, check=False)
+    said = subprocess.run(
+        [CALIBRANT], env=environment, capture_output=True, check=False
+    )
     assert b"_calibrant_completion" in said.stdout

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from command import calibrant
 from file_writers import NEEDS, WRITERS, write_csv
+from make import over_confident, softmax
 
 import calibrant as cal
 
@@ -45,9 +46,8 @@ def as_json(ev):
 
 
 def made(n=240, k=3):
-    rng = np.random.default_rng(0)
-    z = 2 * rng.normal(size=(n, k))
-    return {"logits": z, "labels": (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)}
+    y, z = over_confident(n, k, factor=2)
+    return {"logits": z, "labels": y}
 
 
 @cache
@@ -98,9 +98,7 @@ def reported(folder):
     """What one run of the command says of each model, by name."""
     files = [*writable(), ARRAYS, SHARDS, *([GLOB] if find_spec("pyarrow") else [])]
     names = [str(i) for i in range(len(files))]
-    found = run(
-        *("report", *files, "--names", ",".join(names), "--json"), cwd=folder
-    )
+    found = run(*("report", *files, "--names", ",".join(names), "--json"), cwd=folder)
     return dict(zip(files, found["evaluations"], strict=True))
 
 
@@ -177,7 +175,7 @@ def odd(tmp_path_factory):
     """One table with every role in it, under names nobody would guess."""
     folder = tmp_path_factory.mktemp("odd")
     z, y = made()["logits"], made()["labels"]
-    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    p = softmax(z)
     rng = np.random.default_rng(2)
     columns = {
         "truth": np.array(["ant", "bee", "cat"])[y],

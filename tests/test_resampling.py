@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from make import forecasts
 
 from calibrant._rows.columns import Columns
 from calibrant._sketch.ordered import order
@@ -28,15 +29,8 @@ from calibrant._stats.standard_errors import Rows
 NORMS = (total_size, largest_size)
 
 
-def draw(n, seed=0, accuracy=lambda p: p**2, digits=None):
-    rng = np.random.default_rng([seed, n])
-    p = rng.random(n)
-    p = p if digits is None else p.round(digits)
-    return (rng.random(n) < accuracy(p)).astype(float), p
-
-
 def sample(n, **options):
-    a, p = draw(n, **options)
+    a, p = forecasts(n, **options)
     columns = Columns(p, None, a)
     return columns, order(columns).without_twins()
 

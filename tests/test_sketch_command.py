@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import calibrant, calibrant_line
+from make import over_confident
 
 import calibrant as cal
 from calibrant._verbs import stream as resuming
@@ -24,9 +25,7 @@ def run(*arguments, cwd, code=0):
 
 
 def rows(n=900, k=3, seed=0):
-    rng = np.random.default_rng(seed)
-    z = 3 * rng.normal(size=(n, k))
-    return (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1), z
+    return over_confident(n, k, factor=2, seed=seed, spread=1.5)
 
 
 @pytest.fixture
