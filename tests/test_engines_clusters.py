@@ -23,7 +23,7 @@ import calibrant as cal
 from calibrant._sketch.frames import sketch_frame
 
 # What others warn of while they start and stop processes is theirs.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("clusters")]
 PAIR = {"confidence": "h", "correct": "a"}
 
 

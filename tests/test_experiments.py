@@ -26,6 +26,8 @@ from experiments.protocol import (
     Experiment,
 )
 
+pytestmark = pytest.mark.xdist_group("experiments")
+
 
 def logits_of(n, k, seed=0):
     """Logits three times too large, and labels."""

@@ -195,6 +195,7 @@ def gap_of(columns, name):
     return gap_interval(parts, curve, columns, find_divergence(name), 0.95)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("name", ["brier", "log"])
 def test_gap_varies_from_sample_to_sample_as_its_interval_says(name):
     gaps = [gap_of(three_classes(800, seed), name) for seed in range(60)]
@@ -237,12 +238,13 @@ def test_ends_stay_in_order_and_in_range_when_all_are_sure_and_wrong():
     assert ev.metrics["smooth_ece"].interval[1] <= 1
 
 
+@pytest.mark.simulation
 def test_clusters_never_lift_the_lower_end_of_an_error_below_0():
     for seed in range(15):
         rng = np.random.default_rng(seed)
         p = rng.random(600)
         hit = (rng.random(600) < p).astype(float)
-        ev = cal.evaluate_pairs(hit, p, cluster=np.arange(600) // 10)
+        ev = cal.evaluate_pairs(hit, p, cluster=np.arange(600) // 10, resamples=100)
         for parts in ev.decompositions.values():
             if parts.calibration < 0:
                 assert parts.calibration.interval[0] == 0

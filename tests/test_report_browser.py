@@ -25,6 +25,8 @@ from calibrant.report._coarse import coarse_sums, estimate
 from calibrant.table import table
 from calibrant.table._layout import fixed
 
+pytestmark = pytest.mark.xdist_group("browser")
+
 ROOT = Path(__file__).resolve().parent.parent
 EVIL = "</script><img src=x onerror=alert(1)>"
 CURVE = "document.querySelector('#panels path.curve').getAttribute('d')"

@@ -17,6 +17,8 @@ from calibrant.recalibration import (
     TemperatureScaling,
 )
 
+pytestmark = pytest.mark.xdist_group("study")
+
 PAPER = (
     "Uncalibrated",
     "Temperature",
