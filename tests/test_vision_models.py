@@ -389,9 +389,7 @@ def test_examples_of_the_help_run(line, folder, monkeypatch):
 
 
 @pytest.mark.parametrize("line", [x for x in examples() if "checkpoint" not in x])
-def test_examples_of_the_help_say_what_they_cannot_reach(
-    line, folder, offline, absent
-):
+def test_examples_of_the_help_say_what_they_cannot_reach(line, folder, offline, absent):
     if "hf:" in line and importlib.util.find_spec("datasets") is None:
         absent("datasets is not installed: `make parts`")
     command = f"{FIRST}from calibrant.cli import main; main()"
