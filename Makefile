@@ -24,8 +24,18 @@ PYTEST := pytest -n auto --dist loadgroup
 test: lint ## Lint, then run all tests and doctests
 	$(BIN)/$(PYTEST)
 
+# Pages, experiments, clusters, the browser, networks, frozen numbers, the command in every
+# format: long, and the same whatever releases are installed.
+LONG := tests/frozen tests/test_engines_clusters.py tests/test_propositions.py \
+	tests/test_report_browser.py tests/test_coverage.py tests/test_population.py \
+	$(foreach x,docs experiments vision cli_,$(wildcard tests/test_$(x)*.py))
+NOT_QUICK := $(LONG) tests/test_files_fuzz.py tests/test_streaming.py tests/test_study.py \
+	$(foreach x,plot_ torch,$(wildcard tests/test_$(x)*.py))
+ignore = $(addprefix --ignore=,$(1))
+
 check: lint ## Lint, then run the quick tests only: for the inner loop
-	$(BIN)/$(PYTEST) -q -m "not slow and not simulation and not real_data" $(QUICK)
+	$(BIN)/$(PYTEST) -q tests -m "not slow and not simulation and not real_data" \
+		$(call ignore,$(NOT_QUICK))
 
 lint: .venv/.dev ## Lint, check format, types and the import contract
 	$(BIN)/ruff check .
@@ -47,14 +57,9 @@ screenshots: .venv/.dev ## Pictures of the report, by headless Chromium, in buil
 
 parts: .venv/.parts ## Install the heavy optional parts, too (torch, Spark), as CI does
 
-# Old releases meet new ones here, so a warning is only a warning. Left out is what does not
-# depend on releases: pages, experiments, simulations, clusters, the browser, the command in
-# every format, and images that need a network's weights.
-NOT_AT_FLOORS := $(wildcard tests/test_docs*.py tests/test_experiments*.py tests/test_vision*.py) \
-	$(wildcard tests/test_cli_*.py) tests/test_engines_clusters.py tests/test_propositions.py \
-	tests/test_report_browser.py tests/test_coverage.py tests/test_population.py
+# Old releases meet new ones here, so a warning is only a warning.
 test-floors: .venv-floors/.floors ## Run the tests at the lowest versions pyproject.toml allows
-	.venv-floors/bin/$(PYTEST) -W default $(addprefix --ignore=,$(NOT_AT_FLOORS))
+	.venv-floors/bin/$(PYTEST) -W default -m "not simulation" $(call ignore,$(LONG))
 
 clean: ## Remove environments, caches and built files
 	rm -rf .venv .venv-bench .venv-floors .*_cache .hypothesis
