@@ -10,7 +10,7 @@ TORCH := torch==2.13.0 torchvision==0.28.0
 AXE := axe-playwright-python==0.1.8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs paper bench parts test-floors screenshots clean
+.PHONY: help demo test check lint docs paper bench parts test-floors screenshots clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
@@ -18,8 +18,24 @@ help: ## List the targets
 demo: .venv/.demo ## Measure a classifier trained on the spot
 	$(BIN)/calibrant demo
 
+# Tests that share something costly (a cluster, a browser, a study) are one group: one process.
+PYTEST := pytest -n auto --dist loadgroup
+
 test: lint ## Lint, then run all tests and doctests
-	$(BIN)/pytest -n auto
+	$(BIN)/$(PYTEST)
+
+# Pages, experiments, clusters, the browser, networks, frozen numbers, the command in every
+# format: long, and the same whatever releases are installed.
+LONG := tests/frozen tests/test_engines_clusters.py tests/test_propositions.py \
+	tests/test_report_browser.py tests/test_coverage.py tests/test_population.py \
+	$(foreach x,docs experiments vision cli_,$(wildcard tests/test_$(x)*.py))
+NOT_QUICK := $(LONG) tests/test_files_fuzz.py tests/test_streaming.py tests/test_study.py \
+	$(foreach x,plot_ torch,$(wildcard tests/test_$(x)*.py))
+ignore = $(addprefix --ignore=,$(1))
+
+check: lint ## Lint, then run the quick tests only: for the inner loop
+	$(BIN)/$(PYTEST) -q tests -m "not slow and not simulation and not real_data" \
+		$(call ignore,$(NOT_QUICK))
 
 lint: .venv/.dev ## Lint, check format, types and the import contract
 	$(BIN)/ruff check .
@@ -39,16 +55,11 @@ bench: .venv-bench/.bench ## Time calibrant against its peers, in one run
 screenshots: .venv/.dev ## Pictures of the report, by headless Chromium, in build/screenshots
 	$(BIN)/python tools/screenshots.py
 
-parts: .venv/.parts ## Install every optional part, as CI does
+parts: .venv/.parts ## Install the heavy optional parts, too (torch, Spark), as CI does
 
-# Old releases meet new ones here, so a warning is only a warning. Left out is what does not
-# depend on releases: pages, experiments, simulations, clusters, the browser, the command in
-# every format, and images that need a network's weights.
-NOT_AT_FLOORS := $(wildcard tests/test_docs*.py tests/test_experiments*.py tests/test_vision*.py) \
-	$(wildcard tests/test_cli_*.py) tests/test_engines_clusters.py tests/test_propositions.py \
-	tests/test_report_browser.py tests/test_coverage.py tests/test_population.py
+# Old releases meet new ones here, so a warning is only a warning.
 test-floors: .venv-floors/.floors ## Run the tests at the lowest versions pyproject.toml allows
-	.venv-floors/bin/pytest -n auto -W default $(addprefix --ignore=,$(NOT_AT_FLOORS))
+	.venv-floors/bin/$(PYTEST) -W default -m "not simulation" $(call ignore,$(LONG))
 
 clean: ## Remove environments, caches and built files
 	rm -rf .venv .venv-bench .venv-floors .*_cache .hypothesis
@@ -66,7 +77,7 @@ clean: ## Remove environments, caches and built files
 	touch $@
 
 .venv/.dev: pyproject.toml | .venv/.pip
-	$(BIN)/pip install --quiet -e ".[fast,demo]" --group test --group lint
+	$(BIN)/pip install --quiet -e ".[fast,demo]" --group test --group parts --group lint
 	touch $@
 
 .venv/.docs: pyproject.toml | .venv/.pip
@@ -81,7 +92,7 @@ clean: ## Remove environments, caches and built files
 .venv-floors/.floors: pyproject.toml .ci/parts.txt tools/floors.py | .venv-floors/.pip
 	.venv-floors/bin/python tools/floors.py > .venv-floors/floors.txt
 	.venv-floors/bin/pip install --quiet -c .venv-floors/floors.txt \
-		-e ".[fast,demo]" --group test $(TORCH) -r .ci/parts.txt
+		-e ".[fast,demo]" --group test --group parts $(TORCH) -r .ci/parts.txt
 	.venv-floors/bin/pip install --quiet --no-deps $(AXE)
 	touch $@
 

@@ -34,6 +34,15 @@ def give_up(reason):
 NEED_TORCHVISION = ("torchvision", "torchmetrics", "timm")
 
 
+HEAVY = {"torch", "torchvision", "torchmetrics", "timm", "datasets", "pyspark"}
+
+
+def how_to_have(name):
+    """Which target of the Makefile installs a package."""
+    heavy = name.partition(".")[0] in HEAVY
+    return "`make parts`" if heavy else "`make test` installs it"
+
+
 def import_part(name):
     try:
         with warnings.catch_warnings():
@@ -42,7 +51,7 @@ def import_part(name):
                 mend_torchvision()
             return importlib.import_module(name)
     except ModuleNotFoundError:
-        give_up(f"{name} is not installed")
+        give_up(f"{name} is not installed: {how_to_have(name)}")
 
 
 @cache
@@ -56,7 +65,7 @@ def load(name):
 
 @pytest.fixture(scope="session")
 def absent():
-    """Skip, or fail where every part is promised to be there: `absent("no git")`."""
+    """Skip, or fail where every part is promised: `absent("no git: install it")`."""
     return give_up
 
 
@@ -78,7 +87,7 @@ def part():
 def data():
     """Load the arrays of a real file: `data("cifar10_akamaster_resnet32")["logits"]`."""
     if not DATA.is_dir():
-        give_up(f"no data folder at {DATA}")
+        give_up(f"no real outputs at {DATA}: set CALIBRANT_DATA")
     return load
 
 

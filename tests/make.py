@@ -3,9 +3,32 @@
 import numpy as np
 
 
-def over_confident(n, k, factor=3.0, seed=0):
-    """Labels and logits of a model that is too sure by a factor."""
+def softmax(z):
+    """Probabilities of logits."""
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def over_confident(n, k, factor=3.0, seed=0, spread=1.0):
+    """Labels and logits of a model that is too sure by a factor.
+
+    The larger the spread of the true logits, the more accurate the model.
+    """
     rng = np.random.default_rng(seed)
-    z = rng.normal(size=(n, k))
+    z = spread * rng.normal(size=(n, k))
     y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
     return y, factor * z
+
+
+def forecasts(n, accuracy=lambda p: p**2, digits=None, seed=0):
+    """Hits and uniform confidences p, perhaps rounded, that come true by a law of p."""
+    rng = np.random.default_rng([seed, n])
+    p = rng.random(n)
+    p = p if digits is None else p.round(digits)
+    return (rng.random(n) < accuracy(p)).astype(float), p
+
+
+def unrelated(n, k, seed=0):
+    """Labels that have nothing to do with the logits."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, k, n), rng.normal(size=(n, k))

@@ -1,9 +1,15 @@
 """Hypothesis strategies: rows of confidence, hit and weight with ties and edges."""
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 EDGES = (0.0, 1.0, 0.5, 0.2, 0.6, 1 / 3, 1 - 1e-9, 1e-12)
+
+
+def fewer(part):
+    """A property that is slow has so many times fewer examples, in every profile."""
+    return settings(max_examples=settings.default.max_examples // part)
 
 
 @st.composite

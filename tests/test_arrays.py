@@ -5,13 +5,13 @@ import sys
 
 import numpy as np
 import pytest
+from make import softmax, unrelated
 
 import calibrant as cal
 from calibrant._inputs.arrays import to_numpy
 
-rng = np.random.default_rng(0)
-P = rng.dirichlet(np.ones(3), 60)
-Y = rng.integers(0, 3, 60)
+Y, LOGITS = unrelated(60, 3)
+P = softmax(LOGITS)
 WANT = cal.evaluate(Y, probs=P).to_dict()
 
 

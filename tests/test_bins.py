@@ -91,6 +91,7 @@ def test_debiased_error_subtracts_the_variance_of_each_bin():
         cal.ece(a, confidence=h, debias=True)
 
 
+@pytest.mark.simulation
 def test_debiased_square_averages_to_zero_for_a_calibrated_model():
     rng = np.random.default_rng(1)
     values = []

@@ -215,6 +215,7 @@ def test_values_of_another_implementation():
     assert found["spiegelhalter"].p_value == pytest.approx(2 * 0.174832, abs=2e-6)
 
 
+@pytest.mark.simulation
 def test_laws_for_many_rows_agree_with_simulation():
     rng = np.random.default_rng(4)
     h = rng.random(20_000)
@@ -239,6 +240,7 @@ def test_two_sided_spiegelhalter_sees_both_directions():
 # -- p-values ---------------------------------------------------------------------
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["spread", "sure", "tied"])
 def test_p_values_of_calibrated_rows_are_uniform(name, kind):

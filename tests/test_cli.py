@@ -1,4 +1,4 @@
-"""The command, run as people run it: every command, example, format and exit code."""
+"""Every command, example and format: what it says and writes."""
 
 import json
 import os
@@ -11,6 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import calibrant as run
+from command import calibrant_line
+from make import over_confident, softmax
 
 import calibrant as cal
 from calibrant.recalibration import TemperatureScaling, load
@@ -19,26 +22,9 @@ CALIBRANT = Path(sys.executable).with_name("calibrant")
 ESCAPE = "\x1b"
 
 
-def run(*arguments, cwd=None, **options):
-    return subprocess.run(
-        [CALIBRANT, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-        **options,
-    )
-
-
-def noisy(n=400, k=3, seed=0, size=3.0):
-    rng = np.random.default_rng(seed)
-    z = rng.normal(size=(n, k))
-    return size * z, (z + rng.gumbel(size=z.shape)).argmax(axis=1)
-
-
-def softmax(z):
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
+def noisy(seed=0):
+    y, z = over_confident(400, 3, seed=seed)
+    return z, y
 
 
 @pytest.fixture
@@ -116,10 +102,7 @@ def test_examples_of_the_help_run(line, folder):
     if "--load" in line:
         load_from = TemperatureScaling().fit(*noisy(seed=1))
         load_from.save(folder / "temperature.json")
-    command = line.replace("calibrant", str(CALIBRANT), 1)
-    done = subprocess.run(
-        command, shell=True, cwd=folder, capture_output=True, text=True, check=False
-    )
+    done = calibrant_line(line, folder)
     assert done.returncode in ((0, 3) if "--fail-if" in line else (0,)), done.stderr
     assert ESCAPE not in done.stdout + done.stderr
 
@@ -428,5 +411,8 @@ def test_an_interrupted_write_leaves_the_old_file(how, tmp_path):
 
 
 def test_completion_is_there():
-    done = run(env={**os.environ, "_CALIBRANT_COMPLETE": "bash_source"})
-    assert "_calibrant_completion" in done.stdout
+    environment = {**os.environ, "_CALIBRANT_COMPLETE": "bash_source"}
+    said = subprocess.run(
+        [CALIBRANT], env=environment, capture_output=True, check=False
+    )
+    assert b"_calibrant_completion" in said.stdout

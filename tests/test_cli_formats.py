@@ -1,34 +1,26 @@
 """Every file format through the command itself: the numbers are those of `evaluate`."""
 
 import json
-import subprocess
-import sys
+from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
+from command import calibrant
 from file_writers import NEEDS, WRITERS, write_csv
+from make import over_confident, softmax
 
 import calibrant as cal
 
-CALIBRANT = Path(sys.executable).with_name("calibrant")
-STREAMED = (
-    "import calibrant.cli._output as loading; loading.IN_MEMORY = 0\n"
-    "from calibrant.cli import main; main(prog_name='calibrant')"
-)
-"""The command, reading every file in batches, however small."""
-
+pytestmark = pytest.mark.xdist_group("formats")
 SHARDS, ARRAYS = "shards", "logits.npy,labels.npy"
 GLOB = "part-*.parquet"
 MODELS = (*WRITERS, ARRAYS, SHARDS, GLOB)
 COMPARED = ("n", "rows", "k", "target", "decompositions", "metrics", "bins")
 
 
-def run(*arguments, cwd, start=(CALIBRANT,)):
-    done = subprocess.run(
-        [*start, *arguments], capture_output=True, text=True, check=False, cwd=cwd
-    )
+def run(*arguments, cwd):
+    done = calibrant(*arguments, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -54,9 +46,13 @@ def as_json(ev):
 
 
 def made(n=240, k=3):
-    rng = np.random.default_rng(0)
-    z = 2 * rng.normal(size=(n, k))
-    return {"logits": z, "labels": (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)}
+    y, z = over_confident(n, k, factor=2)
+    return {"logits": z, "labels": y}
+
+
+@cache
+def evaluated():
+    return cal.evaluate(made()["labels"], logits=made()["logits"])
 
 
 def answers(n=240):
@@ -98,15 +94,11 @@ def folder(tmp_path_factory):
     return folder
 
 
-def reported(folder, start=(CALIBRANT,)):
+def reported(folder):
     """What one run of the command says of each model, by name."""
     files = [*writable(), ARRAYS, SHARDS, *([GLOB] if find_spec("pyarrow") else [])]
     names = [str(i) for i in range(len(files))]
-    found = run(
-        *("report", *files, "--names", ",".join(names), "--json"),
-        cwd=folder,
-        start=start,
-    )
+    found = run(*("report", *files, "--names", ",".join(names), "--json"), cwd=folder)
     return dict(zip(files, found["evaluations"], strict=True))
 
 
@@ -117,21 +109,22 @@ def whole(folder):
 
 @pytest.fixture(scope="module")
 def streamed(folder):
-    return reported(folder, (sys.executable, "-c", STREAMED))
+    """The same, every file being read in batches, however small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("calibrant.cli._output.IN_MEMORY", 0)
+        return reported(folder)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_report_of_a_file_is_evaluate_of_its_arrays(name, whole, part):
     needed(name, part)
-    y, z = made()["labels"], made()["logits"]
-    assert numbers(whole[name]) == as_json(cal.evaluate(y, logits=z))
+    assert numbers(whole[name]) == as_json(evaluated())
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_report_of_a_file_in_batches_has_the_same_scores(name, streamed, part):
     needed(name, part)
-    ev = cal.evaluate(made()["labels"], logits=made()["logits"])
-    found = streamed[name]
+    ev, found = evaluated(), streamed[name]
     assert (found["rows"], found["target"]) == (ev.rows, ev.target)
     for key in ("accuracy", "ece", "nll", "brier"):
         assert found["metrics"][key]["value"] == pytest.approx(ev.metrics[key])
@@ -182,7 +175,7 @@ def odd(tmp_path_factory):
     """One table with every role in it, under names nobody would guess."""
     folder = tmp_path_factory.mktemp("odd")
     z, y = made()["logits"], made()["labels"]
-    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    p = softmax(z)
     rng = np.random.default_rng(2)
     columns = {
         "truth": np.array(["ant", "bee", "cat"])[y],

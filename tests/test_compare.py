@@ -512,6 +512,7 @@ def test_groups_keep_their_clusters():
         cal.evaluate(y, probs=p, cluster=cluster, group=cluster % 20)
 
 
+@pytest.mark.simulation
 def test_noise_of_two_calibrated_models_is_no_difference():
     claimed = 0
     for seed in range(20):

@@ -89,7 +89,8 @@ def with_languages(text):
 
 
 def write_parquet(path, probs, labels):
-    duckdb = pytest.importorskip("duckdb")
+    import duckdb
+
     columns = ", ".join(f"unnest($c{j}) AS p_{j}" for j in range(probs.shape[1]))
     given = {f"c{j}": column.tolist() for j, column in enumerate(probs.T)}
     with duckdb.connect() as db:

@@ -16,7 +16,7 @@ INSTALL = re.compile(r"^\$ pip (install .*)$", re.MULTILINE)
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("CALIBRANT_STRICT") != "1",
-    reason="installs packages, for minutes: only where CALIBRANT_STRICT=1",
+    reason="installs packages, for minutes: set CALIBRANT_STRICT=1",
 )
 
 

@@ -23,7 +23,7 @@ import calibrant as cal
 from calibrant._sketch.frames import sketch_frame
 
 # What others warn of while they start and stop processes is theirs.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("clusters")]
 PAIR = {"confidence": "h", "correct": "a"}
 
 
@@ -44,7 +44,7 @@ def cluster(part):
 def spark(part, absent):
     sql = part("pyspark.sql")
     if shutil.which("java") is None:
-        absent("no Java")
+        absent("no Java: `apt install default-jre-headless`")
     before = os.environ.get("PYSPARK_PYTHON")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = sql.SparkSession.builder.master("local[2]").appName("tests")

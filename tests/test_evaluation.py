@@ -2,20 +2,19 @@
 
 import numpy as np
 import pytest
+from make import unrelated
 
 import calibrant as cal
 from calibrant._base.records import as_plain as plain
-
-rng = np.random.default_rng(0)
 
 CASES = {
     "one row": ([0], [[0.7, 0.2, 0.1]]),
     "one class seen": ([1] * 5, [[0.2, 0.7, 0.1]] * 5),
     "all certain and right": ([0] * 60, [[1.0, 0.0, 0.0]] * 60),
     "all certain and wrong": ([1] * 60, [[1.0, 0.0, 0.0]] * 60),
-    "uniform": (rng.integers(0, 3, 200), [[1 / 3] * 3] * 200),
+    "uniform": (unrelated(200, 3)[0], [[1 / 3] * 3] * 200),
     "two atoms": (
-        rng.integers(0, 3, 90),
+        unrelated(90, 3)[0],
         [[0.9, 0.1, 0.0]] * 45 + [[0.5, 0.5, 0.0]] * 45,
     ),
 }
@@ -50,8 +49,7 @@ def test_constant_confidence_errs_by_the_squared_gap_as_published():
 
 
 def test_the_paper_preset_is_the_paper_estimate():
-    z = rng.normal(size=(300, 5))
-    y = rng.integers(0, 5, 300)
+    y, z = unrelated(300, 5)
     ev = cal.evaluate(y, logits=z, preset="paper")
     assert ev.decomposition.calibration == ev.paper.calibration
     assert ev.decomposition.bandwidth == 0.05
@@ -60,9 +58,8 @@ def test_the_paper_preset_is_the_paper_estimate():
 
 
 def test_metrics_of_an_evaluation_are_those_of_the_functions():
-    z = 2 * rng.normal(size=(500, 4))
-    y = rng.integers(0, 4, 500)
-    w = rng.random(500) + 0.5
+    y, z = unrelated(500, 4)
+    w = np.random.default_rng(1).random(500) + 0.5
     ev = cal.evaluate(y, logits=z, sample_weight=w)
     given = {"logits": z, "sample_weight": w}
     functions = ["accuracy", "nll", "brier", "ece", "ace", "mce", "ks_error", "auroc", "confidence_gap", "top_label_ece", "smooth_ece"]  # fmt: skip
@@ -84,8 +81,7 @@ def test_accuracy_of_the_positive_class_is_that_of_the_decision_at_one_half():
 
 
 def test_divergence_chooses_the_headline():
-    z = rng.normal(size=(200, 3))
-    y = rng.integers(0, 3, 200)
+    y, z = unrelated(200, 3)
     ev = cal.evaluate(y, logits=z, divergence="log")
     assert ev.decomposition.divergence == ev.paper.divergence == "log"
     assert ev.decomposition.total == cal.nll(y, logits=z)
@@ -93,8 +89,7 @@ def test_divergence_chooses_the_headline():
 
 
 def test_intervals_follow_the_level():
-    z = rng.normal(size=(400, 3))
-    y = rng.integers(0, 3, 400)
+    y, z = unrelated(400, 3)
     narrow, wide = (cal.evaluate(y, logits=z, level=level) for level in (0.5, 0.99))
     for get in (lambda ev: ev.decomposition.calibration, lambda ev: ev.metrics["accuracy"], lambda ev: ev.metrics["brier"]):  # fmt: skip
         (a, b), (c, d) = get(narrow).interval, get(wide).interval
@@ -103,8 +98,7 @@ def test_intervals_follow_the_level():
 
 
 def test_class_wise_adds_the_classes_up():
-    z = rng.normal(size=(300, 4))
-    y = rng.integers(0, 4, 300)
+    y, z = unrelated(300, 4)
     ev = cal.evaluate(y, logits=z, target="class-wise")
     added = sum(one.decomposition.calibration for one in ev.per_class)
     assert ev.decomposition.calibration == pytest.approx(added)
@@ -144,8 +138,8 @@ def test_a_divergence_must_be_finite_for_certain_forecasts():
 
 
 def test_classes_share_rows_so_their_curve_has_no_band():
-    z = rng.normal(size=(300, 3))
-    ev = cal.evaluate(rng.integers(0, 3, 300), logits=z, target="class-wise")
+    y, z = unrelated(300, 3)
+    ev = cal.evaluate(y, logits=z, target="class-wise")
     assert np.isnan(ev.curve.low).all()
     assert not np.isnan(ev.per_class[0].curve.low).all()
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from make import over_confident
 
 from experiments import __main__ as command
 from experiments import claims, exceptions, figures, judges, models, paper, tables
@@ -25,12 +26,13 @@ from experiments.protocol import (
     Experiment,
 )
 
+pytestmark = pytest.mark.xdist_group("experiments")
+
 
 def logits_of(n, k, seed=0):
     """Logits three times too large, and labels."""
-    rng = np.random.default_rng(seed)
-    z = 3 * rng.normal(size=(n, k))
-    return z, (z / 3 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    y, z = over_confident(n, k, seed=seed)
+    return z, y
 
 
 def made_up(n=1500, k=4):

@@ -14,14 +14,14 @@ import pytest
 from file_writers import NEEDS, WRITERS, write_csv, write_npz
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from make import unrelated
 
 import calibrant as cal
 from calibrant.files import FileError, Roles, batches, inspect, read
 from calibrant.files._duckdb import database
 
 SRC = Path(cal.__file__).resolve().parent.parent
-RNG = np.random.default_rng(0)
-ROWS = {"logits": RNG.normal(size=(20, 3)), "labels": RNG.integers(0, 3, 20)}
+ROWS = dict(zip(("labels", "logits"), unrelated(20, 3), strict=True))
 
 
 def clean(path, roles=None):

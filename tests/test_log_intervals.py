@@ -135,6 +135,7 @@ def test_a_fit_that_is_given_is_the_only_one():
     assert local_error(cells, LOG, fitted=wide).interval == pytest.approx((low, high))
 
 
+@pytest.mark.simulation
 def test_a_calibrated_saturated_model_is_not_accused(laws, data):
     law = laws.reduce_to_atoms(laws.HOLD_OUT["CIFAR-10 VGG-16"](data))
     count, hits = laws.draw(law, law.h, 50_000, 60, np.random.default_rng(0))
@@ -144,6 +145,7 @@ def test_a_calibrated_saturated_model_is_not_accused(laws, data):
     assert share_held(careful, 0.0) > 0.85
 
 
+@pytest.mark.simulation
 def test_a_narrow_defect_is_not_denied():
     accuracy = jump(0.12)
     found = list(drawn(SPREAD, accuracy, 50_000, 30))
@@ -214,6 +216,7 @@ def jump(size):
     return np.where((SPREAD >= 0.7) & (SPREAD <= 0.73), SPREAD - size, SPREAD)
 
 
+@pytest.mark.simulation
 def test_a_narrow_defect_is_named_and_included():
     for cells in drawn(SPREAD, jump(0.12), 50_000, 10):
         found = local_error(cells, LOG)
@@ -222,6 +225,7 @@ def test_a_narrow_defect_is_named_and_included():
         assert found.interval[1] > plain_interval(cells)[1]
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("accuracy", [SPREAD, expit(logit(SPREAD) / 1.5), SPREAD**2])
 def test_what_is_wide_is_not_called_narrow(accuracy):
     found = [local_error(cells, LOG) for cells in drawn(SPREAD, accuracy, 50_000, 20)]

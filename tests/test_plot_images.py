@@ -23,7 +23,7 @@ BASELINE = Path(__file__).parent / "baseline"
 DRAWN_BY = "3.11"
 pytestmark = pytest.mark.skipif(
     not mpl.__version__.startswith(f"{DRAWN_BY}."),
-    reason=f"pictures were drawn by matplotlib {DRAWN_BY}",
+    reason=f"not matplotlib {DRAWN_BY}, which drew the pictures: `make test`",
 )
 DPI = 60
 TOLERANCE = 3.0

@@ -11,6 +11,8 @@ from scipy.special import expit, logit, rel_entr
 
 import calibrant as cal
 
+pytestmark = pytest.mark.xdist_group("population")
+
 SIZES = (1_000, 10_000, 100_000)
 SEEDS = range(10)
 
@@ -126,7 +128,7 @@ def estimates(world):
 
 
 def estimate(y, p):
-    ev = cal.evaluate_pairs(y, p)
+    ev = cal.evaluate_pairs(y, p, resamples=100)  # used by none of these
     low, high = ev.decomposition.calibration.interval
     return {
         "brier": ev.metrics["brier"],
@@ -169,6 +171,7 @@ def test_losses_are_calibration_error_plus_what_the_label_leaves(world):
 # -- convergence -------------------------------------------------------------------
 
 
+@pytest.mark.simulation
 @simulated
 def test_estimates_find_the_truth_at_the_rate_of_a_mean(world):
     for name in ("brier", "nll", "brier cal", "log cal"):
@@ -190,6 +193,7 @@ def test_estimates_find_the_truth_at_the_rate_of_a_mean(world):
     assert ece[-1] == pytest.approx(truths(world)["l1"], rel=0.05)
 
 
+@pytest.mark.simulation
 @simulated
 @pytest.mark.parametrize("estimator", ["direct", "plugin"])
 def test_paper_estimate_is_consistent_if_its_bandwidth_shrinks(world, estimator):
@@ -206,6 +210,7 @@ def test_paper_estimate_is_consistent_if_its_bandwidth_shrinks(world, estimator)
     assert rmse[2] < rmse[0] / 2.5
 
 
+@pytest.mark.simulation
 def test_paper_estimate_at_its_fixed_bandwidth_misses_a_steep_curve():
     # sigma = 0.05 flattens sigmoid(4 logit p + 1): 10 % are missing at any n.
     world = WORLDS[2]
@@ -216,6 +221,7 @@ def test_paper_estimate_at_its_fixed_bandwidth_misses_a_steep_curve():
 # -- calibrated models -------------------------------------------------------------
 
 
+@pytest.mark.simulation
 @calibrated
 def test_calibrated_model_is_accused_by_the_paper_estimate_only(world):
     # At 1000 rows m has variance p (1 - p) / (2 sqrt(pi) n sigma f(p)), f the density
@@ -246,12 +252,14 @@ def covered(accuracy, divergence, truth, seed):
     return hits / REPLICATES
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("accuracy", [overconfident, shifted])
 def test_brier_intervals_cover(accuracy):
     truth = np.mean((accuracy(PLACES) - PLACES) ** 2)
     assert 0.90 <= covered(accuracy, "brier", truth, seed=1) <= 0.99
 
 
+@pytest.mark.simulation
 def test_log_intervals_cover():
     truth = np.mean(kl(overconfident(PLACES), PLACES))
     assert 0.90 <= covered(overconfident, "log", truth, seed=2) <= 0.99
@@ -265,6 +273,7 @@ def holdout(simulation):
     return simulation("holdout")
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("name", ["CIFAR-10 VGG-16", "ImageNet DenseNet-161"])
 def test_real_confidences_with_known_accuracy(holdout, data, name):
     laws = holdout.laws

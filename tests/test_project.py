@@ -1,5 +1,6 @@
 """What must hold of the project as a whole: names, imports, files, README."""
 
+import ast
 import contextlib
 import inspect
 import re
@@ -109,7 +110,7 @@ def repository_files():
 
 def test_no_file_names_a_machine_or_an_index(absent):
     if not (ROOT / ".git").exists():
-        absent("not a git checkout")
+        absent("not a git checkout: clone the repository")
     found = []
     for path in repository_files():
         with contextlib.suppress(UnicodeDecodeError, FileNotFoundError):
@@ -121,6 +122,31 @@ def test_no_file_names_a_machine_or_an_index(absent):
 def test_private_text_is_recognised():
     for text in ["/ro" + "ot/x", "/wo" + "rk/main", "https://py" + "pi.org/simple"]:
         assert PRIVATE.search(text)
+
+
+TESTS = sorted(path.name for path in (ROOT / "tests").glob("*.py"))
+GENERATORS = {"default_rng", "RandomState", "Generator", "Random"}
+
+
+def kept_generators(text):
+    """Names that a module binds to a generator of random numbers."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            function = node.value.func
+            called = getattr(function, "attr", getattr(function, "id", None))
+            if called in GENERATORS:
+                yield ast.unparse(node.targets[0])
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_no_generator_is_shared_by_tests(name):
+    """Else what a test draws depends on the tests before it; `make.py` has rows."""
+    assert list(kept_generators((ROOT / "tests" / name).read_text("utf-8"))) == []
+
+
+def test_a_shared_generator_is_found():
+    text = "rng = np.random.default_rng(0)\nP = np.random.default_rng(0).random(3)"
+    assert list(kept_generators(text)) == ["rng"]
 
 
 # -- README -----------------------------------------------------------------------
@@ -153,6 +179,6 @@ def test_readme_example_prints_what_it_shows():
 
 def test_readme_quotes_the_benchmarks(absent):
     if not (ROOT / "benchmarks" / "results.md").exists():
-        absent("no benchmark results")
+        absent("no benchmark results: `make bench`")
     run = readme_tool("readme_benchmarks.py")
     assert run.returncode == 0, run.stderr

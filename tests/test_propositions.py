@@ -25,6 +25,7 @@ import calibrant as cal
 from calibrant._inputs import divergences as bregman
 from calibrant._inputs.divergences import BRIER, LOG, Divergence
 
+pytestmark = pytest.mark.xdist_group("propositions")
 BUILT_IN = pytest.mark.parametrize("phi", [BRIER, LOG], ids=lambda phi: phi.name)
 FINE = 0.002  # of a bandwidth
 MANY = 1e6  # rows that a finite population stands for
@@ -530,6 +531,7 @@ def test_own_divergence_has_its_closed_form():
     assert error == pytest.approx(0.088)
 
 
+@pytest.mark.simulation
 def test_own_divergence_adapts_and_covers():
     # Accuracy p^2, uniform scores: E [p^6 - p^3 - 3 p^2 (p^2 - p)] = 3/70.
     rng = np.random.default_rng(11)

@@ -25,6 +25,8 @@ from calibrant.report._coarse import coarse_sums, estimate
 from calibrant.table import table
 from calibrant.table._layout import fixed
 
+pytestmark = pytest.mark.xdist_group("browser")
+
 ROOT = Path(__file__).resolve().parent.parent
 EVIL = "</script><img src=x onerror=alert(1)>"
 CURVE = "document.querySelector('#panels path.curve').getAttribute('d')"
@@ -39,7 +41,7 @@ CASES = [
 @pytest.fixture(scope="session")
 def browser(absent):
     if find_chromium() is None:
-        absent("no Chromium")
+        absent("no Chromium: `apt install chromium`")
     with Chromium() as started:
         yield started
 
@@ -48,7 +50,7 @@ def browser(absent):
 def axe(absent):
     package = find_spec("axe_playwright_python")  # for the script in it
     if package is None and "CALIBRANT_AXE" not in os.environ:
-        absent("no axe-core")
+        absent("no axe-core: `make parts`")
     path = os.environ.get("CALIBRANT_AXE") or Path(package.origin).with_name(
         "axe.min.js"
     )

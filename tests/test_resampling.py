@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from make import forecasts
 
 from calibrant._rows.columns import Columns
 from calibrant._sketch.ordered import order
@@ -28,15 +29,8 @@ from calibrant._stats.standard_errors import Rows
 NORMS = (total_size, largest_size)
 
 
-def draw(n, seed=0, accuracy=lambda p: p**2, digits=None):
-    rng = np.random.default_rng([seed, n])
-    p = rng.random(n)
-    p = p if digits is None else p.round(digits)
-    return (rng.random(n) < accuracy(p)).astype(float), p
-
-
 def sample(n, **options):
-    a, p = draw(n, **options)
+    a, p = forecasts(n, **options)
     columns = Columns(p, None, a)
     return columns, order(columns).without_twins()
 
@@ -265,6 +259,7 @@ def test_near_zero_the_interval_ends_at_zero_and_keeps_its_length():
     assert ends[0][1] == ends[1][1] == pytest.approx(1.96, abs=0.1)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("truth", [0.0, 0.3, 1.0, 4.0])
 def test_interval_of_one_absolute_value_covers(truth):
     rng = np.random.default_rng(5)
@@ -277,6 +272,7 @@ def test_interval_of_one_absolute_value_covers(truth):
     assert covered == pytest.approx(0.95, abs=0.025)
 
 
+@pytest.mark.simulation
 def test_band_of_a_largest_value_covers_where_two_extremes_compete():
     rng = np.random.default_rng(6)
     noise, truth = rng.normal(size=(4000, 2)) * [1.0, 0.5], np.array([-8.0, 8.0])

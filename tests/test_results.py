@@ -141,12 +141,13 @@ def test_print_speaks_of_events_for_a_positive_class():
     assert "over-confident" not in text
 
 
+@pytest.mark.simulation
 def test_print_explains_an_error_below_zero():
     rng = np.random.default_rng(3)
     texts = []
     for _ in range(20):
         h = rng.random(200)
-        ev = cal.evaluate_pairs(rng.random(200) < h, h)
+        ev = cal.evaluate_pairs(rng.random(200) < h, h, resamples=100)
         below = min(parts.calibration for parts in ev.decompositions.values()) < 0
         texts.append(below)
         assert ("below 0 means that none was found" in str(ev)) == below

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from make import over_confident, softmax
 
 import calibrant as cal
 from calibrant._verbs.study import METHODS, read_study_rows
@@ -16,6 +17,8 @@ from calibrant.recalibration import (
     TemperatureScaling,
 )
 
+pytestmark = pytest.mark.xdist_group("study")
+
 PAPER = (
     "Uncalibrated",
     "Temperature",
@@ -25,18 +28,7 @@ PAPER = (
 )
 
 
-def softmax(z):
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
-
-
-def noisy(n=600, k=4, seed=0):
-    rng = np.random.default_rng(seed)
-    z = rng.normal(size=(n, k)) * 2
-    return 3 * z, (z + rng.gumbel(size=z.shape)).argmax(axis=1)
-
-
-Z, Y = noisy()
+Y, Z = over_confident(600, 4, spread=2)
 
 
 # -- the paper's pattern on real networks -----------------------------------------------

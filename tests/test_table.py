@@ -431,7 +431,7 @@ def compile_latex(text, folder, absent):
     """The log of pdflatex, which must succeed; the words of the page if they can be had."""
     program = shutil.which("pdflatex")
     if program is None:
-        absent("no pdflatex")
+        absent("no pdflatex: `apt install texlive-latex-recommended`")
     document = (
         "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
         f"{text}\n\\end{{document}}\n"
@@ -464,7 +464,7 @@ def test_latex_prints_hostile_names_as_they_are(tmp_path, absent):
     compile_latex(text, tmp_path, absent)
     program = shutil.which("pdftotext")
     if program is None:
-        absent("no pdftotext")
+        absent("no pdftotext: `apt install poppler-utils`")
     command = [program, "-layout", tmp_path / "page.pdf", "-"]
     words = subprocess.run(command, capture_output=True, check=True).stdout.decode()
     words = unicodedata.normalize("NFC", words)

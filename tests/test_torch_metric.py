@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -366,7 +367,7 @@ def test_plot_draws_the_diagram(make, closed_figures):
 SHARES = {"uneven": [0, 900, 1000], "one empty": [0, 1000, 1000]}
 
 
-def work(rank, share, folder):
+def work(rank, folder):
     """What one process of two does: its own rows, then the numbers of all."""
     import torch.distributed as dist
     from torchvision_operators import mend_torchvision
@@ -374,16 +375,17 @@ def work(rank, share, folder):
     mend_torchvision()
     from calibrant.torch import CalibrationSharpness
 
-    store = (Path(folder) / "store").as_uri()
+    store = (folder / "store").as_uri()
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=2)
     z, y = draw(1000)
-    rows = slice(*SHARES[share][rank : rank + 2])
-    metric = CalibrationSharpness(4, scores="logits")
-    metric.update(*(torch_rows(x, rows) for x in (z, y)))
-    found = {name: x.item() for name, x in metric.compute().items()}
-    metric.sketch().save(Path(folder) / f"{rank}.npz")
-    own = int(metric.rows)  # the sums of this process are its own again
-    np.savez(Path(folder) / f"numbers{rank}.npz", own=own, **found)
+    for share, ends in SHARES.items():
+        rows = slice(*ends[rank : rank + 2])
+        metric = CalibrationSharpness(4, scores="logits")
+        metric.update(*(torch_rows(x, rows) for x in (z, y)))
+        found = {name: x.item() for name, x in metric.compute().items()}
+        metric.sketch().save(folder / f"{share}{rank}.npz")
+        own = int(metric.rows)  # the sums of this process are its own again
+        np.savez(folder / f"numbers of {share}{rank}.npz", own=own, **found)
     dist.destroy_process_group()
 
 
@@ -393,10 +395,9 @@ def torch_rows(array, rows):
     return torch.tensor(array[rows])
 
 
-@pytest.mark.parametrize("share", SHARES)
-def test_two_processes_give_the_numbers_of_one(make, share, tmp_path):
+def test_two_processes_give_the_numbers_of_one(make, tmp_path):
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, share, str(tmp_path)]
+    command = [sys.executable, __file__, str(tmp_path)]
     running = [
         subprocess.Popen(
             [*command, str(rank)], stderr=subprocess.PIPE, text=True, env=environment
@@ -407,13 +408,14 @@ def test_two_processes_give_the_numbers_of_one(make, share, tmp_path):
     assert [process.returncode for process in running] == [0, 0], told
     z, y = draw(1000)
     alone = fill(make(), z, y)
-    for rank in range(2):
-        assert_same_sums(cal.Sketch.load(tmp_path / f"{rank}.npz"), alone.sketch())
-        with np.load(tmp_path / f"numbers{rank}.npz") as numbers:
+    for rank, share in product(range(2), SHARES):
+        whole = cal.Sketch.load(tmp_path / f"{share}{rank}.npz")
+        assert_same_sums(whole, alone.sketch())
+        with np.load(tmp_path / f"numbers of {share}{rank}.npz") as numbers:
             assert numbers["own"] == np.diff(SHARES[share])[rank]
             for name, value in alone.compute().items():
                 assert numbers[name] == pytest.approx(value.item(), abs=1e-12)
 
 
 if __name__ == "__main__":
-    work(int(sys.argv[3]), sys.argv[1], sys.argv[2])
+    work(int(sys.argv[2]), Path(sys.argv[1]))

@@ -389,9 +389,9 @@ def test_examples_of_the_help_run(line, folder, monkeypatch):
 
 
 @pytest.mark.parametrize("line", [x for x in examples() if "checkpoint" not in x])
-def test_examples_of_the_help_say_what_they_cannot_reach(line, folder, offline):
+def test_examples_of_the_help_say_what_they_cannot_reach(line, folder, offline, absent):
     if "hf:" in line and importlib.util.find_spec("datasets") is None:
-        pytest.skip("datasets is not installed")
+        absent("datasets is not installed: `make parts`")
     command = f"{FIRST}from calibrant.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", command, *shlex.split(line)[1:]],

@@ -120,7 +120,7 @@ right.spines[["top", "right"]].set_visible(False)
 # calibrant's d_CAL is the confidence calibration error, the last of the three. For up to ten
 # classes `canonical_calibration_error` estimates the first.
 
-row = rng.integers(4, size=40_000)
+row = rng.integers(4, size=10_000)
 y = (rng.random((len(row), 1)) > truth[row].cumsum(axis=1)[:, :2]).sum(axis=1)
 ev = cal.evaluate(y, probs=forecast[row], level=0.99)
 numbers = {}

@@ -23,6 +23,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -132,6 +133,8 @@ PICKED = 16
 
 def plain(value: Any) -> Any:
     """What JSON can hold; NaN and infinities are words."""
+    if type(value) is float:  # nearly all of them are
+        return value if isfinite(value) else str(value)
     if hasattr(value, "to_dict"):
         return plain(value.to_dict())
     if isinstance(value, Mapping):
@@ -143,7 +146,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float):
-        return float(value) if np.isfinite(value) else str(float(value))
+        return plain(float(value))
     if value is None or isinstance(value, str | int):
         return value
     raise TypeError(f"{type(value).__name__} is not plain.")
@@ -151,18 +154,21 @@ def plain(value: Any) -> Any:
 
 def brief(value: Any) -> Any:
     """Plain data whose long lists of numbers are thinned."""
-    value = plain(value)
+    return _brief(plain(value))
+
+
+def _brief(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: brief(item) for key, item in value.items()}
+        return {key: _brief(item) for key, item in value.items()}
     if not isinstance(value, list):
         return value
     if len(value) > LONG and all(_is_number(item) for item in value):
         return _thinned(value)
-    return [brief(item) for item in value]
+    return [_brief(item) for item in value]
 
 
 def _is_number(value: Any) -> bool:
-    return value in ("nan", "inf", "-inf") or isinstance(value, int | float)
+    return isinstance(value, int | float) or value in ("nan", "inf", "-inf")
 
 
 def _thinned(values: list[Any]) -> dict[str, Any]:
@@ -204,7 +210,7 @@ def untimed(text: str) -> str:
 
 def record(value: Any) -> Any:
     """A result, thinned, without times."""
-    return brief(without_times(plain(value)))
+    return _brief(without_times(plain(value)))
 
 
 # -- both packages --------------------------------------------------------------------

@@ -67,10 +67,10 @@ def goldens() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", list(cases.CASES))
-def test_frozen(name: str, goldens: dict[str, Any], tmp_path: Path) -> None:
+def test_frozen(name: str, goldens: dict[str, Any], tmp_path: Path, part: Any) -> None:
     """A case gives what it gave."""
     for package in cases.CASES[name].needs:
-        skip_without(package)
+        part(package)
     found = cases.run(name, importlib.import_module(PACKAGE), tmp_path)
     differences = list(compare(goldens[name], found, name, tolerance_of(name)))
     kept, excused = [], []
@@ -81,18 +81,6 @@ def test_frozen(name: str, goldens: dict[str, Any], tmp_path: Path) -> None:
         print(f"{path} changed deliberately ({reason}): {text}")  # noqa: T201
     shown = "\n".join(f"{path}: {text}" for path, text, _ in kept[:SHOWN])
     assert not kept, f"{len(kept)} differences, the first of them:\n{shown}"
-
-
-def skip_without(package: str) -> None:
-    """Skip if a package is missing; torchmetrics must not be imported to find out.
-
-    It fails to load beside some builds of torchvision unless the package mends these.
-    """
-    if package == "torchmetrics":
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"could not find {package!r}")
-        return
-    pytest.importorskip(package)
 
 
 def test_every_case_is_frozen(goldens: dict[str, Any]) -> None:
