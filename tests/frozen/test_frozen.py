@@ -32,7 +32,12 @@ LOOSER: dict[str, tuple[float, str]] = {
 }
 """Tolerances by the beginning of the name of a case, each with its reason."""
 
-EXCEPTIONS: dict[str, str] = {}
+EXCEPTIONS: dict[str, str] = {
+    "evaluate_float16_probs/log_odds_histogram": (
+        "a row's log-odds cell is that of its confidence, as in sketches; at the edge of a "
+        "bar a rounded probability can lie on the other side"
+    ),
+}
 """What was changed deliberately, with the reason.
 
 A key is the name of a case, or that and the beginning of a path in its result, such as

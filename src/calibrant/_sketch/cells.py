@@ -258,14 +258,13 @@ class Cells:
         divergence, times powers of the place in the cell.
         """
         count = len(MOMENTS) + 2 * len(self.divergences)
-        sums = self._sums_by(path(self.cells).probability, slice(count * ORDER))
+        sums = self._by_probability(slice(count * ORDER))
         return sums.reshape(count, ORDER, self.cells)
 
     @cached_property
     def infinite(self) -> Table:
         """Weight of rows of infinite loss, by divergence and probability cell."""
-        first = len(self.fields) - len(self.divergences)
-        return self._sums_by(path(self.cells).probability, slice(first, None))
+        return self._by_probability(slice(-len(self.divergences), None))
 
     @cached_property
     def log_odds_sums(self) -> Table:
@@ -273,19 +272,22 @@ class Cells:
         losses = [f"{name}_loss_0" for name in self.divergences]
         names = ["weight_0", "hit_0", *CELL_SUMS[len(MOMENTS) :], *losses]
         columns = [self.fields.index(name) for name in names]
-        return self._sums_by(path(self.cells).log_odds, columns, LOG_ODDS_CELLS)
-
-    def _sums_by(
-        self, cell: Index, columns: slice | list[int], count: int | None = None
-    ) -> Table:
-        """Columns of the table summed over runs of the path, one row for each."""
-        table, touched = self.table[:, columns], np.flatnonzero(self.table[:, 0])
-        if 2 * len(touched) < len(cell):
-            table, cell = table[touched], cell[touched]
+        cell = path(self.cells).log_odds
         first = np.flatnonzero(np.diff(cell, prepend=-1))
-        sums = np.zeros((table.shape[1], self.cells if count is None else count))
-        sums[:, cell[first]] = np.add.reduceat(table, first, axis=0).T
-        return sums
+        return np.add.reduceat(self.table[:, columns], first, axis=0).T.copy()
+
+    def _by_probability(self, columns: slice) -> Table:
+        """Columns of the table by probability cell, one row for each.
+
+        Nearly every cell of the path has one of its own, so only the others are added.
+        """
+        cell, used = path(self.cells).probability, np.flatnonzero(self.table[:, 0])
+        table, cell = self.table[used, columns], cell[used]
+        sums = np.zeros((self.cells, table.shape[1]))
+        own = np.diff(cell, prepend=-1) > 0
+        sums[cell[own]] = table[own]
+        np.add.at(sums, cell[~own], table[~own])
+        return np.ascontiguousarray(sums.T)
 
     def infinite_weight(self, name: str) -> float:
         """Weight of the rows whose loss is infinite."""
@@ -455,7 +457,7 @@ class Block:
         if len(cell) <= FEW:
             touched, at = np.unique(cell, return_inverse=True)
             sums = [np.bincount(at, x, len(touched)) for x in contributions]
-            self.table[touched] += np.transpose(sums)
+            self.table[touched, : len(sums)] += np.transpose(sums)
         else:
             if self._sums is None:
                 self._sums = np.zeros(self.table.shape[::-1])
@@ -488,8 +490,10 @@ def _contributions(
     r2 = r * r
     cut = np.clip(z, -LOG_ODDS_REACH, LOG_ODDS_REACH)
     finite = np.where(np.isfinite(z), z, 0.0)
-    for x in (a * a, r, r2, r2 * r, r2 * r2, h, cut, finite, *lost):
+    for x in (a * a, r, r2, r2 * r, r2 * r2, h, cut, finite):
         yield _times(w, x)
+    if any(x.any() for x in lost):  # the last fields, which are nearly always 0
+        yield from (_times(w, x) for x in lost)
 
 
 # -- distinct confidences --------------------------------------------------------------
