@@ -18,10 +18,8 @@ from calibrant._rows.columns import Columns, log_odds_of
 from calibrant._sketch.grid import (
     CELLS,
     CHUNK,
-    LOG_ODDS_CELLS,
     LOG_ODDS_REACH,
     ORDER,
-    Index,
     Moments,
     cell_of,
     locate,
