@@ -409,7 +409,7 @@ for shard in range(12):
     rng = np.random.default_rng(shard)
     h = rng.random(2_000)
     sketch.update_pairs(rng.random(2_000) < h**2, h, part=f"shard {shard}")
-    sketch.save(path)
+    sketch.save(path, force=True)
     if slow:
         print(shard, flush=True)
         if shard == 10:
@@ -455,11 +455,12 @@ def test_files_keep_every_bit(tmp_path):
     assert loaded.rows == 2 * len(y)
 
 
-def test_an_existing_file_may_be_kept(tmp_path):
+def test_an_existing_file_is_kept_unless_told(tmp_path):
     sketch = cal.Sketch().update_pairs([1], [0.5])
     sketch.save(tmp_path / "a.npz")
     with pytest.raises(FileExistsError):
-        sketch.save(tmp_path / "a.npz", force=False)
+        sketch.save(tmp_path / "a.npz")
+    sketch.save(tmp_path / "a.npz", force=True)
 
 
 def test_nothing_is_saved_of_no_rows(tmp_path):

@@ -132,7 +132,7 @@ def test_a_run_stopped_within_a_file_goes_on_there(tmp_path, monkeypatch, after)
     saves = []
 
     def save(sketch):
-        sketch.save(path)
+        sketch.save(path, force=True)
         saves.append(sketch.rows)
         if len(saves) == after:
             raise StoppedError

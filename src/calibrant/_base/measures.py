@@ -39,6 +39,8 @@ class Measure:
     mean, inflated : bool
         Whether it is a mean over rows, and whether noise can only make it larger. Both
         matter to differences of models.
+    watched : bool
+        Whether the metric of a training loop gives it.
     told : int
         Its place among the differences that `compare` puts into words; 0 is none.
     """
@@ -54,6 +56,7 @@ class Measure:
     calibration: bool = False
     mean: bool = False
     inflated: bool = False
+    watched: bool = False
     told: int = 0
 
     def of(self, ev: Evaluation) -> Estimate:
@@ -98,9 +101,10 @@ MEASURES = {
             phrase="accuracy",
             higher_is_better=True,
             mean=True,
+            watched=True,
             told=3,
         ),
-        _error("ece", "ECE", line="ECE", inflated=True, told=6),
+        _error("ece", "ECE", line="ECE", inflated=True, watched=True, told=6),
         _error("ace", "ACE", line="ACE (average)", inflated=True),
         _error(
             "smooth_ece",
@@ -108,11 +112,18 @@ MEASURES = {
             short="smECE",
             line="SmoothECE",
             inflated=True,
+            watched=True,
             told=7,
         ),
-        Measure("nll", "NLL", line="NLL", mean=True, told=2),
+        Measure("nll", "NLL", line="NLL", mean=True, watched=True, told=2),
         Measure(
-            "brier", "Brier", line="Brier", phrase="Brier score", mean=True, told=1
+            "brier",
+            "Brier",
+            line="Brier",
+            phrase="Brier score",
+            mean=True,
+            watched=True,
+            told=1,
         ),
         _error("calibration", "d_CAL", phrase="calibration error d_CAL", told=4),
         Measure(
@@ -127,7 +138,9 @@ MEASURES = {
         _error("mcb", "MCB", inflated=True),
         Measure("dsc", "DSC", higher_is_better=True),
         Measure("auroc", "AUROC", higher_is_better=True),
-        Measure("confidence_gap", "Confidence gap", column=False, mean=True),
+        Measure(
+            "confidence_gap", "Confidence gap", column=False, mean=True, watched=True
+        ),
         Measure("unc", "UNC", column=False, compared=False),
     )
 }

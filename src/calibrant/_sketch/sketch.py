@@ -398,13 +398,13 @@ class Sketch:
         self._parts |= other._parts
         self.soft_rows += other.soft_rows
 
-    def save(self, path: str | PathLike[str], *, force: bool = True) -> None:
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the sketch to an ``.npz`` file, whole or not at all.
 
         Parameters
         ----------
         path : str or path
-            Where to; replaced if it exists, unless `force` is false.
+            Where to; a file that is there is refused, unless `force` says to replace it.
         force : bool
             Whether an existing file may be replaced.
 

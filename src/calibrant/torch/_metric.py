@@ -11,6 +11,7 @@ from torchmetrics import Metric
 
 from calibrant._base.checks import check_choice
 from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import MEASURES
 from calibrant._sketch.sketch import Sketch
 from calibrant._verbs.evaluate import evaluate
 from calibrant.torch import _tensor_cells as tensor_cells
@@ -18,9 +19,6 @@ from calibrant.torch._tensor_cells import NO_DOUBLE, as_rows, mark
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-METRICS = ("accuracy", "brier", "nll", "ece", "smooth_ece", "confidence_gap")
-"""What `compute` gives beside the decomposition."""
 
 
 class CalibrationSharpness(Metric):
@@ -125,7 +123,8 @@ class CalibrationSharpness(Metric):
         """
         ev = evaluate(self._sketch(), interval=None)
         parts = ev.decomposition
-        found = {name: float(ev.metrics[name]) for name in METRICS}
+        watched = [key for key, measure in MEASURES.items() if measure.watched]
+        found = {key: float(ev.metrics[key]) for key in watched}
         found["calibration"] = float(parts.calibration)
         found["sharpness_gap"] = float(parts.sharpness_gap)
         dtype = torch.float32 if self.device.type in NO_DOUBLE else torch.float64
