@@ -87,8 +87,6 @@ class Evaluation(Views, Record):
     (0.75, 'brier')
     >>> [finding.code for finding in ev.audit()][-1]
     'too-few-rows'
-    >>> ev.describe().split(":")[0]
-    'Calibration-sharpness diagram of a'
     >>> len(ev.frame()["metric"]) == 3 + len(ev.metrics)
     True
     >>> cal.Evaluation.from_json(ev.to_json()).metrics == ev.metrics

@@ -65,7 +65,15 @@ class Views:
         return audit(self)
 
     def describe(self, style: str = "modern") -> str:
-        """What the diagrams show, in a paragraph of plain text for each model."""
+        """What the diagrams show, in a paragraph of plain text for each model.
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> ev = cal.evaluate_pairs([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7], name="a")
+        >>> ev.describe().split(":")[0]
+        'Calibration-sharpness diagram of a'
+        """
         from calibrant._views.words import describe_diagrams
 
         return describe_diagrams(self, style)
