@@ -28,6 +28,7 @@ import json
 import sys
 import threading
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
@@ -98,10 +99,12 @@ class House:
         yield Line("entries at the top level", len(inside), 24, sorted(inside))
 
     def count_lines(self) -> Iterator[Line]:
-        lines = sum(len(p.read_text("utf-8").splitlines()) for p in self.files.values())
-        yield Line(
-            "lines of src", lines, MOST_LINES, [f"{lines - MOST_LINES:,} too many"]
-        )
+        """Lines of all files, and how many are in each package, most first."""
+        units: Counter[str] = Counter()
+        for name in self.files:
+            units[(name.split(".")[1:] or [name])[0]] += len(self.lines_of(name))
+        where = [f"{count:6,} in {unit}" for unit, count in units.most_common()]
+        yield Line("lines of src", units.total(), MOST_LINES, where)
 
     def count_contract(self) -> Iterator[Line]:
         """Layers and exceptions of the import contract."""
