@@ -13,6 +13,8 @@ import calibrant as cal
 from calibrant._sketch.ordered import Ordered
 from calibrant._stats.bins import Isotonic, atoms, consistency_band
 
+pytestmark = pytest.mark.xdist_group("figures")
+
 UNIT = st.floats(0, 1)
 ROWS = st.lists(st.tuples(UNIT, st.booleans()), min_size=1, max_size=60)
 
