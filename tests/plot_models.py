@@ -90,7 +90,8 @@ def hundred_classes():
     rng = np.random.default_rng(1)
     z = 2 * rng.normal(size=(1500, 100))
     y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
-    return cal.evaluate(y, logits=z, target="class-wise", name="hundred classes")
+    options = {"target": "class-wise", "name": "hundred classes", "resamples": 100}
+    return cal.evaluate(y, logits=z, **options)
 
 
 @cache

@@ -12,7 +12,8 @@ from calibrant._inputs.divergences import LOG
 from calibrant._inputs.predictions import fingerprint, read_predictions, shared_rows
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._stats.close_pairs import brier_error
-from calibrant._stats.influence import INFLUENCE, pair_values, row_values
+from calibrant._stats.influence import pair_values
+from calibrant._stats.metrics import METRICS
 from calibrant._stats.neighbours import cells_of_rows
 from calibrant._stats.platt_error import local_error
 from calibrant._verbs.compare import (
@@ -105,7 +106,7 @@ EXACT = (
 @pytest.mark.parametrize("key", [*EXACT, "dsc", "confidence_gap"])
 def test_the_mean_influence_is_the_measure(key):
     for ev in two():
-        values = row_values(rows_of(ev), key)
+        values = rows_of(ev).influence(key)
         expected = ev.metrics[key]
         assert ev.columns.mean(values) == pytest.approx(expected, abs=1e-12)
 
@@ -116,7 +117,7 @@ def moved(y, scores, key, row, step, **options):
     for sign in (1, -1):
         w = np.ones(len(y))
         w[row] += sign * step
-        ev = cal.evaluate(y, logits=scores, sample_weight=w, **options)
+        ev = cal.evaluate(y, logits=scores, sample_weight=w, interval=None, **options)
         values.append(
             float(MEASURES[key].of(ev) if key in MEASURES else ev.metrics[key])
         )
@@ -131,7 +132,7 @@ def moved(y, scores, key, row, step, **options):
 def test_influence_is_how_much_a_row_moves_the_number(key, tolerance):
     y, _, z = problem(80, seed=3)
     rows = rows_of(rowful(y, logits=z))
-    values = row_values(rows, key)
+    values = rows.influence(key)
     centred = values - values.mean()
     for row in (0, 17, 41, 79):
         found = moved(y, z, key, row, 1e-5)
@@ -141,7 +142,7 @@ def test_influence_is_how_much_a_row_moves_the_number(key, tolerance):
 def test_influence_at_a_fixed_bandwidth_is_how_much_a_row_moves_the_number():
     y, _, z = problem(80, seed=4)
     options = {"bandwidth": 0.1}
-    values = row_values(rows_of(rowful(y, logits=z, **options)), "calibration")
+    values = rows_of(rowful(y, logits=z, **options)).influence("calibration")
     found = [
         moved(y, z, "calibration", row, 1e-5, **options) for row in range(0, 80, 9)
     ]
@@ -155,19 +156,19 @@ def test_mean_influence_on_the_calibration_error_is_its_held_out_part():
         ("log", lambda cells: local_error(cells, LOG)),
     ):
         rows = rows_of(rowful(y, logits=z, divergence=name))
-        values = row_values(rows, "calibration")
-        expected = slow(cells_of_rows(rows.columns))
+        values = rows.influence("calibration")
+        expected = slow(cells_of_rows(rows.sample.columns))
         assert values.mean() == pytest.approx(expected.held_out, rel=2e-3)
         assert values.std() / 20 == pytest.approx(expected.se, rel=0.02)
         assert np.allclose(
-            row_values(rows, "sharpness_gap"), row_values(rows, "total") - values
+            rows.influence("sharpness_gap"), rows.influence("total") - values
         )
 
 
 def test_the_tight_counterpart_scales_the_influence():
     y, _, z = problem(200)
     plain, tight = (
-        row_values(rows_of(rowful(y, logits=z, counterpart=kind)), "calibration")
+        rows_of(rowful(y, logits=z, counterpart=kind)).influence("calibration")
         for kind in ("paper", "tight")
     )
     np.testing.assert_allclose(tight, plain * 4 / 3)
@@ -176,7 +177,7 @@ def test_the_tight_counterpart_scales_the_influence():
 def test_what_has_no_first_order_has_no_interval():
     a, b = two()
     found = paired_differences(rows_of(b), rows_of(a))
-    assert "mce" not in INFLUENCE
+    assert METRICS["mce"].influence is None
     assert found["mce"].interval is None
     assert float(found["mce"]) == b.metrics["mce"] - a.metrics["mce"]
 
@@ -521,7 +522,7 @@ def test_noise_of_two_calibrated_models_is_no_difference():
         y = (rng.random(3000) < p).astype(int)
         coarse = (np.floor(3 * p) + 0.5) / 3
         fine, rough = (
-            cal.evaluate(y, probs=x, name=n)
+            cal.evaluate(y, probs=x, name=n, resamples=100)
             for x, n in ((p, "fine"), (coarse, "rough"))
         )
         found = cal.compare(fine, rough).differences["rough"]

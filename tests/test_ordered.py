@@ -10,7 +10,7 @@ import calibrant as cal
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.ordered import order
-from calibrant._stats.bins import isotonic
+from calibrant._stats.bins import Isotonic
 
 
 def ordered_of(h, a, w=None):
@@ -36,7 +36,7 @@ def test_auroc_equals_the_share_of_pairs_in_order(rows):
 def test_isotonic_equals_the_max_min_formula(rows):
     h, a, w = rows
     ordered = ordered_of(h, a, w)
-    fit = isotonic(ordered)
+    fit = Isotonic.of(ordered).level
     want = oracles.pav(h, a, w)
     np.testing.assert_allclose(
         fit[np.searchsorted(ordered.confidence, h)], want, atol=1e-9

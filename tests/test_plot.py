@@ -13,6 +13,8 @@ import calibrant as cal
 from calibrant import plot
 from calibrant._views.diagram import bins_of, view
 
+pytestmark = pytest.mark.xdist_group("figures")
+
 ONE = ("calibration_sharpness", "reliability", "smooth_reliability", "corp", "residual")
 MANY = ("calibration_sharpness", "bandwidth_sweep", "score_map", "compare_methods")
 

@@ -21,10 +21,13 @@ from calibrant import plot
 
 BASELINE = Path(__file__).parent / "baseline"
 DRAWN_BY = "3.11"
-pytestmark = pytest.mark.skipif(
-    not mpl.__version__.startswith(f"{DRAWN_BY}."),
-    reason=f"not matplotlib {DRAWN_BY}, which drew the pictures: `make test`",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not mpl.__version__.startswith(f"{DRAWN_BY}."),
+        reason=f"not matplotlib {DRAWN_BY}, which drew the pictures: `make test`",
+    ),
+    pytest.mark.xdist_group("figures"),
+]
 DPI = 60
 TOLERANCE = 3.0
 """Root mean square of the difference, of 255. A line that is missing gives more."""

@@ -14,6 +14,8 @@ from plot_models import LONG, edge_cases, hundred_classes, ordinary, study, twel
 import calibrant as cal
 from calibrant import plot
 
+pytestmark = pytest.mark.xdist_group("figures")
+
 ONE = ("calibration_sharpness", "reliability", "smooth_reliability", "corp", "residual")
 MANY = ("calibration_sharpness", "bandwidth_sweep", "score_map", "compare_methods")
 

@@ -11,7 +11,9 @@ from plot_models import edge_cases, hundred_classes, ordinary, study
 
 import calibrant as cal
 from calibrant._sketch.ordered import Ordered
-from calibrant._stats.bins import atoms, consistency_band, isotonic_blocks
+from calibrant._stats.bins import Isotonic, atoms, consistency_band
+
+pytestmark = pytest.mark.xdist_group("figures")
 
 UNIT = st.floats(0, 1)
 ROWS = st.lists(st.tuples(UNIT, st.booleans()), min_size=1, max_size=60)
@@ -84,7 +86,7 @@ def test_isotonic_blocks_are_those_pooled_by_hand(rows):
 def test_blocks_and_atoms_keep_the_variance_of_soft_labels():
     values = Ordered.of(*np.array([[0.2, 0.8], [2, 2], [1, 1.2], [0.6, 0.8]]))
     np.testing.assert_allclose(atoms(values).variance, [0.05, 0.04])
-    np.testing.assert_allclose(isotonic_blocks(values).variance, [0.05, 0.04])
+    np.testing.assert_allclose(Isotonic.of(values).bins().variance, [0.05, 0.04])
 
 
 def test_histograms_count_rows_in_cells():
