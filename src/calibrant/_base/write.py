@@ -71,8 +71,7 @@ def whole_file(path: Path, *, force: bool = True) -> Iterator[IO[bytes]]:
         Whether to replace a file that is already there; else it is an error, also if
         it appears while this one is being written.
     """
-    folder = path.parent
-    if not folder.is_dir():
+    if not (folder := path.parent).is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {folder}.")
     if path.exists() and not force:
         raise _exists(path)

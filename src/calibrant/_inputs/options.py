@@ -11,12 +11,7 @@ from typing import Any, TypedDict, TypeVar
 import numpy as np
 
 from calibrant._base.checks import as_number, check_choice, check_number
-from calibrant._inputs.divergences import (
-    BRIER,
-    BUILT_IN,
-    Divergence,
-    find_divergence,
-)
+from calibrant._inputs.divergences import BRIER, BUILT_IN, Divergence, find_divergence
 from calibrant._inputs.predictions import Predictions, read_predictions
 
 KERNELS = ("gaussian", "epanechnikov")
@@ -36,7 +31,8 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
 PAPER_BANDWIDTH = 0.05
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 0.001, 10.0
 MOST_LEVEL = 1 - 1e-12
-LEAST_RESAMPLES, MOST_RESAMPLES = 100, 1_000_000
+RESAMPLES = 100, 1_000_000
+"""Fewest, which quantiles can be read from, and most."""
 
 PAPER: dict[str, Any] = {
     "bandwidth": PAPER_BANDWIDTH,
@@ -131,7 +127,11 @@ class Settings:
         """The options given to a function, checked; one that it has not is refused."""
         for name in options:
             if name not in Options.__annotations__:
-                raise TypeError(_no_option(name, function))
+                known = [*inspect.signature(function).parameters]
+                near = get_close_matches(name, known, 1, cutoff=0.7)
+                hint = f"did you mean {near[0]!r}?" if near else ""
+                hint = hint or f"options are {', '.join(known)}."
+                raise TypeError(f"{function.__name__} has no option {name!r}; {hint}")
         return cls(**options).checked()
 
     def checked(self) -> Settings:
@@ -143,13 +143,8 @@ class Settings:
         if self.counterpart == "tight" and self.main is not BRIER:
             raise ValueError("counterpart='tight' is defined for Brier only.")
         check_bandwidth(self.bandwidth)
-        check_number(
-            self.resamples,
-            "resamples",
-            *(LEAST_RESAMPLES, MOST_RESAMPLES),
-            kind="a whole number",
-            remedy="Use interval=None for none.",
-        )
+        kind, remedy = "a whole number", "Use interval=None for none."
+        check_number(self.resamples, "resamples", *RESAMPLES, kind=kind, remedy=remedy)
         check_rng(self.rng)
         return self._as_published() if self.preset == "paper" else self
 
@@ -190,13 +185,6 @@ class Settings:
         values = asdict(replace(self, divergence="brier", rng=0))
         seed = "generator" if isinstance(self.rng, np.random.Generator) else self.rng
         return {**values, "divergence": self.main.name, "rng": seed}
-
-
-def _no_option(name: str, function: Callable[..., Any]) -> str:
-    known = [*inspect.signature(function).parameters]
-    near = get_close_matches(name, known, 1, cutoff=0.7)
-    hint = f"did you mean {near[0]!r}?" if near else f"options are {', '.join(known)}."
-    return f"{function.__name__} has no option {name!r}; {hint}"
 
 
 def check_bandwidth(bandwidth: Any) -> None:
