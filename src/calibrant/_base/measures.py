@@ -78,7 +78,6 @@ class Measure:
 HEADLINE = ("total", "calibration", "sharpness_gap")
 """Measures of the decomposition, not among the metrics."""
 
-
 _error = partial(Measure, calibration=True)
 _inflated = partial(_error, inflated=True)
 _watched_mean = partial(Measure, mean=True, watched=True)
@@ -97,7 +96,9 @@ MEASURES = {
         ),
         _inflated("ece", "ECE", line="ECE", watched=True, told=6),
         _inflated("ace", "ACE", line="ACE (average)"),
-        _inflated("smooth_ece", "SmoothECE", "smECE", "SmoothECE", watched=True, told=7),
+        _inflated(
+            "smooth_ece", "SmoothECE", "smECE", "SmoothECE", watched=True, told=7
+        ),
         _watched_mean("nll", "NLL", line="NLL", told=2),
         _watched_mean("brier", "Brier", line="Brier", phrase="Brier score", told=1),
         _error("calibration", "d_CAL", phrase="calibration error d_CAL", told=4),

@@ -23,13 +23,8 @@ Matrix: TypeAlias = NDArray[np.floating[Any]]
 def to_numpy(array: Any, name: str) -> NDArray[Any]:
     """Read an array, a tensor, a data frame or a list; copy only if needed.
 
-    Parameters
-    ----------
-    array : array_like
-        Anything NumPy reads, or that has ``detach`` (torch), ``to_numpy`` (pandas,
-        Polars, PyArrow), ``__array__`` (JAX, xarray) or ``__dlpack__``.
-    name : str
-        The argument's name, for the error message.
+    It is anything NumPy reads, or that has ``detach`` (torch), ``to_numpy`` (pandas,
+    Polars, PyArrow), ``__array__`` (JAX, xarray) or ``__dlpack__``. Errors name it.
     """
     if isinstance(array, np.ma.MaskedArray):
         if np.ma.is_masked(array):

@@ -99,15 +99,7 @@ def read_predictions(
     found = Predictions(scores, kind, labels, weight, chosen, names)
     if cluster is None and group is None:
         return found
-    if found.target == "class-wise":
-        raise ValueError(
-            "cluster= and group= are not for target='class-wise'. Evaluate one class "
-            "at a time with target='positive'."
-        )
-    clusters, groups = read_clusters(cluster, found), read_groups(group, found)
-    if clusters is not None and groups is not None:
-        _check_clusters_of_groups(clusters, groups)
-    return replace(found, clusters=clusters, groups=groups)
+    return _with_names(found, cluster, group)
 
 
 def _look_swapped(scores: Matrix, labels: NDArray[Any]) -> bool:
@@ -346,7 +338,17 @@ def _names(
     return names if predictions.weight is None else names[predictions.weight > 0]
 
 
-def _check_clusters_of_groups(clusters: Index, groups: NDArray[np.str_]) -> None:
+def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
+    """The same with the clusters and groups of the rows."""
+    if found.target == "class-wise":
+        raise ValueError(
+            "cluster= and group= are not for target='class-wise'. Evaluate one class "
+            "at a time with target='positive'."
+        )
+    clusters, groups = read_clusters(cluster, found), read_groups(group, found)
+    named = replace(found, clusters=clusters, groups=groups)
+    if clusters is None or groups is None:
+        return named
     for name in np.unique(groups).tolist():
         count = len(np.unique(clusters[groups == name]))
         if count < LEAST_CLUSTERS:
@@ -355,6 +357,7 @@ def _check_clusters_of_groups(clusters: Index, groups: NDArray[np.str_]) -> None
                 "nothing of how clusters differ. Put groups together, or leave group= or "
                 "cluster= out."
             )
+    return named
 
 
 def facts_of_rows(predictions: Predictions) -> dict[str, Any]:
