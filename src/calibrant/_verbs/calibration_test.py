@@ -415,9 +415,8 @@ def calibration_test(
     check_choice(method, "method", tuple(METHODS))
     check_choice(law, "law", ("auto", "asymptotic", "simulated"))
     if not as_number(resamples) >= 1 or resamples % 1:
-        raise ValueError(
-            f"resamples must be a positive whole number; got {resamples!r}."
-        )
+        said = f"resamples must be a positive whole number; got {resamples!r}."
+        raise ValueError(said)
     predictions, columns = read(y, given)
     found = run_test(columns, method, law, resamples, np.random.default_rng(rng))
     found = replace(found, target=target_of(predictions))

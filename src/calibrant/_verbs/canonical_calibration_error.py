@@ -416,14 +416,19 @@ def canonical_calibration_error(
     True
     """
     check_choice(divergence, "divergence", tuple(GAINS))
-    settings = Settings(divergence=divergence, level=level, rng=rng).checked()
+    seed = Settings(divergence=divergence, level=level, rng=rng).checked().rng
     vectors = read_vectors(y, given, "canonical_calibration_error")
     if vectors.k > MOST_CLASSES:
         raise ValueError(
             f"canonical_calibration_error takes at most {MOST_CLASSES} classes, got "
             f"{vectors.k}: with more, rows have no neighbours. Use target='class-wise'."
         )
-    rng = np.random.default_rng(settings.rng)
+    return _error_of_vectors(vectors, divergence, level, np.random.default_rng(seed))
+
+
+def _error_of_vectors(
+    vectors: Vectors, divergence: str, level: float, rng: np.random.Generator
+) -> CanonicalError:
     n, rows = float(vectors.weight.sum()), len(vectors)
     if rows > MOST_ROWS:
         vectors = vectors.take(np.sort(rng.choice(rows, MOST_ROWS, replace=False)))

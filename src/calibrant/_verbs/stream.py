@@ -64,9 +64,8 @@ def evaluate_batches(
     >>> folder.cleanup()
     """
     if "cluster" in options:
-        raise TypeError(
-            "evaluate_batches has no option 'cluster': clusters need all rows in memory."
-        )
+        said = "evaluate_batches has no option 'cluster': clusters need all rows"
+        raise TypeError(f"{said} in memory.")
     settings = Settings.of(options, evaluate_batches)
     if target == "class-wise":
         raise ValueError(
