@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import nan
+from math import inf, nan
 from numbers import Real
 from typing import Any, Self
 
@@ -14,6 +14,24 @@ def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
     if value not in choices:
         options = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {options}, got {value!r}.")
+
+
+def check_number(
+    value: Any,
+    name: str,
+    least: float,
+    most: float = inf,
+    *,
+    kind: str = "a number",
+    remedy: str = "",
+) -> None:
+    """Raise one clear error unless `value` is of its kind and in a range."""
+    number = as_number(value)
+    whole = number % 1 == 0 or "whole" not in kind
+    if not (least <= number <= most and whole):
+        end = "on" if most == inf else f"to {most:,.10g}"
+        rule = f"{name} must be {kind} from {least:g} {end}, got {value!r}."
+        raise ValueError(f"{rule} {remedy}".strip())
 
 
 def check_length(values: NDArray[Any], rows: int, name: str) -> None:
@@ -29,18 +47,14 @@ class RowError(ValueError):
 
     Attributes
     ----------
-    rule : str
-        What is asked of every row.
-    row : int
-        The first row that breaks it.
-    what : str
-        What that row is or has.
+    rule, remedy : str
+        What is asked of every row, and the way out.
+    row, what : int, str
+        The first row that breaks it, and what that row is or has.
     count, of : int or None
         How many rows break it, among how many; None where they were not counted.
     how : str
         What those rows are, in a word.
-    remedy : str
-        The way out.
     start : int or None
         The row that the rows looked at begin with, if they are part of more.
 
@@ -90,23 +104,14 @@ class RowError(ValueError):
     def __str__(self) -> str:
         said = f"{self.rule} row {self.row} {self.what}"
         if self.count is not None and self.of is not None:
-            said += f" ({self.count} of {self._among(self.of)} are {self.how})"
+            among, first = f"{self.of} rows", self.start
+            if first is not None:
+                among = f"rows {first} to {first + self.of - 1}"
+            said += f" ({self.count} of {among} are {self.how})"
         return f"{said}. {self.remedy}".strip()
-
-    def _among(self, rows: int) -> str:
-        if self.start is None:
-            return f"{rows} rows"
-        return f"rows {self.start} to {self.start + rows - 1}"
 
 
 def as_number(value: Any) -> float:
-    """Read an option that should be a number; NaN, which fails every test, if not.
-
-    Examples
-    --------
-    >>> as_number(2), as_number("2"), as_number(True)
-    (2.0, nan, nan)
-    """
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return nan
-    return float(value)
+    """Read an option that should be a number; NaN, which fails every test, if not."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    return float(value) if real else nan

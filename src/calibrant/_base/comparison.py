@@ -31,10 +31,8 @@ class Effect(Record):
         The class of the recalibrator.
     fit_seconds, apply_seconds : float
         Time taken, summed over folds.
-    accuracy_change : float
-        Accuracy after less accuracy before.
-    changed : float
-        Weight of rows whose predicted class is another than before.
+    accuracy_change, changed : float
+        Accuracy after less before, and weight of rows of another predicted class.
     tied : float
         Weight of rows whose largest probability is shared by several classes, so that
         the order of the columns decides what is predicted.
@@ -133,11 +131,9 @@ class Comparison(Views, Record):
             check_choice(key, "model", self.names)
             return self.evaluations[self.names.index(key)]
         if isinstance(key, slice):
-            kept = self.names[key]
+            kept, models = self.names[key], self.evaluations[key]
             effects = {name: e for name, e in self.effects.items() if name in kept}
-            return Comparison(
-                self.evaluations[key], self.protocol, effects, self.shared_rows
-            )
+            return Comparison(models, self.protocol, effects, self.shared_rows)
         return self.evaluations[key]
 
     @property
@@ -172,7 +168,13 @@ class Comparison(Views, Record):
                 "by='brier' or by='nll'."
             )
         if place[honest[0].name] > place[ranked[0].name]:
-            _warn_of_trivial(ranked[0].name, honest[0].name, measure.label)
+            warnings.warn(
+                f"{ranked[0].name!r} has the least {measure.label}, but gives (nearly) "
+                "every row the same confidence: that is trivially calibrated and says "
+                f"nothing of single rows. {honest[0].name!r} is the best of the "
+                "others; by='brier' weighs calibration and sharpness together.",
+                stacklevel=2,
+            )
         return honest[0]
 
     def frame(self) -> Frame:
@@ -210,14 +212,3 @@ def as_comparison(models: Any) -> Comparison:
 
 
 _ACCEPTED = "models must be a Comparison, an Evaluation or a list of Evaluations"
-
-
-def _warn_of_trivial(trivial: str, best: str, label: str) -> None:
-    warnings.warn(
-        f"{trivial!r} has the least {label}, but gives (nearly) every row the same "
-        "confidence: that is trivially calibrated and says nothing of single rows. "
-        f"{best!r} is the best of the others; by='brier' weighs calibration and "
-        "sharpness together.",
-        UserWarning,
-        stacklevel=3,
-    )

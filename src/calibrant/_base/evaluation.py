@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -28,12 +28,10 @@ class Evaluation(Views, Record):
 
     Attributes
     ----------
-    name : str
-        The model's name.
+    name, k : str, int
+        The model's name, and the number of classes; 2 for pairs.
     n, rows : float, int
         Total weight, and rows of positive weight; equal without weights.
-    k : int
-        Number of classes; 2 for pairs.
     target : str
         ``"top-label"``, ``"positive"``, ``"class-wise"`` or ``"pairs"``.
     divergence : str
@@ -60,10 +58,9 @@ class Evaluation(Views, Record):
         log-odds from -20 to 20; what lies beyond is in the last ones.
     infinite_rows : float
         Weight of rows whose true class was given probability 0: log loss infinite.
-    distinct : int
-        Number of distinct confidences, round-off aside.
-    largest_share : float
-        Share of rows at the commonest confidence; 1 if all have the same.
+    distinct, largest_share : int, float
+        Number of distinct confidences, round-off aside, and share of rows at the
+        commonest one.
     settings : dict
         The options it was made with.
     per_class : tuple of Evaluation
@@ -146,37 +143,32 @@ class Evaluation(Views, Record):
         return self.paper_curves[self.divergence]
 
     def __reduce__(self) -> Any:
-        kept = [f.metadata.get("plain", True) for f in fields(self)]
-        values = [getattr(self, f.name) for f in fields(self)]
-        pairs = zip(values, kept, strict=True)
-        return Evaluation, tuple(value if keep else None for value, keep in pairs)
+        kept = {f.name for f in fields(self) if f.metadata.get("plain", True)}
+        values = (
+            getattr(self, f.name) if f.name in kept else None for f in fields(self)
+        )
+        return Evaluation, tuple(values)
 
     def _disagreement(self) -> str | None:
         parts = ("decompositions", "curves", "paper_decompositions", "paper_curves")
         without = [name for name in parts if self.divergence not in getattr(self, name)]
         return f"has no {self.divergence!r} among its {without[0]}" if without else None
 
-    def _rows(self) -> Iterator[tuple[str, Estimate]]:
-        parts = self.decomposition
-        yield "total", parts.total
-        yield "calibration", parts.calibration
-        yield "sharpness_gap", parts.sharpness_gap
-        yield from self.metrics.items()
-
     def frame(self) -> Frame:
         """One row per number: model, metric, value, low, high, method.
 
         A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays.
         """
-        rows = list(self._rows())
-        bounds = [x.interval or (np.nan, np.nan) for _, x in rows]
-        return to_frame(
-            {
-                "model": np.array([self.name] * len(rows)),
-                "metric": np.array([name for name, _ in rows]),
-                "value": np.array([float(x) for _, x in rows]),
-                "low": np.array([low for low, _ in bounds]),
-                "high": np.array([high for _, high in bounds]),
-                "method": np.array([x.method or "" for _, x in rows]),
-            }
-        )
+        headline = ("total", "calibration", "sharpness_gap")
+        rows = {name: getattr(self.decomposition, name) for name in headline}
+        rows.update(self.metrics)
+        bounds = [x.interval or (np.nan, np.nan) for x in rows.values()]
+        columns: dict[str, Any] = {
+            "model": [self.name] * len(rows),
+            "metric": list(rows),
+            "value": [float(x) for x in rows.values()],
+            "low": [low for low, _ in bounds],
+            "high": [high for _, high in bounds],
+            "method": [x.method or "" for x in rows.values()],
+        }
+        return to_frame({name: np.array(column) for name, column in columns.items()})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf, isfinite, nan, sqrt
-from typing import Any
 
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Estimate
@@ -27,10 +27,8 @@ class Measure:
         Its name in ``metrics``, in ``columns=``, in JSON and in gates.
     label, short : str
         Heading of its column, and where room is scarce.
-    line : str
-        What it is called in print; not printed if empty.
-    phrase : str
-        What it is called in a sentence, if not by its label.
+    line, phrase : str
+        What it is called in print, if printed, and in a sentence, if not by its label.
     column, compared : bool
         Whether it can be a column of a table, and whether models are compared by it.
     higher_is_better, calibration : bool
@@ -69,11 +67,6 @@ class Measure:
         """Where a value ranks: less is better, and infinity cannot be best.
 
         An estimated calibration error below 0 says that none was found, as 0 does.
-
-        Examples
-        --------
-        >>> MEASURES["accuracy"].place(0.9), MEASURES["calibration"].place(-0.001)
-        (-0.9, 0.0)
         """
         if not isfinite(value):
             return inf
@@ -85,62 +78,41 @@ class Measure:
 HEADLINE = ("total", "calibration", "sharpness_gap")
 """Measures of the decomposition, not among the metrics."""
 
-
-def _error(key: str, label: str, **rest: Any) -> Measure:
-    return Measure(key, label, calibration=True, **rest)
-
+_error = partial(Measure, calibration=True)
+_inflated = partial(_error, inflated=True)
+_watched_mean = partial(Measure, mean=True, watched=True)
 
 MEASURES = {
     measure.key: measure
     for measure in (
-        Measure(
+        _watched_mean(
             "accuracy",
             "Accuracy",
             "Acc",
             line="accuracy",
             phrase="accuracy",
             higher_is_better=True,
-            mean=True,
-            watched=True,
             told=3,
         ),
-        _error("ece", "ECE", line="ECE", inflated=True, watched=True, told=6),
-        _error("ace", "ACE", line="ACE (average)", inflated=True),
-        _error(
-            "smooth_ece",
-            "SmoothECE",
-            short="smECE",
-            line="SmoothECE",
-            inflated=True,
-            watched=True,
-            told=7,
+        _inflated("ece", "ECE", line="ECE", watched=True, told=6),
+        _inflated("ace", "ACE", line="ACE (average)"),
+        _inflated(
+            "smooth_ece", "SmoothECE", "smECE", "SmoothECE", watched=True, told=7
         ),
-        Measure("nll", "NLL", line="NLL", mean=True, watched=True, told=2),
-        Measure(
-            "brier",
-            "Brier",
-            line="Brier",
-            phrase="Brier score",
-            mean=True,
-            watched=True,
-            told=1,
-        ),
+        _watched_mean("nll", "NLL", line="NLL", told=2),
+        _watched_mean("brier", "Brier", line="Brier", phrase="Brier score", told=1),
         _error("calibration", "d_CAL", phrase="calibration error d_CAL", told=4),
-        Measure(
-            "sharpness_gap", "Sharpness gap", "gap", phrase="sharpness gap", told=5
-        ),
+        Measure("sharpness_gap", "Sharpness gap", "gap", "", "sharpness gap", told=5),
         Measure("total", "d_TOT", mean=True),
-        _error("mce", "MCE", inflated=True),
-        _error("ece_mass", "ECE (equal mass)", short="ECE-mass", inflated=True),
-        _error("ece_debiased", "ECE (debiased)", short="ECE-deb"),
-        _error("ks_error", "KS error", short="KS", inflated=True),
-        _error("top_label_ece", "Top-label ECE", short="tlECE"),
-        _error("mcb", "MCB", inflated=True),
+        _inflated("mce", "MCE"),
+        _inflated("ece_mass", "ECE (equal mass)", "ECE-mass"),
+        _error("ece_debiased", "ECE (debiased)", "ECE-deb"),
+        _inflated("ks_error", "KS error", "KS"),
+        _error("top_label_ece", "Top-label ECE", "tlECE"),
+        _inflated("mcb", "MCB"),
         Measure("dsc", "DSC", higher_is_better=True),
         Measure("auroc", "AUROC", higher_is_better=True),
-        Measure(
-            "confidence_gap", "Confidence gap", column=False, mean=True, watched=True
-        ),
+        _watched_mean("confidence_gap", "Confidence gap", column=False),
         Measure("unc", "UNC", column=False, compared=False),
     )
 }
@@ -159,13 +131,11 @@ def is_trivial(ev: Evaluation) -> bool:
     """
     if ev.rows < 2:
         return False
-    return ev.largest_share >= TRIVIAL_SHARE or _is_one_in_effect(ev)
-
-
-def _is_one_in_effect(ev: Evaluation) -> bool:
-    """Whether few confidences are nearly equal, as cross-fitted means are."""
+    if ev.largest_share >= TRIVIAL_SHARE:
+        return True
     if ev.distinct > FEW_VALUES or ev.rows < 10 * ev.distinct:
         return False
+    # Few confidences may be nearly equal, as cross-fitted means are.
     bins = ev.mass_bins
     h, n = bins.confidence[bins.count > 0], bins.count[bins.count > 0]
     middle = (n * h).sum() / n.sum()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from types import NoneType
 from typing import Any, Self, TypeAlias, get_args, get_origin, get_type_hints
@@ -22,25 +23,17 @@ WORDS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 
 
 def as_plain(value: Any) -> Any:
-    """Turn records, arrays and numbers into what strict JSON can hold.
-
-    Examples
-    --------
-    >>> as_plain({"loss": np.array([0.5, np.inf])})
-    {'loss': [0.5, 'inf']}
-    """
+    """Turn records, arrays and numbers into what strict JSON can hold."""
     if hasattr(value, "to_dict"):
         return as_plain(value.to_dict())
     if isinstance(value, Mapping):
         return {str(key): as_plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         return as_plain(value.tolist())
     if isinstance(value, list | tuple):
         return [as_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return as_plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
-        return "nan" if np.isnan(value) else ("inf" if value > 0 else "-inf")
+        return str(value)
     return value
 
 
@@ -48,10 +41,8 @@ def to_frame(columns: Mapping[str, NDArray[Any]]) -> Frame:
     """Make a frame of the library at hand: the one loaded, else the one installed."""
     known = ("polars", "pandas")
     loaded = [name for name in known if name in sys.modules]
-    installed = [name for name in known if find_spec(name) is not None]
-    for name in (*loaded, *installed):
-        library = __import__(name)
-        return library.DataFrame(dict(columns))
+    for name in (*loaded, *filter(find_spec, known)):
+        return import_module(name).DataFrame(dict(columns))
     return dict(columns)
 
 
@@ -78,10 +69,8 @@ class Estimate(float):
     ) -> Self:
         """Make a float and tell it its interval."""
         self = super().__new__(cls, value)
-        self.interval = (
-            None if interval is None else (float(interval[0]), float(interval[1]))
-        )
-        self.method = method
+        ends = None if interval is None else (float(interval[0]), float(interval[1]))
+        self.interval, self.method = ends, method
         return self
 
     def __reduce__(self) -> Any:
@@ -157,10 +146,6 @@ class Columnar(Record):
         return None
 
 
-# ----------------------------------------------------------------------------
-# Back from plain data: the type of a field says how to read it, and what to refuse.
-
-
 class _RecordError(Exception):
     """Which field is off, and why."""
 
@@ -186,7 +171,12 @@ def _decode(kind: Any, given: Any, path: str, null: str = "") -> Any:
     if kind in _PLAIN:
         return _plain(kind, given, path, null)
     if origin is np.ndarray:
-        return np.array(list(_numbers(given, path)), np.float64)
+        _demand(isinstance(given, list), path, "a list of numbers", given)
+        numbers = [
+            x if type(x) is float else _plain(float, x, f"{path}[{place}]", "")
+            for place, x in enumerate(given)
+        ]
+        return np.array(numbers, np.float64)
     if origin is tuple:
         pair = inner[-1] is not ...
         rule = f"{'two numbers' if pair else 'a list'}{null}"
@@ -221,11 +211,9 @@ def _record(kind: Any, given: Mapping[str, Any], path: str) -> Any:
 @cache
 def _schema(kind: Any) -> dict[str, tuple[Any, bool]]:
     """For each field that is written, its type, and whether it must be there."""
-    if kind is Estimate:
-        return {"value": (float, True)} | {
-            name: (hint, True) for name, hint in get_type_hints(kind).items()
-        }
     hints = get_type_hints(kind)
+    if kind is Estimate:
+        return {name: (x, True) for name, x in {"value": float, **hints}.items()}
     return {
         f.name: (hints[f.name], f.default is MISSING and f.default_factory is MISSING)
         for f in fields(kind)
@@ -251,15 +239,6 @@ def _plain(kind: Any, given: Any, path: str, null: str) -> Any:
     return kind(given)
 
 
-def _numbers(given: Any, path: str) -> Iterator[float]:
-    _demand(isinstance(given, list), path, "a list of numbers", given)
-    for place, value in enumerate(given):
-        if type(value) is float:
-            yield value
-        else:
-            yield _plain(float, value, f"{path}[{place}]", "")
-
-
 def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else str(name)
 
@@ -269,10 +248,6 @@ def _demand(holds: bool, path: str, rule: str, given: Any) -> None:  # noqa: FBT
         text = json.dumps(given, default=repr)
         shown = text if len(text) <= 40 else f"{text[:37]}..."
         raise _RecordError(path, f"must be {rule}, got {shown}")
-
-
-# ----------------------------------------------------------------------------
-# The parts of a result: decompositions, curves, bins, findings.
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,12 +400,10 @@ class Finding(Record):
         How much it matters.
     models : tuple of str
         Names of the models it is about.
-    text : str
-        What was found, in a sentence.
+    text, advice : str
+        What was found, in a sentence, and what to do about it.
     evidence : dict of str to float
         The numbers behind it.
-    advice : str
-        What to do about it.
 
     Examples
     --------
@@ -452,13 +425,6 @@ class Finding(Record):
 
 
 def listed(given: Sequence[str]) -> str:
-    """Words in a sentence.
-
-    Examples
-    --------
-    >>> listed(["HB"]), listed(["HB", "IR", "MRR"])
-    ('HB', 'HB, IR and MRR')
-    """
-    if len(given) == 1:
-        return given[0]
-    return f"{', '.join(given[:-1])} and {given[-1]}"
+    """Words in a sentence: HB, IR and MRR."""
+    first = ", ".join(given[:-1])
+    return f"{first} and {given[-1]}" if first else given[-1]

@@ -25,18 +25,7 @@ def write_bytes(path: Path, content: bytes, *, force: bool = True) -> None:
 
 
 def write_npz(path: Path, arrays: Mapping[str, Any], *, force: bool = True) -> None:
-    """Write named arrays of numbers or text; equal arrays give equal bytes.
-
-    Examples
-    --------
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = Path(folder.name) / "model.npz"
-    >>> write_npz(path, {"prob": [0.9, 0.2], "outcome": [1, 0]})
-    >>> with np.load(path, allow_pickle=False) as file:
-    ...     file["prob"]
-    array([0.9, 0.2])
-    >>> folder.cleanup()
-    """
+    """Write named arrays of numbers or text; equal arrays give equal bytes."""
     plain = {name: _without_objects(name, array) for name, array in arrays.items()}
     with whole_file(path, force=force) as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in plain.items():
@@ -63,16 +52,10 @@ def _without_objects(name: str, array: Any) -> Any:
 def whole_file(path: Path, *, force: bool = True) -> Iterator[IO[bytes]]:
     """Open a new file beside `path` that takes its place when all went well.
 
-    Parameters
-    ----------
-    path : Path
-        Where the file shall be; its folder must exist.
-    force : bool
-        Whether to replace a file that is already there; else it is an error, also if
-        it appears while this one is being written.
+    The folder must exist. With `force` a file that is already there is replaced; else it
+    is an error, also if it appears while this one is being written.
     """
-    folder = path.parent
-    if not folder.is_dir():
+    if not (folder := path.parent).is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {folder}.")
     if path.exists() and not force:
         raise _exists(path)

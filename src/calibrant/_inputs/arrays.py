@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 Column: TypeAlias = NDArray[np.float64]
 """One number per row."""
 
+Rows: TypeAlias = NDArray[np.float64]
+"""Several numbers per row."""
+
+Index: TypeAlias = NDArray[np.intp]
+Mask: TypeAlias = NDArray[np.bool_]
+
 Matrix: TypeAlias = NDArray[np.floating[Any]]
 """One row per forecast, one column per class; float16, float32 or float64."""
 
@@ -17,13 +23,8 @@ Matrix: TypeAlias = NDArray[np.floating[Any]]
 def to_numpy(array: Any, name: str) -> NDArray[Any]:
     """Read an array, a tensor, a data frame or a list; copy only if needed.
 
-    Parameters
-    ----------
-    array : array_like
-        Anything NumPy reads, or that has ``detach`` (torch), ``to_numpy`` (pandas,
-        Polars, PyArrow), ``__array__`` (JAX, xarray) or ``__dlpack__``.
-    name : str
-        The argument's name, for the error message.
+    It is anything NumPy reads, or that has ``detach`` (torch), ``to_numpy`` (pandas,
+    Polars, PyArrow), ``__array__`` (JAX, xarray) or ``__dlpack__``. Errors name it.
     """
     if isinstance(array, np.ma.MaskedArray):
         if np.ma.is_masked(array):
@@ -79,23 +80,11 @@ def as_scores(array: Any, name: str) -> Matrix:
 
 
 def softplus(x: Column) -> Column:
-    """log(1 + e^x) without overflow.
-
-    Examples
-    --------
-    >>> softplus(np.array([-np.inf, 0.0, 1000.0]))
-    array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
-    """
+    """log(1 + e^x) without overflow."""
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
 def sigmoid(x: Column) -> Column:
-    """1 / (1 + e^-x) without overflow.
-
-    Examples
-    --------
-    >>> sigmoid(np.array([-np.inf, 0.0, 2.0, np.inf]))
-    array([0.        , 0.5       , 0.88079708, 1.        ])
-    """
+    """1 / (1 + e^-x) without overflow."""
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1.0, e) / (1 + e)

@@ -9,6 +9,7 @@ and its one-dimensional counterpart :math:`\varphi` on [0, 1] the calibration er
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,11 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, sigmoid, softplus
+from calibrant._inputs.arrays import Column, Rows, sigmoid, softplus
 
-Rows = NDArray[np.float64]
 _CHECK_POINTS = 400
-_CHECK_CLASSES = (2, 3, 7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,85 +141,55 @@ class Divergence:
         return np.ones_like(p) if self.logit_slope else self.curvature_1d(p) * variance
 
 
-def _xlogx(x: Rows) -> Rows:
-    return x * np.log(np.where(x > 0, x, 1.0))
-
-
-def _slope_of_entropy(p: Column) -> Column:
-    with np.errstate(divide="ignore"):
-        return np.log(p) - np.log1p(-p)
-
-
-def _log_gradient(x: Rows) -> Rows:
-    with np.errstate(divide="ignore"):
-        return np.log(x) + 1.0
-
-
 def _check(divergence: Divergence) -> bool:
     """Check convexity and gradients on random points; return whether phi dominates."""
-    _require_corners(divergence)
+    # Labels sit in the corners, so both functions must be finite there.
+    with np.errstate(all="ignore"):
+        corners = divergence.phi(np.eye(3)), divergence.phi_1d(np.array([0.0, 1.0]))
+    if not all(np.isfinite(values).all() for values in corners):
+        raise ValueError(
+            f"divergence {divergence.name!r}: phi and phi_1d must be finite for "
+            "certain forecasts too (0 log 0 is 0, not NaN)."
+        )
     rng = np.random.default_rng(0)
     p, q = rng.random((2, _CHECK_POINTS))
-    d = divergence.on_unit(p, q)
+    d, slope = divergence.on_unit(p, q), divergence.derivative_1d(p)
     _require_divergence(divergence, d, divergence.on_unit(p, p), "phi_1d")
-    _check_slope(
-        divergence, divergence.phi_1d, divergence.derivative_1d(p), p, 1.0, "phi_1d"
-    )
+    _check_slope(divergence, "phi_1d", slope, p, 1.0)
     dominates = True
-    for k in _CHECK_CLASSES:
+    for k in (2, 3, 7):
         x, y = rng.dirichlet(np.full(k, 0.7), (2, _CHECK_POINTS))
         x, y = 1e-6 / k + (1 - 1e-6) * x, 1e-6 / k + (1 - 1e-6) * y
         full = divergence.between(x, y)
         _require_divergence(divergence, full, divergence.between(x, x), "phi")
         towards = x - y
         slope = (divergence.gradient(y) * towards).sum(axis=1)
-        _check_slope(divergence, divergence.phi, slope, y, towards, "phi")
+        _check_slope(divergence, "phi", slope, y, towards)
         unit = divergence.on_unit(x.ravel(), y.ravel()).reshape(x.shape)
         dominates &= bool(np.all(full[:, None] >= unit - 1e-9))
     return dominates
 
 
-def _require_corners(divergence: Divergence) -> None:
-    """Labels sit in the corners, so both functions must be finite there."""
-    with np.errstate(all="ignore"):
-        corners = divergence.phi(np.eye(3)), divergence.phi_1d(np.array([0.0, 1.0]))
-    if not all(np.isfinite(values).all() for values in corners):
-        raise ValueError(
-            f"divergence {divergence.name!r}: phi and phi_1d must be finite for certain "
-            "forecasts too (0 log 0 is 0, not NaN)."
-        )
-
-
 def _require_divergence(
     divergence: Divergence, d: Column, itself: Column, name: str
 ) -> None:
+    said = ""
     if np.shape(d) != (_CHECK_POINTS,) or not np.isfinite(d).all():
-        raise ValueError(
-            f"divergence {divergence.name!r}: {name} must map each row to one finite "
-            "number inside the simplex."
-        )
-    if d.min() < -1e-9:
-        raise ValueError(
-            f"divergence {divergence.name!r}: {name} must be convex, but it gives a "
-            f"negative divergence ({d.min():.3g}). Check the sign and the gradient."
-        )
-    if np.abs(itself).max() > 1e-9:
-        raise ValueError(
-            f"divergence {divergence.name!r}: d(p, p) must be 0, got "
-            f"{np.abs(itself).max():.3g}."
-        )
+        said = f"{name} must map each row to one finite number inside the simplex."
+    elif d.min() < -1e-9:
+        said = f"{name} must be convex, but it gives a negative divergence "
+        said += f"({d.min():.3g}). Check the sign and the gradient."
+    elif np.abs(itself).max() > 1e-9:
+        said = f"d(p, p) must be 0, got {np.abs(itself).max():.3g}."
+    if said:
+        raise ValueError(f"divergence {divergence.name!r}: {said}")
 
 
 def _check_slope(
-    divergence: Divergence,
-    phi: Callable[[Any], Column],
-    slope: Column,
-    at: Any,
-    towards: Any,
-    name: str,
+    divergence: Divergence, name: str, slope: Column, at: Any, towards: Any
 ) -> None:
     """Compare the slope given with a central difference of the function itself."""
-    eps = 1e-6
+    phi, eps = getattr(divergence, name), 1e-6
     measured = (phi(at + eps * towards) - phi(at - eps * towards)) / (2 * eps)
     least = np.minimum(at, 1 - at) if np.ndim(at) == 1 else at.min(axis=1)
     inside = least > 1e-3  # away from the edges, where a derivative may be infinite
@@ -243,12 +212,17 @@ BRIER = Divergence(
     by_pairs=True,
 )
 
+
+def _xlogx(x: Rows) -> Rows:
+    return x * np.log(np.where(x > 0, x, 1.0))
+
+
 LOG = Divergence(
     "log",
     phi=lambda x: _xlogx(x).sum(axis=1),
-    gradient=_log_gradient,
+    gradient=np.errstate(divide="ignore")(lambda x: np.log(x) + 1.0),
     phi_1d=lambda p: _xlogx(p) + _xlogx(1 - p),
-    derivative_1d=_slope_of_entropy,
+    derivative_1d=np.errstate(divide="ignore")(lambda p: np.log(p) - np.log1p(-p)),
     label="NLL",
     score="log loss",
     logit_slope=True,
@@ -267,13 +241,9 @@ def register_divergence(divergence: Divergence) -> Divergence:
     Examples
     --------
     >>> import calibrant as cal
-    >>> twice = cal.Divergence(
-    ...     "twice Brier",
-    ...     phi=lambda x: 2 * (x**2).sum(axis=1),
-    ...     gradient=lambda x: 4 * x,
-    ...     phi_1d=lambda p: 2 * p**2,
-    ...     derivative_1d=lambda p: 4 * p,
-    ... )
+    >>> functions = (lambda x: 2 * (x**2).sum(axis=1), lambda x: 4 * x)
+    >>> on_unit = (lambda p: 2 * p**2, lambda p: 4 * p)
+    >>> twice = cal.Divergence("twice Brier", *functions, *on_unit)
     >>> cal.register_divergence(twice).name
     'twice Brier'
     """
@@ -282,8 +252,6 @@ def register_divergence(divergence: Divergence) -> Divergence:
     if divergence.name in BUILT_IN:
         raise ValueError(f"{divergence.name!r} is built in; choose another name.")
     if not divergence.dominates:
-        import warnings
-
         warnings.warn(
             f"divergence {divergence.name!r} does not dominate its one-dimensional "
             "counterpart: the confidence calibration error is no lower bound of the "

@@ -10,17 +10,29 @@ from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
-from calibrant._base.checks import as_number, check_choice
-from calibrant._inputs.divergences import BRIER, LOG, Divergence, find_divergence
+from calibrant._base.checks import as_number, check_choice, check_number
+from calibrant._inputs.divergences import BRIER, BUILT_IN, Divergence, find_divergence
 from calibrant._inputs.predictions import Predictions, read_predictions
 
 KERNELS = ("gaussian", "epanechnikov")
 """Names of the kernels; `_sketch.kernels` says what they are."""
 
+CHOICES: dict[str, tuple[str | None, ...]] = {
+    "preset": (None, "paper"),
+    "kernel": KERNELS,
+    "boundary": ("none", "reflect"),
+    "estimator": ("direct", "plugin"),
+    "counterpart": ("paper", "tight"),
+    "engine": ("auto", "numpy", "numba"),
+    "closed": ("right", "left"),
+    "interval": ("auto", None),
+}
+
 PAPER_BANDWIDTH = 0.05
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 0.001, 10.0
 MOST_LEVEL = 1 - 1e-12
-LEAST_RESAMPLES, MOST_RESAMPLES = 100, 1_000_000
+RESAMPLES = 100, 1_000_000
+"""Fewest, which quantiles can be read from, and most."""
 
 PAPER: dict[str, Any] = {
     "bandwidth": PAPER_BANDWIDTH,
@@ -115,25 +127,24 @@ class Settings:
         """The options given to a function, checked; one that it has not is refused."""
         for name in options:
             if name not in Options.__annotations__:
-                raise TypeError(_no_option(name, function))
+                known = [*inspect.signature(function).parameters]
+                near = get_close_matches(name, known, 1, cutoff=0.7)
+                hint = f"did you mean {near[0]!r}?" if near else ""
+                hint = hint or f"options are {', '.join(known)}."
+                raise TypeError(f"{function.__name__} has no option {name!r}; {hint}")
         return cls(**options).checked()
 
     def checked(self) -> Settings:
         """The same settings with the preset filled in, or one clear error."""
-        check_choice(self.preset, "preset", (None, "paper"))
-        check_choice(self.kernel, "kernel", KERNELS)
-        check_choice(self.boundary, "boundary", ("none", "reflect"))
-        check_choice(self.estimator, "estimator", ("direct", "plugin"))
-        check_choice(self.counterpart, "counterpart", ("paper", "tight"))
-        check_choice(self.engine, "engine", ("auto", "numpy", "numba"))
-        check_choice(self.closed, "closed", ("right", "left"))
-        check_choice(self.interval, "interval", ("auto", None))
+        for name, choices in CHOICES.items():
+            check_choice(getattr(self, name), name, choices)
         if not 0 < as_number(self.level) <= MOST_LEVEL:
             raise ValueError(f"level must be between 0 and 1, got {self.level!r}.")
         if self.counterpart == "tight" and self.main is not BRIER:
             raise ValueError("counterpart='tight' is defined for Brier only.")
         check_bandwidth(self.bandwidth)
-        check_resamples(self.resamples)
+        kind, remedy = "a whole number", "Use interval=None for none."
+        check_number(self.resamples, "resamples", *RESAMPLES, kind=kind, remedy=remedy)
         check_rng(self.rng)
         return self._as_published() if self.preset == "paper" else self
 
@@ -162,12 +173,12 @@ class Settings:
     @property
     def divergences(self) -> dict[str, Divergence]:
         """Brier, log and the user's own, if any."""
-        return {"brier": BRIER, "log": LOG, self.main.name: self.main}
+        return {**BUILT_IN, self.main.name: self.main}
 
     @property
     def extra(self) -> dict[str, Divergence]:
         """Divergences besides the built-in ones."""
-        return {n: d for n, d in self.divergences.items() if n not in ("brier", "log")}
+        return {n: d for n, d in self.divergences.items() if n not in BUILT_IN}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the record."""
@@ -176,32 +187,11 @@ class Settings:
         return {**values, "divergence": self.main.name, "rng": seed}
 
 
-def _no_option(name: str, function: Callable[..., Any]) -> str:
-    known = [*inspect.signature(function).parameters]
-    near = get_close_matches(name, known, 1, cutoff=0.7)
-    hint = f"did you mean {near[0]!r}?" if near else f"options are {', '.join(known)}."
-    return f"{function.__name__} has no option {name!r}; {hint}"
-
-
 def check_bandwidth(bandwidth: Any) -> None:
     """Allow ``"auto"`` and numbers a grid can resolve."""
-    if bandwidth == "auto":
-        return
-    if not LEAST_BANDWIDTH <= as_number(bandwidth) <= MOST_BANDWIDTH:
-        raise ValueError(
-            f"bandwidth must be 'auto' or a number from {LEAST_BANDWIDTH:g} to "
-            f"{MOST_BANDWIDTH:g}, got {bandwidth!r}."
-        )
-
-
-def check_resamples(resamples: Any) -> None:
-    """Allow whole numbers that quantiles can be read from."""
-    count = as_number(resamples)
-    if not LEAST_RESAMPLES <= count <= MOST_RESAMPLES or count != int(count):
-        raise ValueError(
-            f"resamples must be a whole number from {LEAST_RESAMPLES} to "
-            f"{MOST_RESAMPLES:,}, got {resamples!r}. Use interval=None for none."
-        )
+    if bandwidth != "auto":
+        ends, kind = (LEAST_BANDWIDTH, MOST_BANDWIDTH), "'auto' or a number"
+        check_number(bandwidth, "bandwidth", *ends, kind=kind)
 
 
 def check_rng(rng: Any) -> None:
@@ -215,12 +205,18 @@ def check_rng(rng: Any) -> None:
         )
 
 
-# ----------------------------------------------------------------------------
-# What every metric function takes: labels, one kind of scores, and options.
-
-
 class Scores(TypedDict, total=False):
-    """Keywords shared by all metrics."""
+    """What every metric function takes besides its own options.
+
+    Parameters
+    ----------
+    y : array_like
+        Labels, or correctness if ``confidence=`` is given.
+    probs, logits, confidence : array_like
+        Scores; exactly one of the three.
+    target, classes, sample_weight
+        As in `calibrant.evaluate`.
+    """
 
     probs: Any
     logits: Any
@@ -234,10 +230,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def takes_scores(function: Function) -> Function:
-    """Show the keywords of all metrics in the signature of one, where help() looks."""
-    own = inspect.signature(function)
-    first, *rest, _ = own.parameters.values()
+    """Show the keywords of all metrics in one's signature, and say what they are."""
+    first, *rest, _ = inspect.signature(function).parameters.values()
     shared = [_keyword(name, None) for name in Scores.__annotations__]
+    if function.__doc__ is not None:
+        text, head = inspect.cleandoc(function.__doc__), "Parameters\n----------\n"
+        if head not in text:
+            text = text.replace("Examples\n", f"{head}\nExamples\n", 1)
+        function.__doc__ = text.replace(head, f"{head}{_said(Scores)}\n", 1)
     return _shown(function, [first, *shared, *rest])
 
 
@@ -248,10 +248,14 @@ def takes_options(function: Function) -> Function:
     defaults = [(field.name, field.default) for field in fields(Settings)]
     shared = [_keyword(*one) for one in defaults if one[0] not in taken]
     if function.__doc__ is not None:
-        said = inspect.cleandoc(Options.__doc__ or "").partition("----------\n")[2]
         text = inspect.cleandoc(function.__doc__)
-        function.__doc__ = text.replace("**options : Options", said)
+        function.__doc__ = text.replace("**options : Options", _said(Options))
     return _shown(function, [*own, *shared])
+
+
+def _said(shared: type) -> str:
+    """What the docstring of shared keywords says of each."""
+    return inspect.cleandoc(shared.__doc__ or "").partition("----------\n")[2]
 
 
 def _keyword(name: str, default: Any) -> inspect.Parameter:

@@ -16,12 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, check_choice, check_length
-from calibrant._inputs.arrays import Column, Matrix, as_scores, to_numpy
+from calibrant._inputs.arrays import Column, Index, Matrix, as_scores, to_numpy
 
 Kind = Literal["probs", "logits", "confidence"]
 Target = Literal["top-label", "positive", "class-wise"]
 TARGETS = ("top-label", "positive", "class-wise")
 LEAST_MEAN_WEIGHT, MOST_MEAN_WEIGHT = 0.05, 1e6
+LEAST_CLUSTERS, MOST_GROUPS = 10, 200
+DIGEST = 16
+
+MOSTLY = 0.5
+"""Scores must tell rows apart at least this often, or equal rows mean nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +44,7 @@ class Predictions:
     weight: Column | None
     target: Target | None
     classes: tuple[Hashable, ...]
-    clusters: NDArray[np.intp] | None = None
+    clusters: Index | None = None
     groups: NDArray[np.str_] | None = None
 
     @property
@@ -85,7 +90,7 @@ def read_predictions(
         chosen = _choose_target(scores, kind, target)
         names = _class_names(scores, kind, classes)
         labels = _read_labels(y, scores, kind, names, given_classes=classes is not None)
-    if scores.ndim == 1 and labels.ndim == 1 and _look_swapped(scores, labels):
+    if _look_swapped(scores, labels):
         raise ValueError(
             f"{kind} are all 0 or 1, and the labels are not: are the two swapped? "
             "Labels, or correctness, come first."
@@ -97,22 +102,9 @@ def read_predictions(
     return _with_names(found, cluster, group)
 
 
-def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
-    """The same with the clusters and groups of the rows."""
-    if found.target == "class-wise":
-        raise ValueError(
-            "cluster= and group= are not for target='class-wise'. Evaluate one class "
-            "at a time with target='positive'."
-        )
-    clusters, groups = read_clusters(cluster, found), read_groups(group, found)
-    if clusters is not None and groups is not None:
-        _check_clusters_of_groups(clusters, groups)
-    return replace(found, clusters=clusters, groups=groups)
-
-
 def _look_swapped(scores: Matrix, labels: NDArray[Any]) -> bool:
     """Whether all scores are 0 or 1 while most labels are not, in more than a few rows."""
-    if labels.dtype.kind != "f" or len(labels) < 20:
+    if scores.ndim > 1 or labels.dtype.kind != "f" or len(labels) < 20:
         return False
     fractions = np.mean((labels > 0) & (labels < 1)) > 0.5
     return bool(fractions and np.all((scores == 0) | (scores == 1)))
@@ -121,11 +113,10 @@ def _look_swapped(scores: Matrix, labels: NDArray[Any]) -> bool:
 def _one_of(**scores: Any) -> tuple[Kind, Any]:
     given = [name for name, value in scores.items() if value is not None]
     if len(given) != 1:
-        options = "probs=, logits= and confidence="
         got = " and ".join(f"{name}=" for name in given) or "none of them"
         raise TypeError(
-            f"pass exactly one of {options}; got {got}. Probabilities and logits are "
-            "never told apart by looking at the numbers."
+            f"pass exactly one of probs=, logits= and confidence=; got {got}. "
+            "Probabilities and logits are never told apart by looking at the numbers."
         )
     return given[0], scores[given[0]]  # type: ignore[return-value]
 
@@ -181,6 +172,7 @@ def _read_labels(
     *,
     given_classes: bool,
 ) -> NDArray[Any]:
+    """Read labels as column numbers, hits, or a matrix of soft labels."""
     if given_classes and isinstance(y, list | tuple):
         labels = np.empty(len(y), object)
         labels[:] = list(y)  # names of any kind, one by one
@@ -192,7 +184,12 @@ def _read_labels(
             f"{len(scores)} rows."
         )
     if labels.ndim == 2:
-        return _check_soft_shape(labels, scores, kind)
+        if labels.shape != scores.shape:
+            raise ValueError(
+                f"soft labels must have the shape of {kind}: {labels.shape} against "
+                f"{scores.shape}."
+            )
+        return as_scores(labels * 1.0 if labels.dtype == bool else labels, "y")
     if given_classes:
         return _codes_by_name(labels, names)
     if scores.ndim == 1 and labels.dtype.kind == "f":
@@ -204,31 +201,17 @@ def _flat(labels: NDArray[Any]) -> NDArray[Any]:
     if labels.ndim == 2 and labels.shape[1] == 1:
         return labels[:, 0]
     if labels.ndim not in (1, 2):
-        raise ValueError(
-            f"y must be 1-D, or n x k for soft labels; got {labels.ndim}-D."
-        )
+        said = f"y must be 1-D, or n x k for soft labels; got {labels.ndim}-D."
+        raise ValueError(said)
     return labels
-
-
-def _check_soft_shape(labels: NDArray[Any], scores: Matrix, kind: Kind) -> NDArray[Any]:
-    if labels.shape != scores.shape:
-        raise ValueError(
-            f"soft labels must have the shape of {kind}: {labels.shape} against "
-            f"{scores.shape}."
-        )
-    if labels.dtype == bool:
-        labels = labels.astype(np.float64)
-    return as_scores(labels, "y")
 
 
 def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
     if labels.dtype.kind == "f":
-        whole = labels == np.floor(labels)
-        if not whole.all():
-            remedy = "Soft labels are given as an n x k matrix."
-            raise RowError.at_first(
-                "y must hold class numbers;", ~whole, labels, "not whole", remedy
-            )
+        broken = labels != np.floor(labels)
+        if broken.any():
+            rest = "not whole", "Soft labels are given as an n x k matrix."
+            raise RowError.at_first("y must hold class numbers;", broken, labels, *rest)
     elif labels.dtype.kind not in "iub":
         raise TypeError(
             f"y holds {labels.dtype} labels; pass classes=[...], the names of the "
@@ -237,13 +220,9 @@ def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
     codes = labels.astype(np.intp)
     outside = (codes < 0) | (codes >= k)
     if outside.any():
-        raise RowError.at_first(
-            f"y must be in 0..{k - 1}, the column numbers;",
-            outside,
-            labels,
-            "outside",
-            "If labels have other names, pass classes=[...] in column order.",
-        )
+        rule = f"y must be in 0..{k - 1}, the column numbers;"
+        remedy = "If labels have other names, pass classes=[...] in column order."
+        raise RowError.at_first(rule, outside, labels, "outside", remedy)
     return codes
 
 
@@ -307,15 +286,11 @@ def check_weight_scale(total: float, rows: int) -> None:
         )
 
 
-# ----------------------------------------------------------------------------
-# Clusters, rows that belong together (of one patient, one game), and groups of rows.
+def read_clusters(cluster: Any, predictions: Predictions) -> Index | None:
+    """Number the clusters of the rows that count, from 0 on; None if none are given.
 
-
-LEAST_CLUSTERS = 10
-
-
-def read_clusters(cluster: Any, predictions: Predictions) -> NDArray[np.intp] | None:
-    """Number the clusters of the rows that count, from 0 on; None if none are given."""
+    Rows of a cluster belong together: of one patient, say, or one game.
+    """
     if cluster is None:
         return None
     remedy = "Give rows that belong to no other a cluster of their own."
@@ -329,9 +304,6 @@ def read_clusters(cluster: Any, predictions: Predictions) -> NDArray[np.intp] | 
             "nothing of how clusters differ. Leave cluster out, or use smaller ones."
         )
     return number
-
-
-MOST_GROUPS = 200
 
 
 def read_groups(group: Any, predictions: Predictions) -> NDArray[np.str_] | None:
@@ -354,24 +326,29 @@ def _names(
     """The name of a cluster or group for each row that counts."""
     names = to_numpy(given, what)
     check_length(names, len(predictions.scores), what)
-    missing = _missing(names)
+    if names.dtype == object:  # None, NaN, NaT or pandas' NA stands for no name
+        absent = ("None", "nan", "NaT", "<NA>")
+        no_name = [str(x) in absent and not isinstance(x, str) for x in names]
+        missing = np.array(no_name)
+    else:
+        missing = names != names  # noqa: PLR0124
     if missing.any():
         rule, row = f"{what} must name a {what} for each row;", int(missing.argmax())
         raise RowError(rule, row, "has none", remedy=remedy)
     return names if predictions.weight is None else names[predictions.weight > 0]
 
 
-def _missing(names: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where None, NaN, NaT or pandas' NA stands for a name."""
-    if names.dtype != object:
-        return names != names  # noqa: PLR0124
-    absent = ("None", "nan", "NaT", "<NA>")
-    return np.array([str(x) in absent and not isinstance(x, str) for x in names])
-
-
-def _check_clusters_of_groups(
-    clusters: NDArray[np.intp], groups: NDArray[np.str_]
-) -> None:
+def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
+    """The same with the clusters and groups of the rows."""
+    if found.target == "class-wise":
+        raise ValueError(
+            "cluster= and group= are not for target='class-wise'. Evaluate one class "
+            "at a time with target='positive'."
+        )
+    clusters, groups = read_clusters(cluster, found), read_groups(group, found)
+    named = replace(found, clusters=clusters, groups=groups)
+    if clusters is None or groups is None:
+        return named
     for name in np.unique(groups).tolist():
         count = len(np.unique(clusters[groups == name]))
         if count < LEAST_CLUSTERS:
@@ -380,16 +357,7 @@ def _check_clusters_of_groups(
                 "nothing of how clusters differ. Put groups together, or leave group= or "
                 "cluster= out."
             )
-
-
-# ----------------------------------------------------------------------------
-# Which rows a number is about: a short hash, and rows that two sets share.
-
-
-DIGEST = 16
-
-MOSTLY = 0.5
-"""Scores must tell rows apart at least this often, or equal rows mean nothing."""
+    return named
 
 
 def facts_of_rows(predictions: Predictions) -> dict[str, Any]:
@@ -409,8 +377,6 @@ def fingerprint(labels: Any, weight: Any = None) -> str:
     --------
     >>> fingerprint([0, 1, 1])
     '42a84923c908a9d6ec107c8e67e58ad0'
-    >>> fingerprint([0.0, 1.0, 1.0, 5.0], [1, 1, 1, 0]) == fingerprint([0, 1, 1])
-    True
     """
     y = np.asarray(labels).astype(np.float64) + 0.0  # -0.0 is 0
     w = np.ones(len(y)) if weight is None else np.asarray(weight).astype(np.float64)
@@ -427,11 +393,6 @@ def shared_rows(fit_scores: Any, fit_y: Any, test_scores: Any, test_y: Any) -> i
 
     Only rows that occur once in their set count: scores of few distinct values agree by
     chance. If most rows are not of that kind, nothing can be said, and 0 is returned.
-
-    Examples
-    --------
-    >>> shared_rows([[0.1, 0.9], [0.3, 0.7]], [1, 0], [[0.3, 0.7], [0.2, 0.8]], [0, 1])
-    1
     """
     fit, test = _single(fit_scores, fit_y), _single(test_scores, test_y)
     if len(fit) < MOSTLY * len(fit_y) or len(test) < MOSTLY * len(test_y):

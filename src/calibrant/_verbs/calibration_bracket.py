@@ -8,44 +8,29 @@ from itertools import combinations
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number
+from calibrant._base.checks import check_number
 from calibrant._base.records import Estimate, Record
-from calibrant._inputs.arrays import Column, sigmoid
+from calibrant._inputs.arrays import Column, Index, sigmoid
 from calibrant._inputs.divergences import Divergence
-from calibrant._inputs.options import (
-    Scores,
-    Settings,
-    read_given,
-    takes_scores,
-    target_of,
-)
+from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
 from calibrant._inputs.predictions import read_clusters
 from calibrant._rows.columns import Columns
-from calibrant._rows.reduce import reduce_to_columns
+from calibrant._rows.reduce import read
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._sketch.ordered import order
-from calibrant._stats import closed_forms, platt
+from calibrant._stats import closed_forms, decomposition, platt
 from calibrant._stats.bins import Isotonic, corp_of, debiased_bins, debiased_square
-from calibrant._stats.decomposition import (
-    LOCAL_CELLS,
-    adaptive_error,
-    cells_of_columns,
-    find_cells,
-)
 from calibrant._stats.neighbours import Neighbours, cells_of_sketch, thin
 from calibrant._stats.platt_error import fixed_width
 from calibrant._stats.standard_errors import error_of_mean
 
-# ----------------------------------------------------------------------------
-# Three recalibrations of a confidence, fitted on cells: Platt, isotonic and kernel.
-#
-# Each is a map from log-odds to log-odds. It reads the cells of some rows, so that it
-# costs the same for any number of them, and may be asked about any other row.
+FOLDS, LEAST_FOLDS = 5, 3
+"""One fold at least is to test on, and two are to choose a method by."""
 
-
+# A recalibration is fitted on the cells of some rows, so that it costs the same for any
+# number of them, and may be asked about any other row.
 Map = Callable[[Column], Column]
 """From log-odds to recalibrated log-odds; both finite."""
 
@@ -79,12 +64,8 @@ def fit_isotonic(cells: Neighbours) -> Map:
 
 def fit_kernel(cells: Neighbours) -> Map:
     """Local Platt scaling, of the width behind the headline of the log divergence."""
-    few = thin(cells, LOCAL_CELLS)
+    few = thin(cells, decomposition.LOCAL_CELLS)
     return platt.fit(few, fixed_width(few.n), platt.choose_nodes(few)).log_odds
-
-
-def _as_it_is(z: Column) -> Column:
-    return z
 
 
 NONE = "none"
@@ -93,19 +74,9 @@ METHODS: Mapping[str, Callable[[Neighbours], Map]] = {
     "platt": fit_platt,
     "isotonic": fit_isotonic,
     "kernel": fit_kernel,
-    NONE: lambda cells: _as_it_is,
+    NONE: lambda cells: lambda z: z,
 }
 """By name; the last leaves the confidence alone, and gains nothing."""
-
-# ----------------------------------------------------------------------------
-# Cross-fitting: what a recalibration saves on rows that it was not fitted on.
-#
-# For every map g of the confidence, d_CAL is at least the mean of S(h) - S(g(h)). If g
-# and the choice among maps come from other rows, the mean gain is a lower bound of d_CAL
-# on average, whatever the maps are worth.
-
-
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,14 +95,7 @@ class HeldOut:
 def assign_folds(
     rows: int, clusters: Index | None, folds: int, rng: np.random.Generator
 ) -> Index:
-    """Number of the fold of each row; the rows of a cluster share one.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> np.bincount(assign_folds(7, None, 3, rng)).tolist()
-    [3, 2, 2]
-    """
+    """Number of the fold of each row; the rows of a cluster share one."""
     units = rows if clusters is None else int(clusters.max()) + 1
     if units < folds:
         what = "rows" if clusters is None else "clusters"
@@ -148,8 +112,11 @@ def held_out_gains(
 ) -> HeldOut:
     """What each recalibration saves on rows of folds it has not seen.
 
-    Fits read sums over cells of log-odds, one set for each fold. For each fold the
-    best method is chosen by cross-validation among the others.
+    For every map g of the confidence, d_CAL is at least the mean of S(h) - S(g(h)). If
+    g and the choice among maps come from other rows, the mean gain is a lower bound of
+    d_CAL on average, whatever the maps are worth. Fits read sums over cells of
+    log-odds, one set for each fold. For each fold the best method is chosen by
+    cross-validation among the others.
     """
     sums = [Cells({}).update(columns.take(fold == f)) for f in range(folds)]
     chosen = choose_methods(sums, divergence)
@@ -159,18 +126,14 @@ def held_out_gains(
         rows = np.flatnonzero(fold == f)
         part, cells = columns.take(rows), _cells_without(sums, {f})
         before = part.unit_loss(divergence)
+        z = np.clip(part.log_odds, -LOG_ODDS_REACH, LOG_ODDS_REACH)
         for name, fit in METHODS.items():
-            after = recalibrated(part, fit(cells)).unit_loss(divergence)
+            eta = fit(cells)(z)
+            after = divergence.unit_loss(part.hit, sigmoid(eta), eta)
             gains[name][rows] = before - after if name != NONE else 0.0
         best[rows] = gains[chosen[f]][rows]
     del gains[NONE]
     return HeldOut(gains, best, chosen)
-
-
-def recalibrated(columns: Columns, recalibrate: Map) -> Columns:
-    """The same hits at other confidences; log-odds are cut at +-20 first."""
-    eta = recalibrate(np.clip(columns.log_odds, -LOG_ODDS_REACH, LOG_ODDS_REACH))
-    return Columns(sigmoid(eta), eta, columns.hit, weight=columns.weight)
 
 
 def choose_methods(sums: list[Cells], divergence: Divergence) -> tuple[str, ...]:
@@ -196,18 +159,8 @@ def _loss(cells: Neighbours, divergence: Divergence, recalibrate: Map) -> float:
     """Sum of d(a, g) over the rows of some cells, but for what is equal for all g."""
     rate = np.clip(cells.hits / cells.weight, 0.0, 1.0)
     eta = recalibrate(cells.z)
-    loss = Columns(sigmoid(eta), eta, rate).unit_loss(divergence)
+    loss = divergence.unit_loss(rate, sigmoid(eta), eta)
     return float((cells.weight * loss).sum())
-
-
-# ----------------------------------------------------------------------------
-# The bracket of d_CAL: a lower bound, the debiased estimate, and the in-sample value.
-
-
-FOLDS = 5
-
-LEAST_FOLDS = 3
-"""One to test on, and two to choose a method by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +169,8 @@ class Bracket(Record):
 
     Attributes
     ----------
-    divergence, target : str
-        Whose calibration error, and what was asked of each row.
-    n : float
-        Rows, or total weight.
+    divergence, target, n : str, str, float
+        Whose calibration error, what was asked of each row, and rows, or total weight.
     lower : Estimate
         Held-out gain of the recalibration chosen among the other rows: on average not
         above d_CAL. Its interval is that of the mean gain.
@@ -258,20 +209,20 @@ class Bracket(Record):
     chosen: tuple[str, ...]
 
     def __str__(self) -> str:
-        rows = [("lower bound", self.lower), ("debiased", self.debiased)]
-        rows += [("in-sample", Estimate(self.plugin))]
-        if self.second_opinion is not None:
-            rows += [("debiased bins", Estimate(self.second_opinion))]
-        rows += [(f"gain of {name}", gain) for name, gain in self.gains.items()]
-        head = f"d_CAL, {self.divergence}, {self.target}, {self.n:,.10g} rows"
-        return "\n".join([head, *(_line(name, value) for name, value in rows)])
-
-
-def _line(name: str, value: Estimate) -> str:
-    line = f"  {name:<17} {value:9.5f}"
-    if value.interval is None:
-        return line
-    return f"{line}  [{value.interval[0]:.5f}, {value.interval[1]:.5f}]"
+        rows: dict[str, float | None] = {
+            "lower bound": self.lower,
+            "debiased": self.debiased,
+            "in-sample": self.plugin,
+            "debiased bins": self.second_opinion,
+            **{f"gain of {name}": gain for name, gain in self.gains.items()},
+        }
+        lines = [f"d_CAL, {self.divergence}, {self.target}, {self.n:,.10g} rows"]
+        for name, value in rows.items():
+            if value is not None:
+                ends = getattr(value, "interval", None)
+                shown = f"  [{ends[0]:.5f}, {ends[1]:.5f}]" if ends else ""
+                lines.append(f"  {name:<17} {value:9.5f}{shown}")
+        return "\n".join(lines)
 
 
 @takes_scores
@@ -289,12 +240,10 @@ def calibration_bracket(
 
     Parameters
     ----------
-    y : array_like
-        Labels, or correctness if ``confidence=`` is given.
     divergence : str or Divergence
         Whose calibration error.
     folds : int
-        Parts of the rows, each held out once; 3 or more.
+        Parts of the rows, each held out once; 3 or more. No row is in two of them.
     cluster : array_like, optional
         The cluster of each row, if rows depend on each other. The rows of a cluster
         stay in one fold, and standard errors are as large as clusters ask for.
@@ -302,10 +251,6 @@ def calibration_bracket(
         Coverage of the intervals.
     rng : int or numpy.random.Generator
         Seed of the folds.
-    **given
-        One of ``probs=``, ``logits=`` and ``confidence=``, and optionally ``target=``,
-        ``classes=`` and ``sample_weight=``, as in `calibrant.evaluate`. A row of weight 2
-        stays in one fold.
 
     Returns
     -------
@@ -343,59 +288,40 @@ def calibration_bracket(
     True
     """
     settings = Settings(divergence=divergence, level=level, rng=rng).checked()
-    if not as_number(folds) >= LEAST_FOLDS or folds % 1:
-        raise ValueError(
-            f"folds must be a whole number from {LEAST_FOLDS} on, got {folds!r}."
-        )
-    predictions = read_given(y, given)
-    clusters = read_clusters(cluster, predictions)
-    columns = reduce_to_columns(predictions)
-    return bracket_columns(columns, settings, folds, target_of(predictions), clusters)
-
-
-def bracket_columns(
-    columns: Columns,
-    settings: Settings,
-    folds: int,
-    target: str,
-    clusters: Index | None = None,
-) -> Bracket:
-    """The bracket of rows reduced to columns."""
-    main, level = settings.main, settings.level
-    fold = assign_folds(
-        len(columns), clusters, folds, np.random.default_rng(settings.rng)
-    )
+    check_number(folds, "folds", LEAST_FOLDS, kind="a whole number")
+    predictions, columns = read(y, given)
+    clusters, main = read_clusters(cluster, predictions), settings.main
+    seed = np.random.default_rng(settings.rng)
+    fold = assign_folds(len(columns), clusters, folds, seed)
     found = held_out_gains(columns, main, fold, folds)
     every = {"lower": found.best, **found.gains}
-    errors = {n: _error(x, columns.weight, clusters) for n, x in every.items()}
-    means = {n: _mean(columns, x, errors[n], level) for n, x in every.items()}
-    sketch, ordered = cells_of_columns(columns, settings), order(columns)
-    cells, local = find_cells(columns, sketch)
+    means = {n: _mean_gain(columns, x, clusters, level) for n, x in every.items()}
+    sketch, ordered = decomposition.cells_of_columns(columns, settings), order(columns)
+    cells, local = decomposition.find_cells(columns, sketch)
     seen = cells if main.by_pairs else local
-    headline = adaptive_error(seen, sketch, main.name, level)
+    headline = decomposition.adaptive_error(seen, sketch, main.name, level)
     square = debiased_square(debiased_bins(ordered.without_twins()))
     return Bracket(
         divergence=main.name,
-        target=target,
+        target=target_of(predictions),
         n=columns.total_weight,
-        lower=means.pop("lower"),
+        lower=means["lower"][0],
         debiased=Estimate(headline.value, headline.interval, headline.method),
         plugin=corp_of(Isotonic.of(ordered), sketch, main.name).miscalibration,
         second_opinion=square if main.by_pairs else None,
-        gains=means,
-        standard_errors=errors,
+        gains={name: means[name][0] for name in found.gains},
+        standard_errors={name: error for name, (_, error) in means.items()},
         chosen=found.chosen,
     )
 
 
-def _error(gains: Column, weight: Column | None, clusters: Index | None) -> float:
-    if not np.isfinite(gains).all():
-        return np.inf
-    return error_of_mean(gains, weight, clusters)
-
-
-def _mean(columns: Columns, gains: Column, error: float, level: float) -> Estimate:
-    value = columns.mean(gains)
+def _mean_gain(
+    columns: Columns, gains: Column, clusters: Index | None, level: float
+) -> tuple[Estimate, float]:
+    """The mean with its interval, and its standard error."""
+    value, finite = columns.mean(gains), np.isfinite(gains).all()
+    error = error_of_mean(gains, columns.weight, clusters) if finite else np.inf
     if not np.isfinite(value):
-        return Estimate(value)
-    return Estimate(value, closed_forms.normal(value, error, level), "normal, held out")
+        return Estimate(value), error
+    interval = closed_forms.normal(value, error, level)
+    return Estimate(value, interval, "normal, held out"), error

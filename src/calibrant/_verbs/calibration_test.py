@@ -18,14 +18,16 @@ from calibrant._inputs.options import Scores, takes_scores, target_of
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
 from calibrant._sketch.kernels import GAUSSIAN
-from calibrant._sketch.ordered import Ordered, gather, order
-
-# ----------------------------------------------------------------------------
-# Walks of cumulative differences, and the laws of their extremes if calibrated.
-
+from calibrant._sketch.ordered import gather, order
 
 ROUGH = 0.008
 """Mean step of a walk, relative to its whole spread, up to which it passes for smooth."""
+
+SIGNIFICANT = 0.05
+POINTS_AT_ONCE = 2_000_000
+
+CELLS, REACH = 600, 20.0
+"""Cells of log-odds from -20 to 20; one half is an edge between two of them."""
 
 
 def extremes(null: NullRows, draws: Draws) -> tuple[Column, Column]:
@@ -70,15 +72,7 @@ def normal_tail(z: float) -> float:
 
 
 def distance_tail(x: float) -> float:
-    """P(max |B| >= x) of Brownian motion B on [0, 1].
-
-    By the reflection principle, a series in normal tails.
-
-    Examples
-    --------
-    >>> [round(1 - distance_tail(x), 6) for x in (1.0, 2.0, 3.0)]
-    [0.370777, 0.908999, 0.9946]
-    """
+    """P(max |B| >= x) of Brownian motion B on [0, 1], by the reflection principle."""
     if x < 0.1:
         return 1.0
     terms = range(ceil(20 / x))
@@ -86,36 +80,19 @@ def distance_tail(x: float) -> float:
 
 
 def range_tail(x: float) -> float:
-    """P(max B - min B >= x) of Brownian motion B on [0, 1] (Feller 1951).
-
-    Examples
-    --------
-    >>> [round(1 - range_tail(x), 6) for x in (1.0, 2.0, 3.0)]
-    [0.063365, 0.818506, 0.989201]
-    """
+    """P(max B - min B >= x) of Brownian motion B on [0, 1] (Feller 1951)."""
     if x < 0.2:
         return 1.0
     terms = range(1, ceil(40 / x) + 1)
     return min(4 * sum((-1) ** (k - 1) * k * normal_tail(k * x) for k in terms), 1.0)
 
 
-# ----------------------------------------------------------------------------
-# Calibrated rows: hits redrawn with the stated confidences, to see what chance does.
-#
-# A *surprise* is a hit where the confidence is below one half, or a miss where it is not.
-# Only surprises are drawn, so a model that is mostly sure costs little.
-
-
-POINTS_AT_ONCE = 2_000_000
-
-CELLS, REACH = 600, 20.0
-"""Cells of log-odds from -20 to 20; one half is an edge between two of them."""
-
-
 class Draws(NamedTuple):
     """Surprises of several data sets: how many in which replicate and group.
 
-    Entries are in order of replicate, then group, and no pair occurs twice.
+    A surprise is a hit where the confidence is below one half, or a miss where it is
+    not. Only surprises are drawn, so a model that is mostly sure costs little. Entries
+    are in order of replicate, then group, and no pair occurs twice.
     """
 
     replicates: int
@@ -125,8 +102,7 @@ class Draws(NamedTuple):
 
     def sums(self, value: Column) -> Column:
         """Sum over each replicate of one number per entry."""
-        total = np.bincount(self.replicate, value, self.replicates)
-        return total.astype(np.float64, copy=False)
+        return np.bincount(self.replicate, value, self.replicates).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +124,7 @@ class NullRows:
     @classmethod
     def of(cls, columns: Columns) -> NullRows:
         """Gather rows whose hits are 0 or 1."""
-        return cls.of_ordered(order(columns).without_twins())
-
-    @classmethod
-    def of_ordered(cls, found: Ordered) -> NullRows:
-        """Gathered rows whose hits are 0 or 1."""
+        found = order(columns).without_twins()
         likely = found.confidence >= 0.5
         surprises = np.where(likely, found.weight - found.hits, found.hits)
         return cls(found.confidence, found.weight, surprises)
@@ -200,9 +172,8 @@ class NullRows:
             z = np.clip(np.log(self.h) - np.log1p(-self.h), -REACH, REACH)
         cell = np.floor(z * (CELLS / (2 * REACH)))
         starts = np.diff(cell, prepend=-CELLS) > 0
-        claimed, rows, surprises = gather(
-            starts, self.rows * self.h, self.rows, self.surprises
-        )
+        sums = self.rows * self.h, self.rows, self.surprises
+        claimed, rows, surprises = gather(starts, *sums)
         return NullRows(claimed / rows, rows, surprises)
 
     def observed(self) -> Draws:
@@ -262,10 +233,6 @@ def _poisson_points(length: float, rng: np.random.Generator) -> Column:
     return points[points < length]
 
 
-# ----------------------------------------------------------------------------
-# Statistics of a test of calibration, of the data and of redrawn data alike.
-
-
 @dataclass(frozen=True, slots=True)
 class Method:
     """A statistic of draws, how large is extreme, and its law for many rows.
@@ -290,10 +257,6 @@ def _kuiper(null: NullRows, draws: Draws) -> Column:
 def _ks(null: NullRows, draws: Draws) -> Column:
     low, high = extremes(null, draws)
     return np.maximum(-low, high) / sqrt(_variance(null))
-
-
-def _variance(null: NullRows) -> float:
-    return float(null.variance.sum())
 
 
 def _spiegelhalter(null: NullRows, draws: Draws) -> Column:
@@ -330,6 +293,10 @@ def _smooth_square(null: NullRows, draws: Draws) -> Column:
     return (rows @ g**2 - expected - (noise * (1 - 2 * null.chance)) @ count) / null.n
 
 
+def _variance(null: NullRows) -> float:
+    return float(null.variance.sum())
+
+
 METHODS = {
     "kuiper": Method(_kuiper, _variance, range_tail, "Brownian motion"),
     "ks": Method(_ks, _variance, distance_tail, "Brownian motion"),
@@ -338,13 +305,6 @@ METHODS = {
     ),
     "bootstrap": Method(_smooth_square, _variance, None, "simulated", coarse=True),
 }
-
-# ----------------------------------------------------------------------------
-# Tests of calibration: how hits like these could come from the stated confidences.
-
-
-RESAMPLES = 1000
-SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,10 +321,8 @@ class CalibrationTest(Record):
     law : str
         Where the p-value is from: ``"normal"``, ``"Brownian motion"`` or
         ``"simulated"``; ``"exact"`` where it must be 0 or 1.
-    n : float
-        Rows, or total weight.
-    target : str
-        What was asked of each row.
+    n, target : float, str
+        Rows, or total weight, and what was asked of each row.
     sentence : str
         The same in words.
 
@@ -394,19 +352,18 @@ def calibration_test(
     *,
     method: str = "kuiper",
     law: str = "auto",
-    resamples: int = RESAMPLES,
+    resamples: int = 1000,
     rng: Any = 0,
     **given: Unpack[Scores],
 ) -> CalibrationTest:
     r"""Test whether the hits could come from the stated confidences.
 
     The null hypothesis is that row i is a hit with probability h_i, independently of
-    other rows. No curve is fitted and no bin chosen.
+    other rows. No curve is fitted and no bin chosen. Hits must be 0 or 1. Weights count
+    rows; where hits are simulated they must be whole.
 
     Parameters
     ----------
-    y : array_like
-        Labels, or correctness if ``confidence=`` is given. Hits must be 0 or 1.
     method : {"kuiper", "ks", "spiegelhalter", "bootstrap"}
         ``"kuiper"`` and ``"ks"`` are the range and the largest absolute value of the
         cumulative differences; ``"spiegelhalter"`` compares the Brier score with the
@@ -420,10 +377,6 @@ def calibration_test(
         Data sets to simulate; no simulated p-value is below ``1 / (resamples + 1)``.
     rng : int, Generator or None
         Seed of the simulation.
-    **given
-        One of ``probs=``, ``logits=`` and ``confidence=``, and optionally ``target=``,
-        ``classes=`` and ``sample_weight=``, as in `calibrant.evaluate`. Weights count
-        rows; where hits are simulated they must be whole.
 
     Returns
     -------
@@ -461,10 +414,9 @@ def calibration_test(
     """
     check_choice(method, "method", tuple(METHODS))
     check_choice(law, "law", ("auto", "asymptotic", "simulated"))
-    if as_number(resamples) != int(as_number(resamples)) or resamples < 1:
-        raise ValueError(
-            f"resamples must be a positive whole number; got {resamples!r}."
-        )
+    if not as_number(resamples) >= 1 or resamples % 1:
+        said = f"resamples must be a positive whole number; got {resamples!r}."
+        raise ValueError(said)
     predictions, columns = read(y, given)
     found = run_test(columns, method, law, resamples, np.random.default_rng(rng))
     found = replace(found, target=target_of(predictions))
@@ -477,32 +429,24 @@ def run_test(
     """Test rows that were reduced to columns."""
     if not columns.hard:
         row = int(np.argmax((columns.hit != 0) & (columns.hit != 1)))
-        raise RowError(
-            "a test of calibration needs hits of 0 or 1;",
-            row,
-            f"is {columns.hit[row]:.6g}",
-            remedy="Soft labels have another variance than h (1 - h).",
-        )
+        rule, what = "a test of calibration needs hits of 0 or 1;", columns.hit[row]
+        remedy = "Soft labels have another variance than h (1 - h)."
+        raise RowError(rule, row, f"is {what:.6g}", remedy=remedy)
     null, kind = NullRows.of(columns), METHODS[method]
-    plain = replace(_NOTHING, method=method, n=null.n)
-    if not kind.spread(null) > 0:
-        extreme = null.contradictions > 0
-        return replace(plain, statistic=inf if extreme else 0.0, p_value=1.0 - extreme)
+    plain = CalibrationTest(0.0, 1.0, method, "exact", null.n, "")
     certain = null.contradictions > 0
+    if not kind.spread(null) > 0:
+        return replace(plain, statistic=inf if certain else 0.0, p_value=1.0 - certain)
     null = null.coarse() if kind.coarse else null
     statistic = float(kind.statistic(null, null.observed())[0])
     if certain:
         return replace(plain, statistic=statistic, p_value=0.0)
     law = _choose_law(null, kind, law)
-    if law != "simulated":
-        assert kind.tail is not None
-        p = kind.tail(abs(statistic))
+    if law == "simulated" or kind.tail is None:
+        p = _simulated(null, kind, statistic, null.redraw(resamples, rng))
     else:
-        p = _simulated(null, kind, statistic, resamples, rng)
+        p = kind.tail(abs(statistic))
     return replace(plain, statistic=statistic, p_value=p, law=law)
-
-
-_NOTHING = CalibrationTest(0.0, 1.0, "", "exact", 0.0, "")
 
 
 def _choose_law(null: NullRows, kind: Method, law: str) -> str:
@@ -520,18 +464,13 @@ def _choose_law(null: NullRows, kind: Method, law: str) -> str:
 
 
 def _simulated(
-    null: NullRows,
-    kind: Method,
-    statistic: float,
-    resamples: int,
-    rng: np.random.Generator,
+    null: NullRows, kind: Method, statistic: float, draws: list[Draws]
 ) -> float:
-    parts = [kind.statistic(null, part) for part in null.redraw(resamples, rng)]
-    redrawn = np.concatenate(parts)
+    redrawn = np.concatenate([kind.statistic(null, part) for part in draws])
     if kind.sides == 2:
         redrawn, statistic = np.abs(redrawn), abs(statistic)
     slack = 1e-9 * np.abs(redrawn).max()  # equal but for round-off counts as equal
-    return float((1 + (redrawn >= statistic - slack).sum()) / (1 + resamples))
+    return float((1 + (redrawn >= statistic - slack).sum()) / (1 + len(redrawn)))
 
 
 def in_words(found: CalibrationTest) -> str:
@@ -540,12 +479,14 @@ def in_words(found: CalibrationTest) -> str:
     p = found.p_value
     told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
     if found.law == "exact" and p == 0:
-        return f"p = 0: a confidence of 0 or 1 was contradicted {size}."
-    if found.law == "exact":
-        return f"p = 1: nothing here could speak against calibration {size}."
-    if p < SIGNIFICANT:
-        return (
-            f"{told}: hits would hardly be so far from the confidences if these were "
-            f"right {size}."
+        said = "p = 0: a confidence of 0 or 1 was contradicted"
+    elif found.law == "exact":
+        said = "p = 1: nothing here could speak against calibration"
+    elif p < SIGNIFICANT:
+        said = f"{told}: hits would hardly be so far from the confidences"
+        said += " if these were right"
+    else:
+        said = (
+            f"{told}: nothing here speaks against calibration, which is no proof of it"
         )
-    return f"{told}: nothing here speaks against calibration, which is no proof of it {size}."
+    return f"{said} {size}."

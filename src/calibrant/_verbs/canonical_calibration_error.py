@@ -9,11 +9,10 @@ from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._base.checks import check_choice
 from calibrant._base.records import Estimate, Record
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Index, Mask, Rows
 from calibrant._inputs.options import (
     Scores,
     Settings,
@@ -28,20 +27,38 @@ from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._stats.platt import LARGEST_VARIANCE
 from calibrant._stats.standard_errors import error_of_mean
 
-# ----------------------------------------------------------------------------
-# Probability vectors with their labels: all that full calibration reads of rows.
+FOLDS = 5
 
+LEAST_LOG, LEAST_START = -60.0, -600.0
+"""Logarithms are cut here, so that 0 can be tempered, and gives no 0."""
 
-Table = NDArray[np.float64]
-"""One row per forecast, one column per class."""
+MOST_SLOPE, MOST_STEPS, TOLERANCE = 50.0, 50, 1e-9
+LEAST_INFORMATION = 1e-9
+
+PRIOR = 1.0
+"""Rows' worth of the start that each neighbourhood is given, for log."""
+
+SQUARES = tuple(0.5 / 2**j for j in range(9))
+"""Squares of the widths tried, each half the one before: from 0.71 to 0.044."""
+
+CHOOSING_ROWS = 1000
+"""Rows of each half at which widths are compared, with all rows as neighbours."""
+
+LEAST_NEIGHBOURS = 1.0
+"""A width is too narrow if half the rows have less kernel weight of others."""
+
+MOST_CLASSES, BLOCK = 10, 256
+
+MOST_ROWS = 20_000
+"""All pairs of rows are compared; of more rows, so many are drawn."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors:
     """Logarithms of n x k probabilities, labels as distributions, and weights."""
 
-    log_probs: Table
-    labels: Table
+    log_probs: Rows
+    labels: Rows
     weight: Column
 
     def __len__(self) -> int:
@@ -53,11 +70,11 @@ class Vectors:
         return self.labels.shape[1]
 
     @property
-    def probs(self) -> Table:
+    def probs(self) -> Rows:
         """The probabilities."""
         return np.exp(self.log_probs)
 
-    def take(self, rows: NDArray[Any] | slice) -> Vectors:
+    def take(self, rows: Index | Mask) -> Vectors:
         """Some of the rows."""
         return Vectors(self.log_probs[rows], self.labels[rows], self.weight[rows])
 
@@ -70,9 +87,8 @@ def read_vectors(y: Any, given: Scores, function: str) -> Vectors:
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
     reduce_to_columns(predictions)  # checks every row that counts
-    weight = predictions.weight
-    if weight is None:
-        weight = np.ones(len(predictions.scores))
+    ones = np.ones(len(predictions.scores))
+    weight = ones if predictions.weight is None else predictions.weight
     counts = weight > 0
     with np.errstate(divide="ignore"):
         log_probs = log_probabilities(predictions.kind, predictions.scores[counts])
@@ -82,35 +98,23 @@ def read_vectors(y: Any, given: Scores, function: str) -> Vectors:
     return Vectors(log_probs, labels.astype(np.float64), weight[counts])
 
 
-# ----------------------------------------------------------------------------
-# Where local fits start from: temperature scaling, fitted without the row's fold.
-#
-# What a temperature explains, neighbours need not; in many dimensions they are far apart.
-
-
-FOLDS = 5
-
-LEAST_LOG, LEAST_START = -60.0, -600.0
-"""Logarithms are cut here, so that 0 can be tempered, and gives no 0."""
-
-MOST_SLOPE, MOST_STEPS, TOLERANCE = 50.0, 50, 1e-9
-LEAST_INFORMATION = 1e-9
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Start:
     """Logarithms of tempered probabilities, and the standard error of each."""
 
-    log_probs: Table
-    error: Table
+    log_probs: Rows
+    error: Rows
 
-    def take(self, rows: NDArray[Any] | slice) -> Start:
+    def take(self, rows: Index | Mask) -> Start:
         """Some of the rows."""
         return Start(self.log_probs[rows], self.error[rows])
 
 
 def tempered(vectors: Vectors, rng: np.random.Generator) -> Start:
-    """Temper each row by the folds it is not in."""
+    """Temper each row by the folds it is not in: where local fits start from.
+
+    What a temperature explains, neighbours, far apart in many dimensions, need not.
+    """
     rows = len(vectors)
     fold = np.empty(rows, np.intp)
     fold[rng.permutation(rows)] = np.arange(rows) % FOLDS
@@ -125,7 +129,7 @@ def tempered(vectors: Vectors, rng: np.random.Generator) -> Start:
     return start
 
 
-def temper(z: Table, slope: float) -> Table:
+def temper(z: Rows, slope: float) -> Rows:
     """Logarithms of probabilities raised to a power, and divided by their sum."""
     z = slope * z
     z -= z.max(axis=1, keepdims=True)
@@ -137,13 +141,6 @@ def fit_slope(vectors: Vectors) -> tuple[float, float]:
 
     Newton steps at most double or halve it, from 1 on, and end where nothing depends on
     it; the error is then 0.
-
-    Examples
-    --------
-    >>> p, y = np.array([[0.9, 0.1]] * 4), np.eye(2)[[0, 0, 0, 1]]
-    >>> slope, error = fit_slope(Vectors(np.log(p), y, np.ones(4)))
-    >>> np.exp(temper(np.log(p[:1]), slope)).round(6)  # three of four
-    array([[0.75, 0.25]])
     """
     z, w = np.maximum(vectors.log_probs, LEAST_LOG), vectors.weight
     aim = float(w @ (vectors.labels * z).sum(axis=1))
@@ -155,19 +152,11 @@ def fit_slope(vectors: Vectors) -> tuple[float, float]:
         if not information > LEAST_INFORMATION:
             return slope, 0.0
         before, step = slope, (aim - float(w @ mean)) / information
-        slope = min(
-            max(slope + step, 0.5 * slope, 1 / MOST_SLOPE), 2 * slope, MOST_SLOPE
-        )
+        least = max(slope + step, 0.5 * slope, 1 / MOST_SLOPE)
+        slope = min(least, 2 * slope, MOST_SLOPE)
         if abs(slope - before) < TOLERANCE * before:
             break
     return slope, 1 / sqrt(information)
-
-
-# ----------------------------------------------------------------------------
-# Kernel sums over rows whose whole vectors are alike.
-#
-# Likeness is the Hellinger distance: Euclidean between square roots of probabilities, so
-# that 0.001 and 0.01 are as far apart as 0.5 and 0.57, and 0 is no special place.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,17 +169,18 @@ class Near:
 
     mass: Column
     mass2: Column
-    hits: Table
-    claims: Table
+    hits: Rows
+    claims: Rows
     noise: Column
 
 
 def sums_around(
-    rows: Table, root: Table, labels: Table, start: Table, weight: Column, square: float
+    rows: Rows, root: Rows, labels: Rows, start: Rows, weight: Column, square: float
 ) -> Iterator[Near]:
     """Sums around `rows`, with a kernel of width sqrt(`square`), then of halved squares.
 
-    `root` and `rows` are square roots of probabilities. K = exp(-|x - y|^2 / (2 square)),
+    `root` and `rows` are square roots of probabilities: by their distance, Hellinger's,
+    0.001 and 0.01 are as far apart as 0.5 and 0.57. K = exp(-|x - y|^2 / (2 square)),
     so halving `square` squares K.
     """
     k = labels.shape[1]
@@ -203,22 +193,9 @@ def sums_around(
     while True:
         K2 = K * K
         plain, noise = K @ both, K2 @ squares
-        yield Near(
-            mass=plain[:, -1],
-            mass2=noise[:, 1],
-            hits=plain[:, :k],
-            claims=plain[:, k:-1],
-            noise=noise[:, 0],
-        )
+        hits, claims, mass = plain[:, :k], plain[:, k:-1], plain[:, -1]
+        yield Near(mass, noise[:, 1], hits, claims, noise[:, 0])
         K = K2
-
-
-# ----------------------------------------------------------------------------
-# What a local recalibration of whole vectors gains, each row left out of its own fit.
-
-
-PRIOR = 1.0
-"""Rows' worth of the start that each neighbourhood is given, for log."""
 
 
 class Gains(NamedTuple):
@@ -266,41 +243,22 @@ def log_gains(vectors: Vectors, start: Start, near: Near) -> Gains:
     rise = log_m - vectors.log_probs  # infinite where a class was held impossible
     gain = _times(e, rise)
     size = _times(np.where(possible, m, 0.0), rise)
-    spread = np.minimum(_spread(near, claims) + start.error**2, LARGEST_VARIANCE)
+    # Variance of the logarithm of observed over expected hits.
+    others = np.maximum(near.mass - 1, 1e-12)
+    narrow = np.minimum(np.maximum(near.mass2 - 1, 0.0) / others, 1.0)
+    share = np.minimum(claims / (others + PRIOR)[:, None], 1.0)
+    spread = narrow[:, None] * (1 - share) / claims
+    spread = np.minimum(spread + start.error**2, LARGEST_VARIANCE)
     noise = 0.5 * (m * spread).sum(axis=1)
     return Gains(gain, noise, size, near.mass - 1)
 
 
-def _times(weight: Table, values: Table) -> Column:
+def _times(weight: Rows, values: Rows) -> Column:
     """Sums over classes, where a weight of 0 counts for nothing."""
     return (weight * np.where(weight > 0, values, 0.0)).sum(axis=1)
 
 
-def _spread(near: Near, claims: Table) -> Table:
-    """Variance of the logarithm of observed over expected hits."""
-    others = np.maximum(near.mass - 1, 1e-12)
-    narrow = np.minimum(np.maximum(near.mass2 - 1, 0.0) / others, 1.0)
-    share = np.minimum(claims / (others + PRIOR)[:, None], 1.0)
-    return narrow[:, None] * (1 - share) / claims
-
-
 GAINS: Mapping[str, Gain] = {"brier": brier_gains, "log": log_gains}
-# ----------------------------------------------------------------------------
-# Rows as neighbours of each other: their gains, at a width that other rows chose.
-
-
-Index = NDArray[np.intp]
-
-SQUARES = tuple(0.5 / 2**j for j in range(9))
-"""Squares of the widths tried, each half the one before: from 0.71 to 0.044."""
-
-CHOOSING_ROWS = 1000
-"""Rows of each half at which widths are compared, with all rows as neighbours."""
-
-LEAST_NEIGHBOURS = 1.0
-"""A width is too narrow if half the rows have less kernel weight of others."""
-
-BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -319,10 +277,8 @@ class Field:
         order = rng.permutation(n)
         first, second = order[: n // 2], order[n // 2 :]
         squares = self.choose_square(second), self.choose_square(first)
-        parts = [
-            self.gains(half, [square])[0]
-            for half, square in zip((first, second), squares, strict=True)
-        ]
+        halves = zip((first, second), squares, strict=True)
+        parts = [self.gains(half, [square])[0] for half, square in halves]
         back = np.argsort(order)
         joined = Gains(*(np.concatenate(x)[back] for x in zip(*parts, strict=True)))
         return joined, (sqrt(squares[0]), sqrt(squares[1]))
@@ -346,25 +302,14 @@ class Field:
         q, parts = np.exp(self.start.log_probs), []
         for first in range(0, max(len(rows), 1), BLOCK):
             at = rows[first : first + BLOCK]
-            near = sums_around(
-                root[at], root, every.labels, q, every.weight, squares[0]
-            )
             known = every.take(at), self.start.take(at)
+            data = root, every.labels, q, every.weight
+            near = sums_around(root[at], *data, squares[0])
             parts.append([self.gain(*known, x) for x in islice(near, len(squares))])
         return [
             Gains(*(np.concatenate(x) for x in zip(*one, strict=True)))
             for one in zip(*parts, strict=True)
         ]
-
-
-# ----------------------------------------------------------------------------
-# The canonical calibration error: how right whole probability vectors are.
-
-
-MOST_CLASSES = 10
-
-MOST_ROWS = 20_000
-"""All pairs of rows are compared; of more rows, so many are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,20 +320,16 @@ class CanonicalError(Record):
     ----------
     divergence : str
         ``"brier"`` (summed over classes) or ``"log"``.
-    k : int
-        Number of classes.
-    n : float
-        Total weight; the number of rows without weights.
+    k, n : int, float
+        Number of classes, and total weight; the number of rows without weights.
     rows, rows_used : int
         Rows, and those compared with each other: all, up to 20,000.
     calibration : Estimate
         The debiased error, unclipped: slightly negative is possible.
-    held_out : float
+    held_out, standard_error : float
         What the local recalibration gains on rows left out of it: lower on average.
     plugin : float
         How far it moves them, which noise inflates.
-    standard_error : float
-        Of `held_out`.
     bandwidths : pair of float
         Widths of the kernel, each for the half of the rows that had no say in it: a
         distance between square roots of probabilities.
@@ -435,21 +376,17 @@ def canonical_calibration_error(
     r"""Calibration error of the whole probability vector, for up to ten classes.
 
     It asks for the labels of all rows that got the same vector, not just the same
-    confidence, and is never less than the confidence calibration error.
+    confidence, and is never less than the confidence calibration error. Scores are
+    `probs` or `logits`.
 
     Parameters
     ----------
-    y : array_like
-        Labels.
     divergence : {"brier", "log"}
         Whose calibration error; Brier is summed over classes.
     level : float
         Coverage of the interval.
     rng : int or numpy.random.Generator
         Seed of folds, and of the rows drawn where there are more than 20,000.
-    **given
-        One of ``probs=`` and ``logits=``, and optionally ``classes=`` and
-        ``sample_weight=``, as in `calibrant.evaluate`.
 
     Returns
     -------
@@ -479,25 +416,23 @@ def canonical_calibration_error(
     True
     """
     check_choice(divergence, "divergence", tuple(GAINS))
-    settings = Settings(divergence=divergence, level=level, rng=rng).checked()
+    seed = Settings(divergence=divergence, level=level, rng=rng).checked().rng
     vectors = read_vectors(y, given, "canonical_calibration_error")
     if vectors.k > MOST_CLASSES:
         raise ValueError(
             f"canonical_calibration_error takes at most {MOST_CLASSES} classes, got "
             f"{vectors.k}: with more, rows have no neighbours. Use target='class-wise'."
         )
-    return error_of_vectors(vectors, settings)
+    return _error_of_vectors(vectors, divergence, level, np.random.default_rng(seed))
 
 
-def error_of_vectors(vectors: Vectors, settings: Settings) -> CanonicalError:
-    """The error of checked rows."""
-    rng = np.random.default_rng(settings.rng)
+def _error_of_vectors(
+    vectors: Vectors, divergence: str, level: float, rng: np.random.Generator
+) -> CanonicalError:
     n, rows = float(vectors.weight.sum()), len(vectors)
     if rows > MOST_ROWS:
-        drawn = rng.choice(rows, MOST_ROWS, replace=False)
-        vectors = vectors.take(np.sort(drawn))
-    name = settings.main.name
-    field = Field(vectors, tempered(vectors, rng), GAINS[name])
+        vectors = vectors.take(np.sort(rng.choice(rows, MOST_ROWS, replace=False)))
+    field = Field(vectors, tempered(vectors, rng), GAINS[divergence])
     found, widths = field.cross_fitted_gains(rng)
     weight = vectors.weight
     held_out, noise, size = (float(weight @ x / weight.sum()) for x in found[:3])
@@ -505,9 +440,9 @@ def error_of_vectors(vectors: Vectors, settings: Settings) -> CanonicalError:
     if isfinite(held_out):
         se = error_of_mean(found.held_out, weight)
         if len(vectors) >= LEAST_ROWS:
-            interval = closed_forms.score(value, se, size, noise, settings.level)
+            interval = closed_forms.score(value, se, size, noise, level)
     return CanonicalError(
-        divergence=name,
+        divergence=divergence,
         k=vectors.k,
         n=n,
         rows=rows,

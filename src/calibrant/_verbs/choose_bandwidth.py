@@ -7,10 +7,9 @@ from math import sqrt
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._base.records import Columnar
-from calibrant._inputs.arrays import Column, to_numpy
+from calibrant._inputs.arrays import Column, Rows, to_numpy
 from calibrant._inputs.options import (
     LEAST_BANDWIDTH,
     MOST_BANDWIDTH,
@@ -28,8 +27,6 @@ from calibrant._stats.published import LEAST_SUPPORT, cells_for
 CANDIDATES = PAPER_BANDWIDTH * 10 ** (np.arange(-14, 11) / 10)
 """From 0.002 to 0.5, ten to a decade, with the paper's 0.05 among them."""
 
-Table = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BandwidthChoice(Columnar):
@@ -45,10 +42,8 @@ class BandwidthChoice(Columnar):
     candidates, criterion, standard_error : arrays
         The bandwidths tried, the mean squared error of the accuracy at each row without
         that row, and the standard error of its excess over the least.
-    n : float
-        Rows, or total weight.
-    target : str
-        What was asked of each row.
+    n, target : float, str
+        Rows, or total weight, and what was asked of each row.
 
     Examples
     --------
@@ -93,14 +88,8 @@ def choose_bandwidth(
 
     Parameters
     ----------
-    y : array_like
-        Labels, or correctness if ``confidence=`` is given.
     candidates : array_like, optional
         Bandwidths to try; by default 25 from 0.002 to 0.5.
-    **given
-        One of ``probs=``, ``logits=`` and ``confidence=``, and optionally ``target=``,
-        ``classes=`` and ``sample_weight=``, as in `calibrant.evaluate`. Of a row of weight
-        2, one is left out and the other kept.
 
     Returns
     -------
@@ -116,7 +105,8 @@ def choose_bandwidth(
 
     where :math:`\epsilon = e^{-4.5}` times the mean hit of the others speaks for rows
     that have no neighbour. The criterion is the mean of :math:`(a_i - m_{-i})^2`. It is
-    computed from sums over a grid, at a cost linear in rows.
+    computed from sums over a grid, at a cost linear in rows. Of a row of weight 2, one
+    is left out and the other kept.
 
     The best bandwidth for the curve is not the best for the calibration error, which
     ``bandwidth="auto"`` estimates without one.
@@ -134,7 +124,17 @@ def choose_bandwidth(
     predictions, columns = read(y, given)
     if columns.total_weight < 2:
         raise ValueError("choose_bandwidth needs two rows or more: one is left out.")
-    return choose_for_columns(columns, tried, target_of(predictions))
+    left_out = LeaveOneOut.of(columns, cells_for(float(tried[0])))
+    criterion = np.array([left_out.mean(left_out.losses(b)) for b in tried])
+    best = int(np.argmin(criterion))
+    least = left_out.losses(tried[best])
+    error = np.array([left_out.error(left_out.losses(b) - least) for b in tried])
+    far = np.flatnonzero(~(criterion - criterion[best] <= error))
+    low = max((place + 1 for place in far if place < best), default=0)
+    high = min((place - 1 for place in far if place > best), default=-1)
+    ends = float(tried[best]), float(tried[low]), float(tried[high])
+    target = target_of(predictions)
+    return BandwidthChoice(*ends, tried, criterion, error, left_out.n, target)
 
 
 def _read_candidates(candidates: Any) -> Column:
@@ -150,23 +150,6 @@ def _read_candidates(candidates: Any) -> Column:
     return tried
 
 
-def choose_for_columns(columns: Columns, tried: Column, target: str) -> BandwidthChoice:
-    """Choose for rows reduced to columns."""
-    left_out = LeaveOneOut.of(columns, cells_for(float(tried[0])))
-    criterion = np.array([left_out.mean(left_out.losses(b)) for b in tried])
-    best = int(np.argmin(criterion))
-    least = left_out.losses(tried[best])
-    error = np.array([left_out.error(left_out.losses(b) - least) for b in tried])
-    low = high = best
-    near = criterion - criterion[best] <= error
-    while low > 0 and near[low - 1]:
-        low -= 1
-    while high < len(tried) - 1 and near[high + 1]:
-        high += 1
-    ends = float(tried[best]), float(tried[low]), float(tried[high])
-    return BandwidthChoice(*ends, tried, criterion, error, left_out.n, target)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LeaveOneOut:
     """Rows as weights on nodes: `weights[j]` sums w a^j, for j from 0 to 4.
@@ -175,7 +158,7 @@ class LeaveOneOut:
     in its confidence. So the mean loss, and that of its square, are sums over nodes.
     """
 
-    weights: Table
+    weights: Rows
 
     @classmethod
     def of(cls, columns: Columns, cells: int) -> LeaveOneOut:
@@ -194,7 +177,7 @@ class LeaveOneOut:
         """Total weight."""
         return float(self.weights[0].sum())
 
-    def losses(self, bandwidth: float) -> Table:
+    def losses(self, bandwidth: float) -> Rows:
         """Coefficients of 1, a and a^2 in the loss of a row left out, at the nodes."""
         mass, hits = sums_at_nodes(self.weights[:2], GAUSSIAN, bandwidth)
         prior, others = LEAST_SUPPORT, self.n - 1
@@ -204,15 +187,13 @@ class LeaveOneOut:
         rise = whole + 1 + prior / others
         return np.stack([top * top, -2 * rise * top, rise * rise]) / whole**2
 
-    def mean(self, losses: Table) -> float:
+    def mean(self, losses: Rows) -> float:
         """Mean loss over rows."""
         return float((losses * self.weights[:3]).sum() / self.n)
 
-    def error(self, losses: Table) -> float:
+    def error(self, losses: Rows) -> float:
         """Standard error of the mean loss."""
         c0, c1, c2 = losses
-        powers = np.stack(
-            [c0 * c0, 2 * c0 * c1, c1 * c1 + 2 * c0 * c2, 2 * c1 * c2, c2**2]
-        )
-        square = float((powers * self.weights).sum() / self.n)
+        powers = [c0 * c0, 2 * c0 * c1, c1 * c1 + 2 * c0 * c2, 2 * c1 * c2, c2**2]
+        square = float((np.stack(powers) * self.weights).sum() / self.n)
         return sqrt(max(square - self.mean(losses) ** 2, 0.0) / self.n)

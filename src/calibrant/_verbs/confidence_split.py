@@ -7,10 +7,9 @@ from math import inf, sqrt
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._base.records import Estimate, Record
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Mask
 from calibrant._inputs.divergences import LOG, Divergence
 from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
 from calibrant._rows.columns import Columns
@@ -18,22 +17,10 @@ from calibrant._rows.reduce import read
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import coarsen, node_places, node_weights
 from calibrant._sketch.kernels import GAUSSIAN, sums_at_nodes
-from calibrant._stats import platt, platt_error
+from calibrant._stats import decomposition, platt, platt_error
 from calibrant._stats.close_pairs import neighbourhood, terms_of_pairs
-from calibrant._stats.decomposition import (
-    adaptive_error,
-    analyse,
-    cells_of_columns,
-    find_cells,
-)
 from calibrant._stats.neighbours import Neighbours
 from calibrant._stats.published import NODES_PER_BANDWIDTH
-
-# ----------------------------------------------------------------------------
-# The two sides of the diagonal, and what the rows of each add to d_CAL.
-
-
-Mask = NDArray[np.bool_]
 
 
 class Sides(NamedTuple):
@@ -46,29 +33,23 @@ class Sides(NamedTuple):
     share: float
 
 
-# -- the adaptive curve ------------------------------------------------------------
-
-
 def adaptive_sides(columns: Columns, sketch: Cells, settings: Settings) -> Sides:
-    cells, local = find_cells(columns, sketch)
+    """The sides of the adaptive curve."""
+    cells, local = decomposition.find_cells(columns, sketch)
     main, level = settings.main, settings.level
     curve = platt_error.choose_curve(local, LOG)
     seen = cells if main.by_pairs else local
     over = curve.at(seen.z, curve.shift) < 0
-    error = adaptive_error(seen, sketch, main.name, level)
-    parts = _brier_parts(cells, over) if main.by_pairs else _parts(local, main, over)
-    return Sides(
-        Estimate(error.value, error.interval, error.method),
-        over=parts[0],
-        under=parts[1],
-        gap=-float(seen.r1[over].sum() / seen.n),
-        share=float(seen.weight[over].sum() / seen.n),
-    )
-
-
-def _brier_parts(cells: Neighbours, over: Mask) -> tuple[float, float]:
-    each = brier_contributions(cells)
-    return float(each[over].sum()), float(each[~over].sum())
+    error = decomposition.adaptive_error(seen, sketch, main.name, level)
+    if main.by_pairs:
+        each = brier_contributions(cells)
+        parts = float(each[over].sum()), float(each[~over].sum())
+    else:
+        parts = _parts(local, main, over)
+    gap = -float(seen.r1[over].sum() / seen.n)
+    share = float(seen.weight[over].sum() / seen.n)
+    whole = Estimate(error.value, error.interval, error.method)
+    return Sides(whole, *parts, gap, share)
 
 
 def brier_contributions(cells: Neighbours) -> Column:
@@ -82,32 +63,30 @@ def _parts(
     cells: Neighbours, divergence: Divergence, over: Mask
 ) -> tuple[float, float]:
     """Both sides from the larger one: few rows alone have no local estimate."""
-    fitted = platt.fit(
-        cells, platt_error.fixed_width(cells.n), platt.choose_nodes(cells)
-    )
+    width = platt_error.fixed_width(cells.n)
+    fitted = platt.fit(cells, width, platt.choose_nodes(cells))
     larger = over if cells.weight[over].sum() >= 0.5 * cells.n else ~over
-    side = _take(cells, larger)
+    columns = {name: getattr(cells, name)[larger] for name in Neighbours.__slots__[:-1]}
+    side = replace(cells, **columns, losses={})
     whole = platt_error.local_error(cells, divergence, fitted=fitted).value
     part = platt_error.local_error(side, divergence, fitted=fitted).value
     part *= side.n / cells.n
     return (part, whole - part) if larger is over else (whole - part, part)
 
 
-def _take(cells: Neighbours, some: Mask) -> Neighbours:
-    columns = {name: getattr(cells, name)[some] for name in Neighbours.__slots__[:-1]}
-    return replace(cells, **columns, losses={})
-
-
-# -- the paper's kernel ------------------------------------------------------------
-
-
 def published_sides(columns: Columns, sketch: Cells, settings: Settings) -> Sides:
+    """The sides of the paper's curve."""
     main, h = settings.main, columns.confidence
-    analysis = analyse(columns, sketch, settings, 1.0)
-    m = _accuracy_at(h, sketch, float(settings.bandwidth))
+    analysis = decomposition.analyse(columns, sketch, settings, 1.0)
+    # The paper's curve at rows, interpolated between nodes 96 to a bandwidth.
+    bandwidth = float(settings.bandwidth)
+    moments = coarsen(sketch.moments[:2], NODES_PER_BANDWIDTH / bandwidth)
+    mass, hits = sums_at_nodes(node_weights(moments), GAUSSIAN, bandwidth)
+    near = mass > 1e-9 * sketch.weight
+    places = node_places(moments.shape[2])[near]
+    m = np.clip(np.interp(h, places, hits[near] / mass[near]), 0.0, 1.0)
     over = m < h
-    moved = replace(columns, hit=m, losses={})
-    d = moved.unit_loss(main)
+    d = replace(columns, hit=m, losses={}).unit_loss(main)
     return Sides(
         analysis.decompositions[main.name].calibration,
         over=columns.mean(np.where(over, d, 0.0)),
@@ -115,19 +94,6 @@ def published_sides(columns: Columns, sketch: Cells, settings: Settings) -> Side
         gap=columns.mean(np.where(over, h - columns.hit, 0.0)),
         share=columns.mean(over.astype(np.float64)),
     )
-
-
-def _accuracy_at(h: Column, sketch: Cells, bandwidth: float) -> Column:
-    """The paper's curve at rows, interpolated between nodes 96 to a bandwidth."""
-    moments = coarsen(sketch.moments[:2], NODES_PER_BANDWIDTH / bandwidth)
-    mass, hits = sums_at_nodes(node_weights(moments), GAUSSIAN, bandwidth)
-    near = mass > 1e-9 * sketch.weight
-    places = node_places(moments.shape[2])[near]
-    return np.clip(np.interp(h, places, hits[near] / mass[near]), 0.0, 1.0)
-
-
-# ----------------------------------------------------------------------------
-# Over- and under-confidence: d_CAL on either side of the diagonal.
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +104,8 @@ class ConfidenceSplit(Record):
     ----------
     divergence, target : str
         Whose calibration error, and what was asked of each row.
-    n : float
-        Rows, or total weight.
-    bandwidth : float or None
-        Of the paper's kernel; None where the width adapts.
+    n, bandwidth : float
+        Rows, or total weight, and the paper's width; None where the width adapts.
     calibration : Estimate
         d_CAL, as in `calibrant.evaluate`.
     overconfidence, underconfidence : float
@@ -202,17 +166,12 @@ def confidence_split(
 
     Parameters
     ----------
-    y : array_like
-        Labels, or correctness if ``confidence=`` is given.
     divergence : str or Divergence
         ``"brier"``, ``"log"``, or your own.
     bandwidth : "auto" or float
         The adaptive curve and the debiased estimate, or the paper's of that width.
     level : float
         Coverage of the interval of d_CAL.
-    **given
-        One of ``probs=``, ``logits=`` and ``confidence=``, and optionally ``target=``,
-        ``classes=`` and ``sample_weight=``, as in `calibrant.evaluate`.
 
     Returns
     -------
@@ -233,23 +192,16 @@ def confidence_split(
     >>> round(parts.overconfidence, 4), round(parts.underconfidence, 4)
     (0.1067, 0.0833)
     """
-    settings = Settings(
-        divergence=divergence, bandwidth=bandwidth, level=level
-    ).checked()
+    settings = Settings(divergence, bandwidth, level=level).checked()
     predictions, columns = read(y, given, settings.extra)
-    return split_columns(columns, settings, target_of(predictions))
-
-
-def split_columns(columns: Columns, settings: Settings, target: str) -> ConfidenceSplit:
-    """The split of rows reduced to columns."""
-    sketch, main = cells_of_columns(columns, settings), settings.main
+    sketch, main = decomposition.cells_of_columns(columns, settings), settings.main
     sides = adaptive_sides if settings.adaptive else published_sides
     found = sides(columns, sketch, settings)
     over, under = _add_up(found, columns, main)
     gap = columns.mean(columns.confidence - columns.hit)
     return ConfidenceSplit(
         divergence=main.name,
-        target=target,
+        target=target_of(predictions),
         n=columns.total_weight,
         bandwidth=None if settings.adaptive else float(settings.bandwidth),
         calibration=found.calibration,

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number, check_choice
+from calibrant._base.checks import check_choice, check_number
 from calibrant._base.records import Corp, Estimate
-from calibrant._inputs.divergences import find_divergence
+from calibrant._inputs.divergences import BRIER, LOG, find_divergence
 from calibrant._inputs.options import (
     Scores,
     Settings,
@@ -23,22 +22,14 @@ from calibrant._inputs.options import (
     target_of,
     with_target,
 )
-from calibrant._rows.losses import log_probabilities
-from calibrant._rows.reduce import each_class, read, reduce_to_columns, spell_out
+from calibrant._rows.reduce import each_class, read
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import cell_of
 from calibrant._sketch.ordered import order
 from calibrant._stats import bins as binning
 from calibrant._stats import decomposition
 from calibrant._stats import smooth_ece as smoothing
-from calibrant._stats.bins import Isotonic
-
-# ----------------------------------------------------------------------------
-# Each metric as a function of labels and scores.
-#
-# All take ``y`` and exactly one of ``probs=``, ``logits=`` and ``confidence=`` (with
-# which ``y`` is the correctness), and optionally ``target=``, ``classes=`` and
-# ``sample_weight=``, as `calibrant.evaluate` does.
+from calibrant._verbs.canonical_calibration_error import read_vectors
 
 
 @takes_scores
@@ -72,7 +63,8 @@ def brier(y: Any, **given: Unpack[Scores]) -> float:
     >>> round(cal.brier([1, 0], probs=[0.75, 0.25]), 4)
     0.0625
     """
-    return _mean_loss(y, "brier", given)
+    columns = read(y, given)[1]
+    return columns.mean(columns.loss(BRIER))
 
 
 @takes_scores
@@ -87,12 +79,8 @@ def nll(y: Any, **given: Unpack[Scores]) -> float:
     >>> cal.nll([1, 0], probs=[0.0, 0.25])
     inf
     """
-    return _mean_loss(y, "log", given)
-
-
-def _mean_loss(y: Any, name: str, given: Scores) -> float:
     columns = read(y, given)[1]
-    return columns.mean(columns.loss(find_divergence(name)))
+    return columns.mean(columns.loss(LOG))
 
 
 @takes_scores
@@ -107,15 +95,10 @@ def smooth_ece(
 
     Parameters
     ----------
-    y : array_like
-        Labels, or correctness if ``confidence=`` is given.
     bandwidth : float, optional
         By default the one that equals its own error, which has no knob to turn.
     compat : {"relplot"}, optional
         Reproduce relplot 1.0, which counts confidences of exactly 0 and 1 half.
-    **given
-        One of ``probs=``, ``logits=`` and ``confidence=``, and optionally ``target=``,
-        ``classes=`` and ``sample_weight=``, as in `calibrant.evaluate`.
 
     Examples
     --------
@@ -125,7 +108,7 @@ def smooth_ece(
     """
     check_choice(compat, "compat", (None, "relplot"))
     if bandwidth is not None:
-        _check_width(bandwidth, 1e-4, 10.0)
+        check_number(bandwidth, "bandwidth", 1e-4, 10.0)
     columns = read(y, given)[1]
     if compat == "relplot":
         return smoothing.relplot_error(columns, bandwidth)[0]
@@ -147,15 +130,8 @@ def logit_smoothed_ece(
     >>> round(cal.logit_smoothed_ece([1, 1, 1, 0], confidence=[0.9] * 4), 3)
     0.15
     """
-    _check_width(bandwidth, 1e-3, 100.0)
+    check_number(bandwidth, "bandwidth", 1e-3, 100.0)
     return smoothing.logit_smoothed_error(read(y, given)[1], bandwidth)
-
-
-def _check_width(bandwidth: Any, least: float, most: float) -> None:
-    if not least <= as_number(bandwidth) <= most:
-        raise ValueError(
-            f"bandwidth must be a number from {least:g} to {most:g}, got {bandwidth!r}."
-        )
 
 
 @takes_scores
@@ -220,7 +196,7 @@ def corp(y: Any, *, divergence: Any = "brier", **given: Unpack[Scores]) -> Corp:
     main = find_divergence(divergence)
     columns = read(y, given)[1]
     sums = Cells({main.name: main}).update(columns)
-    return binning.corp_of(Isotonic.of(order(columns)), sums, main.name)
+    return binning.corp_of(binning.Isotonic.of(order(columns)), sums, main.name)
 
 
 @takes_scores
@@ -249,23 +225,10 @@ def calibration_error(
     >>> round(d, 4)
     0.16
     """
-    settings = Settings(
-        divergence=divergence,
-        bandwidth=bandwidth,
-        kernel=kernel,
-        boundary=boundary,
-        estimator=estimator,
-        level=level,
-    ).checked()
+    options = divergence, bandwidth, kernel, boundary, estimator
+    settings = Settings(*options, level=level).checked()
     columns = read(y, given, settings.extra)[1]
     return decomposition.calibration_of_rows(columns, settings)
-
-
-# ----------------------------------------------------------------------------
-# Binned metrics as functions of labels and scores.
-#
-# All take ``y`` and exactly one of ``probs=``, ``logits=`` and ``confidence=``, as the
-# functions of `calibrant._verbs.metric_functions` do.
 
 
 @takes_scores
@@ -283,8 +246,6 @@ def ece(
 
     Parameters
     ----------
-    y : array_like
-        Labels, or correctness if ``confidence=`` is given.
     bins : int, "cube-root" or "sweep"
         Number of bins; the cube root of n; or the most equal-mass bins whose
         accuracies increase (Roelofs et al. 2022).
@@ -296,9 +257,6 @@ def ece(
         Subtract the sampling variance of each bin (``norm=2`` only; Kumar et al. 2019).
     closed : {"right", "left"}
         Which end of an equal-width bin belongs to it; 0 and 1 are always inside.
-    **given
-        One of ``probs=``, ``logits=`` and ``confidence=``, and optionally ``target=``,
-        ``classes=`` and ``sample_weight=``, as in `calibrant.evaluate`.
 
     Examples
     --------
@@ -375,8 +333,7 @@ def classwise_ece(
     array([0.3, 0.3])
     """
     check_choice(reduce, "reduce", ("mean", "none"))
-    given = with_target(given, "class-wise", "classwise_ece")
-    predictions = read_given(y, given)
+    predictions = read_given(y, with_target(given, "class-wise", "classwise_ece"))
     errors = [
         binning.binned_error(binning.find_bins(columns, bins, strategy, closed), norm)
         for columns in each_class(predictions)
@@ -407,8 +364,7 @@ def top_label_ece(
     0.2667
     """
     check_choice(reduce, "reduce", ("weighted", "mean"))
-    given = with_target(given, "top-label", "top_label_ece")
-    predictions, columns = read(y, given)
+    predictions, columns = read(y, with_target(given, "top-label", "top_label_ece"))
     assert columns.predicted is not None
     errors, weight = binning.errors_within(
         columns, columns.predicted, predictions.k, bins, norm, closed
@@ -433,28 +389,10 @@ def full_vector_ece(y: Any, *, bins: int = 10, **given: Unpack[Scores]) -> float
     >>> round(cal.full_vector_ece([0, 1], probs=p), 4)
     0.4
     """
-    given = with_target(given, "top-label", "full_vector_ece")
     bins = binning.count_bins(bins, 1)
-    predictions = read_given(y, given)
-    if predictions.scores.ndim == 1:
-        predictions = spell_out(predictions)
-    reduce_to_columns(predictions)  # checks every row that counts
-    weight = np.ones(len(predictions.scores))
-    if predictions.weight is not None:
-        weight = predictions.weight
-    counts = weight > 0
-    scores, labels = predictions.scores[counts], predictions.labels[counts]
-    with np.errstate(divide="ignore"):
-        p = np.exp(log_probabilities(predictions.kind, scores))
-    if not predictions.soft:
-        labels = np.eye(predictions.k)[labels]
-    return _grouped_distance(cell_of(p, bins), labels - p, weight[counts])
-
-
-def _grouped_distance(
-    place: NDArray[Any], residual: NDArray[np.float64], weight: NDArray[np.float64]
-) -> float:
-    _, group = np.unique(place, axis=0, return_inverse=True)
-    sums = np.zeros((group.max() + 1, residual.shape[1]))
-    np.add.at(sums, group.ravel(), weight[:, None] * residual)
+    vectors = read_vectors(y, given, "full_vector_ece")
+    p, weight = vectors.probs, vectors.weight
+    _, group = np.unique(cell_of(p, bins), axis=0, return_inverse=True)
+    sums = np.zeros((group.max() + 1, vectors.k))
+    np.add.at(sums, group.ravel(), weight[:, None] * (vectors.labels - p))
     return float(0.5 * np.abs(sums).sum() / weight.sum())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -65,63 +64,35 @@ def evaluate_batches(
     >>> folder.cleanup()
     """
     if "cluster" in options:
-        raise TypeError(
-            "evaluate_batches has no option 'cluster': clusters need all rows in memory."
-        )
+        said = "evaluate_batches has no option 'cluster': clusters need all rows"
+        raise TypeError(f"{said} in memory.")
     settings = Settings.of(options, evaluate_batches)
     if target == "class-wise":
         raise ValueError(
             "target='class-wise' needs all rows in memory: pass what "
             "calibrant.files.read gives to evaluate."
         )
-    sketch = sketch_batches(
-        batches, Sketch(target=target, divergence=settings.main), progress
-    )
-    return evaluate_sketch(sketch, settings, name)
-
-
-def sketch_batches(
-    batches: Iterable[Found],
-    sketch: Sketch,
-    progress: Callable[[int], object] | None = None,
-) -> Sketch:
-    """Add batches of files to a sketch."""
-    rows = 0
+    sketch, rows = Sketch(target=target, divergence=settings.main), 0
     for found in batches:
         if len(found):
-            with rows_of_the_file(found):
-                add_batch(sketch, found)
+            add_batch(sketch, found)
         rows += len(found)
         if progress is not None:
             progress(rows)
-    return sketch
+    return evaluate_sketch(sketch, settings, name)
 
 
 def add_batch(sketch: Sketch, found: Found, part: str | None = None) -> None:
-    """Add one batch, under a name if it has one."""
-    rest: dict[str, Any] = {
-        "sample_weight": found.sample_weight,
-        "group": found.group,
-        "part": part,
-    }
-    if found.pairs:
-        sketch.update_pairs(found.y, found.scores, **rest)
-    else:
-        rest |= {found.kind: found.scores, "classes": found.classes}
-        sketch.update(found.y, **rest)
-
-
-@contextmanager
-def rows_of_the_file(found: Found) -> Iterator[None]:
-    """Errors that name a row of the batch name the row of the file instead."""
+    """Add one batch, under a name if it has one; errors name the row of the file."""
+    rest: dict[str, Any] = {"sample_weight": found.sample_weight, "group": found.group}
     try:
-        yield
+        if found.pairs:
+            sketch.update_pairs(found.y, found.scores, part=part, **rest)
+        else:
+            rest |= {found.kind: found.scores, "classes": found.classes}
+            sketch.update(found.y, part=part, **rest)
     except RowError as error:
         raise FileError(found.path, str(error.shifted(found.start))) from error
-
-
-# ----------------------------------------------------------------------------
-# Files into a sketch, with checkpoints: a run that was stopped goes on, none twice.
 
 
 EVERY = 5_000_000
@@ -141,8 +112,9 @@ def sketch_files(
 ) -> Sketch:
     """Add the rows of files that are not yet in the sketch, and save it now and then.
 
-    A unit is the files of one set of rows. Its name goes into `parts` when all its rows
-    are in, and before that with the number of rows that are.
+    A run that was stopped goes on, and no row is counted twice. A unit is the files of
+    one set of rows. Its name goes into `parts` when all its rows are in, and before
+    that with the number of rows that are.
     """
     for unit in units:
         name = ",".join(map(str, unit))
@@ -166,9 +138,7 @@ def _add_unit(
     for batch in found:
         start, read = read, read + len(batch)
         if read > done:
-            rest = _without_first(batch, max(done - start, 0))
-            with rows_of_the_file(rest):
-                add_batch(sketch, rest)
+            add_batch(sketch, _without_first(batch, max(done - start, 0)))
             marker, done = _rename(sketch, marker, f"{name} [first {read} rows]"), read
         if done - saved >= every:
             save(sketch)
@@ -177,14 +147,10 @@ def _add_unit(
 
 
 def _without_first(batch: Found, count: int) -> Found:
-    if count == 0:
-        return batch
-    fields = ("scores", "y", "sample_weight", "group")
-    cut: dict[str, Any] = {
-        name: None if getattr(batch, name) is None else getattr(batch, name)[count:]
-        for name in fields
-    }
-    return replace(batch, **cut, start=batch.start + count)
+    names = ("scores", "y", "sample_weight", "group")
+    given = {name: x for name in names if (x := getattr(batch, name)) is not None}
+    cut: dict[str, Any] = {name: x[count:] for name, x in given.items()}
+    return replace(batch, **cut, start=batch.start + count) if count else batch
 
 
 def _underway(sketch: Sketch, name: str) -> tuple[str | None, int]:

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
+from typing import Any, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,11 @@ from numpy.typing import NDArray
 from calibrant._base.checks import as_number
 from calibrant._base.comparison import Comparison, Effect
 from calibrant._base.evaluation import Evaluation
-from calibrant._inputs.arrays import Column, Matrix, as_scores, to_numpy
+from calibrant._inputs.arrays import Column, Index, Mask, Matrix, as_scores, to_numpy
 from calibrant._inputs.options import Estimation, Settings, takes_options
-from calibrant._inputs.predictions import shared_rows
+from calibrant._inputs.predictions import Kind, shared_rows
 from calibrant._verbs.evaluate import evaluate
-from calibrant.recalibration._affine import (
-    DirichletCalibration,
-    MatrixScaling,
-    VectorScaling,
-)
+from calibrant.recalibration import _affine, _temperature
 from calibrant.recalibration._estimator import (
     FitWarning,
     Progress,
@@ -34,15 +30,7 @@ from calibrant.recalibration._histogram import HistogramBinning
 from calibrant.recalibration._isotonic import IsotonicCalibration
 from calibrant.recalibration._logistic import BetaCalibration, PlattScaling
 from calibrant.recalibration._rows import class_names
-from calibrant.recalibration._temperature import (
-    EnsembleTemperatureScaling,
-    TemperatureScaling,
-)
 from calibrant.recalibration._trivial import Identity, MeanReplacement
-
-# ----------------------------------------------------------------------------
-# Names of recalibration methods, as studies and the command line take them.
-
 
 Methods: TypeAlias = (
     str | Sequence[str | Recalibrator] | Mapping[str, str | Recalibrator]
@@ -50,32 +38,36 @@ Methods: TypeAlias = (
 
 PAPER = ("temperature", "histogram", "isotonic", "mean-replacement")
 
+TOP = {"mode": "top-label"}
+
 METHODS: dict[str, tuple[str, Callable[..., Recalibrator], dict[str, Any]]] = {
     "identity": ("Uncalibrated", Identity, {}),
-    "temperature": ("Temperature", TemperatureScaling, {}),
-    "ensemble-temperature": ("Ensemble temperature", EnsembleTemperatureScaling, {}),
-    "vector": ("Vector", VectorScaling, {}),
-    "matrix": ("Matrix", MatrixScaling, {}),
-    "dirichlet": ("Dirichlet", DirichletCalibration, {}),
+    "temperature": ("Temperature", _temperature.TemperatureScaling, {}),
+    "ensemble-temperature": (
+        "Ensemble temperature",
+        _temperature.EnsembleTemperatureScaling,
+        {},
+    ),
+    "vector": ("Vector", _affine.VectorScaling, {}),
+    "matrix": ("Matrix", _affine.MatrixScaling, {}),
+    "dirichlet": ("Dirichlet", _affine.DirichletCalibration, {}),
     "platt": ("Platt", PlattScaling, {}),
     "beta": ("Beta", BetaCalibration, {}),
     "histogram": ("Histogram binning", HistogramBinning, {}),
-    "histogram-top-label": (
-        "Histogram binning (top label)",
-        HistogramBinning,
-        {"mode": "top-label"},
-    ),
+    "histogram-top-label": ("Histogram binning (top label)", HistogramBinning, TOP),
     "isotonic": ("Isotonic", IsotonicCalibration, {}),
-    "isotonic-top-label": (
-        "Isotonic (top label)",
-        IsotonicCalibration,
-        {"mode": "top-label"},
-    ),
+    "isotonic-top-label": ("Isotonic (top label)", IsotonicCalibration, TOP),
     "mean-replacement": ("Mean replacement", MeanReplacement, {}),
 }
 """Name of a model in tables, its class, and options, by the name of the method."""
 
 LIKE_NETCAL = ("histogram", "isotonic")
+PAPER_SPLIT = 0.2
+COLUMNS_OF_A_ROW = 16
+BLOCK = 1 << 12
+
+FITTING = 0.8
+"""Share of a method's work that fitting and applying it is taken to be."""
 
 
 def recalibrators_for(
@@ -90,7 +82,8 @@ def recalibrators_for(
     chosen: dict[str, Recalibrator] = {}
     for name, method in [("", "identity"), *named, ("", "mean-replacement")]:
         title, recalibrator = _make(method, kind, classes, preset)
-        if method in ("identity", "mean-replacement") and _has(chosen, recalibrator):
+        there = type(recalibrator) in map(type, chosen.values())
+        if there and method in ("identity", "mean-replacement"):
             continue
         title = name or title
         if title in chosen:
@@ -118,10 +111,6 @@ def _named(methods: Methods) -> list[tuple[str, str | Recalibrator]]:
     if isinstance(methods, Recalibrator):
         return [("", methods)]
     return [("", method) for method in methods]
-
-
-def _has(chosen: Mapping[str, Recalibrator], recalibrator: Recalibrator) -> bool:
-    return any(type(other) is type(recalibrator) for other in chosen.values())
 
 
 def _make(
@@ -152,23 +141,12 @@ def _make(
 
 def _title(recalibrator: Recalibrator) -> str:
     """The usual name of a method, or its class in words for one's own."""
+    mode = getattr(recalibrator, "mode", "one-vs-rest")
     for title, make, options in METHODS.values():
-        same = all(getattr(recalibrator, k, None) == v for k, v in options.items())
-        if type(recalibrator) is make and (options or _plain(recalibrator)) and same:
+        same_mode = mode == options.get("mode", "one-vs-rest")
+        if type(recalibrator) is make and same_mode:
             return title
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(recalibrator).__name__).capitalize()
-
-
-def _plain(recalibrator: Recalibrator) -> bool:
-    return getattr(recalibrator, "mode", "one-vs-rest") == "one-vs-rest"
-
-
-# ----------------------------------------------------------------------------
-# Which rows a study fits on and which it tests on: given, split, or cross-fitted.
-
-
-PAPER_SPLIT = 0.2
-COLUMNS_OF_A_ROW = 16
 
 
 class Sample(NamedTuple):
@@ -193,7 +171,7 @@ class StudyRows:
     given sets that are in both.
     """
 
-    kind: Literal["logits", "probs"]
+    kind: Kind
     test: Sample
     parts: tuple[tuple[Sample, Any], ...]
     whole: Sample
@@ -218,13 +196,12 @@ def read_study_rows(
             "pass exactly one of logits= and probs=; the two are never told apart by "
             "looking at the numbers."
         )
-    kind: Literal["logits", "probs"] = "probs" if logits is None else "logits"
+    kind: Kind = "probs" if logits is None else "logits"
     given = probs if logits is None else logits
     if y_test is not None:
         if split is not None or folds is not None:
-            raise ValueError(
-                "split and folds divide one set of rows; y_test is a second."
-            )
+            said = "split and folds divide one set of rows; y_test is a second."
+            raise ValueError(said)
         return _two_sets(kind, given, y, y_test, sample_weight)
     if split is not None and folds is not None:
         raise ValueError("split and folds exclude each other; pass one of them.")
@@ -234,41 +211,34 @@ def read_study_rows(
     return _split(kind, sample, PAPER_SPLIT if split is None else split, rng)
 
 
-def _two_sets(kind: Any, given: Any, y: Any, y_test: Any, weight: Any) -> StudyRows:
-    fit_scores, test_scores = _pair(given, kind)
-    fit_weight, test_weight = (None, None)
-    if weight is not None:
-        fit_weight, test_weight = _pair(weight, "sample_weight")
-    fit = _sample(fit_scores, y, fit_weight, kind)
-    test = _sample(test_scores, y_test, test_weight, kind)
+def _two_sets(kind: Kind, given: Any, y: Any, y_test: Any, weight: Any) -> StudyRows:
+    scores = _pair(given, kind)
+    weights = (None, None) if weight is None else _pair(weight, "sample_weight")
+    fit = _sample(scores[0], y, weights[0], kind)
+    test = _sample(scores[1], y_test, weights[1], kind)
     if fit.scores.shape[1:] != test.scores.shape[1:]:
         raise ValueError(
             f"{kind} must have the same columns in both sets: {fit.scores.shape} to fit "
             f"on, {test.scores.shape} to test on."
         )
     words = f"fitted on {len(fit.y):,} rows, tested on {len(test.y):,} others"
-    shared = shared_rows(_some(fit.scores), fit.y, _some(test.scores), test.y)
+    some = slice(COLUMNS_OF_A_ROW)  # enough to know a row again
+    known = [x if x.ndim == 1 else x[:, some] for x in (fit.scores, test.scores)]
+    shared = shared_rows(known[0], fit.y, known[1], test.y)
     return StudyRows(kind, test, ((fit, slice(None)),), fit, words, shared)
-
-
-def _some(scores: Matrix) -> Matrix:
-    """Enough columns to know a row again."""
-    return scores if scores.ndim == 1 else scores[:, :COLUMNS_OF_A_ROW]
 
 
 def _pair(given: Any, name: str) -> tuple[Any, Any]:
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise TypeError(
-            f"with y_test, {name} must be a pair ({name} of y, {name} of y_test)."
-        )
+        both = f"{name} of y, {name} of y_test"
+        raise TypeError(f"with y_test, {name} must be a pair ({both}).")
     return given[0], given[1]
 
 
 def _sample(scores: Any, y: Any, weight: Any, kind: str) -> Sample:
     if isinstance(scores, tuple) and len(scores) == 2 and np.ndim(scores[0]) == 2:
-        raise TypeError(
-            f"{kind} is a pair, which needs y_test, the labels of the second."
-        )
+        said = f"{kind} is a pair, which needs y_test, the labels of the second."
+        raise TypeError(said)
     matrix, labels = as_scores(scores, kind), to_numpy(y, "y")
     if weight is not None:
         weight = to_numpy(weight, "sample_weight")
@@ -281,7 +251,7 @@ def _sample(scores: Any, y: Any, weight: Any, kind: str) -> Sample:
     return Sample(matrix, labels, weight)
 
 
-def _split(kind: Any, sample: Sample, split: float, rng: Any) -> StudyRows:
+def _split(kind: Kind, sample: Sample, split: float, rng: Any) -> StudyRows:
     n = len(sample.y)
     share = as_number(split)
     count = round(share * n) if 0 < share < 1 else 0
@@ -293,50 +263,31 @@ def _split(kind: Any, sample: Sample, split: float, rng: Any) -> StudyRows:
     order = _order(n, rng)
     fit, test = sample.select(order[:count]), sample.select(order[count:])
     drawn = "the first rows" if rng is None else "drawn at random"
-    words = (
-        f"fitted on {count:,} rows ({100 * count / n:.3g} %, {drawn}), "
-        f"tested on the other {n - count:,}"
-    )
+    how = f"{100 * count / n:.3g} %, {drawn}"
+    words = f"fitted on {count:,} rows ({how}), tested on the other {n - count:,}"
     return StudyRows(kind, test, ((fit, slice(None)),), fit, words)
 
 
-def _cross_fitted(kind: Any, sample: Sample, folds: Any, rng: Any) -> StudyRows:
+def _cross_fitted(kind: Kind, sample: Sample, folds: Any, rng: Any) -> StudyRows:
     n = len(sample.y)
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= n:
         raise ValueError(f"folds must be a whole number from 2 to {n}; got {folds!r}.")
+    # Every class is spread over the folds as evenly as it goes.
+    order, y = _order(n, rng), sample.y
+    _, codes = np.unique(y if y.ndim == 1 else y.argmax(axis=1), return_inverse=True)
+    fold = np.empty(n, np.intp)
+    fold[order[np.argsort(codes[order], kind="stable")]] = np.arange(n) % folds
     parts = tuple(
-        (sample.select(np.flatnonzero(fold != number)), np.flatnonzero(fold == number))
-        for fold in (_folds(sample.y, folds, rng),)
+        (sample.select(fold != number), np.flatnonzero(fold == number))
         for number in range(folds)
     )
     words = f"cross-fitted on {n:,} rows in {folds} folds: each row is tested unseen"
     return StudyRows(kind, sample, parts, sample, words)
 
 
-def _folds(y: NDArray[Any], folds: int, rng: Any) -> NDArray[np.intp]:
-    """Fold of each row; every class is spread over the folds as evenly as it goes."""
-    order = _order(len(y), rng)
-    labels = y if y.ndim == 1 else y.argmax(axis=1)
-    _, codes = np.unique(labels, return_inverse=True)
-    order = order[np.argsort(codes[order], kind="stable")]
-    fold = np.empty(len(y), np.intp)
-    fold[order] = np.arange(len(y)) % folds
-    return fold
-
-
-def _order(n: int, rng: Any) -> NDArray[np.intp]:
+def _order(n: int, rng: Any) -> Index:
     """A random order of the rows, or the order they are in."""
     return np.arange(n) if rng is None else np.random.default_rng(rng).permutation(n)
-
-
-# ----------------------------------------------------------------------------
-# One method of a study: fit it, apply it, evaluate it, and see what it did.
-
-
-FITTING = 0.8
-"""Share of a method's work that fitting and applying it is taken to be."""
-
-BLOCK = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -345,8 +296,8 @@ class Trial:
 
     evaluation: Evaluation
     recalibrator: Recalibrator
-    predicted: NDArray[np.intp]
-    tied: NDArray[np.bool_]
+    predicted: Index
+    tied: Mask
     weight: Column
     fit_seconds: float
     apply_seconds: float
@@ -379,22 +330,13 @@ def attempt(
     apply_seconds = time.perf_counter() - begun - fit_seconds
     progress(FITTING, "evaluate")
     weight = rows.test.weight
-    scores: dict[str, Any] = {kind: result}
-    evaluation = evaluate(
-        rows.test.y, **scores, sample_weight=weight, name=name, **options
-    )
+    given: dict[str, Any] = {kind: result, "sample_weight": weight}
+    evaluation = evaluate(rows.test.y, **given, name=name, **options)
     if len(rows.parts) > 1:  # cross-fitted: the one to keep learns from all rows
         _fit(recalibrator, rows.whole, silent)
-    predicted, tied = _predictions(result)
-    return Trial(
-        evaluation,
-        recalibrator,
-        predicted,
-        tied,
-        np.ones(len(result)) if weight is None else np.asarray(weight, np.float64),
-        fit_seconds,
-        apply_seconds,
-    )
+    weight = np.ones(len(result)) if weight is None else np.asarray(weight, np.float64)
+    made = evaluation, recalibrator, *_predictions(result), weight
+    return Trial(*made, fit_seconds, apply_seconds)
 
 
 def _recalibrate(
@@ -428,7 +370,7 @@ def _fit(recalibrator: Recalibrator, sample: Sample, progress: Progress) -> None
         recalibrator.fit(*sample, progress=progress)
 
 
-def _predictions(result: Matrix) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def _predictions(result: Matrix) -> tuple[Index, Mask]:
     """The likeliest class of each row, and whether another one is as likely."""
     predicted, tied = np.empty(len(result), np.intp), np.empty(len(result), bool)
     for first in range(0, len(result), BLOCK):
@@ -437,10 +379,6 @@ def _predictions(result: Matrix) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         predicted[part] = block.argmax(axis=1)
         tied[part] = (block == block.max(axis=1, keepdims=True)).sum(axis=1) > 1
     return predicted, tied
-
-
-# ----------------------------------------------------------------------------
-# The paper's table for one's own model: recalibrate in several ways, evaluate each.
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -544,16 +482,8 @@ def study(
     'Temperature'
     """
     preset = Settings.of(options, study).preset
-    rows = read_study_rows(
-        y,
-        y_test,
-        logits=logits,
-        probs=probs,
-        sample_weight=sample_weight,
-        split=split,
-        folds=folds,
-        rng=rng,
-    )
+    scores = {"logits": logits, "probs": probs, "sample_weight": sample_weight}
+    rows = read_study_rows(y, y_test, **scores, split=split, folds=folds, rng=rng)
     k = 2 if rows.test.scores.ndim == 1 else rows.test.scores.shape[1]
     classes = class_names(rows.whole.y, k, classes)
     chosen = recalibrators_for(methods, rows.kind, classes, preset)
