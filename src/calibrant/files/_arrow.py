@@ -11,17 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files._sources import (
-    Block,
-    Entry,
-    Kind,
-    Request,
-    Source,
-    check_names,
-    optional,
-    reading,
-    same_width,
-)
+from calibrant.files import _sources as sources
+from calibrant.files._sources import Block, Entry, Kind, Request, Source
 
 FILE_MARK = b"ARROW1"
 
@@ -30,7 +21,7 @@ def open_arrow(path: Path) -> Source:
     """Read the schema of an Arrow file."""
     with _reader(path) as reader:  # names are decoded only when they are asked for
         entries = tuple(_entry(field) for field in reader.schema)
-    check_names(path, tuple(entry.name for entry in entries))
+    sources.check_names(path, tuple(entry.name for entry in entries))
 
     def blocks(request: Request) -> Iterator[Block]:
         names, rows, text = request.names, request.rows, request.text
@@ -39,7 +30,7 @@ def open_arrow(path: Path) -> Source:
             for start in range(0, batch.num_rows, rows):
                 part = batch.slice(start, rows)
                 at = first + start
-                with reading(path):
+                with sources.reading(path):
                     yield {name: _numpy(path, part, name, at, text) for name in names}
             first += batch.num_rows
 
@@ -49,8 +40,10 @@ def open_arrow(path: Path) -> Source:
 @contextmanager
 def _reader(path: Path) -> Iterator[Any]:
     way_out = "pip install 'calibrant[arrow]'; or save it as .parquet"
-    arrow, ipc = (optional(path, name, way_out) for name in ("pyarrow", "pyarrow.ipc"))
-    with reading(path), arrow.OSFile(str(path), "rb") as file:
+    arrow, ipc = (
+        sources.optional(path, name, way_out) for name in ("pyarrow", "pyarrow.ipc")
+    )
+    with sources.reading(path), arrow.OSFile(str(path), "rb") as file:
         with path.open("rb") as start:
             is_file = start.read(len(FILE_MARK)) == FILE_MARK
         with (ipc.open_file if is_file else ipc.open_stream)(file) as reader:
@@ -99,7 +92,9 @@ def _numpy(
         column = column.cast(arrow.string())
     if arrow.types.is_nested(column.type):
         lengths = compute.list_value_length(column).cast(arrow.float64())
-        width = same_width(path, name, lengths.to_numpy(zero_copy_only=False), start)
+        width = sources.same_width(
+            path, name, lengths.to_numpy(zero_copy_only=False), start
+        )
         return _plain(arrow, column.flatten()).reshape(len(column), width)
     return _plain(arrow, column)
 

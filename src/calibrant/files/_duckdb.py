@@ -15,19 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files._sources import (
-    Block,
-    Entry,
-    FileError,
-    Kind,
-    Request,
-    Source,
-    check_names,
-    quoted,
-    reading,
-    same_width,
-    shorten,
-)
+from calibrant.files import _sources as sources
+from calibrant.files._sources import Block, Entry, FileError, Kind, Request, Source
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -47,7 +36,7 @@ def database(path: Path) -> Iterator[tuple[DuckDBPyConnection, Path]]:
     import duckdb
 
     with (
-        reading(path),
+        sources.reading(path),
         tempfile.TemporaryDirectory(
             prefix="calibrant-", ignore_cleanup_errors=True
         ) as own,
@@ -110,7 +99,7 @@ TRUTH = "CASE lower(trim({})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
 
 def open_delimited(path: Path, mark: str) -> Source:
     """Read the header and the first row, which says what is a number and what text."""
-    with reading(path):
+    with sources.reading(path):
         names = _header(path, mark)
     source = _source(path, mark, len(names))
     with database(path) as (connection, _):
@@ -153,16 +142,17 @@ def _header(path: Path, mark: str) -> tuple[str, ...]:
 def _check_header(path: Path, mark: str, names: tuple[str, ...]) -> None:
     if all(_is_number(name) for name in names):
         raise FileError(
-            path, f"must begin with a line of column names, not {quoted(names)}."
+            path,
+            f"must begin with a line of column names, not {sources.quoted(names)}.",
         )
-    check_names(path, names)
+    sources.check_names(path, names)
     if any("\n" in name or "\r" in name for name in names):
         raise FileError(path, "has a line break in the name of a column.")
     others = [other for other in ",;\t|" if other != mark and other in names[0]]
     if len(names) == 1 and others:
         raise FileError(
             path,
-            f"has one column, {quoted(names)}: it must have {mark!r} between columns, "
+            f"has one column, {sources.quoted(names)}: it must have {mark!r} between columns, "
             f"not {others[0]!r}.",
         )
 
@@ -323,9 +313,9 @@ def _check_twins(path: Path, columns: list[Column], stored: set[str]) -> None:
             raise FileError(
                 path,
                 f"has two columns of the same name (in upper or lower case), one of "
-                f"them read as {shorten(column.name)!r}; rename one of them.",
+                f"them read as {sources.shorten(column.name)!r}; rename one of them.",
             )
-    check_names(path, tuple(column.name for column in columns))
+    sources.check_names(path, tuple(column.name for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +354,7 @@ class ParquetRows:
         self, column: Column, lengths: NDArray[Any], start: int, stop: int
     ) -> NDArray[Any]:
         """Lists end to end, as one matrix: no Python object for each of them."""
-        width = same_width(self.path, column.name, lengths, start)
+        width = sources.same_width(self.path, column.name, lengths, start)
         flat = self._fetch(f"unnest({column.sql}) AS v", start, stop)["v"]
         return flat.reshape(stop - start, width)
 

@@ -11,17 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.files import _sources as sources
 from calibrant.files._open import Paths, find_files, format_of, open_all
 from calibrant.files._plan import Roles, make_plan, shape_words
-from calibrant.files._sources import (
-    Block,
-    Entry,
-    FileError,
-    Request,
-    Source,
-    one_line,
-    shorten,
-)
+from calibrant.files._sources import Block, Entry, FileError, Request, Source
 
 LOOKED_AT = 10_000
 """Rows from which ranges and examples are taken."""
@@ -45,7 +38,7 @@ class Item:
     def cells(self) -> tuple[str, ...]:
         """What is printed, in columns."""
         span = "" if self.low is None else f"{self.low:.6g} to {self.high:.6g}"
-        name = repr(shorten(self.name, 40))
+        name = repr(sources.shorten(self.name, 40))
         return name, self.dtype, self.shape, span, self.example
 
 
@@ -68,7 +61,7 @@ class Contents:
     def __str__(self) -> str:
         many = f", the first of {self.files} files" if self.files > 1 else ""
         rows = "" if self.rows is None else f", {self.rows:,} rows"
-        lines = [one_line(f"{self.path}: {self.format}{rows}{many}")]
+        lines = [sources.one_line(f"{self.path}: {self.format}{rows}{many}")]
         lines += aligned([item.cells for item in self.items[:MOST_SHOWN]])
         if len(self.items) > MOST_SHOWN:
             lines.append(f"  and {len(self.items) - MOST_SHOWN} more")
@@ -147,7 +140,7 @@ def _items(source: Source) -> Iterator[Item]:
 
 
 def _item(entry: Entry, values: NDArray[Any] | None) -> Item:
-    dtype = "text" if entry.kind == "text" else shorten(entry.dtype, 30)
+    dtype = "text" if entry.kind == "text" else sources.shorten(entry.dtype, 30)
     if values is None or not len(values):
         return Item(entry.name, dtype, shape_words(entry))
     low, high = _range(values)
@@ -166,7 +159,7 @@ def _range(values: NDArray[Any]) -> tuple[float | None, float | None]:
 def _example(values: NDArray[Any]) -> str:
     first = values[0]
     if np.ndim(first) == 0:
-        return shorten(str(first), 40)
+        return sources.shorten(str(first), 40)
     more = ", …" if np.size(first) > 3 else ""
     numbers = ", ".join(f"{x:.4g}" for x in np.ravel(first)[:3])
     return f"[{numbers}{more}]"

@@ -14,17 +14,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files._sources import (
-    Block,
-    Entry,
-    FileError,
-    Kind,
-    Request,
-    Source,
-    one_line,
-    reading,
-    shorten,
-)
+from calibrant.files import _sources as sources
+from calibrant.files._sources import Block, Entry, FileError, Kind, Request, Source
 
 LONGEST_LINE = 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -32,7 +23,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 def open_jsonl(path: Path) -> Source:
     """Read the first line, which says what each line must have."""
-    with reading(path):
+    with sources.reading(path):
         first = next(_records(path), None)
     if first is None:
         raise FileError(path, "has no rows.")
@@ -41,7 +32,7 @@ def open_jsonl(path: Path) -> Source:
 
     def blocks(request: Request) -> Iterator[Block]:
         wanted = [_as_text(by_name[name], request) for name in request.names]
-        with reading(path):
+        with sources.reading(path):
             for part in _parts(path, request.rows):
                 yield {entry.name: _column(path, part, entry) for entry in wanted}
 
@@ -96,7 +87,7 @@ def _record(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
         record = _DECODER.decode(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        problem = f"line {number} is not strict JSON: {one_line(str(error))}."
+        problem = f"line {number} is not strict JSON: {sources.one_line(str(error))}."
         raise FileError(path, problem) from error
     if not isinstance(record, dict):
         raise FileError(path, f"line {number} must be an object: {{...}}.")
@@ -129,10 +120,10 @@ def _column(path: Path, part: list[Numbered], entry: Entry) -> NDArray[Any]:
     for number, record in part:
         value = record.get(entry.name, _ABSENT)
         if not _fits(value, entry):
-            what = "missing" if value is _ABSENT else shorten(repr(value), 40)
+            what = "missing" if value is _ABSENT else sources.shorten(repr(value), 40)
             raise FileError(
                 path,
-                f"{shorten(entry.name)!r} is {what} in line {number}, but the first "
+                f"{sources.shorten(entry.name)!r} is {what} in line {number}, but the first "
                 f"line has {_words(entry)}.",
             )
         values.append(value)

@@ -19,18 +19,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from calibrant.files._sources import (
-    Entry,
-    FileError,
-    Source,
-    check_expansion,
-    kind_of,
-    quoted,
-    ranges,
-    reading,
-    shorten,
-    source_of_arrays,
-)
+from calibrant.files import _sources as sources
+from calibrant.files._sources import Entry, FileError, Source
 
 MOST_MEMBERS = 10_000
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -55,14 +45,16 @@ class Stored:
     @property
     def entry(self) -> Entry:
         """The array as others see it."""
-        return Entry(self.name, self.dtype.name, self.shape, kind_of(self.dtype))
+        return Entry(
+            self.name, self.dtype.name, self.shape, sources.kind_of(self.dtype)
+        )
 
     def pieces(self, rows: int) -> Iterator[NDArray[Any]]:
         """The array, so many rows at a time."""
         with self.open() as file:
             if self.fortran:
                 whole = self._read(file, self.shape[::-1]).T
-            for part in ranges(self.shape[0], rows):
+            for part in sources.ranges(self.shape[0], rows):
                 if self.fortran:
                     yield whole[part]
                 else:
@@ -85,7 +77,7 @@ class Stored:
 
 def check_stored(stored: Stored, space: int) -> Stored:
     """Refuse an array that cannot be data, or is not as long as its place in the file."""
-    path, name = stored.path, shorten(stored.name)
+    path, name = stored.path, sources.shorten(stored.name)
     if stored.dtype.hasobject:
         raise FileError(
             path,
@@ -105,7 +97,7 @@ def check_stored(stored: Stored, space: int) -> Stored:
 
 def _source_of(path: Path, given: str, arrays: list[Stored]) -> Source:
     stored = {array.name: array for array in arrays}
-    return source_of_arrays(
+    return sources.source_of_arrays(
         path,
         given,
         (array.entry for array in arrays),
@@ -115,7 +107,7 @@ def _source_of(path: Path, given: str, arrays: list[Stored]) -> Source:
 
 def open_npz(path: Path) -> Source:
     """Read the headers of a NumPy archive."""
-    with reading(path), zipfile.ZipFile(path) as archive:
+    with sources.reading(path), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if len(members) > MOST_MEMBERS:
             raise FileError(path, f"has more than {MOST_MEMBERS} members.")
@@ -123,7 +115,9 @@ def open_npz(path: Path) -> Source:
         if len(set(names)) < len(names):
             raise FileError(path, "has two members of the same name.")
         if odd := [name for name in names if not name.endswith(".npy")]:
-            raise FileError(path, f"has members that are no arrays: {quoted(odd)}.")
+            raise FileError(
+                path, f"has members that are no arrays: {sources.quoted(odd)}."
+            )
         arrays = [_member(path, archive, member) for member in members]
     return _source_of(path, "npz", arrays)
 
@@ -131,7 +125,9 @@ def open_npz(path: Path) -> Source:
 def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Stored:
     on_disk = path.stat().st_size
     name = member.filename.removesuffix(".npy")
-    check_expansion(path, repr(shorten(name)), member.file_size, on_disk)
+    sources.check_expansion(
+        path, repr(sources.shorten(name)), member.file_size, on_disk
+    )
     with archive.open(member) as file:
         stored, start = _header(path, name, file, partial(_open_member, path, member))
     return check_stored(stored, member.file_size - start)
@@ -155,7 +151,7 @@ def open_npy(paths: tuple[Path, ...]) -> Source:
         raise FileError(paths[0], "two of the .npy files have the same name.")
     arrays = []
     for path, name in zip(paths, names, strict=True):
-        with reading(path), path.open("rb") as file:
+        with sources.reading(path), path.open("rb") as file:
             stored, start = _header(path, name, file, partial(_open_npy, path))
         arrays.append(check_stored(stored, path.stat().st_size - start))
     return _source_of(paths[0], "npy", arrays)
@@ -193,7 +189,9 @@ def _header(
     """The header of one array, and where it ends."""
     version = npy.read_magic(file)
     if version not in HEADERS:
-        raise FileError(path, f"{shorten(name)!r} has the unknown version {version}.")
+        raise FileError(
+            path, f"{sources.shorten(name)!r} has the unknown version {version}."
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of headers written by Python 2
         shape, fortran, dtype = HEADERS[version](file)

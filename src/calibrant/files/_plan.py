@@ -284,8 +284,7 @@ def _scores(
             return _of_parts(columns[0])
         if columns:
             raise FileError(
-                source.path,
-                f"has {kind} of more than one name; {_say_which(kind)}.",
+                source.path, f"has {kind} of more than one name; {_say_which(kind)}."
             )
         return (_need(source, roles, kind),), None
     if not isinstance(said, str):

@@ -10,19 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.files import _sources as sources
 from calibrant.files._open import Paths, open_all
 from calibrant.files._plan import Plan, Roles, ScoreKind, make_plan
-from calibrant.files._sources import (
-    Block,
-    FileError,
-    Request,
-    Source,
-    check_expansion,
-    quoted,
-    shorten,
-    text_of,
-    whole,
-)
+from calibrant.files._sources import Block, FileError, Request, Source
 
 # -- Rows of a file as predictions: labels and scores as `evaluate` wants them.
 
@@ -73,11 +64,7 @@ class Found:
 
 
 def found_in(
-    path: Path,
-    plan: Plan,
-    block: Block,
-    classes: tuple[Any, ...] | None,
-    start: int,
+    path: Path, plan: Plan, block: Block, classes: tuple[Any, ...] | None, start: int
 ) -> Found:
     """One block of a file, checked for what is missing."""
     columns = [block[name] for name in plan.scores]
@@ -103,17 +90,17 @@ def _right(path: Path, plan: Plan, block: Block, start: int) -> NDArray[Any]:
     true = _labels(path, block, plan.label, start)
     if said.dtype.kind in "biuf" and true.dtype.kind in "biuf":
         return said == true
-    return text_of(said).astype(str) == text_of(true).astype(str)
+    return sources.text_of(said).astype(str) == sources.text_of(true).astype(str)
 
 
 def _labels(path: Path, block: Block, name: str | None, start: int) -> NDArray[Any]:
     assert name is not None
-    values = whole(block[name])
+    values = sources.whole(block[name])
     missing = _missing(values)
     if missing.any():
         row = int(np.argmax(missing.reshape(len(values), -1).any(axis=1)))
         raise FileError(path, _off(name, start + row))
-    return text_of(values) if values.dtype.kind == "S" else values
+    return sources.text_of(values) if values.dtype.kind == "S" else values
 
 
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -124,7 +111,7 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _off(name: str, row: int) -> str:
     return (
-        f"row {row} of {shorten(name)!r} is NaN, missing or not a number; drop such "
+        f"row {row} of {sources.shorten(name)!r} is NaN, missing or not a number; drop such "
         "rows, or give them weight 0."
     )
 
@@ -168,13 +155,13 @@ def _named(
     if classes is None and is_text:
         raise FileError(
             path,
-            f"labels are text ({shorten(str(y[0]))!r}); name the classes, in the order "
+            f"labels are text ({sources.shorten(str(y[0]))!r}); name the classes, in the order "
             "of the columns, with --classes A,B,...",
         )
     if classes is None or y.ndim != 1:
         return y, None
     if is_text or not _all_digits(classes):
-        return text_of(y), tuple(str(name) for name in classes)
+        return sources.text_of(y), tuple(str(name) for name in classes)
     numbers = tuple(int(name) for name in classes)
     return y, None if numbers == tuple(range(len(numbers))) else numbers
 
@@ -275,7 +262,7 @@ def _check_size(source: Source, plan: Plan) -> None:
     if source.is_table and source.rows is not None:
         widths = [source[name].shape[1:] or (1,) for name in plan.names]
         size = 8 * source.rows * sum(width[0] or 1 for width in widths)
-        check_expansion(source.path, "it", size, source.path.stat().st_size)
+        sources.check_expansion(source.path, "it", size, source.path.stat().st_size)
 
 
 def _rows_each(source: Source, plan: Plan, *, in_memory: bool) -> int:
@@ -294,7 +281,7 @@ def _class_names(source: Source, plan: Plan, roles: Roles) -> tuple[Any, ...] | 
     if plan.classes is None:
         return None
     (block,) = source.blocks(Request((plan.classes,), EVERYTHING))
-    return tuple(text_of(block[plan.classes]).tolist())
+    return tuple(sources.text_of(block[plan.classes]).tolist())
 
 
 def _check_alike(first: Found, other: Found) -> None:
@@ -309,7 +296,7 @@ def _check_alike(first: Found, other: Found) -> None:
         if a != b:
             raise FileError(
                 other.path,
-                f"differs from {quoted([first.path.name])} in its {what}; shards must "
+                f"differs from {sources.quoted([first.path.name])} in its {what}; shards must "
                 "be alike.",
             )
 

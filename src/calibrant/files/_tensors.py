@@ -11,17 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files._sources import (
-    Entry,
-    FileError,
-    Source,
-    kind_of,
-    optional,
-    ranges,
-    reading,
-    shorten,
-    source_of_arrays,
-)
+from calibrant.files import _sources as sources
+from calibrant.files._sources import Entry, FileError, Source
 
 DTYPES = {"BOOL": "bool", "BF16": "bfloat16"} | {
     f"{letter}{bits}": f"{kind}{bits}"
@@ -41,20 +32,20 @@ def open_safetensors(path: Path) -> Source:
         with _safetensors(path) as file:
             whole = _bfloat16(path, entry) if entry.dtype == "bfloat16" else None
             array = file.get_slice(name) if whole is None else whole
-            for part in ranges(entry.shape[0] or 0, rows):
+            for part in sources.ranges(entry.shape[0] or 0, rows):
                 piece = array[
                     part
                 ]  # any byte but 0 is true, and only 1 is a valid bool
                 yield piece.view(np.uint8) != 0 if piece.dtype == bool else piece
 
-    return source_of_arrays(path, "safetensors", entries, pieces)
+    return sources.source_of_arrays(path, "safetensors", entries, pieces)
 
 
 @contextmanager
 def _safetensors(path: Path) -> Iterator[Any]:
     way_out = "pip install 'calibrant[tensors]'; or save it as .npz"
-    library = optional(path, "safetensors", way_out)
-    with reading(path), library.safe_open(path, framework="np") as file:
+    library = sources.optional(path, "safetensors", way_out)
+    with sources.reading(path), library.safe_open(path, framework="np") as file:
         yield file
 
 
@@ -62,14 +53,15 @@ def _entry(path: Path, name: str, found: Any) -> Entry:
     dtype = DTYPES.get(found.get_dtype())
     if dtype is None:
         raise FileError(
-            path, f"{shorten(name)!r} has the type {found.get_dtype()!r}; use F32."
+            path,
+            f"{sources.shorten(name)!r} has the type {found.get_dtype()!r}; use F32.",
         )
     return Entry(name, dtype, tuple(found.get_shape()))
 
 
 def _bfloat16(path: Path, entry: Entry) -> NDArray[Any]:
     """A bfloat16, which NumPy lacks, is the upper half of a float32."""
-    library = optional(path, "safetensors", "pip install safetensors")
+    library = sources.optional(path, "safetensors", "pip install safetensors")
     found = dict(library.deserialize(path.read_bytes()))[entry.name]
     bits = np.frombuffer(found["data"], "<u2").astype(np.uint32)
     return (bits << 16).view(np.float32).reshape(found["shape"])
@@ -78,8 +70,8 @@ def _bfloat16(path: Path, entry: Entry) -> NDArray[Any]:
 def open_pt(path: Path) -> Source:
     """Load tensors with PyTorch, which is told to build nothing but tensors."""
     way_out = "pip install torch; or save the tensors as .safetensors or .npz"
-    torch = optional(path, "torch", way_out)
-    with reading(path):
+    torch = sources.optional(path, "torch", way_out)
+    with sources.reading(path):
         loaded = torch.load(path, map_location="cpu", weights_only=True)
         if not isinstance(loaded, dict):
             raise FileError(
@@ -93,22 +85,26 @@ def open_pt(path: Path) -> Source:
             if isinstance(value, torch.Tensor)
         }
     entries = (
-        Entry(name, array.dtype.name, array.shape, kind_of(array.dtype))
+        Entry(name, array.dtype.name, array.shape, sources.kind_of(array.dtype))
         for name, array in arrays.items()
     )
 
     def pieces(name: str, rows: int) -> Iterator[NDArray[Any]]:
-        return (arrays[name][part] for part in ranges(len(arrays[name]), rows))
+        return (arrays[name][part] for part in sources.ranges(len(arrays[name]), rows))
 
-    return source_of_arrays(path, "pt", entries, pieces)
+    return sources.source_of_arrays(path, "pt", entries, pieces)
 
 
 def _to_numpy(torch: Any, path: Path, name: str, tensor: Any) -> NDArray[Any]:
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_complex():
-        raise FileError(path, f"{shorten(name)!r} is not a plain tensor of numbers.")
+        raise FileError(
+            path, f"{sources.shorten(name)!r} is not a plain tensor of numbers."
+        )
     # A view may claim a billion rows of a storage of one.
     claimed = math.prod(tensor.shape) * tensor.element_size()
     if claimed > tensor.untyped_storage().nbytes():
-        raise FileError(path, f"{shorten(name)!r} is larger than what is stored.")
+        raise FileError(
+            path, f"{sources.shorten(name)!r} is larger than what is stored."
+        )
     tensor = tensor.detach()
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import count
 from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,9 +18,8 @@ from calibrant._base.checks import RowError, as_number
 from calibrant._inputs.arrays import Column, Matrix
 from calibrant.recalibration import _temperature as temperature
 from calibrant.recalibration._estimator import Progress, Recalibrator
-from calibrant.recalibration._rows import Kind, Rows
+from calibrant.recalibration._rows import Kind, Rows, softmax
 
-# -- The penalised log loss of softmax(W z + b), and the way down from temperature scaling.
 # With x = z / s, s the spread of the scores within rows, the map is
 # ``(u I + D) x + b``. Here u = s / T stands for temperature scaling, D and b are what
 # departs from it. All are in units of logits, so scores of any size are alike.
@@ -52,26 +52,22 @@ class Reader:
                 np.log(z, out=z)
             return np.maximum(z, dtype.type(self.floor), out=z)
         if not np.isfinite(z.min()):
-            _refuse_masked(z, part.start)
+            row, column = np.argwhere(np.isneginf(z))[0].tolist()
+            rule = "logits must be finite for an affine map:"
+            what = f"has -inf for class {column}"
+            remedy = "TemperatureScaling keeps masked classes; or drop the class."
+            raise RowError(rule, part.start + row, what, remedy=remedy)
         if self.normalised:
             z -= z.max(axis=1, keepdims=True)
             z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
         return z
 
 
-def _refuse_masked(z: Matrix, first: int) -> None:
-    row, column = (int(place[0]) for place in np.nonzero(np.isneginf(z)))
-    raise RowError(
-        "logits must be finite for an affine map:",
-        first + row,
-        f"has -inf for class {column}",
-        remedy="TemperatureScaling keeps masked classes; or drop the class.",
-    )
-
-
-def least_positive(rows: Rows) -> tuple[float, int]:
+def least_positive(rows: Rows) -> tuple[float | None, int]:
     """Logarithm of the least positive probability, and how many are exactly 0."""
     least, zeros = [], 0
+    if rows.kind == "logits":
+        return None, 0
     for part in rows.parts():
         block = rows.block(part)
         there = block > 0
@@ -107,10 +103,8 @@ class Penalty:
 
     def vector(self, u: float, k: int) -> Column:
         """The precision of each of u, D and b in a row, where u is around a value."""
-        shift = np.full(k, self.intercept)
-        return np.concatenate(
-            [[self.temperature / u**2], self.weight.ravel(), shift], dtype=np.float64
-        )
+        shift, first = np.full(k, self.intercept), [self.temperature / u**2]
+        return np.concatenate([first, self.weight.ravel(), shift], dtype=np.float64)
 
 
 class Objective:
@@ -181,12 +175,8 @@ class Objective:
     def _curvature(self, at: Affine, part: slice) -> Column:
         """Sums over some rows: second derivatives in u, in each of W, in each of b."""
         x, weight = self._features(part), self.rows.weights(part)
-        p = at(x)
-        p -= p.max(axis=1, keepdims=True)
-        np.exp(p, out=p)
-        p /= p.sum(axis=1, keepdims=True)
+        p, squares = softmax(at(x)), x * x
         mean = np.vecdot(p, x)
-        squares = x * x
         along = np.sum(weight * (np.vecdot(p, squares) - mean * mean))
         p *= 1 - p
         p *= np.broadcast_to(weight, len(x))[:, None]
@@ -204,51 +194,36 @@ def spread(rows: Rows, reader: Reader) -> float:
     return sqrt(rows.add_up(variance) / rows.total_weight)
 
 
-class Found(NamedTuple):
-    """Where a descent ended, after how many steps, and whether at the optimum."""
+def descend(
+    objective: Objective, most: int, report: Callable[[int], None]
+) -> tuple[Column, int, bool]:
+    """L-BFGS from temperature scaling, which the end is never worse than.
 
-    vector: Column
-    steps: int
-    converged: bool
-
-
-def descend(objective: Objective, most: int, report: Callable[[int], None]) -> Found:
-    """L-BFGS from temperature scaling, which the end is never worse than."""
+    Gives where it ended, after how many steps, and whether that is the optimum.
+    """
     from scipy.optimize import minimize
 
-    start = objective.start
+    start, steps = objective.start, count(1)
     unit = objective.units(start)
-    steps = 0
 
     def scaled(v: Column) -> tuple[float, Column]:
         value, gradient = objective(v * unit)
-        gradient *= unit
-        return value, gradient
+        return value, gradient * unit
 
-    def after_step(_: Column) -> None:
-        nonlocal steps
-        steps += 1
-        report(steps)
-
+    options = {"maxiter": most, "maxfun": 3 * most + 20, "maxcor": REMEMBERED}
     result = minimize(
         scaled,
         start / unit,
         jac=True,
         method="L-BFGS-B",
-        callback=after_step,
-        options={
-            "maxiter": most,
-            "maxfun": 3 * most + 20,
-            "maxcor": REMEMBERED,
-            "ftol": LITTLE_GAIN,
-            "gtol": SMALL_SLOPE,
-        },
+        callback=lambda _: report(next(steps)),
+        options={**options, "ftol": LITTLE_GAIN, "gtol": SMALL_SLOPE},
     )
+    if not result.fun <= objective(start)[0]:
+        return start, result.nit, False
     near = bool(np.abs(result.jac).max() <= sqrt(SMALL_SLOPE))
     converged = bool(result.success or (result.status == 2 and near))
-    if not result.fun <= objective(start)[0]:
-        return Found(start, steps, converged=False)
-    return Found(result.x * unit, steps, converged)
+    return result.x * unit, result.nit, converged
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
@@ -263,9 +238,6 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     return threadpool_limits(1, "blas")
 
 
-# The many parameters are held near temperature scaling by a penalty, without which they
-# fit the noise of the held-out rows.
-
 INTERCEPT_SD, TEMPERATURE_SD = 0.2, 0.2
 """Prior standard deviations: of an intercept in units of logits, and of the temperature
 relative to that of temperature scaling."""
@@ -278,9 +250,12 @@ EDGES = {
 
 
 class _AffineScaling(Recalibrator):
-    """softmax(W z + b), near temperature scaling."""
+    """softmax(W z + b), held near temperature scaling by a penalty.
 
-    learned: ClassVar[tuple[str, ...]] = (
+    Without one, the many parameters fit the noise of the held-out rows.
+    """
+
+    learned = (
         "weight_",
         "intercept_",
         "temperature_",
@@ -313,26 +288,26 @@ class _AffineScaling(Recalibrator):
         return Reader(self.normalised, -inf if self.floor_ is None else self.floor_)
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
-        self._find_floor(rows)
-        objective = self._objective(rows)
-        most = int(self.max_iter)
+        objective, most = self._objective(rows), int(self.max_iter)
         with one_blas_thread():
-            found = descend(
+            vector, self.n_iter_, self.converged_ = descend(
                 objective, most, lambda step: progress(step / (most + 1), "L-BFGS")
             )
         progress(1.0, "L-BFGS")
-        self.converged_, self.n_iter_ = found.converged, found.steps
-        affine = objective.affine(found.vector)
-        self.weight_ = affine.weight / objective.spread
-        self.intercept_ = affine.intercept
-        self.temperature_ = float(objective.spread / found.vector[0])
-        if not found.converged:
+        weight, self.intercept_ = objective.affine(vector)
+        self.weight_ = weight / objective.spread
+        self.temperature_ = float(objective.spread / vector[0])
+        if not self.converged_:
             self._note(
-                f"no optimum after {found.steps} iterations, only better than temperature "
-                "scaling. Raise max_iter, or the penalty."
+                f"no optimum after {self.n_iter_} iterations, only better than "
+                "temperature scaling. Raise max_iter, or the penalty."
             )
 
     def _objective(self, rows: Rows) -> Objective:
+        self.floor_, zeros = least_positive(rows)
+        if zeros and self.floor_ is not None:
+            least = f"the least other, {np.exp(self.floor_):.3g}"
+            self._note(f"{zeros} probabilities are 0; they count as {least}.")
         reader = self._reader()
         scale = spread(rows, reader) or 1.0
         bounds = temperature.LEAST / scale, temperature.MOST / scale
@@ -342,15 +317,6 @@ class _AffineScaling(Recalibrator):
         precisions = self.intercept / INTERCEPT_SD**2, TEMPERATURE_SD**-2
         penalty = Penalty(self._precision(rows.k), *precisions)
         return Objective(rows, reader, scale, hot.beta, penalty)
-
-    def _find_floor(self, rows: Rows) -> None:
-        self.floor_ = None
-        if rows.kind == "logits":
-            return
-        self.floor_, zeros = least_positive(rows)
-        if zeros:
-            least = f"the least other, {np.exp(self.floor_):.3g}"
-            self._note(f"{zeros} probabilities are 0; they count as {least}.")
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
         reader, affine = self._reader(), Affine(self.weight_, self.intercept_)
@@ -429,20 +395,16 @@ class MatrixScaling(_AffineScaling):
     Minimises the log loss plus a penalty that pulls W towards the identity over T and b
     towards 0, that is, towards temperature scaling. On the rows of the fit the log loss
     is never worse than with temperature scaling. Without a penalty it fits noise: with
-    100 classes the log loss of new rows is a multiple of what it was.
-
-    Probabilities are read through their logarithms. A probability of 0, or below the
-    least positive one of the fit, counts as that least one. Logits must be finite.
+    100 classes the log loss of new rows is a multiple of what it was. Scores are read as
+    in `VectorScaling`.
 
     Parameters
     ----------
     scores, classes
         As in `Recalibrator`.
     diagonal, off_diagonal, intercept : float
-        Strength of the penalty on what W and b depart from temperature scaling by; 0 is
-        none. At 1 it is that of a normal prior: for W, with standard deviation
-        1/sqrt(k) on and 1/k off the diagonal, in units of logits (that is, for W times
-        the spread of the scores within rows); for b, with standard deviation 0.2.
+        Strength of the penalty, as in `VectorScaling`. At 1 the standard deviation of
+        the prior of W is 1/sqrt(k) on and 1/k off the diagonal, in units of logits.
     max_iter
         As in `VectorScaling`.
 
@@ -465,7 +427,7 @@ class MatrixScaling(_AffineScaling):
     [[0.98, 0.01, 0.01], [0.03, 0.5, 0.47]]
     """
 
-    strengths: ClassVar[tuple[str, ...]] = ("diagonal", "off_diagonal", "intercept")
+    strengths = ("diagonal", "off_diagonal", "intercept")
 
     scores: str = "logits"
     diagonal: float = 1.0
@@ -504,4 +466,4 @@ class DirichletCalibration(MatrixScaling):
     [[0.67, 0.33]]
     """
 
-    normalised: ClassVar[bool] = True
+    normalised = True

@@ -54,10 +54,7 @@ class RecalibratedClassifier(
     """
 
     def __init__(
-        self,
-        estimator: Any,
-        recalibrator: Recalibrator | None = None,
-        cv: Any = None,
+        self, estimator: Any, recalibrator: Recalibrator | None = None, cv: Any = None
     ) -> None:
         self.estimator = estimator
         self.recalibrator = recalibrator

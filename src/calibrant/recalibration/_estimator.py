@@ -24,20 +24,8 @@ from calibrant._base.write import write_text
 from calibrant._inputs.arrays import Matrix
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.engines import ENGINES
-from calibrant.recalibration._rows import (
-    Kind,
-    Rows,
-    check_column_names,
-    class_names,
-    column_names,
-    flat_if_single,
-    look_like_probs,
-    names_as_array,
-    read_labels,
-    read_scores,
-    softmax,
-    width,
-)
+from calibrant.recalibration import _rows as reading
+from calibrant.recalibration._rows import Kind, Rows, softmax
 
 FORMAT, VERSION = "calibrant recalibrator", 1
 FORMATS = (FORMAT, "acumen recalibrator")  # until 0.1.0 the project was called acumen
@@ -137,10 +125,8 @@ class Recalibrator(ABC):
         self.__dict__.pop("feature_names_in_", None)
         self.notes_ = ()
         self._check_options()
-        names = column_names(scores)
-        rows, self.classes_, self.n_features_in_ = self._read_to_fit(
-            scores, y, sample_weight
-        )
+        names = reading.column_names(scores)
+        rows = self._read_to_fit(scores, y, sample_weight)
         if names is not None:
             self.feature_names_in_ = names
         self._learn(rows, progress or silent)
@@ -181,7 +167,16 @@ class Recalibrator(ABC):
         A file that is there is replaced only with ``force=True``.
         """
         self._check_fitted()
-        text = json.dumps(_to_dict(self), allow_nan=False) + "\n"
+        names = [*ALWAYS_LEARNED, *self.learned]
+        names += ["feature_names_in_"] if hasattr(self, "feature_names_in_") else []
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "method": type(self).__name__,
+            "parameters": {k: _encode(v) for k, v in self.get_params().items()},
+            "learned": {name: _encode(getattr(self, name)) for name in names},
+        }
+        text = json.dumps(content, allow_nan=False) + "\n"
         write_text(Path(path), text, force=force)
 
     @classmethod
@@ -203,69 +198,78 @@ class Recalibrator(ABC):
                     f"{name} must be a number, 0 or more; got {getattr(self, name)!r}."
                 )
 
-    def _read_to_fit(
-        self, scores: Any, y: Any, sample_weight: Any
-    ) -> tuple[Rows, NDArray[Any], int]:
-        given = flat_if_single(read_scores(scores))
+    def _read_to_fit(self, scores: Any, y: Any, sample_weight: Any) -> Rows:
+        given = reading.flat_if_single(reading.read_scores(scores))
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None: one label per row."
             )
         k = 2 if given.ndim == 1 else given.shape[1]
-        labels = y if self.classes is not None else read_labels(y)
+        labels = y if self.classes is not None else reading.read_labels(y)
         predictions = read_predictions(
             labels,
             **{self.scores: given},
-            classes=class_names(labels, k, self.classes),
+            classes=reading.class_names(labels, k, self.classes),
             target="top-label",
             sample_weight=sample_weight,
         )
         if predictions.soft:
             raise ValueError("y must hold one class per row for fitting.")
         rows = self._rows(given, predictions.labels, predictions.weight)
-        return rows, names_as_array(predictions.classes), width(given)
+        self.classes_ = reading.names_as_array(predictions.classes)
+        self.n_features_in_ = reading.width(given)
+        return rows
 
     def _read_to_apply(self, scores: Any) -> Rows:
         self._check_fitted()
-        names = column_names(scores)
-        given = read_scores(scores)
-        check_column_names(names, self.__dict__.get("feature_names_in_"))
+        names, given = reading.column_names(scores), reading.read_scores(scores)
+        fitted, width = self.__dict__.get("feature_names_in_"), reading.width(given)
+        if not (names is None or fitted is None or np.array_equal(names, fitted)):
+            raise ValueError(
+                "The feature names should match those that were passed during fit: "
+                f"columns were {fitted.tolist()[:5]}, and now are {names.tolist()[:5]}."
+            )
         if given.ndim == 1 and self.n_features_in_ > 1:
             raise ValueError(
                 f"scores is 1-D, and {self.n_features_in_} columns are expected. Reshape "
                 "your data: a single row is [[...]]."
             )
-        if width(given) != self.n_features_in_:
+        if width != self.n_features_in_:
             raise ValueError(
-                f"X has {width(given)} features, but {type(self).__name__} is expecting "
+                f"X has {width} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input: one score per class, as in fit."
             )
         if len(given) == 0:
             raise ValueError("scores has no rows; a minimum of 1 is required.")
-        return self._rows(flat_if_single(given), None, None)
+        return self._rows(reading.flat_if_single(given), None, None)
 
     def _rows(self, given: Matrix, labels: Any, weight: Any) -> Rows:
         kind: Kind = "probs" if self.scores == "probs" else "logits"
         if given.ndim == 1:
             other = 1 - given if kind == "probs" else np.zeros_like(given)
             given = np.stack([other, given], axis=1)
-        if kind == "logits" and look_like_probs(given):
+        if kind == "logits" and reading.look_like_probs(given):
             raise ValueError(
                 "these logits are rows of probabilities: none is negative and every row "
                 f"sums to 1. Use {type(self).__name__}(scores='probs')."
             )
         rows = Rows(given, kind, labels, weight)
-        if weight is not None and not weight.all():
-            rows = rows.select(weight > 0)
-        return rows
+        return rows if weight is None or weight.all() else rows.select(weight > 0)
 
     def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise _not_fitted_error()(
-                f"this {type(self).__name__} is not fitted yet: call fit(scores, y), or "
-                "load a saved one."
-            )
+        """Raise scikit-learn's own error where it is in use: its users can catch it."""
+        if self.__sklearn_is_fitted__():
+            return
+        error: type[Exception] = AttributeError
+        if "sklearn" in sys.modules:
+            from sklearn.exceptions import NotFittedError
+
+            error = NotFittedError
+        raise error(
+            f"this {type(self).__name__} is not fitted yet: call fit(scores, y), or "
+            "load a saved one."
+        )
 
     def _note(self, text: str) -> None:
         """Keep a note on the fit, and warn of it."""
@@ -291,14 +295,10 @@ class Recalibrator(ABC):
         return hasattr(self, "classes_")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+        from sklearn.utils import ClassifierTags, Tags, TargetTags
 
-        return Tags(
-            estimator_type="classifier",
-            target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags(),
-            input_tags=InputTags(),
-        )
+        target = TargetTags(required=True)
+        return Tags("classifier", target, classifier_tags=ClassifierTags())
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
@@ -312,15 +312,6 @@ class Recalibrator(ABC):
 
 def silent(share: float, what: str) -> None:
     """Report nothing."""
-
-
-def _not_fitted_error() -> type[Exception]:
-    """scikit-learn's own error where it is in use, so that its users can catch it."""
-    if "sklearn" in sys.modules:
-        from sklearn.exceptions import NotFittedError
-
-        return NotFittedError
-    return AttributeError
 
 
 def load(path: str | Path) -> Recalibrator:
@@ -338,29 +329,15 @@ def load(path: str | Path) -> Recalibrator:
     return Recalibrator.load(path)
 
 
-# -- Recalibrators as JSON files: readable, versioned, and nothing in them is executed.
-
-
-def _to_dict(recalibrator: Recalibrator) -> dict[str, Any]:
-    """Parameters and what was learned, as plain data."""
-    names = (*ALWAYS_LEARNED, *recalibrator.learned)
-    learned = {name: _encode(getattr(recalibrator, name)) for name in names}
-    if hasattr(recalibrator, "feature_names_in_"):
-        learned["feature_names_in_"] = _encode(recalibrator.feature_names_in_)
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "method": type(recalibrator).__name__,
-        "parameters": {k: _encode(v) for k, v in recalibrator.get_params().items()},
-        "learned": learned,
-    }
-
-
 def _encode(value: Any) -> Any:
     """Plain data; an array says so, with its type, to come back as it was."""
     if isinstance(value, np.ndarray):
-        if value.dtype == object:
-            _check_names(value.tolist())
+        for name in value.tolist() if value.dtype == object else ():
+            if not isinstance(name, str | int | float | bool):
+                raise TypeError(
+                    f"cannot save class {name!r}: JSON holds names that are text or "
+                    "numbers."
+                )
         return {"array": as_plain(value), "dtype": value.dtype.str}
     if isinstance(value, tuple):
         return {"tuple": [_encode(item) for item in value]}
@@ -374,31 +351,23 @@ def _encode(value: Any) -> Any:
 def _read_file(path: Path, expected: type[Recalibrator]) -> Any:
     """Read a recalibrator of the expected class or one of its subclasses."""
     given = _read(path)
-    package = sys.modules[__name__.rpartition(".")[0]]
-    getattr(
-        package, given["method"], None
-    )  # methods are loaded when they are asked for
-    known = {method.__name__: method for method in _methods(expected)}
-    method = known.get(given["method"])
+    name, package = given["method"], sys.modules[__name__.rpartition(".")[0]]
+    getattr(package, name, None)  # methods are loaded when they are asked for
+    method = {method.__name__: method for method in _methods(expected)}.get(name)
     if method is None:
         raise ValueError(
-            f"{path} holds a {given['method']!r}, which is no {expected.__name__} known "
-            "here; calibrant.recalibration.load reads any method."
+            f"{path} holds a {name!r}, which is no {expected.__name__} known here; "
+            "calibrant.recalibration.load reads any method."
         )
     try:
-        parameters = {
-            RENAMED.get(name, name): _decode(value)
-            for name, value in given["parameters"].items()
-        }
-        recalibrator = method(**parameters)
-        for name, value in given["learned"].items():
-            setattr(recalibrator, name, _decode(value))
-        for name in (*ALWAYS_LEARNED, *method.learned):
-            getattr(recalibrator, name)
+        stored = given["parameters"].items()
+        recalibrator = method(**{RENAMED.get(k, k): _decode(v) for k, v in stored})
+        for key, value in given["learned"].items():
+            setattr(recalibrator, key, _decode(value))
+        for key in (*ALWAYS_LEARNED, *method.learned):
+            getattr(recalibrator, key)
     except (TypeError, ValueError, AttributeError, KeyError) as error:
-        raise ValueError(
-            f"{path} is not a whole {method.__name__}: {error}."
-        ) from error
+        raise ValueError(f"{path} is not a whole {name}: {error}.") from error
     return recalibrator
 
 
@@ -416,9 +385,8 @@ def _read(path: Path) -> dict[str, Any]:
             f"reads version {VERSION}."
         )
     parts = {"method": str, "parameters": dict, "learned": dict}
-    if missing := [
-        n for n, kind in parts.items() if not isinstance(given.get(n), kind)
-    ]:
+    missing = [n for n, kind in parts.items() if not isinstance(given.get(n), kind)]
+    if missing:
         raise ValueError(f"{path} is not whole: {missing[0]!r} is missing.")
     return given
 
@@ -430,7 +398,12 @@ def _methods(base: type[Recalibrator]) -> list[type[Recalibrator]]:
 
 def _decode(value: Any) -> Any:
     if isinstance(value, dict) and set(value) == {"array", "dtype"}:
-        return _array(value["array"], np.dtype(value["dtype"]))
+        values, dtype = value["array"], np.dtype(value["dtype"])
+        if dtype != object:
+            return np.array(values, dtype)  # NumPy reads "inf" and "nan" as numbers
+        array = np.empty(len(values), object)
+        array[:] = values
+        return array
     if isinstance(value, dict) and set(value) == {"tuple"}:
         return tuple(_decode(item) for item in value["tuple"])
     if isinstance(value, list):
@@ -438,19 +411,3 @@ def _decode(value: Any) -> Any:
     if isinstance(value, dict):
         raise KeyError(*sorted(value))
     return value
-
-
-def _array(values: list[Any], dtype: np.dtype[Any]) -> Any:
-    if dtype == object:
-        array = np.empty(len(values), object)
-        array[:] = values
-        return array
-    return np.array(values, dtype)  # NumPy reads "inf" and "nan" as numbers
-
-
-def _check_names(names: list[Any]) -> None:
-    for name in names:
-        if not isinstance(name, str | int | float | bool):
-            raise TypeError(
-                f"cannot save class {name!r}: JSON holds names that are text or numbers."
-            )

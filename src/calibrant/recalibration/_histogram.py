@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,6 @@ from calibrant._inputs.arrays import Column, Matrix
 from calibrant._rows import engines
 from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._rows import Kind, Rows
-
-# -- Bins of probabilities: where their edges are, what falls into them, what they give.
-
-Closed = Literal["right", "left"]
 
 
 def width_edges(bins: int) -> Column:
@@ -36,7 +32,10 @@ def mass_edges(p: Matrix, weight: Column, bins: int) -> Column:
     >>> mass_edges(np.array([0.1, 0.2, 0.2, 0.8]), np.ones(4), bins=3).tolist()
     [0.0, 0.15000000000000002, 0.5, 1.0]
     """
-    value, weight = _distinct(p, weight)
+    order = np.argsort(p)
+    value = p[order].astype(np.float64)
+    first = np.flatnonzero(np.concatenate([[True], value[1:] != value[:-1]]))
+    value, weight = value[first], np.add.reduceat(weight[order], first)
     before = np.cumsum(weight)
     cuts = np.arange(1, bins) * before[-1] / bins
     inner = np.searchsorted(before, cuts, side="left")
@@ -48,11 +47,7 @@ def mass_edges(p: Matrix, weight: Column, bins: int) -> Column:
     return np.concatenate([[0.0], edges, [1.0]])
 
 
-def _distinct(p: Matrix, weight: Column) -> tuple[Column, Column]:
-    order = np.argsort(p)
-    value = p[order].astype(np.float64)
-    first = np.flatnonzero(np.concatenate([[True], value[1:] != value[:-1]]))
-    return value[first], np.add.reduceat(weight[order], first)
+Closed = Literal["right", "left"]
 
 
 def place(p: Matrix, edges: Column, closed: Closed = "right") -> NDArray[np.intp]:
@@ -66,40 +61,22 @@ def place(p: Matrix, edges: Column, closed: Closed = "right") -> NDArray[np.intp
 
 def count(rows: Rows, edges: Column, closed: Closed) -> tuple[Column, Column]:
     """Weight of all rows, and of those of the class, in each bin of each class."""
+    k, bins = rows.k, len(edges) - 1
 
     def work(part: slice) -> Column:
-        probs = modes.probabilities(rows, part)
+        probs, y = modes.probabilities(rows, part), rows.y[part]
         weight = np.broadcast_to(rows.weights(part), len(probs))
-        return np.stack(
-            [
-                _count_all(probs, weight, edges, closed),
-                _count_own(probs, weight, rows.y[part], edges, closed),
-            ]
-        )
+        # Most are in the first bin: of a row, only 1 / edge can be above it.
+        above = probs >= float(edges[1])
+        row, column = np.divmod(np.flatnonzero(above), k)
+        at = column * bins + place(probs[row, column], edges, closed)
+        counts = _tally(at, weight[row], k * bins)
+        counts[::bins] += np.where(above, 0.0, weight[:, None]).sum(axis=0)
+        own = y * bins + place(probs[np.arange(len(y)), y], edges, closed)
+        return np.stack([counts, _tally(own, weight, k * bins)])
 
-    counts, hits = rows.add_up(work).reshape(2, rows.k, -1)
+    counts, hits = rows.add_up(work).reshape(2, k, bins)
     return counts, hits
-
-
-def _count_all(
-    probs: Matrix, weight: Column, edges: Column, closed: Closed
-) -> NDArray[np.float64]:
-    """Most probabilities are in the first bin: of a row, only 1 / edge can be above."""
-    k, bins = probs.shape[1], len(edges) - 1
-    above = probs >= float(edges[1])
-    row, column = np.divmod(np.flatnonzero(above), k)
-    at = column * bins + place(probs[row, column], edges, closed)
-    counts = _tally(at, weight[row], k * bins)
-    counts[::bins] += np.where(above, 0.0, weight[:, None]).sum(axis=0)
-    return counts
-
-
-def _count_own(
-    probs: Matrix, weight: Column, y: NDArray[np.intp], edges: Column, closed: Closed
-) -> NDArray[np.float64]:
-    k, bins = probs.shape[1], len(edges) - 1
-    at = y * bins + place(probs[np.arange(len(y)), y], edges, closed)
-    return _tally(at, weight, k * bins)
 
 
 def count_column(
@@ -135,19 +112,11 @@ def look_up(probs: Matrix, edges: Column, values: Matrix, out: Matrix) -> None:
 
 
 def look_up_mass(probs: Matrix, inner: Matrix, values: Matrix, out: Matrix) -> None:
-    """The same, each class having its own inner edges, a row of `inner` for each."""
+    """The same, each class having its own inner edges, by bin and class in `inner`."""
     at = np.broadcast_to(np.arange(len(values)) * values.shape[1], probs.shape).copy()
     for edge in inner:
         at += probs > edge
     out[...] = values.ravel()[at]
-
-
-def inner_edges(edges: Column, dtype: np.dtype[np.floating]) -> Matrix:
-    """Inner edges by bin and class, the largest numbers of a type that lie below them.
-
-    For numbers of that type, to exceed them is to exceed the edge itself.
-    """
-    return modes.rounded_down(edges[:, 1:-1].T, dtype)
 
 
 MOST_BINS = 10_000
@@ -192,9 +161,8 @@ class HistogramBinning(modes.ByMode):
         are [a, b) in `fit` but (a, b] later, a class without a row becomes impossible,
         and of two classes only the second is recalibrated. A row of zeros, which there
         becomes NaN, here makes all classes as likely.
-    engine : {"auto", "numpy", "numba"}
-        ``"auto"`` uses numba for large matrices if it is installed; only equal-width
-        bins one-vs-rest have a use for it.
+    engine
+        As in `Recalibrator`; only equal-width bins one-vs-rest have a use for it.
 
     Attributes
     ----------
@@ -215,8 +183,8 @@ class HistogramBinning(modes.ByMode):
     ([0.0, 0.75], [[0.25, 0.75]])
     """
 
-    learned: ClassVar[tuple[str, ...]] = ("edges_", "counts_", "values_", "absent_")
-    fits: ClassVar[str] = "bins"
+    learned = ("edges_", "counts_", "values_", "absent_")
+    fits = "bins"
 
     scores: str = "logits"
     bins: int = 15
@@ -236,34 +204,23 @@ class HistogramBinning(modes.ByMode):
             )
 
     def _fit(self, rows: Rows, report: Callable[[float], None]) -> None:
+        by_mass, weight = self.strategy == "mass", rows.weight_of_each
+        self.edges_ = width_edges(self.bins)
         if self.mode == "top-label":
-            counts, hits = self._count_top(rows)
+            h, hit = modes.confidences(rows)
+            self.edges_ = mass_edges(h, weight, self.bins) if by_mass else self.edges_
+            self.counts_, hits = count_column(h, hit, weight, self.edges_)
+        elif by_mass:
+            self.counts_, hits = self._count_masses(rows, report)
+        elif self.compat == "netcal":
+            self.edges_ = np.linspace(0.0, 1.0, self.bins + 1)
+            edges = self.edges_.astype(rows.work_type)
+            self.counts_, hits = count(rows, edges, "left")
         else:
-            counts, hits = self._count_classes(rows, report)
-        self.counts_ = counts
-        self.values_ = shares(counts, hits, self.edges_, self.smoothing)
+            self.counts_, hits = count(rows, self.edges_, "right")
+        self.values_ = shares(self.counts_, hits, self.edges_, self.smoothing)
         if self.compat == "netcal":
             self.values_[self.absent_] = 0
-
-    def _count_top(self, rows: Rows) -> tuple[Column, Column]:
-        h, hit = modes.confidences(rows)
-        weight = rows.weight_of_each
-        if self.strategy == "mass":
-            self.edges_ = mass_edges(h, weight, self.bins)
-        else:
-            self.edges_ = width_edges(self.bins)
-        return count_column(h, hit, weight, self.edges_)
-
-    def _count_classes(
-        self, rows: Rows, report: Callable[[float], None]
-    ) -> tuple[Column, Column]:
-        if self.strategy == "mass":
-            return self._count_masses(rows, report)
-        if self.compat == "netcal":
-            self.edges_ = np.linspace(0.0, 1.0, self.bins + 1)
-            return count(rows, self.edges_.astype(rows.work_type), "left")
-        self.edges_ = width_edges(self.bins)
-        return count(rows, self.edges_, "right")
 
     def _count_masses(
         self, rows: Rows, report: Callable[[float], None]
@@ -279,19 +236,16 @@ class HistogramBinning(modes.ByMode):
         return counts, hits
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        return "probs", rows.filled(self._work(rows))
-
-    def _work(self, rows: Rows) -> Callable[[slice, Matrix], None]:
-        """What fills the new probabilities of some rows."""
         if self.mode == "top-label":
-            return partial(self._give, rows)
-        values = self.values_.astype(rows.work_type)
+            return "probs", rows.filled(partial(self._give, rows))
+        values, inner = self.values_.astype(rows.work_type), None
         if self.strategy == "mass":
-            inner = inner_edges(self.edges_, rows.work_type)
-            return partial(self._look_up, rows, values, inner)
-        if self.compat is None and engines.wanted(self.engine, rows.scores, plain=True):
-            return partial(self._look_up_compiled, rows, np.ascontiguousarray(values.T))
-        return partial(self._look_up, rows, values, None)
+            # For numbers of this type, to exceed these is to exceed the edge itself.
+            inner = modes.rounded_down(self.edges_[:, 1:-1].T, rows.work_type)
+        elif not self.compat and engines.wanted(self.engine, rows.scores, plain=True):
+            by_bin = np.ascontiguousarray(values.T)
+            return "probs", rows.filled(partial(self._look_up_compiled, rows, by_bin))
+        return "probs", rows.filled(partial(self._look_up, rows, values, inner))
 
     def _give(self, rows: Rows, part: slice, out: Matrix) -> None:
         probs, best, h = modes.find_top(rows, part)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +16,13 @@ from calibrant._rows import engines
 from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._rows import Kind, Rows
 
-# -- Isotonic regression of many classes: increasing curves through the shares of hits.
-
 CLOSE = 1e-15
 """Scores closer than this are one to scikit-learn, and so to netcal."""
 
 STEEPEST = np.finfo(np.float64).max
 
-Curve = tuple[Column, Column]
-"""Probabilities and values at the knots of one class."""
-
-Begins = Callable[[Column], NDArray[np.bool_]]
-"""Says which of sorted probabilities begin a new value, not tied with the last."""
+Curve = tuple[Column, Column]  # probabilities and values at the knots of one class
+Begins = Callable[[Column], NDArray[np.bool_]]  # which of sorted ones are a new value
 
 
 @dataclass(eq=False, repr=False)
@@ -94,10 +89,7 @@ def _on(segments: NDArray[np.float64], p: Matrix) -> Column:
 def pool(low: Matrix, high: Matrix, hits: Column, weight: Column) -> Curve:
     """Pool adjacent violators; knots are the two ends of each level.
 
-    Parameters
-    ----------
-    low, high, hits, weight : arrays
-        Least and greatest probability, hits and weight of groups of rows, in order.
+    It is given the least and greatest probability, hits and weight of ordered groups.
 
     >>> x, one = np.array([0.1, 0.2, 0.3, 0.4]), np.ones(4)
     >>> knots, values = pool(x, x, hits=np.array([0.0, 1.0, 0.0, 1.0]), weight=one)
@@ -150,13 +142,15 @@ def fit_column(
     return pool(x[first], x[first], hits, np.add.reduceat(weight[order], first))
 
 
+NOTHING = (np.empty(0), np.empty(0))
+
+
 def fit_columns(rows: Rows, begins: Begins, report: Callable[[float], None]) -> Curves:
     """The curves of all classes, each by sorting its column; absent ones have none."""
-    weight, nothing = rows.weight_of_each, (np.empty(0), np.empty(0))
-    curves = []
+    weight, curves = rows.weight_of_each, []
     for c, p in modes.columns(rows):
         hit = rows.y == c
-        curves.append(fit_column(p, hit, weight, begins) if hit.any() else nothing)
+        curves.append(fit_column(p, hit, weight, begins) if hit.any() else NOTHING)
         report(c / rows.k)
     return Curves.of(curves)
 
@@ -166,11 +160,11 @@ def fit_compiled(rows: Rows) -> Curves:
     from calibrant.recalibration import _numba
 
     (weight, low, high), hits, starts = _numba.gather(rows)
-    nothing, curves = (np.empty(0), np.empty(0)), []
+    curves = []
     for a, b in pairwise(starts):
         at = a + np.flatnonzero(low[a:b] <= high[a:b])
         known = low[at], high[at], hits[at], weight[at]
-        curves.append(pool(*known) if b > a + 1 else nothing)
+        curves.append(pool(*known) if b > a + 1 else NOTHING)
     return Curves.of(curves)
 
 
@@ -211,10 +205,8 @@ class IsotonicCalibration(modes.ByMode):
         further rows agreed with the scores. It then increases everywhere, so there are
         no new ties, and no zeros but where p is 0.
     compat : {None, "netcal"}
-        ``"netcal"`` gives what netcal 1.4.0 does, always in double precision. Scores
-        closer than 1e-15 are tied, a class without a row becomes impossible, and of two
-        classes only the second is recalibrated. A row of zeros, which there becomes
-        NaN, here makes all classes as likely.
+        ``"netcal"`` gives what netcal 1.4.0 does, always in double precision: as in
+        `HistogramBinning`, and scores closer than 1e-15 are tied.
 
     Attributes
     ----------
@@ -237,14 +229,8 @@ class IsotonicCalibration(modes.ByMode):
     [0.5, 0.75]
     """
 
-    learned: ClassVar[tuple[str, ...]] = (
-        "knots_",
-        "values_",
-        "starts_",
-        "absent_",
-        "weight_",
-    )
-    fits: ClassVar[str] = "curves"
+    learned = ("knots_", "values_", "starts_", "absent_", "weight_")
+    fits = "curves"
 
     scores: str = "logits"
     mode: str = "one-vs-rest"
@@ -255,41 +241,34 @@ class IsotonicCalibration(modes.ByMode):
 
     def _fit(self, rows: Rows, report: Callable[[float], None]) -> None:
         self.weight_ = rows.total_weight
-        curves = self._curves(rows, report)
+        asked = self.engine == "numba" or rows.k >= MANY_CLASSES
+        if self.mode == "top-label":
+            h, hit = modes.confidences(rows)
+            curves = Curves.of([fit_column(h, hit, rows.weight_of_each, differs)])
+        elif self.compat == "netcal":
+            curves = fit_columns(rows, differs_as_sklearn, report)
+        elif engines.wanted(self.engine, rows.scores, plain=asked):
+            curves = fit_compiled(rows)
+        else:
+            curves = fit_columns(rows, differs, report)
         self.knots_, self.values_ = curves.knots, curves.values
         self.starts_ = curves.starts
 
-    def _curves(self, rows: Rows, report: Callable[[float], None]) -> Curves:
-        if self.mode == "top-label":
-            h, hit = modes.confidences(rows)
-            return Curves.of([fit_column(h, hit, rows.weight_of_each, differs)])
-        if self.compat == "netcal":
-            return fit_columns(rows, differs_as_sklearn, report)
-        asked = self.engine == "numba" or rows.k >= MANY_CLASSES
-        if engines.wanted(self.engine, rows.scores, plain=asked):
-            return fit_compiled(rows)
-        return fit_columns(rows, differs, report)
-
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        out = np.empty(rows.scores.shape, np.float64 if self.compat else rows.work_type)
+        dtype = np.dtype(np.float64) if self.compat else rows.work_type
         curves = Curves(self.knots_, self.values_, self.starts_)
         if self.mode == "top-label":
-            rows.each(lambda part: self._give(rows, part, curves, out[part]))
-        elif engines.wanted(self.engine, rows.scores, plain=True):
+            return "probs", rows.filled(partial(self._give, rows, curves), dtype)
+        if engines.wanted(self.engine, rows.scores, plain=True):
             from calibrant.recalibration import _numba
 
-            flat = curves.flat(rows.work_type)
-            evaluate = partial(_numba.evaluate, curves, flat)
-            rows.each(lambda part: self._evaluate(rows, part, evaluate, out[part]))
-        else:
-            tall = max(1, len(rows) // (2 * modes.GROUPS))  # a column is worth a call
-            rows.each(
-                lambda part: self._evaluate(rows, part, curves.evaluate, out[part]),
-                tall,
-            )
-        return "probs", out
+            evaluate = partial(_numba.evaluate, curves, curves.flat(rows.work_type))
+            return "probs", rows.filled(partial(self._evaluate, rows, evaluate), dtype)
+        work = partial(self._evaluate, rows, curves.evaluate)
+        tall = max(1, len(rows) // (2 * modes.GROUPS))  # a column is worth a call
+        return "probs", rows.filled(work, dtype, tall)
 
-    def _give(self, rows: Rows, part: slice, curves: Curves, out: Matrix) -> None:
+    def _give(self, rows: Rows, curves: Curves, part: slice, out: Matrix) -> None:
         probs, best, h = modes.find_top(rows, part)
         value = _on(curves.segments, h)
         rest, others = 1 - value, modes.others_of(probs, best)
@@ -300,14 +279,10 @@ class IsotonicCalibration(modes.ByMode):
         out[...] = probs
 
     def _evaluate(
-        self,
-        rows: Rows,
-        part: slice,
-        evaluate: Callable[[Matrix, Matrix], None],
-        out: Matrix,
+        self, rows: Rows, on: Callable[..., None], part: slice, out: Matrix
     ) -> None:
         probs = modes.probabilities(rows, part)
-        evaluate(probs, out)
+        on(probs, out)
         self._smooth(out, probs)
         self._divide(out, probs)
 

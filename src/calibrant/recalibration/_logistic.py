@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,9 @@ from calibrant._rows.reduce import BLOCK_BYTES
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows
 
-# -- Many small logistic regressions side by side, by Newton steps that are halved if needed.
-# Column j of each feature belongs to regression j. All are convex, with two or three
-# coefficients each, and one pass over the rows gives values, gradients and Hessians.
+# Many small logistic regressions are solved side by side: column j of each feature belongs
+# to regression j. All are convex, with two or three coefficients each, and one pass over
+# the rows gives values, gradients and Hessians.
 
 RIDGE = 1e-8
 """Pull towards the identity map, where the data leave a coefficient open."""
@@ -34,19 +34,21 @@ MOST_PASSES, SHORTEST, ROUNDING = 200, 1e-9, 1e-15
 ENOUGH = 1e-4
 """Share of the promised gain that a step must bring, or it is halved."""
 
-Coefficients = NDArray[np.float64]
+Doubles: TypeAlias = NDArray[np.float64]
+Numbers: TypeAlias = NDArray[np.intp]
+Coefficients: TypeAlias = Doubles
 """One row per feature and one for the intercept, one column per regression."""
 
 
 class Hits(NamedTuple):
     """What is to be predicted: `high` where column j is the label, `low` elsewhere."""
 
-    labels: NDArray[np.intp]
-    columns: NDArray[np.intp]
+    labels: Numbers
+    columns: Numbers
     low: Column
     high: Column
 
-    def block(self, part: slice, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+    def block(self, part: slice, chosen: Numbers) -> Doubles:
         """Targets of some rows and some regressions."""
         hit = self.labels[part, None] == self.columns[chosen]
         return np.where(hit, self.high[chosen], self.low[chosen])
@@ -63,8 +65,8 @@ class At(NamedTuple):
     """Mean loss with ridge, gradient (d x g) and Hessian (g x d x d)."""
 
     value: Column
-    gradient: NDArray[np.float64]
-    hessian: NDArray[np.float64]
+    gradient: Doubles
+    hessian: Doubles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,58 +77,52 @@ class Regressions:
     and scores of any size are alike. `share` is each row's part of the total weight.
     """
 
-    features: NDArray[np.float64]
+    features: Doubles
     hits: Hits
     share: Column
     centre: Coefficients
     scale: Coefficients
 
     @classmethod
-    def of(
-        cls, features: NDArray[np.float64], hits: Hits, share: Column
-    ) -> Regressions:
+    def of(cls, features: Doubles, hits: Hits, share: Column) -> Regressions:
         """Centre and scale the features."""
         centre, scale = np.zeros((2, *features.shape[::2]))
-        for f in range(len(features)):
-            centre[f], scale[f] = _standardise(features[f], share)
+        for f, x in enumerate(features):
+            centre[f], scale[f] = _standardise(x, share)
         return cls(features, hits, share, centre, scale)
 
-    def solve(self) -> Solution:
-        """Coefficients of the features as they were before they were scaled."""
-        return self._solve((True,) * len(self.features), np.arange(self.scale.shape[1]))
+    def solve(self, *, rising: bool = False) -> Solution:
+        """Coefficients of the features as they were before they were scaled.
 
-    def _solve(self, free: tuple[bool, ...], chosen: NDArray[np.intp]) -> Solution:
-        """The same for chosen regressions, with the coefficients that are not free at 0."""
-        place, converged = self._descend(free, chosen)
+        If they are `rising`, none of a feature is negative.
+        """
+        every = np.arange(self.scale.shape[1])
+        place, converged = self._descend((True,) * len(self.features), every)
+        if rising:
+            place, converged = self._without_negative(place, converged)
         slopes = place[:-1] / self.scale
         shift = place[-1] - (slopes * self.centre).sum(axis=0)
         return Solution(np.concatenate([slopes, shift[None]]), converged)
 
-    def solve_rising(self) -> Solution:
-        """The same with no negative coefficient of a feature.
+    def _without_negative(
+        self, best: Coefficients, done: NDArray[np.bool_]
+    ) -> Solution:
+        """The optimum without a negative coefficient, from that of any sign.
 
-        The optimum is that of one of the problems in which some features are left out
-        and the others are free: the best of those without a negative coefficient.
+        It is that of one of the problems in which some features are left out and the
+        others are free: the best of those without a negative coefficient.
         """
-        best, converged = self.solve()
         wrong = (best[:-1] < 0).any(axis=0)
-        value = np.where(wrong, np.inf, -np.inf)
+        value, every = np.where(wrong, np.inf, -np.inf), np.arange(best.shape[1])
         subsets = list(product([True, False], repeat=len(self.features)))
         for free in subsets[1:] if wrong.any() else []:
-            found, done = self._solve(free, np.flatnonzero(wrong))
-            loss = self._losses(found)
+            found, converged = self._descend(free, np.flatnonzero(wrong))
+            loss = self.at(found, every).value
             better = (loss < value) & ~(found[:-1] < 0).any(axis=0)
             value = np.where(better, loss, value)
             best = np.where(better, found, best)
-            converged = np.where(better, done, converged)
-        return Solution(best, converged)
-
-    def _losses(self, coefficients: Coefficients) -> Column:
-        """Mean loss with ridge of given coefficients, of the features as they were."""
-        slopes = coefficients[:-1]
-        shift = coefficients[-1] + (slopes * self.centre).sum(axis=0)
-        place = np.concatenate([slopes * self.scale, shift[None]])
-        return self.at(place, np.arange(place.shape[1])).value
+            done = np.where(better, converged, done)
+        return Solution(best, done)
 
     def _start(self) -> Coefficients:
         """No slope, and the overall share of hits."""
@@ -139,7 +135,7 @@ class Regressions:
         start[-1] = np.log(mean) - np.log1p(-mean)
         return start
 
-    def _descend(self, free: tuple[bool, ...], active: NDArray[np.intp]) -> Solution:
+    def _descend(self, free: tuple[bool, ...], active: Numbers) -> Solution:
         """Newton steps for the active regressions, as long as they move.
 
         A step that brings too little is halved, so each pass either accepts a step or
@@ -168,7 +164,7 @@ class Regressions:
                 break
         return Solution(place, converged)
 
-    def at(self, place: Coefficients, chosen: NDArray[np.intp]) -> At:
+    def at(self, place: Coefficients, chosen: Numbers) -> At:
         """Value, gradient and Hessian of chosen regressions."""
         n, g = self.features.shape[1:]
         x = self.features if len(chosen) == g else self.features[:, :, chosen]
@@ -188,12 +184,8 @@ class Regressions:
         return At(value, sums[1 : 1 + d] + ridge * off, hessian)
 
     def _block(
-        self,
-        place: Coefficients,
-        x: NDArray[np.float64],
-        chosen: NDArray[np.intp],
-        part: slice,
-    ) -> NDArray[np.float64]:
+        self, place: Coefficients, x: Doubles, chosen: Numbers, part: slice
+    ) -> Doubles:
         """Sums over some rows: loss, gradient, and Hessian row by row."""
         target, share = self.hits.block(part, chosen), self.share[part]
         eta = np.einsum("fij,fj->ij", x, place[:-1])
@@ -211,12 +203,12 @@ class Regressions:
         return np.stack([loss, *gradient, *hessian])
 
 
-def log_sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_sigmoid(x: Doubles) -> Doubles:
     """Logarithm of 1 / (1 + e^-x); NumPy's, for applying a map loads no SciPy."""
     return -np.logaddexp(0, -x)
 
 
-def _standardise(x: NDArray[np.float64], share: Column) -> tuple[Column, Column]:
+def _standardise(x: Doubles, share: Column) -> tuple[Column, Column]:
     """Centre and scale columns in place; their mean and spread."""
     centre = _mean(x, share)
     x -= centre
@@ -229,19 +221,19 @@ def _standardise(x: NDArray[np.float64], share: Column) -> tuple[Column, Column]
     return centre, spread
 
 
-def _dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> Column:
+def _dot(a: Doubles, b: Doubles) -> Column:
     """Sum of products in each column."""
     return np.einsum("ij,ij->j", a, b)
 
 
-def _mean(x: NDArray[np.float64], share: Column) -> Column:
+def _mean(x: Doubles, share: Column) -> Column:
     """Part of the weighted mean of each column."""
     return np.einsum("i,ij->j", share, x)
 
 
 def _newton(
     at: At, good: NDArray[np.bool_], free: tuple[bool, ...]
-) -> tuple[NDArray[np.float64], Column]:
+) -> tuple[Doubles, Column]:
     """Newton steps in the free coefficients, and the gain each promises."""
     moves = np.flatnonzero([*free, True])
     gradient = at.gradient[np.ix_(moves, np.flatnonzero(good))]
@@ -251,27 +243,26 @@ def _newton(
     return step, (gradient * step[moves]).sum(axis=0)
 
 
-def _add_up(
-    work: Callable[[slice], NDArray[np.float64]], n: int, g: int
-) -> NDArray[np.float64]:
+def _add_up(work: Callable[[slice], Doubles], n: int, g: int) -> Doubles:
     """Sum of ``work(part)`` over blocks of rows of g columns that fit in cache."""
     rows = max(1, BLOCK_BYTES // (8 * g))
 
-    def run(start: int, stop: int) -> NDArray[np.float64]:
+    def run(start: int, stop: int) -> Doubles:
         cuts = range(start, stop, rows)
         return np.sum([work(slice(a, min(a + rows, stop))) for a in cuts], axis=0)
 
     return np.sum(over_ranges(run, n, n * g), axis=0)
 
 
-# Each reads one number per row and class, the log-odds of the class against all others.
-
 GROUPS = 32
 """Classes are fitted in about this many groups, one after the other, to spare memory."""
 
 
 class _OneVsRest(Recalibrator):
-    """A logistic regression for each class against the rest, rows divided by their sum."""
+    """A logistic regression for each class against the rest, rows divided by their sum.
+
+    It reads one number per row and class, the log-odds of the class against all others.
+    """
 
     smoothing: float
     reach_: float
@@ -280,19 +271,16 @@ class _OneVsRest(Recalibrator):
     coefficients: ClassVar[tuple[str, ...]]
     """Names of what is learned of a class: a slope per feature, then the shift."""
 
-    @abstractmethod
-    def _features(self, s: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        """Write the features of log-odds s."""
+    rising: ClassVar[bool] = False
+    """Whether no slope may be negative."""
 
     @abstractmethod
-    def _solve(self, regressions: Regressions) -> Solution:
-        """Fit a group of classes."""
+    def _features(self, s: Doubles, out: Doubles) -> None:
+        """Write the features of log-odds s."""
 
     def _check_options(self) -> None:
         super()._check_options()
         self._check_not_negative("smoothing")
-
-    # -- fitting -----------------------------------------------------------------
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
         odds = self._read(rows)
@@ -305,7 +293,8 @@ class _OneVsRest(Recalibrator):
         size = max(1, rows.k // (GROUPS * (len(learned) - 1)))
         for first in range(0, len(fitted), size):
             group = fitted[first : first + size]
-            found = self._solve(self._regressions(rows, odds, group, counts))
+            problem = self._regressions(rows, odds, group, counts)
+            found = problem.solve(rising=self.rising)
             learned[:, np.searchsorted(columns, group)] = found.coefficients
             self.converged_ &= bool(found.converged.all())
             progress((first + len(group)) / len(fitted), "classes")
@@ -339,7 +328,7 @@ class _OneVsRest(Recalibrator):
         return odds
 
     def _regressions(
-        self, rows: Rows, odds: Odds, group: NDArray[np.intp], counts: Column
+        self, rows: Rows, odds: Odds, group: Numbers, counts: Column
     ) -> Regressions:
         features = np.empty((len(self.coefficients) - 1, len(rows), len(group)))
 
@@ -353,10 +342,10 @@ class _OneVsRest(Recalibrator):
         hits = Hits(rows.y, group, c / (no + 2 * c), (yes + c) / (yes + 2 * c))
         return Regressions.of(features, hits, rows.weight_of_each / rows.total_weight)
 
-    def _within_reach(self, s: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _within_reach(self, s: Doubles) -> Doubles:
         return np.where(np.isinf(s), np.copysign(self.reach_, s), s)
 
-    def _tell(self, columns: NDArray[np.intp], fitted: NDArray[np.intp]) -> None:
+    def _tell(self, columns: Numbers, fitted: Numbers) -> None:
         """Note what one should know about the fit."""
         if left := np.setdiff1d(columns, fitted).tolist():
             self._note(
@@ -376,8 +365,6 @@ class _OneVsRest(Recalibrator):
     def _names(self, columns: Sequence[int]) -> str:
         names = [str(self.classes_[j]) for j in columns[:3]]
         return ", ".join(names) + (", ..." if len(columns) > 3 else "")
-
-    # -- applying ----------------------------------------------------------------
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
         columns = fitted_columns(rows.k)
@@ -439,17 +426,15 @@ class PlattScaling(_OneVsRest):
     [[0.25, 0.75]]
     """
 
-    coefficients: ClassVar[tuple[str, ...]] = ("slope_", "intercept_")
-    learned: ClassVar[tuple[str, ...]] = (*coefficients, "reach_", "converged_")
+    coefficients = ("slope_", "intercept_")
+    learned = (*coefficients, "reach_", "converged_")
+
     scores: str = "logits"
     smoothing: float = 1.0
     classes: Sequence[Hashable] | None = None
 
-    def _features(self, s: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    def _features(self, s: Doubles, out: Doubles) -> None:
         out[0] = s
-
-    def _solve(self, regressions: Regressions) -> Solution:
-        return regressions.solve()
 
 
 @dataclass(eq=False, repr=False)
@@ -465,7 +450,7 @@ class BetaCalibration(_OneVsRest):
     scores, classes
         As in `Recalibrator`.
     smoothing : float
-        At 1, Platt's targets, as in `PlattScaling`; 0 is the plain likelihood.
+        As in `PlattScaling`: Platt's targets at 1, the plain likelihood at 0.
 
     Attributes
     ----------
@@ -488,42 +473,36 @@ class BetaCalibration(_OneVsRest):
     [[0.75, 0.25], [0.5, 0.5]]
     """
 
-    coefficients: ClassVar[tuple[str, ...]] = ("a_", "b_", "c_")
-    learned: ClassVar[tuple[str, ...]] = (*coefficients, "reach_", "converged_")
+    coefficients = ("a_", "b_", "c_")
+    learned = (*coefficients, "reach_", "converged_")
+    rising = True
+
     scores: str = "logits"
     smoothing: float = 1.0
     classes: Sequence[Hashable] | None = None
 
-    def _features(self, s: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    def _features(self, s: Doubles, out: Doubles) -> None:
         out[0], out[1] = log_sigmoid(s), -log_sigmoid(-s)
-
-    def _solve(self, regressions: Regressions) -> Solution:
-        return regressions.solve_rising()
-
-
-# -- Log-odds of each class against all others, exact where probabilities round to 0 or 1.
 
 
 class Odds(NamedTuple):
-    """What the log-odds of any class follow from: one number per row each.
+    """What the log-odds of any class follow from, exact where probabilities round to 0.
 
     `best` is the largest entry's column, `top` the entry, `rest` the sum of the others
     (relative to it, for logits), and `log_odds` those of the best class.
     """
 
-    best: NDArray[np.intp]
+    best: Numbers
     top: Column
     rest: Column
     log_odds: Column
 
     def part(self, part: slice) -> Odds:
         """The same of some rows."""
-        return Odds(
-            self.best[part], self.top[part], self.rest[part], self.log_odds[part]
-        )
+        return Odds._make(each[part] for each in self)
 
 
-def fitted_columns(k: int) -> NDArray[np.intp]:
+def fitted_columns(k: int) -> Numbers:
     """Classes with a map of their own: of two, class 0 is what class 1 is not."""
     return np.arange(1, 2) if k == 2 else np.arange(k)
 
@@ -540,9 +519,7 @@ def read_odds(rows: Rows, part: slice) -> Odds:
     return Odds(sums.best, sums.top, sums.rest, sums.log_odds)
 
 
-def log_odds(
-    scores: Matrix, kind: Kind, odds: Odds, columns: NDArray[np.intp]
-) -> NDArray[np.float64]:
+def log_odds(scores: Matrix, kind: Kind, odds: Odds, columns: Numbers) -> Doubles:
     """Log-odds of some classes against all others; they may be infinite.
 
     The sum of the others is never a difference of near numbers: for the best class it is

@@ -21,7 +21,6 @@ GROUPS = 8
 """A column at a time would read the rows k times; this many parts of the columns are
 read one after the other, so that the copy stays small beside the matrix."""
 
-
 NETCAL: dict[str, Any] = {"strategy": "width", "mode": "one-vs-rest", "smoothing": 0}
 """The only values of these parameters that netcal knows."""
 
@@ -52,22 +51,16 @@ class ByMode(Recalibrator):
                 )
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
-        self.absent_ = self._find_absent(rows)
+        self.absent_ = np.flatnonzero(np.bincount(rows.y, minlength=rows.k) == 0)
+        if self.mode == "top-label" or (self.compat == "netcal" and rows.k == 2):
+            self.absent_ = np.empty(0, np.intp)  # not each class has its own curve
         self._fit(rows, lambda share: progress(share, self.fits))
         progress(1.0, self.fits)
         if self.absent_.size:
             kept = "keep their own probability"
             fate = "become impossible, as in netcal" if self.compat else kept
-            self._note(
-                f"{self.absent_.size} of {rows.k} classes have no row to fit on; they "
-                f"{fate}."
-            )
-
-    def _find_absent(self, rows: Rows) -> NDArray[np.intp]:
-        """Classes of which there is no row, if each has its own curve."""
-        if self.mode == "top-label" or (self.compat == "netcal" and rows.k == 2):
-            return np.empty(0, np.intp)
-        return np.flatnonzero(np.bincount(rows.y, minlength=rows.k) == 0)
+            absent = f"{self.absent_.size} of {rows.k} classes have no row to fit on"
+            self._note(f"{absent}; they {fate}.")
 
     def _divide(self, values: Matrix, probs: Matrix) -> None:
         """Turn new values of all classes into distributions, in place."""
@@ -148,8 +141,6 @@ def divide_as_netcal(values: Matrix) -> None:
     values.clip(0, 1, out=values)
 
 
-# -- Top-label
-
 MARGIN = 1e-6
 """How much less than the predicted class any other gets, relatively, at least."""
 
@@ -189,8 +180,11 @@ def give(probs: Matrix, best: NDArray[Any], value: Column, rest: Column) -> None
     """
     at, others = np.arange(len(probs)), probs.shape[1] - 1
     _keep_others(probs, at, best)
-    largest = probs.max(axis=1).astype(np.float64)
-    blend = _blend(largest, value, rest, 1 / others)
+    largest, even = probs.max(axis=1).astype(np.float64), 1 / others
+    with np.errstate(divide="ignore", invalid="ignore"):
+        allowed = value / rest * (1 - MARGIN)
+        blend = ((largest - allowed) / (largest - even)).clip(0, 1)
+    blend = np.where(largest > even, blend, 0.0)
     probs *= ((1 - blend) * rest)[:, None].astype(probs.dtype)
     if blend.any():
         probs += (blend * rest / others)[:, None].astype(probs.dtype)
@@ -207,11 +201,3 @@ def _keep_others(probs: Matrix, at: NDArray[Any], best: NDArray[Any]) -> None:
         probs[at[nothing], best[nothing]] = 0
         rest[nothing] = probs.shape[1] - 1
     probs /= rest[:, None].astype(probs.dtype)
-
-
-def _blend(largest: Column, value: Column, rest: Column, even: float) -> Column:
-    """How far shares must go towards equal ones for the largest to be small enough."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        allowed = value / rest * (1 - MARGIN)
-        blend = (largest - allowed) / (largest - even)
-    return np.where(largest > even, blend.clip(0, 1), 0.0)

@@ -25,17 +25,10 @@ if TYPE_CHECKING:
     from calibrant.recalibration._isotonic import Curves
 
 
-# -- The numba twin of looking up bins and dividing rows by their sum, in one go.
-
-
 def replace(
-    probs: Matrix,
-    edges: Column,
-    values: Matrix,
-    absent: NDArray[np.intp],
-    out: Matrix,
+    probs: Matrix, edges: Column, values: Matrix, absent: NDArray[np.intp], out: Matrix
 ) -> None:
-    """As `binning.look_up`, then `onevsrest.divide`; `values` by bin, then class."""
+    """As `look_up`, then `modes.divide`, in one go; `values` by bin, then class."""
     probs = _readable(probs)
     replace_rows(probs, probs.dtype.type(edges[1]), edges, values, absent, out)
 
@@ -90,9 +83,9 @@ def _divide(row, total):
         row[j] /= total
 
 
-# -- What isotonic regression needs of an n x k matrix, in one pass and without sorting.
-# The rows of a class put marks on its axis of probabilities. Between two marks there are
-# only misses, which all end up on one level: weight, least and greatest tell all of them.
+# Isotonic regression in one pass, without sorting: the rows of a class put marks on its
+# axis of probabilities. Between two marks there are only misses, which all end up on one
+# level: weight, least and greatest tell all of them.
 
 
 class Marks(NamedTuple):
@@ -246,8 +239,6 @@ def _last_not_above(x, segments, start, stop):
     return start
 
 
-# -- The numba twin of `LogLoss`: exponentials and three sums of a row in one go.
-
 CHUNK = 4096
 """Entries summed in the precision of the scores; sums of chunks are doubles."""
 
@@ -255,7 +246,10 @@ COPIED_BYTES = 1 << 18
 
 
 def add_up(rows: Rows, beta: float, start: int, stop: int) -> Column:
-    """Sums over rows of log loss, slope, curvature, weight, and impossible labels."""
+    """Sums over rows of log loss, slope, curvature, weight, and impossible labels.
+
+    The twin of `LogLoss`: exponentials and three sums of a row in one go.
+    """
     scores, dtype = rows.scores, rows.work_type
     ready = scores.dtype == dtype and scores.flags.c_contiguous and scores.flags.aligned
     size = stop - start if ready else max(1, COPIED_BYTES // (rows.k * dtype.itemsize))

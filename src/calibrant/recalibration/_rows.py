@@ -17,8 +17,6 @@ from calibrant._rows.engines import over_ranges
 from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._rows.reduce import BLOCK_BYTES, raise_for_offenders
 
-# -- Scores as they are given: arrays, tensors or data frames, of one column or several.
-
 LOOKS_LIKE_PROBS = 10
 """From this many rows on, logits that are all distributions are refused."""
 
@@ -83,18 +81,6 @@ def column_names(scores: Any) -> NDArray[Any] | None:
     return None
 
 
-def check_column_names(seen: NDArray[Any] | None, fitted: NDArray[Any] | None) -> None:
-    if seen is None or fitted is None or np.array_equal(seen, fitted):
-        return
-    raise ValueError(
-        "The feature names should match those that were passed during fit: columns were "
-        f"{fitted.tolist()[:5]}, and now are {seen.tolist()[:5]}."
-    )
-
-
-# -- Labels of rows to fit on: which column each belongs to, and what classes are called.
-
-
 def read_labels(y: Any) -> NDArray[Any]:
     """Labels as an array; numbers that came as objects are numbers."""
     labels = to_numpy(y, "y")
@@ -121,16 +107,11 @@ def class_names(
             f"y must be 1-D for fitting, got shape {labels.shape}. To fit on soft labels, "
             "repeat each row once per class with its share as sample_weight."
         )
-    if labels.size == 0 or _are_column_numbers(labels, k):
-        return None
-    return _sorted_names(labels, k)
-
-
-def _are_column_numbers(labels: NDArray[Any], k: int) -> bool:
-    if labels.dtype.kind not in "iubf":
-        return False
-    inside = (labels >= 0) & (labels < k)  # NaN is not
-    return bool(inside.all() and (labels == np.floor(labels)).all())
+    if labels.dtype.kind in "iubf":
+        inside = (labels >= 0) & (labels < k)  # NaN is not
+        if inside.all() and (labels == np.floor(labels)).all():
+            return None
+    return _sorted_names(labels, k) if labels.size else None
 
 
 def _sorted_names(labels: NDArray[Any], k: int) -> list[Hashable]:
@@ -166,9 +147,6 @@ def _check_labels_are_classes(labels: NDArray[Any]) -> None:
         raise RowError(rule, row, what)
 
 
-# A recalibrator sees the matrix only through blocks that fit in cache. A block is checked
-# when it is read, so checking costs no pass of its own and every path is checked.
-
 Kind = Literal["logits", "probs"]
 
 
@@ -177,7 +155,8 @@ class Rows:
     """An n x k matrix of scores, with labels and weights when fitting.
 
     `labels` are column numbers, or None when there is nothing to fit. No row has
-    weight 0.
+    weight 0. A recalibrator sees the matrix only through blocks that fit in cache, which
+    are checked when they are read: that costs no pass of its own.
     """
 
     scores: Matrix
@@ -219,7 +198,7 @@ class Rows:
         return 1.0 if self.weight is None else self.weight[part]
 
     def parts(
-        self, start: int = 0, stop: int | None = None, rows: int | None = None
+        self, start: int = 0, stop: int | None = None, rows: int = 0
     ) -> Iterator[slice]:
         """Slices of consecutive rows: so many, or as many as fit in cache."""
         stop = len(self) if stop is None else stop
@@ -230,7 +209,7 @@ class Rows:
     def block(self, part: slice) -> Matrix:
         """Scores of some rows in the working precision, checked. Do not write to it."""
         block = np.ascontiguousarray(self.scores[part], dtype=self.work_type)
-        if _offends(block, self.kind, self._tolerance).any():
+        if self._offends(block).any():
             self.check()
         return block
 
@@ -239,7 +218,7 @@ class Rows:
         block = np.array(self.block(part))
         return block if self.kind == "probs" else softmax(block)
 
-    def each(self, work: Callable[[slice], object], rows: int | None = None) -> None:
+    def each(self, work: Callable[[slice], object], rows: int = 0) -> None:
         """Call ``work(part)`` for blocks of all rows, on every core."""
 
         def run(start: int, stop: int) -> None:
@@ -249,11 +228,11 @@ class Rows:
         over_ranges(run, len(self), self.scores.size)
 
     def filled(
-        self, work: Callable[[slice, Matrix], object], dtype: Any = None
+        self, work: Callable[[slice, Matrix], object], dtype: Any = None, rows: int = 0
     ) -> Matrix:
         """A new matrix as large as the scores; ``work(part, out)`` fills some rows."""
         out = np.empty(self.scores.shape, dtype or self.work_type)
-        self.each(lambda part: work(part, out[part]))
+        self.each(lambda part: work(part, out[part]), rows)
         return out
 
     def add_up(self, work: Callable[[slice], Any]) -> Any:
@@ -272,37 +251,22 @@ class Rows:
 
     def check(self) -> None:
         """Raise one error for all rows that break a rule, if there are any."""
-        bad = [
-            part.start
-            + np.flatnonzero(_offends(self.scores[part], self.kind, self._tolerance))
-            for part in self.parts()
-        ]
-        raise_for_offenders(
-            Predictions(
-                self.scores,
-                self.kind,
-                np.zeros(len(self), np.intp),
-                None,
-                "top-label",
-                tuple(range(self.k)),
-            ),
-            np.concatenate(bad),
+        bad = np.concatenate(
+            [self._offends(self.scores[part]) for part in self.parts()]
         )
+        y, classes = np.zeros(len(self), np.intp), tuple(range(self.k))
+        checked = Predictions(self.scores, self.kind, y, None, "top-label", classes)
+        raise_for_offenders(checked, np.flatnonzero(bad))
 
-    @property
-    def _tolerance(self) -> float:
-        return ROW_SUM_TOLERANCE[self.scores.dtype.name]
-
-
-def _offends(block: Matrix, kind: Kind, tolerance: float) -> NDArray[np.bool_]:
-    """Which rows break a rule."""
-    if kind == "logits":
-        return ~np.isfinite(block.max(axis=1))
-    off = np.abs(block.sum(axis=1, dtype=np.float64) - 1)
-    offends = ~(off <= tolerance)
-    if not block.min() >= 0:
-        offends |= ~(block >= 0).all(axis=1)
-    return offends
+    def _offends(self, block: Matrix) -> NDArray[np.bool_]:
+        """Which rows break a rule."""
+        if self.kind == "logits":
+            return ~np.isfinite(block.max(axis=1))
+        off = np.abs(block.sum(axis=1, dtype=np.float64) - 1)
+        offends = ~(off <= ROW_SUM_TOLERANCE[self.scores.dtype.name])
+        if not block.min() >= 0:
+            offends |= ~(block >= 0).all(axis=1)
+        return offends
 
 
 def softmax(z: Matrix) -> Matrix:

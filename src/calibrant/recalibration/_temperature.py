@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf, sqrt
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,26 +18,17 @@ from calibrant._rows.engines import over_ranges
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows, softmax
 
-# -- The log loss of softmax(beta z) as a function of the inverse temperature beta = 1/T.
-# It is convex in beta, and one pass over the rows gives its value and its first two
-# derivatives.
+# The log loss of softmax(beta z) is convex in the inverse temperature beta = 1/T, and one
+# pass over the rows gives its value and its first two derivatives.
 
 CLOSE, NEAR = 0.03, 4e-3
 """The search ends after a relative step below `CLOSE` that has come as near as `NEAR`: a
 cubic through slopes and curvatures at its ends then finds the root to about the square
 of the product of the two."""
 
-EXACT = 1e-10
-"""Relative width of a bracket that ends the search."""
-
-MOST_PASSES = 100
-
-STRIDE = 4.5
-"""The longest step is by this factor."""
-
-PATIENCE = 8
-"""Passes that Newton steps alone are given."""
-
+EXACT = 1e-10  # relative width of a bracket that ends the search
+STRIDE = 4.5  # the factor of the longest step
+MOST_PASSES, PATIENCE = 100, 8  # at all, and of Newton steps alone
 FIRST_ROWS = 1000
 
 LEAST, MOST = 1e-3, 1e2
@@ -77,11 +68,6 @@ class Found(NamedTuple):
             return None
         return "hot" if self.beta <= self.low else "cold"
 
-    def within(self, low: float, high: float) -> Found:
-        """The same in a narrower range; of a convex function still the optimum."""
-        beta = min(max(self.beta, low), high)
-        return self._replace(beta=beta, low=low, high=high)
-
 
 class LogLoss:
     """The mean log loss of rows as a function of beta, ``loss(beta)``.
@@ -102,12 +88,8 @@ class LogLoss:
         if self.engine == "numba":
             from calibrant.recalibration import _numba
 
-            found = over_ranges(
-                lambda a, b: _numba.add_up(rows, beta, a, b),
-                len(rows),
-                rows.scores.size,
-            )
-            sums = np.sum(found, axis=0)
+            work, n = partial(_numba.add_up, rows, beta), len(rows)
+            sums = np.sum(over_ranges(work, n, rows.scores.size), axis=0)
         else:
             sums = rows.add_up(lambda part: self._block(beta, part))
         if not np.isfinite(sums).all():
@@ -228,7 +210,9 @@ def minimise(loss: LogLoss, bounds: tuple[float, float] | None) -> Found:
     found = search(loss, start, low, high)
     if bounds is None and not 10 * LEAST < found.beta * scale < MOST / 10:
         scale = spread(rows)
-        return found.within(LEAST / scale, MOST / scale)
+        low, high = LEAST / scale, MOST / scale
+        beta = min(max(found.beta, low), high)  # of a convex function still the optimum
+        return found._replace(beta=beta, low=low, high=high)
     return found
 
 
@@ -238,12 +222,9 @@ def sample(rows: Rows) -> Rows:
     return rows.select(slice(None, None, every)) if every > 1 else rows
 
 
-# -- The Brier score of softmax(beta z): not convex, but a function of one number.
-
-
 @dataclass(frozen=True, slots=True)
 class BrierLoss:
-    """The mean Brier score of rows as a function of beta, and its slope."""
+    """The mean Brier score of rows as a function of beta, not convex, and its slope."""
 
     rows: Rows
 
@@ -277,42 +258,33 @@ def minimise_brier(loss: BrierLoss, start: Found) -> Found:
     few, low, high = BrierLoss(sample(loss.rows)), start.low, start.high
     coarse = np.unique([*np.geomspace(low, high, 61), start.beta])
     centre = float(min(coarse, key=lambda beta: few(beta)[0]))
-    known = {
-        beta: loss(beta)
-        for beta in (centre / 1.5, centre, centre * 1.5, 1.0)
-        if low <= beta <= high
-    }
+    near = centre / 1.5, centre, centre * 1.5, 1.0
+    known = {beta: loss(beta) for beta in near if low <= beta <= high}
     while True:  # at most one step per grid point of the range, usually none
         best = min(known, key=lambda beta: known[beta][0])
         ends = min(known), max(known)
-        step = best / 1.5 if best == ends[0] else best * 1.5
         if best not in ends or best in (low, high):
-            break
+            return _polish(loss, known, Found(best, len(known), low, high))
+        step = best / 1.5 if best == ends[0] else best * 1.5
         known[min(max(step, low), high)] = loss(min(max(step, low), high))
-    return _polish(loss, known, best, low, high)
 
 
 def _polish(
-    loss: BrierLoss,
-    known: dict[float, tuple[float, float]],
-    best: float,
-    low: float,
-    high: float,
+    loss: BrierLoss, known: dict[float, tuple[float, float]], found: Found
 ) -> Found:
+    """From the best of what is known to where the slope is 0, if that is better."""
     from scipy.optimize import brentq
 
-    left = max((beta for beta in known if beta < best), default=best)
-    right = min((beta for beta in known if beta > best), default=best)
-    found = Found(best, len(known), low, high)
+    left = max((beta for beta in known if beta < found.beta), default=found.beta)
+    right = min((beta for beta in known if beta > found.beta), default=found.beta)
     if not known[left][1] < 0 < known[right][1]:
         return found
-    beta, report = brentq(
-        lambda b: loss(b)[1], left, right, xtol=1e-13, full_output=True
-    )
-    if loss(beta)[0] > known[best][0]:  # there are several minima here
+    slope = lambda beta: loss(beta)[1]
+    beta, report = brentq(slope, left, right, xtol=1e-13, full_output=True)
+    if loss(beta)[0] > known[found.beta][0]:  # there are several minima here
         return found
-    passes = len(known) + report.function_calls + 1
-    return Found(float(beta), passes, low, high, report.converged)
+    passes = found.passes + report.function_calls + 1
+    return Found(float(beta), passes, found.low, found.high, report.converged)
 
 
 EDGES = {
@@ -382,13 +354,7 @@ class TemperatureScaling(Recalibrator):
     True
     """
 
-    learned: ClassVar[tuple[str, ...]] = (
-        "temperature_",
-        "converged_",
-        "at_boundary_",
-        "passes_",
-        "impossible_",
-    )
+    learned = ("temperature_", "converged_", "at_boundary_", "passes_", "impossible_")
 
     scores: str = "logits"
     divergence: str = "log"
@@ -398,8 +364,13 @@ class TemperatureScaling(Recalibrator):
 
     def _check_options(self) -> None:
         super()._check_options()
-        if self.bounds is not None:
-            _check_bounds(self.bounds)
+        bounds: Any = (1, 2) if self.bounds is None else self.bounds
+        numbers = [as_number(bound) for bound in bounds] if np.iterable(bounds) else []
+        if len(numbers) != 2 or not 0 < numbers[0] < numbers[1] < inf:
+            raise ValueError(
+                "bounds must be the least and the greatest temperature, "
+                f"0 < least < greatest; got {bounds!r}."
+            )
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
         found = self._find(rows)
@@ -438,15 +409,6 @@ def tempered(rows: Rows, temperature: float, part: slice, out: Matrix) -> None:
     out /= out.dtype.type(temperature)
 
 
-def _check_bounds(bounds: Any) -> None:
-    numbers = [as_number(bound) for bound in bounds] if np.iterable(bounds) else []
-    if len(numbers) != 2 or not 0 < numbers[0] < numbers[1] < inf:
-        raise ValueError(
-            "bounds must be the least and the greatest temperature, "
-            f"0 < least < greatest; got {bounds!r}."
-        )
-
-
 @dataclass(eq=False, repr=False)
 class EnsembleTemperatureScaling(Recalibrator):
     """Mix softmax(z / T), softmax(z) and the uniform distribution.
@@ -481,7 +443,7 @@ class EnsembleTemperatureScaling(Recalibrator):
     [[0.75, 0.25]]
     """
 
-    learned: ClassVar[tuple[str, ...]] = ("temperature_", "weights_")
+    learned = ("temperature_", "weights_")
 
     scores: str = "logits"
     classes: Sequence[Hashable] | None = None
@@ -492,8 +454,7 @@ class EnsembleTemperatureScaling(Recalibrator):
         single.notes_ = ()
         single._check_options()
         single._learn(rows, lambda share, what: progress(share / 2, what))
-        self.notes_ = single.notes_
-        self.temperature_ = single.temperature_
+        self.notes_, self.temperature_ = single.notes_, single.temperature_
         given = self._given_to_labels(rows)
         self.weights_ = mixture_weights(given, rows.weight_of_each)
         progress(1.0, "weights of the mixture")
@@ -528,30 +489,24 @@ def _tempered(rows: Rows, part: slice, temperature: float) -> Matrix:
 
 
 def mixture_weights(given: NDArray[np.float64], weight: Column) -> Column:
-    """Weights of the parts of a mixture that make its log loss least.
-
-    >>> mixture_weights(np.array([[0.9, 0.5], [0.9, 0.5]]), np.ones(2)).round(6).tolist()
-    [1.0, 0.0]
-    """
+    """Weights of the parts of a mixture that make its log loss least."""
     from scipy.optimize import minimize
 
-    share = weight / weight.sum()
+    share, parts = weight / weight.sum(), given.shape[1]
 
     def loss(mix: Column) -> tuple[float, Column]:
         total = np.maximum(given @ mix, np.finfo(float).tiny)
         return -float(share @ np.log(total)), -(share / total) @ given
 
-    first = np.zeros(given.shape[1])
-    first[0] = 1.0
     found: Any = minimize(
         loss,
-        np.full(len(first), 1 / len(first)),
+        np.full(parts, 1 / parts),
         jac=True,
         method="SLSQP",
-        bounds=[(0, 1)] * len(first),
+        bounds=[(0, 1)] * parts,
         constraints={"type": "eq", "fun": lambda m: m.sum() - 1, "jac": np.ones_like},
         options={"ftol": 1e-14, "maxiter": 500},
     )
-    mix = np.clip(found.x, 0, 1)
+    mix, first = np.clip(found.x, 0, 1), np.eye(parts)[0]
     mix /= mix.sum()
     return mix if loss(mix)[0] <= loss(first)[0] else first

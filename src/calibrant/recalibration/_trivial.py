@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -68,7 +67,7 @@ class MeanReplacement(Recalibrator):
     (0.75, [[0.125, 0.125, 0.75]])
     """
 
-    learned: ClassVar[tuple[str, ...]] = ("accuracy_",)
+    learned = ("accuracy_",)
 
     scores: str = "logits"
     classes: Sequence[Hashable] | None = None
