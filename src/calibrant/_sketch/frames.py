@@ -187,10 +187,7 @@ class Slices:
     def _tallied_top(self, part: Arrays) -> bool:
         roles, probs = self.roles, side_by_side(part, self.roles.probs)
         predictions = read_predictions(
-            part[str(roles.y)],
-            probs=probs,
-            classes=roles.classes,
-            target=roles.target,
+            part[str(roles.y)], probs=probs, classes=roles.classes, target=roles.target
         )
         if predictions.soft:
             return False

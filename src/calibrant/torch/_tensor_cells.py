@@ -21,13 +21,7 @@ from calibrant._sketch.cells import (
     Totals,
     fields_of,
 )
-from calibrant._sketch.grid import (
-    CELLS,
-    LOG_ODDS_CELLS,
-    LOG_ODDS_REACH,
-    ORDER,
-    STEPS,
-)
+from calibrant._sketch.grid import CELLS, LOG_ODDS_CELLS, LOG_ODDS_REACH, ORDER, STEPS
 from calibrant._sketch.sketch import Sketch
 
 # ----------------------------------------------------------------------------
