@@ -82,7 +82,7 @@ def test_duckdb_gives_its_rows_to_a_compiled_loop_where_there_is_one(part, monke
     rows = pairs()
     want = sketch_frame(duckdb(part, rows), **PAIR)
     monkeypatch.setattr(frames.engines, "installed", lambda: True)
-    monkeypatch.setattr(frames, "group_rows", None)
+    monkeypatch.setattr(frames.query, "group_rows", None)
     assert_same_sums(sketch_frame(duckdb(part, rows), **PAIR), want)
 
 

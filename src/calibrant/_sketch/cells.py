@@ -15,17 +15,7 @@ from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.predictions import MOST_GROUPS
 from calibrant._rows import engines
 from calibrant._rows.columns import Columns, log_odds_of
-from calibrant._sketch.grid import (
-    CELLS,
-    CHUNK,
-    LOG_ODDS_REACH,
-    ORDER,
-    Moments,
-    cell_of,
-    locate,
-    path,
-    steps,
-)
+from calibrant._sketch import grid
 
 if TYPE_CHECKING:
     from calibrant._sketch.numba_cells import Block as NumbaBlock
@@ -98,7 +88,7 @@ def fields_of(divergences: Mapping[str, Divergence]) -> tuple[str, ...]:
     ('hit_4', 'brier_loss_0', 'brier_loss_1', 'brier_loss_2')
     """
     parts = [f"{name}_{part}" for name in divergences for part in ("loss", "slope")]
-    moments = [f"{x}_{j}" for x in (*MOMENTS, *parts) for j in range(ORDER)]
+    moments = [f"{x}_{j}" for x in (*MOMENTS, *parts) for j in range(grid.ORDER)]
     return (*moments, *OF_ROWS, *(f"{name}_infinite" for name in divergences))
 
 
@@ -118,7 +108,7 @@ class Cells:
     """
 
     divergences: Mapping[str, Divergence]
-    cells: int = CELLS
+    cells: int = grid.CELLS
     rows: int = 0
     certain_no: float = 0.0
     certain_yes: float = 0.0
@@ -130,7 +120,7 @@ class Cells:
     totals: dict[str, Totals] = field(init=False)
 
     def __post_init__(self) -> None:
-        count = steps(self.cells)
+        count = grid.steps(self.cells)
         self.table = np.zeros((count, len(self.fields)))
         self.low, self.high = np.full(count, np.inf), np.full(count, -np.inf)
         self.totals = {name: Totals() for name in self.divergences}
@@ -156,8 +146,8 @@ class Cells:
             from calibrant._sketch import numba_cells
 
             block = numba_cells.Block(self.table, self.low, self.high, self.cells)
-        for start in range(0, len(columns), CHUNK):
-            self._add_part(columns.take(slice(start, start + CHUNK)), block)
+        for start in range(0, len(columns), grid.CHUNK):
+            self._add_part(columns.take(slice(start, start + grid.CHUNK)), block)
         block.flush()
         self._add_values(columns)
         self._add_within(columns)
@@ -199,7 +189,7 @@ class Cells:
             self.within = None
             return
         place = columns.predicted.astype(np.intp) * CLASS_BINS
-        place += cell_of(columns.confidence, CLASS_BINS)
+        place += grid.cell_of(columns.confidence, CLASS_BINS)
         residual = _times(columns.weight, columns.hit - columns.confidence)
         sums = np.bincount(place, residual, self.within.size)
         self.within += sums.reshape(self.within.shape)
@@ -251,13 +241,13 @@ class Cells:
         return float(self.table[:, 0].sum())
 
     @cached_property
-    def moments(self) -> Moments:
+    def moments(self) -> grid.Moments:
         """Sums by probability cell: of weight, hit, then loss and slope phi'(h) of each
         divergence, times powers of the place in the cell.
         """
         count = len(MOMENTS) + 2 * len(self.divergences)
-        sums = self._by_probability(slice(count * ORDER))
-        return sums.reshape(count, ORDER, self.cells)
+        sums = self._by_probability(slice(count * grid.ORDER))
+        return sums.reshape(count, grid.ORDER, self.cells)
 
     @cached_property
     def infinite(self) -> Table:
@@ -270,7 +260,7 @@ class Cells:
         losses = [f"{name}_loss_0" for name in self.divergences]
         names = ["weight_0", "hit_0", *CELL_SUMS[len(MOMENTS) :], *losses]
         columns = [self.fields.index(name) for name in names]
-        cell = path(self.cells).log_odds
+        cell = grid.path(self.cells).log_odds
         first = np.flatnonzero(np.diff(cell, prepend=-1))
         return np.add.reduceat(self.table[:, columns], first, axis=0).T.copy()
 
@@ -279,7 +269,7 @@ class Cells:
 
         Nearly every cell of the path has one of its own, so only the others are added.
         """
-        cell, used = path(self.cells).probability, np.flatnonzero(self.table[:, 0])
+        cell, used = grid.path(self.cells).probability, np.flatnonzero(self.table[:, 0])
         table, cell = self.table[used, columns], cell[used]
         sums = np.zeros((self.cells, table.shape[1]))
         own = np.diff(cell, prepend=-1) > 0
@@ -450,7 +440,7 @@ class Block:
         and slope of each divergence; `lost` is 1 where a loss is infinite.
         """
         h = columns.confidence
-        cell, place = locate(h, log_odds, self.cells)
+        cell, place = grid.locate(h, log_odds, self.cells)
         contributions = _contributions(columns, place, values, lost)
         if len(cell) <= FEW:
             touched, at = np.unique(cell, return_inverse=True)
@@ -480,13 +470,13 @@ def _contributions(
     w, h, a, z = columns.weight, columns.confidence, columns.hit, columns.log_odds
     for value in (w, *values):
         power: Column | None = value
-        for j in range(ORDER):
+        for j in range(grid.ORDER):
             if j:
                 power = t if power is None else power * t
             yield power
     r = a - h
     r2 = r * r
-    cut = np.clip(z, -LOG_ODDS_REACH, LOG_ODDS_REACH)
+    cut = np.clip(z, -grid.LOG_ODDS_REACH, grid.LOG_ODDS_REACH)
     finite = np.where(np.isfinite(z), z, 0.0)
     for x in (a * a, r, r2, r2 * r, r2 * r2, h, cut, finite):
         yield _times(w, x)
@@ -500,7 +490,7 @@ def _contributions(
 def _values_of(columns: Columns, divergences: Mapping[str, Divergence]) -> Table:
     """The confidence of each row, and what it adds to `VALUES` and losses."""
     w, a, z = columns.weight, columns.hit, columns.log_odds
-    cut = np.clip(z, -LOG_ODDS_REACH, LOG_ODDS_REACH)
+    cut = np.clip(z, -grid.LOG_ODDS_REACH, grid.LOG_ODDS_REACH)
     losses = [columns.loss(divergence) for divergence in divergences.values()]
     finite = [np.where(np.isfinite(x), x, 0.0) for x in (z, *losses)]
     sums = [_times(w, x) for x in (np.ones_like(a), a, a * a, cut, *finite)]
@@ -599,7 +589,7 @@ def bounds_of(cells: Cells, bins: int) -> dict[str, float]:
         "auroc": _pairs_within(hits, weight - hits),
         "ece_mass": min(2 * (bins - 1) * most / n, 1.0),
     }
-    if CELLS % bins:
+    if grid.CELLS % bins:
         shared = _weight_on_edges(cells.low, cells.high, weight, bins)
         found |= dict.fromkeys(("ece", "top_label_ece"), min(2 * shared / n, 1.0))
     return found

@@ -17,22 +17,7 @@ from calibrant._base.checks import RowError
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows import engines
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch import cells
-from calibrant._sketch.query import (
-    OF_TOP,
-    WITH_BRIER,
-    WITH_LOG,
-    Reading,
-    Roles,
-    Tally,
-    can_tally,
-    group_rows,
-    read_classes,
-    read_pairs,
-    read_positive,
-    read_roles,
-    sketch_of,
-)
+from calibrant._sketch import cells, query
 from calibrant._sketch.sketch import Sketch
 
 # ----------------------------------------------------------------------------
@@ -95,10 +80,10 @@ class Slices:
     `parts` is how many such frames there are in all, as far as is known.
     """
 
-    def __init__(self, roles: Roles, parts: int = 1) -> None:
+    def __init__(self, roles: query.Roles, parts: int = 1) -> None:
         self.roles, self.rows, self._parts = roles, 0, parts
         self._sketch = Sketch(target=roles.target, classes=roles.classes)
-        self._tally: Tally | None = None
+        self._tally: query.Tally | None = None
         self._first: list[nw.DataFrame[Any]] = []
 
     def add(self, frame: nw.DataFrame[Any]) -> None:
@@ -136,7 +121,7 @@ class Slices:
         if self._tally is None:
             return self._sketch
         kind = self._sketch.kind or self.roles.kind
-        return self._sketch + sketch_of(kind, self._tally.grouped())
+        return self._sketch + query.sketch_of(kind, self._tally.grouped())
 
     def _add(self, part: Arrays, *, compiled: bool) -> None:
         roles = self.roles
@@ -165,7 +150,7 @@ class Slices:
             return False
         if self._tally is not None:
             return True
-        if not (roles.pairs or can_tally(kind or roles.kind)):
+        if not (roles.pairs or query.can_tally(kind or roles.kind)):
             return False
         if kind is None:
             return _many_distinct(_confidence(part, roles))
@@ -181,27 +166,26 @@ class Slices:
         h, hit = part[str(roles.confidence)], part[str(roles.correct)]
         loss = _get(part, roles.losses.get("brier"))
         if self._tally is None:
-            self._tally = Tally(WITH_LOG if loss is None else WITH_BRIER)
+            self._tally = query.Tally(
+                query.WITH_LOG if loss is None else query.WITH_BRIER
+            )
         return self._tally.add_pairs(h, hit, loss)
 
     def _tallied_top(self, part: Arrays) -> bool:
         roles, probs = self.roles, side_by_side(part, self.roles.probs)
         predictions = read_predictions(
-            part[str(roles.y)],
-            probs=probs,
-            classes=roles.classes,
-            target=roles.target,
+            part[str(roles.y)], probs=probs, classes=roles.classes, target=roles.target
         )
         if predictions.soft:
             return False
         if self._tally is None:
-            self._tally = Tally(OF_TOP, predictions.k)
+            self._tally = query.Tally(query.OF_TOP, predictions.k)
         if not self._tally.add_probs(predictions):
             reduce_to_columns(predictions, {}, "numba")  # raises, or they are fine
         return True
 
 
-def _slices(frame: nw.DataFrame[Any], roles: Roles) -> Iterator[Arrays]:
+def _slices(frame: nw.DataFrame[Any], roles: query.Roles) -> Iterator[Arrays]:
     lists = any(isinstance(frame.schema[x], nw.List | nw.Array) for x in roles.probs)
     rows = LISTS if lists else PIECE
     step = min(ROWS, NUMBERS // max(len(roles.probs), 1))
@@ -212,7 +196,7 @@ def _slices(frame: nw.DataFrame[Any], roles: Roles) -> Iterator[Arrays]:
             yield {name: x[start : start + step] for name, x in arrays.items()}
 
 
-def _confidence(part: Arrays, roles: Roles) -> NDArray[Any]:
+def _confidence(part: Arrays, roles: query.Roles) -> NDArray[Any]:
     """The confidence of each row, or the largest of its probabilities."""
     if roles.pairs:
         return part[str(roles.confidence)]
@@ -250,7 +234,7 @@ def unpack(content: bytes) -> Sketch:
     return Sketch.from_bytes(content) if content else Sketch()
 
 
-def sketch_bytes(frames: Iterable[Any], roles: Roles, parts: int = 1) -> bytes:
+def sketch_bytes(frames: Iterable[Any], roles: query.Roles, parts: int = 1) -> bytes:
     """The sketch of frames in memory, as bytes that a worker sends back."""
     slices = Slices(roles, parts)
     for frame in frames:
@@ -263,7 +247,7 @@ def merge_bytes(parts: Sequence[bytes]) -> bytes:
     return pack(reduce(add, map(unpack, parts), Sketch()))
 
 
-def sketch_dask(frame: Any, roles: Roles) -> Sketch:
+def sketch_dask(frame: Any, roles: query.Roles) -> Sketch:
     """Sketch each partition of a Dask frame on its worker, and merge them in a tree.
 
     The tree depends on the number of partitions only: a partition that is computed
@@ -278,11 +262,11 @@ def sketch_dask(frame: Any, roles: Roles) -> Sketch:
     return unpack(parts[0].compute())
 
 
-def _of_one(frame: Any, roles: Roles, parts: int) -> bytes:
+def _of_one(frame: Any, roles: query.Roles, parts: int) -> bytes:
     return sketch_bytes([frame], roles, parts)
 
 
-def sketch_spark(frame: Any, roles: Roles) -> Sketch:
+def sketch_spark(frame: Any, roles: query.Roles) -> Sketch:
     """Sketch the Arrow batches of each Spark partition on its executor; merge here."""
     sketches = frame.select(*roles.names).mapInArrow(
         partial(_in_arrow, work=partial(_of_batches, roles=roles)), "sketch binary"
@@ -302,7 +286,7 @@ def _in_arrow(
     yield arrow.RecordBatch.from_arrays([found], ["sketch"])
 
 
-def _of_batches(batches: Iterator[Any], roles: Roles) -> bytes:
+def _of_batches(batches: Iterator[Any], roles: query.Roles) -> bytes:
     arrow = importlib.import_module("pyarrow")
     return sketch_bytes((arrow.Table.from_batches([b]) for b in batches), roles)
 
@@ -366,22 +350,14 @@ def sketch_frame(
     >>> round(cal.evaluate(sketch).metrics["brier"], 3)
     0.22
     """
-    asked: dict[str, Any] = {
-        "y": y,
-        "probs": probs,
-        "confidence": confidence,
-        "correct": correct,
-        "loss": loss,
-        "sample_weight": sample_weight,
-        "group": group,
-        "target": target,
-        "classes": classes,
-    }
+    asked: dict[str, Any] = {"y": y, "probs": probs, "confidence": confidence}
+    asked |= {"correct": correct, "loss": loss, "sample_weight": sample_weight}
+    asked |= {"group": group, "target": target, "classes": classes}
     known = _as_narwhals(frame)
     if known is None:
         return _sketch_each(frame, asked)
     schema = known.collect_schema()
-    roles = read_roles(schema.names(), **asked)
+    roles = query.read_roles(schema.names(), asked)
     if isinstance(known, nw.DataFrame):
         return _sketch_eager([known], roles)
     return _sketch_lazy(known, roles, schema)
@@ -410,12 +386,12 @@ def _sketch_each(frames: Any, asked: dict[str, Any]) -> Sketch:
                 "an iterable must give data frames in memory or record batches, got "
                 f"{type(frame).__name__}."
             )
-        slices = slices or Slices(read_roles(known.columns, **asked))
+        slices = slices or Slices(query.read_roles(known.columns, asked))
         slices.add(known)
     return Sketch() if slices is None else slices.sketch()
 
 
-def _sketch_eager(frames: Iterable[nw.DataFrame[Any]], roles: Roles) -> Sketch:
+def _sketch_eager(frames: Iterable[nw.DataFrame[Any]], roles: query.Roles) -> Sketch:
     slices = Slices(roles)
     for frame in frames:
         slices.add(frame)
@@ -423,7 +399,7 @@ def _sketch_eager(frames: Iterable[nw.DataFrame[Any]], roles: Roles) -> Sketch:
 
 
 def _sketch_lazy(
-    frame: nw.LazyFrame[Any], roles: Roles, schema: Mapping[str, Any]
+    frame: nw.LazyFrame[Any], roles: query.Roles, schema: Mapping[str, Any]
 ) -> Sketch:
     library = frame.implementation
     if library.is_dask():
@@ -431,10 +407,12 @@ def _sketch_lazy(
     if _had_better_stream(frame):
         return _sketch_eager(_batches(frame.select(roles.names)), roles)
     if (reading := _reading(roles, schema)) is not None:
-        grouped = group_rows(frame, reading, roles, short=_is_short(roles, schema))
+        grouped = query.group_rows(
+            frame, reading, roles, short=_is_short(roles, schema)
+        )
         if not len(grouped.cell):
             return Sketch()
-        return sketch_of(roles.kind, grouped)
+        return query.sketch_of(roles.kind, grouped)
     if library.is_pyspark() or library.is_pyspark_connect():
         return sketch_spark(frame.to_native(), roles)
     return _sketch_eager(_batches(frame.select(roles.names)), roles)
@@ -450,22 +428,22 @@ def _had_better_stream(frame: nw.LazyFrame[Any]) -> bool:
     return frame.implementation.is_duckdb() and batches
 
 
-def _reading(roles: Roles, schema: Mapping[str, Any]) -> Reading | None:
+def _reading(roles: query.Roles, schema: Mapping[str, Any]) -> query.Reading | None:
     """How a query reads the rows; None if the frame had better give them as they are."""
     if roles.pairs:
         whole = not schema[str(roles.correct)].is_float()
-        return read_pairs(roles, whole=whole)
+        return query.read_pairs(roles, whole=whole)
     k, dtype = len(roles.probs), "float32" if _is_short(roles, schema) else "float64"
     if isinstance(schema[roles.probs[0]], nw.List | nw.Array) or k > MOST_IN_QUERY:
         return None
     if k == 1 and roles.kind.target == "positive":
-        return read_positive(roles, dtype)
+        return query.read_positive(roles, dtype)
     if k > 1 and roles.kind.target == "top-label" and (k > 2 or roles.target):
-        return read_classes(roles, dtype)
+        return query.read_classes(roles, dtype)
     return None
 
 
-def _is_short(roles: Roles, schema: Mapping[str, Any]) -> bool:
+def _is_short(roles: query.Roles, schema: Mapping[str, Any]) -> bool:
     """Whether confidences have single precision."""
     columns = roles.probs or (str(roles.confidence),)
     return all(schema[name] == nw.Float32 for name in columns)

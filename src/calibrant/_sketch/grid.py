@@ -151,11 +151,7 @@ def add_moments(
 
 
 def _counts(
-    cell: Index,
-    power: Column | None,
-    column: Column | None,
-    part: slice,
-    cells: int,
+    cell: Index, power: Column | None, column: Column | None, part: slice, cells: int
 ) -> NDArray[np.float64]:
     if column is None:
         value = power

@@ -8,28 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._inputs.arrays import Column
+from calibrant._rows import numba_reduce as reduced
 from calibrant._rows.columns import Columns
 from calibrant._rows.engines import over_ranges
 from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._rows.numba_math import exact, exp, inlined, kernel, log_sum, where
-from calibrant._rows.numba_reduce import (
-    COPIED_BYTES,
-    PROBS,
-    add_up,
-    finish_probs,
-    mend_probs,
-    new_block,
-    new_columns,
-)
-from calibrant._rows.numba_reduce import LANES as BLOCK
-from calibrant._sketch.grid import (
-    CELLS,
-    CHUNK,
-    LOG_ODDS_CELLS,
-    LOG_ODDS_REACH,
-    ORDER,
-    STEPS,
-)
+from calibrant._sketch import grid
 
 if TYPE_CHECKING:
     from calibrant._inputs.predictions import Predictions
@@ -63,15 +47,17 @@ def place_in(cell, h, cells):
 def log_odds_cell(z):
     """As `grid.log_odds_cell`."""
     if abs(z) == np.inf:
-        return 0 if z < 0 else LOG_ODDS_CELLS + 1
+        return 0 if z < 0 else grid.LOG_ODDS_CELLS + 1
     return inner_log_odds_cell(z)
 
 
 @exact
 def inner_log_odds_cell(z):
     """The same of finite numbers, without a branch."""
-    scaled = (z + LOG_ODDS_REACH) * (LOG_ODDS_CELLS / (2 * LOG_ODDS_REACH))
-    return int(min(max(scaled, 0.0), LOG_ODDS_CELLS - 1.0)) + 1
+    scaled = (z + grid.LOG_ODDS_REACH) * (
+        grid.LOG_ODDS_CELLS / (2 * grid.LOG_ODDS_REACH)
+    )
+    return int(min(max(scaled, 0.0), grid.LOG_ODDS_CELLS - 1.0)) + 1
 
 
 # -- residuals of rows, for SmoothECE --------------------------------------------------
@@ -83,8 +69,8 @@ def add_residual(moments: NDArray[np.float64], columns: Columns) -> None:
 
     def work(start: int, stop: int) -> NDArray[np.float64]:
         total, chunk = np.zeros((2, *moments.T.shape))
-        for first in range(start, stop, CHUNK):
-            part = slice(first, min(first + CHUNK, stop))
+        for first in range(start, stop, grid.CHUNK):
+            part = slice(first, min(first + grid.CHUNK, stop))
             rows = np.ascontiguousarray(h[part]), np.ascontiguousarray(a[part])
             _sum_residual(*rows, None if w is None else w[part], chunk)
             total += chunk
@@ -112,7 +98,7 @@ def _sum_residual(h, hit, weight, moments):
 # -- the numba twin of `Cells.update`: every sum of a row added in one go --------------
 
 
-FLUSH = CHUNK
+FLUSH = grid.CHUNK
 """Rows after which partial sums join the total: sums of sums have less round-off."""
 
 
@@ -157,24 +143,24 @@ def _add_rows(table, low, high, h, own, hit, log_odds, values, lost, weight, cel
         sums = table[cell]
         w = 1.0 if weight is None else weight[i]
         power = w
-        for j in range(ORDER):
+        for j in range(grid.ORDER):
             sums[j] += power
             power *= t
         for c in range(len(values)):
             power = values[c, i]
-            for j in range(ORDER):
-                sums[(c + 1) * ORDER + j] += power
+            for j in range(grid.ORDER):
+                sums[(c + 1) * grid.ORDER + j] += power
                 power *= t
         a, z = hit[i], log_odds[i]
         r = a - h[i]
-        at = columns * ORDER
+        at = columns * grid.ORDER
         sums[at] += w * (a * a)
         sums[at + 1] += w * r
         sums[at + 2] += w * (r * r)
         sums[at + 3] += w * (r * r * r)
         sums[at + 4] += w * (r * r * (r * r))
         sums[at + 5] += w * h[i]
-        sums[at + 6] += w * min(max(z, -LOG_ODDS_REACH), LOG_ODDS_REACH)
+        sums[at + 6] += w * min(max(z, -grid.LOG_ODDS_REACH), grid.LOG_ODDS_REACH)
         if np.isfinite(z):
             sums[at + 7] += w * z
         for d in range(len(lost)):
@@ -188,7 +174,7 @@ def _add_rows(table, low, high, h, own, hit, log_odds, values, lost, weight, cel
 LANES = 256
 """Rows whose cells are found together, by vector instructions."""
 
-BELOW, ABOVE = STEPS, STEPS + 1
+BELOW, ABOVE = grid.STEPS, grid.STEPS + 1
 """Rows of tables for log-odds beyond the grid, after those of its cells."""
 
 TINY = 1e-290
@@ -233,9 +219,9 @@ def add_predictions(
     """Add top labels of rows of probabilities; say whether all follow the rules."""
     scores, labels = predictions.scores, np.ascontiguousarray(predictions.labels)
     dtype = np.dtype(np.float64 if scores.dtype == np.float64 else np.float32)
-    columns = new_columns(predictions.k, dtype)
+    columns = reduced.new_columns(predictions.k, dtype)
     tolerance = ROW_SUM_TOLERANCE[scores.dtype.name]
-    step = max(1, COPIED_BYTES // (predictions.k * dtype.itemsize))
+    step = max(1, reduced.COPIED_BYTES // (predictions.k * dtype.itemsize))
     offends = np.zeros(len(scores), np.bool_)
     for start in range(0, len(scores), step):
         part = slice(start, start + step)
@@ -253,14 +239,16 @@ def add_probs(table, within, scores, labels, columns, tolerance, offends):
     Rows are reduced as by `numba_reduce.reduce_probs`, and added before they leave the
     cache.
     """
-    block = new_block(scores.dtype)
+    block = reduced.new_block(scores.dtype)
     cell, p = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     t, z, x = np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    for first in range(0, len(scores), BLOCK):
-        rows = scores[first : first + BLOCK]
-        add_up(PROBS, rows, labels[first : first + BLOCK], columns, block)
-        finish_probs(block)
-        mend_probs(rows, block, tolerance, offends, first)
+    for first in range(0, len(scores), reduced.LANES):
+        rows = scores[first : first + reduced.LANES]
+        reduced.add_up(
+            reduced.PROBS, rows, labels[first : first + reduced.LANES], columns, block
+        )
+        reduced.finish_probs(block)
+        reduced.mend_probs(rows, block, tolerance, offends, first)
         count = len(rows)
         _find_cells(block.confidence[:count], cell, p, t, z, x)
         _pair_losses(block.log_odds[:count], block.hit[:count], z)
@@ -269,7 +257,7 @@ def add_probs(table, within, scores, labels, columns, tolerance, offends):
 
 @inlined
 def _add_block(table, within, block, count, cell, p, t, unit):
-    bins = CELLS // within.shape[1]
+    bins = grid.CELLS // within.shape[1]
     for i in range(count):
         h, log_odds, hit = block.confidence[i], block.log_odds[i], block.hit[i]
         sums = table[2 * cell[i] + int(hit)]
@@ -302,11 +290,11 @@ def _find_cells(h, cell, p, t, z, x):
         inside = (x[i] > TINY) & (x[i] < 1.0)
         some = where(inside, x[i], 0.5)
         z[i] = log_sum(0.0, some / (1.0 - some))
-        p[i] = cell_of(x[i], CELLS)
-        t[i] = place_in(p[i], x[i], CELLS)
+        p[i] = cell_of(x[i], grid.CELLS)
+        t[i] = place_in(p[i], x[i], grid.CELLS)
         cell[i] = p[i] + inner_log_odds_cell(z[i])
     for i in range(len(h)):
-        if not (TINY < x[i] < 1.0) or abs(z[i]) >= LOG_ODDS_REACH:
+        if not (TINY < x[i] < 1.0) or abs(z[i]) >= grid.LOG_ODDS_REACH:
             cell[i], z[i] = _at_the_ends(x[i], z[i])
 
 
@@ -316,7 +304,7 @@ def _at_the_ends(h, z):
     if h == 0.0:
         return 0, 0.0
     if h == 1.0:
-        return STEPS - 1, 0.0
+        return grid.STEPS - 1, 0.0
     if h <= TINY:
         z = np.log(h)
     return (BELOW if z < 0.0 else ABOVE), z
@@ -380,7 +368,7 @@ def _add_top(sums, t, z, unit, log):
     sums[19] += log == np.inf
     sums[20] += unit
     sums[21] += z == np.inf
-    sums[22] += min(max(finite, -LOG_ODDS_REACH), LOG_ODDS_REACH)
+    sums[22] += min(max(finite, -grid.LOG_ODDS_REACH), grid.LOG_ODDS_REACH)
     sums[23] += finite * t
     sums[24] += finite * t2
     sums[25] += finite * t3

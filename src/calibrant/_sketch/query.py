@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Any
 
 import narwhals as nw
@@ -15,27 +17,12 @@ from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import TARGETS, Predictions
 from calibrant._rows.losses import ROW_SUM_TOLERANCE
-from calibrant._sketch.cells import (
-    CLASS_BINS,
-    MOST_CLASS_BINS,
-    Cells,
-    Kind,
-    Totals,
-    check_groups,
-)
-from calibrant._sketch.grid import (
-    CELLS,
-    LOG_ODDS_CELLS,
-    LOG_ODDS_REACH,
-    ORDER,
-    STEPS,
-    path,
-)
+from calibrant._sketch import cells as cell_sums
+from calibrant._sketch import grid
 from calibrant._sketch.sketch import Sketch, known_losses
 from calibrant.files._plan import in_order, split_pattern
 
-# ----------------------------------------------------------------------------
-# Which column of a frame plays which part.
+# -- which column of a frame plays which part -------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +49,17 @@ class Roles:
         return self.confidence is not None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> cell_sums.Kind:
         """What the rows are, to a sketch."""
         if self.losses:
-            return Kind("top-label", (False, True), known_losses(self.losses))
+            return cell_sums.Kind("top-label", (False, True), known_losses(self.losses))
         if self.pairs:
-            return Kind("pairs", (False, True), dict(BUILT_IN))
+            return cell_sums.Kind("pairs", (False, True), dict(BUILT_IN))
         k, one = len(self.probs), len(self.probs) == 1
         target = self.target or ("positive" if one else "top-label")
-        return Kind(target, self.classes or tuple(range(max(k, 2))), dict(BUILT_IN))
+        return cell_sums.Kind(
+            target, self.classes or tuple(range(max(k, 2))), dict(BUILT_IN)
+        )
 
     @property
     def names(self) -> list[str]:
@@ -80,41 +69,19 @@ class Roles:
         return list(dict.fromkeys(name for name in given if name is not None))
 
 
-def read_roles(
-    columns: Sequence[str],
-    *,
-    y: str | None,
-    probs: str | Sequence[str] | None,
-    confidence: str | None,
-    correct: str | None,
-    loss: str | Mapping[str, str] | None,
-    sample_weight: str | None,
-    group: str | None,
-    target: str | None,
-    classes: Sequence[Hashable] | None,
-) -> Roles:
-    """Check what was asked for against the columns there are."""
-    if target is not None:
-        check_choice(target, "target", TARGETS)
-    _check_combination(
-        of_probs={"probs": probs, "y": y},
-        of_pairs={"confidence": confidence, "correct": correct},
-        only_probs={"target": target, "classes": classes},
-        loss=loss,
-    )
+def read_roles(columns: Sequence[str], asked: Mapping[str, Any]) -> Roles:
+    """Check what `frames.sketch_frame` was asked for against the columns there are."""
+    loss, classes = asked["loss"], asked["classes"]
+    if asked["target"] is not None:
+        check_choice(asked["target"], "target", TARGETS)
+    _check_combination(asked)
     losses = {"brier": loss} if isinstance(loss, str) else dict(loss or {})
     if losses:
         known_losses(losses)
+    names = None if classes is None else tuple(classes)
+    rest = {x: asked[x] for x in asked if x not in ("probs", "loss", "classes")}
     found = Roles(
-        _columns_of(probs, columns),
-        y,
-        confidence,
-        correct,
-        losses,
-        sample_weight,
-        group,
-        target,
-        None if classes is None else tuple(classes),
+        _columns_of(asked["probs"], columns), losses=losses, classes=names, **rest
     )
     for name in found.names:
         if name not in columns:
@@ -124,30 +91,22 @@ def read_roles(
     return found
 
 
-def _check_combination(
-    *,
-    of_probs: Mapping[str, object],
-    of_pairs: Mapping[str, object],
-    only_probs: Mapping[str, object],
-    loss: object,
-) -> None:
-    given = {*_given(of_probs), *_given(of_pairs)}
-    if given not in ({*of_probs}, {*of_pairs}):
+def _check_combination(asked: Mapping[str, Any]) -> None:
+    ways = ({"probs", "y"}, {"confidence", "correct"})
+    given = {name for name in set.union(*ways) if asked[name] is not None}
+    if given not in ways:
         got = ", ".join(f"{name}=" for name in sorted(given)) or "neither"
         raise TypeError(
             "name the columns of probs= and y=, or of confidence= and correct=; "
             f"got {got}."
         )
-    if given == {*of_pairs} and (extra := _given(only_probs)):
+    extra = [name for name in ("target", "classes") if asked[name] is not None]
+    if "confidence" in given and extra:
         raise ValueError(f"{extra[0]} does not apply to confidence pairs.")
-    if given == {*of_probs} and loss is not None:
+    if "probs" in given and asked["loss"] is not None:
         raise ValueError(
             "loss= goes with confidence= and correct=; the losses of probs are computed."
         )
-
-
-def _given(named: Mapping[str, object]) -> list[str]:
-    return [name for name, value in named.items() if value is not None]
 
 
 def _columns_of(
@@ -171,15 +130,12 @@ def _listed(columns: Sequence[str], most: int = 12) -> str:
     return shown + (f" and {len(columns) - most} more" if len(columns) > most else "")
 
 
-# ----------------------------------------------------------------------------
-# What a query computes of every row, as expressions any lazy frame understands.
+# -- what a query computes of every row, as expressions any lazy frame understands ------
 #
 # Confidence and hit first, then the cell the row falls in. Arguments of logarithms are
 # made positive before, since libraries differ in what they make of the others.
 
-
 INFINITE = float("inf")
-
 
 # A key is a sum: the probability cell, counted from 1; the log-odds cell, from -FIRST_ODDS;
 # the hit; the predicted class. HIT is not whole, so that whole numbers other than 0 and 1
@@ -228,17 +184,17 @@ def read_pairs(roles: Roles, *, whole: bool) -> Reading:
     losses = {name: f"{name}_loss" for name in roles.losses}
     given |= {f"{name}_loss": column for name, column in roles.losses.items()}
     h, a = nw.col("h"), nw.col("a")
-    rules = [
-        Rule(
-            (h >= 0) & (h <= 1), f"{roles.confidence!r} must be in [0, 1]", shows=True
-        ),
-        Rule((a == 0) | (a == 1), f"{roles.correct!r} must be 0 or 1", shows=whole),
-    ]
+    says = (
+        f"{roles.confidence!r} must be in [0, 1]",
+        f"{roles.correct!r} must be 0 or 1",
+    )
+    rules = [Rule((h >= 0) & (h <= 1), says[0], shows=True)]
+    rules.append(Rule((a == 0) | (a == 1), says[1], shows=whole))
     for name, column in roles.losses.items():
         loss = nw.col(f"{name}_loss")
         finite = loss < INFINITE if name == "brier" else loss <= INFINITE
-        says = f"{column!r} must be a {name} loss, not negative"
-        rules.append(Rule((loss >= 0) & finite, says, shows=name == "brier"))
+        told = f"{column!r} must be a {name} loss, not negative"
+        rules.append(Rule((loss >= 0) & finite, told, shows=name == "brier"))
     numbers = {name: number(str(column)) for name, column in given.items()}
     return Reading((Step(numbers),), tuple(rules), losses)
 
@@ -247,16 +203,14 @@ def read_positive(roles: Roles, dtype: str) -> Reading:
     """The probability of the positive class, and the label."""
     no, yes = roles.classes or (0, 1)
     label, p = nw.col(str(roles.y)), nw.col("p")
-    cases = [(label == no, nw.lit(0.0)), (label == yes, nw.lit(1.0))]
+    within = (p >= 0) & (p <= 1 + ROW_SUM_TOLERANCE[dtype])
     rules = (
-        Rule(
-            (p >= 0) & (p <= 1 + ROW_SUM_TOLERANCE[dtype]),
-            f"{roles.probs[0]!r} must be in [0, 1]",
-        ),
+        Rule(within, f"{roles.probs[0]!r} must be in [0, 1]"),
         Rule(nw.col("a") < 2, f"{roles.y!r} must be {no!r} or {yes!r}", shows=True),
     )
-    first = Step({"p": number(roles.probs[0]), "a": first_of(cases, 2.0)})
-    return Reading((first, Step({"h": at_most_one(p)})), rules)
+    hit = first_of([(label == no, 0), (label == yes, 1)], 2)
+    first = Step({"p": number(roles.probs[0]), "a": hit})
+    return Reading((first, Step({"h": pick(p > 1, 1, p)})), rules)
 
 
 def read_classes(roles: Roles, dtype: str) -> Reading:
@@ -265,21 +219,23 @@ def read_classes(roles: Roles, dtype: str) -> Reading:
     p = [nw.col(f"p{i}") for i in range(k)]
     whole = nw.col("top") + nw.col("others")
     near_one = (whole >= 1 - tolerance) & (whole <= 1 + tolerance)
-    rules = (
-        Rule(
-            (nw.col("least") >= 0) & near_one,  # NaN and null fail too
-            f"{roles.probs[0]!r} to {roles.probs[-1]!r} must be probabilities that sum "
-            f"to 1 within {tolerance:g}",
-        ),
-        Rule(
-            nw.col("a") < 2,
-            f"{roles.y!r} must hold numbers or names of the {k} classes",
-            shows=True,
-        ),
+    sums = (
+        f"{roles.probs[0]!r} to {roles.probs[-1]!r} must be probabilities that sum to 1 "
+        f"within {tolerance:g}"
     )
+    labels = f"{roles.y!r} must hold numbers or names of the {k} classes"
+    rules = (
+        Rule((nw.col("least") >= 0) & near_one, sums),  # NaN and null fail too
+        Rule(nw.col("a") < 2, labels, shows=True),
+    )
+    names = enumerate(roles.classes or range(k))
+    label = first_of([(nw.col(str(roles.y)) == x, i) for i, x in names], -1)
+    numbers = {f"p{i}": number(name) for i, name in enumerate(roles.probs)}
+    own = first_of([(nw.col("y") == i, x) for i, x in enumerate(p)], 0.5)
+    ends = {"top": nw.max_horizontal(*p), "least": nw.min_horizontal(*p)}
     steps = (
-        Step(_numbers_and_label(roles)),
-        Step(_extremes(p)),
+        Step({**numbers, "y": label}),
+        Step({**ends, "own": own}),
         Step({"best": first_of([(x == nw.col("top"), i) for i, x in enumerate(p)], 0)}),
         Step(_losses(p), {"log_own": "some_own"}),
         Step({"log_loss": -nw.col("log_own")}),
@@ -287,35 +243,16 @@ def read_classes(roles: Roles, dtype: str) -> Reading:
     return Reading(steps, rules, {"brier": "brier_loss", "log": "log_loss"}, k)
 
 
-def _numbers_and_label(roles: Roles) -> dict[str, nw.Expr]:
-    label = nw.col(str(roles.y))
-    names = roles.classes or range(len(roles.probs))
-    numbers = {f"p{i}": number(name) for i, name in enumerate(roles.probs)}
-    return {
-        **numbers,
-        "y": first_of([(label == x, i) for i, x in enumerate(names)], -1),
-    }
-
-
-def _extremes(p: Sequence[nw.Expr]) -> dict[str, nw.Expr]:
-    return {
-        "top": nw.max_horizontal(*p),
-        "least": nw.min_horizontal(*p),
-        "own": first_of([(nw.col("y") == i, x) for i, x in enumerate(p)], 0.5),
-    }
-
-
 def _losses(p: Sequence[nw.Expr]) -> dict[str, nw.Expr]:
     top, best, y, own = (nw.col(name) for name in ("top", "best", "y", "own"))
-    missed = nw.when(y < 0).then(nw.lit(2.0)).otherwise(nw.lit(0.0))
-    squares = total([unless(y == i, x * x) for i, x in enumerate(p)])
+    squares = reduce(add, [pick(y == i, 0, x * x) for i, x in enumerate(p)])
     return {
-        "h": at_most_one(top),
-        "a": nw.when(best == y).then(nw.lit(1.0)).otherwise(missed),
-        "others": total([unless(best == i, x) for i, x in enumerate(p)]),
+        "h": pick(top > 1, 1, top),
+        "a": first_of([(best == y, 1), (y < 0, 2)], 0),
+        "others": reduce(add, [pick(best == i, 0, x) for i, x in enumerate(p)]),
         "brier_loss": (1 - own) * (1 - own) + squares,
-        "some_own": at_most_one(positive(own, nw.lit(1.0))),
-        "log_infinite": nw.when(own > 0).then(nw.lit(0.0)).otherwise(nw.lit(1.0)),
+        "some_own": first_of([(own > 1, 1), (own > 0, own)], 1),
+        "log_infinite": pick(own > 0, 0, 1),
     }
 
 
@@ -331,16 +268,16 @@ def places(*, short: bool) -> list[Step]:
     h, p, x = nw.col("h"), nw.col("p_cell"), nw.col("x")
     # Certain rows get the log-odds cell of 1/2, which no other row so far out has, and 0
     # the probability cell before the first: cheaper than to ask every row.
-    inside = nw.when((h > 0) & (h < 1)).then(h).otherwise(nw.lit(0.5))
-    steps = [Step({"p_cell": (h * CELLS).ceil() - 1, "x": inside})]
+    inside = pick((h > 0) & (h < 1), h, 0.5)
+    steps = [Step({"p_cell": (h * grid.CELLS).ceil() - 1, "x": inside})]
     steps.append(Step({"odds": x / (1 - x)}, {"own_z": "odds"}))
     if not short:
-        lower = nw.when((h <= p / CELLS) & (h > 0)).then(p - 1).otherwise(p)
-        upper = nw.when(h > (p + 1) / CELLS).then(p + 1).otherwise(p)
+        lower = pick((h <= p / grid.CELLS) & (h > 0), p - 1, p)
+        upper = pick(h > (p + 1) / grid.CELLS, p + 1, p)
         steps += [Step({"p_cell": lower}), Step({"p_cell": upper})]
-    scale = LOG_ODDS_CELLS / (2 * LOG_ODDS_REACH)
-    z_cell = ((nw.col("own_z") + LOG_ODDS_REACH) * scale).floor() + 1
-    return [*steps, Step({"z_cell": z_cell, "t": h * CELLS - p - 0.5})]
+    scale = grid.LOG_ODDS_CELLS / (2 * grid.LOG_ODDS_REACH)
+    z_cell = ((nw.col("own_z") + grid.LOG_ODDS_REACH) * scale).floor() + 1
+    return [*steps, Step({"z_cell": z_cell, "t": h * grid.CELLS - p - 0.5})]
 
 
 def key_of(reading: Reading, rules: Sequence[Rule], *, weighted: bool) -> nw.Expr:
@@ -350,21 +287,13 @@ def key_of(reading: Reading, rules: Sequence[Rule], *, weighted: bool) -> nw.Exp
     if reading.classes:
         key = key + CLASS * nw.col("best")
     elif "brier" in reading.losses:
-        key = key + _trace(nw.col(reading.losses["brier"]))
+        # 0 for finite numbers from 0 on; null, NaN or enormous for all others.
+        loss = nw.col(reading.losses["brier"])
+        key = key + (loss.abs() - loss) * 1e300
     for rule in rules:
         if not rule.shows:
-            key = nw.when(rule.holds).then(key).otherwise(nw.lit(float("nan")))
-    if weighted:
-        key = nw.when(nw.col("w") == 0).then(nw.lit(-1.0)).otherwise(key)
-    return key
-
-
-def _trace(loss: nw.Expr) -> nw.Expr:
-    """0 for finite numbers from 0 on; null, NaN or enormous for all others."""
-    return (loss.abs() - loss) * 1e300
-
-
-# -- small expressions -----------------------------------------------------------------
+            key = pick(rule.holds, key, float("nan"))
+    return pick(nw.col("w") == 0, -1, key) if weighted else key
 
 
 def number(name: str) -> nw.Expr:
@@ -372,55 +301,29 @@ def number(name: str) -> nw.Expr:
     return nw.col(name).cast(nw.Float64)
 
 
-def cut(x: nw.Expr, low: float, high: float) -> nw.Expr:
-    """The number, or the end of the interval it is beyond."""
-    below = nw.when(x < low).then(nw.lit(low)).otherwise(x)
-    return nw.when(x > high).then(nw.lit(high)).otherwise(below)
+def pick(condition: nw.Expr, yes: nw.Expr | float, no: nw.Expr | float) -> nw.Expr:
+    """One of two expressions or numbers, by whether a condition holds."""
+    one, other = (x if isinstance(x, nw.Expr) else nw.lit(float(x)) for x in (yes, no))
+    return nw.when(condition).then(one).otherwise(other)
 
 
-def at_most_one(x: nw.Expr) -> nw.Expr:
-    """The number, or 1."""
-    return nw.when(x > 1).then(nw.lit(1.0)).otherwise(x)
-
-
-def positive(x: nw.Expr, otherwise: nw.Expr) -> nw.Expr:
-    """The number if it is positive."""
-    return nw.when(x > 0).then(x).otherwise(otherwise)
-
-
-def unless(condition: nw.Expr, x: nw.Expr) -> nw.Expr:
-    """0 where the condition holds."""
-    return nw.when(condition).then(nw.lit(0.0)).otherwise(x)
-
-
-def total(values: Sequence[nw.Expr]) -> nw.Expr:
-    """The sum, missing if a value is."""
-    found = values[0]
-    for value in values[1:]:
-        found = found + value
-    return found
-
-
-def first_of(cases: Sequence[tuple[nw.Expr, Any]], otherwise: float) -> nw.Expr:
+def first_of(cases: Sequence[tuple[nw.Expr, Any]], otherwise: Any) -> nw.Expr:
     """The value of the first case that holds."""
-    found = nw.lit(float(otherwise))
+    found = otherwise
     for condition, value in reversed(cases):
-        own = value if isinstance(value, nw.Expr) else nw.lit(float(value))
-        found = nw.when(condition).then(own).otherwise(found)
+        found = pick(condition, value, found)
     return found
 
 
-# ----------------------------------------------------------------------------
-# One query: rows become sums by cell and hit, inside the library that holds them.
+# -- one query: rows become sums by cell and hit, inside the library that holds them ----
 #
 # Within a cell of hits, or of misses, the residual, the Brier score of a pair and the
 # slope of the Brier score are polynomials of the place t in the cell, so their sums follow
-# from those of the powers of t (`filling`).
-
+# from those of the powers of t (`_Terms`).
 
 Frame = nw.LazyFrame[Any]
 
-POWERS = ORDER + 1
+POWERS = grid.ORDER + 1
 """The highest power of t that is summed: r^2 t^4 needs the sixth."""
 
 
@@ -445,9 +348,8 @@ class Grouped:
         assert self.group is not None
         some = self.group == name
         sums = {field: values[some] for field, values in self.sums.items()}
-        return Grouped(
-            self.cell[some], self.hit[some], self.predicted[some], None, sums
-        )
+        rows = self.cell[some], self.hit[some], self.predicted[some]
+        return Grouped(*rows, None, sums)
 
 
 def group_rows(frame: Frame, reading: Reading, roles: Roles, *, short: bool) -> Grouped:
@@ -460,14 +362,9 @@ def group_rows(frame: Frame, reading: Reading, roles: Roles, *, short: bool) -> 
     if roles.group is not None:
         keys["group"] = nw.col("group")
     rows = rows.select(**keys, low=nw.col("h"), high=nw.col("h"), **products)
-    found = _collected(
-        rows.group_by(*keys).agg(
-            nw.len().alias("rows"),
-            nw.col("low").min(),
-            nw.col("high").max(),
-            *(nw.col(name).sum() for name in products),
-        )
-    )
+    wanted = [nw.len().alias("rows"), nw.col("low").min(), nw.col("high").max()]
+    wanted += [nw.col(name).sum() for name in products]
+    found = _collected(rows.group_by(*keys).agg(*wanted))
     grouped = _read(found, max(reading.classes, 1))
     if grouped is None:
         raise _error(frame, reading, roles)
@@ -513,30 +410,26 @@ def _logs(reading: Reading) -> list[Step]:
     ]
     if reading.classes:
         return [*powers, *_logs_of_classes()]
-    own = Step({"z": nw.col("own_z")})
-    return [*powers, own, *(_logs_of_pairs() if _has_log(reading) else [])]
-
-
-def _logs_of_pairs() -> list[Step]:
-    h = nw.col("h")
-    right = nw.when(nw.col("a") == 1).then(h).otherwise(1 - h)
-    given = {"given": positive(right, nw.lit(1.0))}
-    return [Step(given, {"log_given": "given"}), Step({"unit": -nw.col("log_given")})]
+    steps = [*powers, Step({"z": nw.col("own_z")})]
+    if _has_log(reading):
+        right = pick(nw.col("a") == 1, nw.col("h"), 1 - nw.col("h"))
+        steps.append(Step({"given": pick(right > 0, right, 1)}, {"log_given": "given"}))
+        steps.append(Step({"unit": -nw.col("log_given")}))
+    return steps
 
 
 def _logs_of_classes() -> list[Step]:
     # z = log(top / others), and the loss of the pair is log(1 + others / top) of a hit.
-    top, others, rest, one = *map(nw.col, ("top", "others", "rest")), nw.lit(1.0)
-    missed = unless(others <= 0, top / rest)
-    odds = nw.when(nw.col("a") == 1).then(others / top).otherwise(missed)
+    top, others, rest = map(nw.col, ("top", "others", "rest"))
+    odds = first_of([(nw.col("a") == 1, others / top), (others <= 0, 0)], top / rest)
     some = {
-        "some_top": positive(top, one),
-        "some_rest": positive(rest, one),
-        "one_and_odds": positive(1 + odds, one),
+        "some_top": pick(top > 0, top, 1),
+        "some_rest": pick(rest > 0, rest, 1),
+        "one_and_odds": pick(1 + odds > 0, 1 + odds, 1),
     }
     logs = {"log_top": "some_top", "log_rest": "some_rest", "unit": "one_and_odds"}
     return [
-        Step({"rest": positive(others, top)}),
+        Step({"rest": pick(others > 0, others, top)}),
         Step(some, logs),
         Step({"z": nw.col("log_top") - nw.col("log_rest")}),
     ]
@@ -548,25 +441,25 @@ def _has_log(reading: Reading) -> bool:
 
 def _contributions(reading: Reading, *, weighted: bool) -> dict[str, nw.Expr]:
     """What is summed, by name."""
-    most, z = POWERS if not reading.losses else ORDER, nw.col("z")
+    most, z = POWERS if not reading.losses else grid.ORDER, nw.col("z")
     found = {f"t_{j}": _t(j) for j in range(1, most + 1)} | {"z_0": z}
     if _has_log(reading):
-        found |= {f"z_{j}": z * _t(j) for j in range(1, ORDER)}
+        found |= {f"z_{j}": z * _t(j) for j in range(1, grid.ORDER)}
     losses = {name: nw.col(column) for name, column in reading.losses.items()}
     if not losses:
         losses["log"] = nw.col("unit")
     elif "log" in losses:
         lost = losses["log"] == INFINITE
-        losses["log"] = unless(lost, losses["log"])
-        found["unit_0"] = nw.col("unit")
-        found["log_infinite"] = nw.when(lost).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+        losses["log"] = pick(lost, 0, losses["log"])
+        found |= {"unit_0": nw.col("unit"), "log_infinite": pick(lost, 1, 0)}
     if reading.classes:
-        found["z_cut"] = cut(z, -LOG_ODDS_REACH, LOG_ODDS_REACH)
-        found["certain"] = unless(nw.col("others") > 0, nw.lit(1.0))
+        reach = grid.LOG_ODDS_REACH
+        found["z_cut"] = first_of([(z > reach, reach), (z < -reach, -reach)], z)
+        found["certain"] = pick(nw.col("others") > 0, 0, 1)
         found["log_infinite"] = nw.col("log_infinite")
     for name, loss in losses.items():
         found |= {f"{name}_0": loss, f"{name}_square": loss * loss}
-        found |= {f"{name}_{j}": loss * _t(j) for j in range(1, ORDER)}
+        found |= {f"{name}_{j}": loss * _t(j) for j in range(1, grid.ORDER)}
     if weighted:
         found = {name: nw.col("w") * value for name, value in found.items()}
         found["t_0"] = nw.col("w")
@@ -596,17 +489,17 @@ def _read(found: dict[str, NDArray[Any]], classes: int) -> Grouped | None:
         return None
     group = found.pop("group")[kept].astype(str) if "group" in found else None
     sums = {name: values[kept].astype(float) for name, values in found.items()}
-    _turn_zeros(sums, high == 0)
+    for name, values in sums.items():
+        if name[-2:] in ("_1", "_3", "_5"):
+            # Rows of h = 0 lie at the start of the first cell, not before it.
+            values[high == 0] *= -1
     sums.setdefault("t_0", sums["rows"])
     sums |= {"low": low, "high": high}
-    return Grouped(
-        _cell(cells, low, high), hit, predicted.astype(np.int64), group, sums
-    )
+    cell = _cell(cells, low, high)
+    return Grouped(cell, hit, predicted.astype(np.int64), group, sums)
 
 
-def _cell(
-    cells: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def _cell(cells: Column, low: Column, high: Column) -> NDArray[np.int64]:
     odds, place = np.divmod(cells.astype(np.int64), ODDS)
     found = (place - 1) + (odds - FIRST_ODDS)
     found[high == 0] = CERTAIN_NO
@@ -614,23 +507,12 @@ def _cell(
     return found
 
 
-def _turn_zeros(sums: dict[str, NDArray[np.float64]], zeros: NDArray[np.bool_]) -> None:
-    """Rows of h = 0 lie at the start of the first cell, not at the end of one before."""
-    for name, values in sums.items():
-        if name[-2:] in ("_1", "_3", "_5"):
-            values[zeros] *= -1
-
-
 def _error(frame: Frame, reading: Reading, roles: Roles) -> Exception:
     """Count the rows that break each rule; the error of the first that some do."""
     rows, rules = _prepared(frame, reading, roles)
-    none, one = nw.lit(0), nw.lit(1)
-    broken = {}
-    for i, rule in enumerate(rules):
-        off = nw.when(rule.holds).then(none).otherwise(one)
-        if roles.sample_weight is not None:
-            off = nw.when(nw.col("w") == 0).then(none).otherwise(off)
-        broken[f"rule{i}"] = off
+    broken = {f"rule{i}": pick(rule.holds, 0, 1) for i, rule in enumerate(rules)}
+    if roles.sample_weight is not None:
+        broken = {x: pick(nw.col("w") == 0, 0, off) for x, off in broken.items()}
     sums = (nw.col(name).sum() for name in broken)
     found = _collected(rows.select(**broken).select(nw.len().alias("rows"), *sums))
     for i, rule in enumerate(rules):
@@ -642,34 +524,32 @@ def _error(frame: Frame, reading: Reading, roles: Roles) -> Exception:
     return AssertionError("rows broke no rule, and left sums that only such rows leave")
 
 
-# ----------------------------------------------------------------------------
-# From sums by cell and hit to a sketch.
-
+# -- from sums by cell and hit to a sketch ----------------------------------------------
 
 Polynomial = NDArray[np.float64]
 """Coefficients of the powers of the place t, one column per group."""
 
 
-def sketch_of(kind: Kind, grouped: Grouped) -> Sketch:
+def sketch_of(kind: cell_sums.Kind, grouped: Grouped) -> Sketch:
     """The sketch whose rows have these sums."""
     names = [] if grouped.group is None else np.unique(grouped.group).tolist()
-    check_groups(names)
+    cell_sums.check_groups(names)
     groups = {name: _cells(kind, grouped.of_group(name)) for name in names}
     return Sketch.of(kind, _cells(kind, grouped), groups)
 
 
-def _cells(kind: Kind, grouped: Grouped) -> Cells:
-    cells, sums, at = kind.empty(), grouped.sums, _cells_of(grouped)
-    terms = _Terms(grouped)
-    for name, values in _fields(kind, grouped, terms):
-        cells.table[:, cells.fields.index(name)] = np.bincount(at, values, STEPS)
-    np.minimum.at(cells.low, at, sums["low"])
-    np.maximum.at(cells.high, at, sums["high"])
+def _cells(kind: cell_sums.Kind, grouped: Grouped) -> cell_sums.Cells:
+    cells, sums, terms = kind.empty(), grouped.sums, _Terms(grouped)
+    for name, values in _fields(kind, terms):
+        column = cells.fields.index(name)
+        cells.table[:, column] = np.bincount(terms.at, values, grid.STEPS)
+    np.minimum.at(cells.low, terms.at, sums["low"])
+    np.maximum.at(cells.high, terms.at, sums["high"])
     cells.rows = int(sums["rows"].sum())
-    no, yes = _certain(grouped)
-    cells.certain_no, cells.certain_yes = float(no.sum()), float(yes.sum())
+    cells.certain_no, cells.certain_yes = float(terms.no.sum()), float(terms.yes.sum())
     for name in kind.divergences:
-        cells.totals[name] = (_brier if name == "brier" else _log)(grouped, terms)
+        totals = terms.brier_totals() if name == "brier" else terms.log_totals()
+        cells.totals[name] = cell_sums.Totals(*(float(x.sum()) for x in totals))
     cells.find_values()
     cells.within = _residuals(grouped, terms, cells.within)
     return cells
@@ -683,171 +563,128 @@ def _residuals(
         return grouped.within
     if empty is None or "certain" not in grouped.sums:
         return None
-    place = grouped.predicted * CLASS_BINS
-    place += path().probability[_cells_of(grouped)] // (CELLS // CLASS_BINS)
+    place = grouped.predicted * cell_sums.CLASS_BINS
+    place += terms.cell // (grid.CELLS // cell_sums.CLASS_BINS)
     sums = np.bincount(place, terms.sum_of(terms.r), empty.size)
     return np.asarray(sums, float).reshape(empty.shape)
 
 
 class _Terms:
-    """Sums of polynomials of the place, and of columns times powers of it."""
+    """Sums of polynomials of the place, and of columns times powers of it, by group.
+
+    `at` is the cell of the path, to whose ends log-odds beyond the grid belong, `cell`
+    that of probability; `no` and `yes` are the weight of rows of log-odds -inf and inf,
+    `wrong` that of rows that were certain and wrong.
+    """
 
     def __init__(self, grouped: Grouped) -> None:
-        self.grouped, self.sums = grouped, grouped.sums
-        centre = (path().probability[_cells_of(grouped)] + 0.5) / CELLS
-        step = np.full_like(centre, 1 / CELLS)
-        self.one = np.ones((1, len(centre)))
+        self.grouped, self.sums, self.hit = grouped, grouped.sums, grouped.hit
+        self.weight = weight = self.sums["t_0"]
+        no, yes = grouped.cell == CERTAIN_NO, grouped.cell >= CERTAIN_YES
+        self.at = np.clip(grouped.cell, 1, grid.STEPS - 2)
+        self.at[no], self.at[yes] = 0, grid.STEPS - 1
+        self.no, self.yes = np.where(no, weight, 0.0), np.where(yes, weight, 0.0)
+        if "certain" in self.sums:
+            self.no, self.yes = np.zeros_like(weight), self.sums["certain"]
+        self.wrong = np.where(self.hit == 1, self.no, self.yes)
+        self.cell = grid.path().probability[self.at]
+        centre = (self.cell + 0.5) / grid.CELLS
+        step = np.full_like(centre, 1 / grid.CELLS)
         self.h = np.stack([centre, step])
-        self.r = np.stack([grouped.hit - centre, -step])
-
-    def power(self, x: Polynomial, exponent: int) -> Polynomial:
-        """A power of a polynomial."""
-        found = self.one
-        for _ in range(exponent):
-            found = _product(found, x)
-        return found
+        self.r = np.stack([self.hit - centre, -step])
 
     def sum_of(self, x: Polynomial, j: int = 0) -> Column:
-        """The sums of the polynomial times t^j, by group."""
-        return sum(
-            (row * self.sums[f"t_{i + j}"] for i, row in enumerate(x)),
-            np.zeros(x.shape[1]),
-        )
+        """The sums of the polynomial times t^j."""
+        found = np.zeros(x.shape[1])
+        for i, row in enumerate(x):
+            found = found + row * self.sums[f"t_{i + j}"]
+        return found
+
+    def brier_loss(self, j: int) -> Column:
+        """Sums of the Brier score times t^j."""
+        if "brier_0" in self.sums:
+            return self.sums[f"brier_{j}"]
+        return self.sum_of(_power(self.r, 2), j)
+
+    def cut_log_odds(self) -> Column:
+        """Sums of log-odds, cut at the ends of the grid; 0 for certain rows."""
+        if "z_cut" in self.sums:
+            return self.sums["z_cut"]
+        cell, beyond = self.grouped.cell, grid.LOG_ODDS_REACH * self.weight
+        low = (cell < 1) & (cell != CERTAIN_NO)
+        high = (cell > grid.STEPS - 2) & (cell < CERTAIN_YES)
+        return np.where(low, -beyond, np.where(high, beyond, self.sums["z_0"]))
+
+    def brier_totals(self) -> tuple[Column, ...]:
+        """What adds up to `Totals` of the Brier score."""
+        square = self.sums.get("brier_square")
+        if square is None:
+            square = self.sum_of(_power(self.r, 4))
+        unit, tangent = self.sum_of(_power(self.r, 2)), self.sum_of(_power(self.h, 2))
+        return self.brier_loss(0), square, unit, self.hit * self.weight, -tangent
+
+    def log_totals(self) -> tuple[Column, ...]:
+        """The same of the log loss."""
+        # Of a hit the loss of the pair is softplus(-z), and softplus(z) that plus z.
+        loss, square = self.sums["log_0"], self.sums["log_square"]
+        unit = self.sums.get("unit_0", loss)
+        tangent = -(unit + self.hit * self.sums["z_0"])
+        if self.wrong.any():
+            unit = np.full_like(unit, INFINITE)
+        return loss, square, unit, np.zeros(1), tangent
 
 
-def _product(x: Polynomial, y: Polynomial) -> Polynomial:
-    found = np.zeros((len(x) + len(y) - 1, x.shape[1]))
-    for i, row in enumerate(x):
-        found[i : i + len(y)] += row * y
+def _power(x: Polynomial, exponent: int) -> Polynomial:
+    found = np.ones((1, x.shape[1]))
+    for _ in range(exponent):
+        product = np.zeros((len(found) + len(x) - 1, x.shape[1]))
+        for i, row in enumerate(found):
+            product[i : i + len(x)] += row * x
+        found = product
     return found
 
 
-def _cells_of(grouped: Grouped) -> NDArray[np.int64]:
-    """Cells of the sketch: log-odds beyond the grid belong to its ends."""
-    cell, inside = grouped.cell, np.clip(grouped.cell, 1, STEPS - 2)
-    inside[cell == CERTAIN_NO] = 0
-    inside[cell >= CERTAIN_YES] = STEPS - 1
-    return inside
-
-
-def _certain(grouped: Grouped) -> tuple[Column, Column]:
-    """Weight of rows of log-odds -inf and inf, by group."""
-    weight = grouped.sums["t_0"]
-    if "certain" in grouped.sums:
-        return np.zeros_like(weight), grouped.sums["certain"]
-    no, yes = grouped.cell == CERTAIN_NO, grouped.cell >= CERTAIN_YES
-    return np.where(no, weight, 0.0), np.where(yes, weight, 0.0)
-
-
-def _fields(
-    kind: Kind, grouped: Grouped, terms: _Terms
-) -> Iterator[tuple[str, Column]]:
+def _fields(kind: cell_sums.Kind, terms: _Terms) -> Iterator[tuple[str, Column]]:
     """Every field of a cell with its sums by group."""
-    sums, hit = grouped.sums, grouped.hit
-    no, yes = _certain(grouped)
-    for j in range(ORDER):
+    sums, hit = terms.sums, terms.hit
+    for j in range(grid.ORDER):
         yield f"weight_{j}", sums[f"t_{j}"]
         yield f"hit_{j}", hit * sums[f"t_{j}"]
         yield f"brier_slope_{j}", terms.sum_of(2 * terms.h, j)
-        yield f"brier_loss_{j}", _brier_loss(terms, j)
+        yield f"brier_loss_{j}", terms.brier_loss(j)
         if "log" in kind.divergences:
             yield f"log_loss_{j}", sums[f"log_{j}"]
             yield f"log_slope_{j}", sums[f"z_{j}"]
-    yield "hit2", hit * sums["t_0"]
+    yield "hit2", hit * terms.weight
     for exponent in range(1, 5):
-        yield f"r{exponent}", terms.sum_of(terms.power(terms.r, exponent))
+        yield f"r{exponent}", terms.sum_of(_power(terms.r, exponent))
     yield "h", terms.sum_of(terms.h)
-    yield "z", _cut_log_odds(grouped) + LOG_ODDS_REACH * (yes - no)
+    certain = grid.LOG_ODDS_REACH * (terms.yes - terms.no)
+    yield "z", terms.cut_log_odds() + certain
     yield "finite_z", sums["z_0"]
     if "log" in kind.divergences:
-        yield "log_infinite", _lost(grouped)
+        yield "log_infinite", sums.get("log_infinite", terms.wrong)
 
 
-def _cut_log_odds(grouped: Grouped) -> Column:
-    """Sums of log-odds, cut at the ends of the grid; 0 for certain rows."""
-    if "z_cut" in grouped.sums:
-        return grouped.sums["z_cut"]
-    low = (grouped.cell < 1) & (grouped.cell != CERTAIN_NO)
-    high = (grouped.cell > STEPS - 2) & (grouped.cell < CERTAIN_YES)
-    beyond = LOG_ODDS_REACH * grouped.sums["t_0"]
-    return np.where(low, -beyond, np.where(high, beyond, grouped.sums["z_0"]))
-
-
-def _brier_loss(terms: _Terms, j: int) -> Column:
-    if "brier_0" in terms.sums:
-        return terms.sums[f"brier_{j}"]
-    return terms.sum_of(terms.power(terms.r, 2), j)
-
-
-def _lost(grouped: Grouped) -> Column:
-    """Weight of rows of infinite log loss, by group."""
-    if "log_infinite" in grouped.sums:
-        return grouped.sums["log_infinite"]
-    return _certainly_wrong(grouped)
-
-
-def _certainly_wrong(grouped: Grouped) -> Column:
-    no, yes = _certain(grouped)
-    return np.where(grouped.hit == 1, no, yes)
-
-
-def _brier(grouped: Grouped, terms: _Terms) -> Totals:
-    sums, h2 = grouped.sums, terms.power(terms.h, 2)
-    square = sums.get("brier_square")
-    if square is None:
-        square = terms.sum_of(terms.power(terms.r, 4))
-    return Totals(
-        loss=float(_brier_loss(terms, 0).sum()),
-        loss2=float(square.sum()),
-        unit_loss=float(terms.sum_of(terms.power(terms.r, 2)).sum()),
-        phi_hit=float((grouped.hit * sums["t_0"]).sum()),
-        tangent=-float(terms.sum_of(h2).sum()),
-    )
-
-
-def _log(grouped: Grouped, terms: _Terms) -> Totals:
-    # Of a hit the loss of the pair is softplus(-z), and softplus(z) that plus z.
-    sums, hit = grouped.sums, grouped.hit
-    unit = sums.get("unit_0", sums["log_0"])
-    wrong = _certainly_wrong(grouped).any()
-    return Totals(
-        loss=float(sums["log_0"].sum()),
-        loss2=float(sums["log_square"].sum()),
-        unit_loss=float("inf") if wrong else float(unit.sum()),
-        phi_hit=0.0,
-        tangent=-float((unit + hit * sums["z_0"]).sum()),
-    )
-
-
-# ----------------------------------------------------------------------------
-# Rows in memory, summed by cell and hit with numba: the query of frames, without one.
+# -- rows in memory, summed by cell and hit with numba: the query, without a frame ------
 #
 # A sketch adds rows in general: soft labels, weights, groups, distinct confidences. What is
 # left once these are out of the question is quicker as one compiled loop.
-
 
 FLUSH = 1 << 24
 """Rows after which partial sums join the total: sums of sums have less round-off."""
 
 
 def _powers(name: str, first: int = 0) -> list[str]:
-    return [f"{name}_{j}" for j in range(first, ORDER)]
+    return [f"{name}_{j}" for j in range(first, grid.ORDER)]
 
 
-_ALWAYS = [*_powers("t"), f"t_{ORDER}"]
+_ALWAYS = [*_powers("t"), f"t_{grid.ORDER}"]
 WITH_BRIER = [*_ALWAYS, "brier_square", "z_0", *_powers("brier")]
 WITH_LOG = [*_ALWAYS, "log_square", "z_0", *_powers("log"), "t_6", *_powers("z", 1)]
 
-OF_TOP = [
-    *WITH_BRIER,
-    *_powers("log"),
-    "log_square",
-    "log_infinite",
-    "unit_0",
-    "certain",
-    "z_cut",
-    *_powers("z", 1),
-]
+OF_TOP = [*WITH_BRIER, *_powers("log"), "log_square", "log_infinite", "unit_0"]
+OF_TOP += ["certain", "z_cut", *_powers("z", 1)]
 """Names of the sums in the order of the compiled loops."""
 
 
@@ -866,7 +703,7 @@ class Tally:
         self._table, self._part = np.zeros((2, cells, width))
         for table in (self._table, self._part):
             table[:, -2:] = np.inf, -np.inf
-        self._within = np.zeros((classes, CLASS_BINS)) if classes else None
+        self._within = np.zeros((classes, cell_sums.CLASS_BINS)) if classes else None
         self._names, self._new = names, 0
 
     def add_pairs(
@@ -907,7 +744,12 @@ class Tally:
         self._flush()
         some = np.flatnonzero(self._table[:, 0])
         cell, hit = np.divmod(some, 2)
-        ends = {0: CERTAIN_NO, STEPS - 1: CERTAIN_YES, STEPS: 0, STEPS + 1: STEPS - 1}
+        ends = {
+            0: CERTAIN_NO,
+            grid.STEPS - 1: CERTAIN_YES,
+            grid.STEPS: 0,
+            grid.STEPS + 1: grid.STEPS - 1,
+        }
         cells = cell.copy()
         for place, name in ends.items():
             cells[cell == place] = name
@@ -918,9 +760,9 @@ class Tally:
         return Grouped(cells, hits, nobody, None, sums, self._within)
 
 
-def can_tally(kind: Kind) -> bool:
+def can_tally(kind: cell_sums.Kind) -> bool:
     """Whether rows of this kind are top labels, of no more classes than are kept."""
-    few = len(kind.classes) * CLASS_BINS <= MOST_CLASS_BINS
+    few = len(kind.classes) * cell_sums.CLASS_BINS <= cell_sums.MOST_CLASS_BINS
     return kind.target == "top-label" and few
 
 

@@ -15,21 +15,9 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, check_length
 from calibrant._base.write import write_bytes
+from calibrant._inputs import predictions as inputs
 from calibrant._inputs.arrays import Column, as_scores
-from calibrant._inputs.divergences import (
-    BRIER,
-    BUILT_IN,
-    LOG,
-    Divergence,
-    find_divergence,
-)
-from calibrant._inputs.predictions import (
-    Predictions,
-    read_groups,
-    read_predictions,
-    read_weight,
-    soft_weight,
-)
+from calibrant._inputs.divergences import BUILT_IN, Divergence, find_divergence
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import each_class, reduce_to_columns
 from calibrant._sketch import storage
@@ -94,7 +82,7 @@ class Sketch:
     ) -> None:
         main = find_divergence(divergence)
         self._target, self._classes = target, classes
-        self._divergences = {"brier": BRIER, "log": LOG, main.name: main}
+        self._divergences = {**BUILT_IN, main.name: main}
         self.engine = engine
         self.kind: Kind | None = None
         self.cells = Cells(self._divergences)
@@ -151,7 +139,7 @@ class Sketch:
         """
         if self._seen(part):
             return self
-        predictions = read_predictions(
+        predictions = inputs.read_predictions(
             y,
             probs=probs,
             logits=logits,
@@ -194,7 +182,7 @@ class Sketch:
             return self
         if self._target is not None and loss is None:
             raise ValueError("target does not apply to confidence pairs.")
-        predictions = read_predictions(correct, confidence=confidence)
+        predictions = inputs.read_predictions(correct, confidence=confidence)
         return self._add(predictions, sample_weight, group, part, loss)
 
     def _seen(self, part: str | None) -> bool:
@@ -202,22 +190,22 @@ class Sketch:
 
     def _add(
         self,
-        predictions: Predictions,
+        predictions: inputs.Predictions,
         sample_weight: Any,
         group: Any,
         part: str | None,
         loss: Any = None,
     ) -> Sketch:
-        weight = read_weight(sample_weight, len(predictions.scores), part=True)
+        weight = inputs.read_weight(sample_weight, len(predictions.scores), part=True)
         predictions = replace(predictions, weight=weight)
-        names = read_groups(group, predictions)
+        names = inputs.read_groups(group, predictions)
         if weight is not None and not weight.any():
             return self
         kind, columns = reduced(predictions, self._divergences, loss, self.engine)
         with self._whole_update(kind, names):
             self._add_rows(columns, names)
             self._add_classes(predictions)
-            self.soft_rows += soft_weight(predictions)
+            self.soft_rows += inputs.soft_weight(predictions)
             self._parts |= {part} if part is not None else set()
         return self
 
@@ -250,7 +238,7 @@ class Sketch:
             group = self.groups.setdefault(name, self.kind.empty())
             group.update(columns.take(names == name), self.engine)
 
-    def _add_classes(self, predictions: Predictions) -> None:
+    def _add_classes(self, predictions: inputs.Predictions) -> None:
         """Add the rows of every class against the rest, if these are kept."""
         if self.per_class:
             classes = each_class(predictions)
@@ -502,7 +490,7 @@ def _check_classes(count: int) -> None:
 
 
 def reduced(
-    predictions: Predictions,
+    predictions: inputs.Predictions,
     divergences: Mapping[str, Divergence],
     loss: Any,
     engine: str,
@@ -520,7 +508,7 @@ def reduced(
 
 
 def with_losses(
-    columns: Columns, predictions: Predictions, loss: Any
+    columns: Columns, predictions: inputs.Predictions, loss: Any
 ) -> tuple[Columns, dict[str, Divergence]]:
     """The columns with the full losses given, and the divergences they belong to."""
     given = loss if isinstance(loss, Mapping) else {"brier": loss}
@@ -539,7 +527,7 @@ def known_losses(given: Mapping[str, Any]) -> dict[str, Divergence]:
     return {name: BUILT_IN[name] for name in BUILT_IN if name in given}
 
 
-def _read(loss: Any, name: str, predictions: Predictions) -> Column:
+def _read(loss: Any, name: str, predictions: inputs.Predictions) -> Column:
     values = as_scores(loss, "loss").astype(np.float64)
     n, weight = len(predictions.scores), predictions.weight
     check_length(values, n, "loss")

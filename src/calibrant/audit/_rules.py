@@ -25,14 +25,7 @@ from calibrant._stats.close_pairs import brier_error
 from calibrant._stats.closed_forms import WIDENED, Interval, quantile
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.published import calibration_error, regress
-from calibrant._verbs.compare import (
-    ModelRows,
-    independent_difference,
-    is_clear,
-    paired_difference,
-    rows_of,
-    same_rows,
-)
+from calibrant._verbs import compare
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,25 +38,25 @@ class Audited:
     def paired(self) -> bool:
         """Whether all models have the same rows, still at hand."""
         first = self.comparison[0]
-        return all(same_rows(ev, first) for ev in self.comparison)
+        return all(compare.same_rows(ev, first) for ev in self.comparison)
 
     @cached_property
-    def rows(self) -> dict[str, ModelRows]:
+    def rows(self) -> dict[str, compare.ModelRows]:
         """Rows of each model, by name, if they are paired."""
-        return {ev.name: rows_of(ev) for ev in self.comparison}
+        return {ev.name: compare.rows_of(ev) for ev in self.comparison}
 
     def difference(self, ev: Evaluation, base: Evaluation, key: str) -> Estimate:
         """One model less another in one column."""
         if self.paired:
             mine, theirs = self.rows[ev.name], self.rows[base.name]
-            return paired_difference(mine, theirs, MEASURES[key])
-        return independent_difference(ev, base, MEASURES[key])
+            return compare.paired_difference(mine, theirs, MEASURES[key])
+        return compare.independent_difference(ev, base, MEASURES[key])
 
     def clearly_better(self, ev: Evaluation, base: Evaluation, key: str) -> bool:
         """Whether a column says so, with an interval to show for it."""
         found = self.difference(ev, base, key)
         better = found > 0 if MEASURES[key].higher_is_better else found < 0
-        return better and is_clear(found)
+        return better and compare.is_clear(found)
 
     def pairs(self) -> Iterator[tuple[Evaluation, Evaluation]]:
         """Every ordered pair of models."""
@@ -510,7 +503,12 @@ def too_few_rows_to_rank(audited: Audited) -> Iterator[Told]:
 
 def _rows_needed(lead: Estimate, n: float) -> float:
     """Rows for a power of 80 %, if the lead is real; 0 if it is clear or there is none."""
-    if lead.interval is None or is_clear(lead) or not lead or lead.interval[0] == lead:
+    if (
+        lead.interval is None
+        or compare.is_clear(lead)
+        or not lead
+        or lead.interval[0] == lead
+    ):
         return 0.0
     error = (lead.interval[1] - lead.interval[0]) / (2 * quantile(0.95))
     needed = n * ((quantile(0.95) + POWER) * error / abs(lead)) ** 2

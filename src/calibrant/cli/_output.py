@@ -17,14 +17,7 @@ from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
-from calibrant.cli._flags import (
-    Steps,
-    evaluation_of,
-    names_of,
-    paths_of,
-    roles_of,
-    together,
-)
+from calibrant.cli import _flags as flags
 
 if TYPE_CHECKING:
     from calibrant._sketch.sketch import Sketch
@@ -34,10 +27,10 @@ IN_MEMORY = 1 << 28
 
 
 def evaluate_files(
-    files: Sequence[str], names: str | None, said: Mapping[str, Any], progress: Steps
+    files: Sequence[str], names: str | None, said: dict[str, Any], progress: flags.Steps
 ) -> list[Evaluation]:
     """One model for each file, or for files joined by commas."""
-    called, count = names_of(files, names), len(files)
+    called, count = flags.names_of(files, names), len(files)
     return [
         _evaluate_file(file, name, said, progress.part(number, count))
         for number, (file, name) in enumerate(zip(files, called, strict=True))
@@ -50,7 +43,8 @@ def _evaluate_file(
     """In memory where the file fits, in batches where it does not."""
     from calibrant.files._read import batches, read
 
-    paths, roles, options = paths_of(file), roles_of(said), evaluation_of(said)
+    paths, roles = flags.paths_of(file), flags.roles_of(said)
+    options = flags.evaluation_of(said)
     progress(0.0, f"read {name}")
     if (sketch := sketch_in(paths)) is not None:
         if roles.given:
@@ -97,7 +91,7 @@ def read_vectors(file: str, roles: Any, who: str) -> Any:
     """Predictions of all classes in a file; `who` needs them."""
     from calibrant.files._read import read
 
-    found = read(paths_of(file), roles)
+    found = read(flags.paths_of(file), roles)
     if found.pairs:
         raise ValueError(
             f"{file} holds confidences of one class only; {who} needs logits or "
@@ -190,7 +184,7 @@ class Gate:
         return None
 
 
-gate_options = together(
+gate_options = flags.together(
     click.option(
         "--fail-if",
         "conditions",

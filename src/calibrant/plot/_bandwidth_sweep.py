@@ -15,19 +15,10 @@ from calibrant._base.measures import is_trivial
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._sketch.kernels import KERNELS
-from calibrant._views.diagram import (
-    GEOMETRY,
-    Evaluations,
-    as_list,
-    at_bandwidth,
-    sums_behind,
-    view,
-)
+from calibrant._views import diagram
 from calibrant.plot import _labels as labels
 from calibrant.plot import _panel as panel
 from calibrant.plot import _style as style
-from calibrant.plot._panel import Look
-from calibrant.plot._style import in_style
 
 BANDWIDTHS = (0.01, 0.03, 0.05, 0.1, 0.25)
 
@@ -44,9 +35,9 @@ class Sweep(NamedTuple):
     errors: Axes
 
 
-@in_style
+@style.in_style
 def bandwidth_sweep(
-    models: Evaluations,
+    models: diagram.Evaluations,
     bandwidths: Sequence[float] = BANDWIDTHS,
     *,
     kernel: str = "gaussian",
@@ -87,9 +78,9 @@ def bandwidth_sweep(
     (1, 2)
     """
     check_choice(kernel, "kernel", (*KERNELS, "both"))
-    chosen = as_list(models)
+    chosen = diagram.as_list(models)
     for ev in chosen:
-        sums_behind(ev, "a bandwidth sweep")
+        diagram.sums_behind(ev, "a bandwidth sweep")
     kernels = tuple(KERNELS) if kernel == "both" else (kernel,)
     rows = [(ev, name) for ev in chosen for name in kernels]
     sheet, panels, errors = _lay_out(len(rows), len(bandwidths))
@@ -127,8 +118,10 @@ def _row(
     first: bool,
 ) -> None:
     for ax, bandwidth in zip(axes, bandwidths, strict=True):
-        seen = view(ev, divergence, bandwidth, kernel)
-        panel.draw(ax, seen, Look(GEOMETRY.most_top, interval=False, roomy=False))
+        seen = diagram.view(ev, divergence, bandwidth, kernel)
+        panel.draw(
+            ax, seen, panel.Look(diagram.GEOMETRY.most_top, interval=False, roomy=False)
+        )
         ax.tick_params(labelbottom=False, labelleft=ax is axes[0])
         text = rf"$d_\mathrm{{CAL}}$ {labels.percent(seen.parts.calibration)}"
         labels.above(ax, text, 1.5, fontsize=style.SMALL)
@@ -183,7 +176,8 @@ def errors_at(
     """d_CAL of a model at each bandwidth."""
     name = ev.divergence if divergence is None else divergence
     return np.array(
-        [at_bandwidth(ev, name, width, kernel)[0].calibration for width in at], float
+        [diagram.at_bandwidth(ev, name, width, kernel)[0].calibration for width in at],
+        float,
     )
 
 

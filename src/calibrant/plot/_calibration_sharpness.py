@@ -13,40 +13,21 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import is_trivial
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._verbs.evaluate import evaluate
-from calibrant._views.diagram import (
-    GEOMETRY,
-    Band,
-    Evaluations,
-    View,
-    as_list,
-    shared_top,
-    view,
-)
+from calibrant._views import diagram
 from calibrant.plot import _labels as labels
+from calibrant.plot import _layout as layout
 from calibrant.plot import _panel as panel
 from calibrant.plot import _style as looks
-from calibrant.plot._layout import (
-    Margins,
-    Panels,
-    columns_for,
-    give_back,
-    given_panels,
-    loose_panels,
-    panels,
-    split,
-)
-from calibrant.plot._panel import Look, find_band
-from calibrant.plot._style import in_style
 
 SCALES = (16.0, 8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.125)
 """How much a band may be stretched or shrunk where its height has no natural unit."""
 
-CUT_AT, HEADROOM = GEOMETRY.most_top, 1.03
+CUT_AT, HEADROOM = diagram.GEOMETRY.most_top, 1.03
 
 
-@in_style
+@looks.in_style
 def calibration_sharpness(
-    models: Evaluations,
+    models: diagram.Evaluations,
     *,
     style: str = "modern",
     divergence: str | None = None,
@@ -114,35 +95,39 @@ def calibration_sharpness(
     check_choice(style, "style", ("modern", "paper"))
     check_choice(scale, "scale", ("probability", "logit"))
     check_choice(ylim, "ylim", (None, "shared", "full", "free"))
-    chosen, several = as_list(models), not isinstance(models, Evaluation)
+    chosen, several = diagram.as_list(models), not isinstance(models, Evaluation)
     options = divergence, bandwidth, kernel, boundary
     if style == "paper":
         axes = _draw_paper(chosen, options, ylim or "free", ax)
-        return give_back(axes, several=several)
-    views = [view(ev, *options) for ev in chosen]
+        return layout.give_back(axes, several=several)
+    views = [diagram.view(ev, *options) for ev in chosen]
     count = len(views)
-    sheet = _sheet(count, legend=legend) if ax is None else given_panels(count, ax)
+    sheet = (
+        _sheet(count, legend=legend) if ax is None else layout.given_panels(count, ax)
+    )
     ends = panel.limits(chosen) if scale == "logit" else None
-    look = Look(CUT_AT, _band_scale(views, ends), interval, ends, sheet.roomy)
+    look = panel.Look(CUT_AT, _band_scale(views, ends), interval, ends, sheet.roomy)
     looks = _with_tops(views, look, ylim or "shared")
     size = labels.title_size(views, sheet.inches)
     for place, (one, its_look) in enumerate(zip(views, looks, strict=True)):
         _panel(sheet, place, one, its_look, size)
     _finish(sheet, views, looks[0], legend=legend)
-    return give_back(sheet.axes, several=several)
+    return layout.give_back(sheet.axes, several=several)
 
 
-def _sheet(count: int, *, legend: bool) -> Panels:
-    columns = columns_for(count)
+def _sheet(count: int, *, legend: bool) -> layout.Panels:
+    columns = layout.columns_for(count)
     key = 0.32 if columns > 3 else 0.48 if columns > 1 else 0.62
     height = 2.55 if columns == 1 else 2.0 if columns == 2 else 1.62
     head, bottom = 0.36 if columns == 1 else 0.47, 0.2 + (key if legend else 0.0)
-    return panels(count, Margins(height, head, foot=0.2, bottom=bottom))
+    return layout.panels(count, layout.Margins(height, head, foot=0.2, bottom=bottom))
 
 
-def _panel(sheet: Panels, place: int, one: View, look: Look, size: float) -> None:
+def _panel(
+    sheet: layout.Panels, place: int, one: diagram.View, look: panel.Look, size: float
+) -> None:
     ax = sheet.axes[place]
-    lower = split(ax)
+    lower = layout.split(ax)
     panel.draw(ax, one, look)
     panel.draw_strip(lower, one, look.ends)
     labels.write(ax, one, sheet.inches, size)
@@ -155,30 +140,34 @@ def _panel(sheet: Panels, place: int, one: View, look: Look, size: float) -> Non
         lower.set_xlabel("confidence", labelpad=2)
 
 
-def _band_scale(views: list[View], ends: tuple[float, float] | None) -> float:
+def _band_scale(views: list[diagram.View], ends: tuple[float, float] | None) -> float:
     """1 for Brier on the probability scale; elsewhere so that bands fit the axes."""
     named = views[0].parts.divergence == "brier"
     if ends is None and named:
         return 1.0
     judged = [v for v in views if not is_trivial(v.ev)] or views
     for scale in SCALES if ends is not None else SCALES[4:]:
-        look = Look(CUT_AT, scale, ends=ends)
-        if max(find_band(v, look).top for v in judged) <= CUT_AT:
+        look = panel.Look(CUT_AT, scale, ends=ends)
+        if max(panel.find_band(v, look).top for v in judged) <= CUT_AT:
             return scale
     return SCALES[-1]
 
 
-def _with_tops(views: list[View], look: Look, ylim: str) -> list[Look]:
+def _with_tops(
+    views: list[diagram.View], look: panel.Look, ylim: str
+) -> list[panel.Look]:
     """Decide where each y axis ends."""
-    bands = [find_band(v, look) for v in views]
+    bands = [panel.find_band(v, look) for v in views]
     needed = [max(1.0, band.top) * HEADROOM for band in bands]
     if ylim == "free":
         return [replace(look, top=top) for top in needed]
-    top = shared_top(bands, HEADROOM) if ylim == "shared" else max(needed)
+    top = diagram.shared_top(bands, HEADROOM) if ylim == "shared" else max(needed)
     return [replace(look, top=top)] * len(views)
 
 
-def _finish(sheet: Panels, views: list[View], look: Look, *, legend: bool) -> None:
+def _finish(
+    sheet: layout.Panels, views: list[diagram.View], look: panel.Look, *, legend: bool
+) -> None:
     """Key, the meaning of the numbers, and the words for those who cannot see it."""
     if sheet.sheet is None:
         return
@@ -202,9 +191,13 @@ def _draw_paper(
     """One panel for each model."""
     divergence, bandwidth, kernel, boundary = options
     bandwidth = PAPER_BANDWIDTH if bandwidth is None else bandwidth
-    views = [view(ev, divergence, bandwidth, kernel, boundary) for ev in models]
+    views = [diagram.view(ev, divergence, bandwidth, kernel, boundary) for ev in models]
     count = len(models)
-    sheet = loose_panels(count, 2.7, 2.2) if ax is None else given_panels(count, ax)
+    sheet = (
+        layout.loose_panels(count, 2.7, 2.2)
+        if ax is None
+        else layout.given_panels(count, ax)
+    )
     tops = [max(1.0, float(_paper_band(v).high.max(initial=0))) for v in views]
     if ylim != "free":
         top = max(tops)
@@ -220,7 +213,7 @@ def _draw_paper(
     return sheet.axes
 
 
-def _name_paper_axes(sheet: Panels) -> None:
+def _name_paper_axes(sheet: layout.Panels) -> None:
     for place, ax in enumerate(sheet.axes):
         if sheet.is_bottom(place):
             ax.set_xlabel(r"Confidence $(h(x))$")
@@ -228,7 +221,7 @@ def _name_paper_axes(sheet: Panels) -> None:
             ax.set_ylabel(r"Conditional Expectation of $Y = c(X)$", fontsize=7)
 
 
-def _paper_line(one: View) -> np.ndarray:
+def _paper_line(one: diagram.View) -> np.ndarray:
     """The curve; a constant confidence is drawn as a flat line, as the authors do."""
     accuracy = one.curve.accuracy
     if len(one.ev.atoms.count) == 1:
@@ -236,14 +229,14 @@ def _paper_line(one: View) -> np.ndarray:
     return accuracy
 
 
-def _paper_band(one: View) -> Band:
+def _paper_band(one: diagram.View) -> diagram.Band:
     """The band wherever there is a gap: the lower edge cut at 0, the upper not at 1."""
     curve, middle = one.curve, np.nan_to_num(_paper_line(one))
     gap = np.where(np.isfinite(curve.sharpness_gap), curve.sharpness_gap, 0.0)
-    return Band.of(curve.confidence, middle, curve.density, gap)
+    return diagram.Band.of(curve.confidence, middle, curve.density, gap)
 
 
-def _paper_panel(ax: Axes, one: View, top: float, *, roomy: bool) -> None:
+def _paper_panel(ax: Axes, one: diagram.View, top: float, *, roomy: bool) -> None:
     """Diagonal, curve, band, density and the box of numbers."""
     curve, band, line = one.curve, _paper_band(one), _paper_line(one)
     at, known = curve.confidence, np.isfinite(line)
@@ -263,7 +256,7 @@ def _paper_panel(ax: Axes, one: View, top: float, *, roomy: bool) -> None:
     _paper_box(ax, one, roomy=roomy)
 
 
-def _paper_box(ax: Axes, one: View, *, roomy: bool) -> None:
+def _paper_box(ax: Axes, one: diagram.View, *, roomy: bool) -> None:
     parts = one.parts
     lines = [
         rf"$d_{{\varphi,\mathrm{{CAL}}}} = {labels.percent(parts.calibration)}$",

@@ -19,15 +19,7 @@ from calibrant._base.records import Estimate, Finding, as_plain
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._views.diagram import GEOMETRY, View, view
 from calibrant._views.words import direction, directions, fit_notes, score_in_words
-from calibrant.report._coarse import (
-    FEWER_NODES,
-    MANY_MODELS,
-    NODES,
-    SCORES,
-    Coarse,
-    calibrations,
-    coarse_sums,
-)
+from calibrant.report import _coarse as coarse
 from calibrant.table._layout import Heading, Style, choose, fixed, keys_of
 from calibrant.table._table import make_table, rows
 
@@ -264,18 +256,18 @@ def headings(comparison: Comparison) -> list[Heading]:
 
 def nodes_for(comparison: Comparison) -> int:
     """Nodes per model: fewer where there are many models."""
-    return FEWER_NODES if len(comparison) >= MANY_MODELS else NODES
+    return coarse.FEWER_NODES if len(comparison) >= coarse.MANY_MODELS else coarse.NODES
 
 
-def sums_of(comparison: Comparison) -> list[Coarse | None]:
+def sums_of(comparison: Comparison) -> list[coarse.Coarse | None]:
     """Coarse sums of every model that has a sketch."""
     nodes = nodes_for(comparison)
-    return [coarse_sums(ev, nodes) for ev in comparison]
+    return [coarse.coarse_sums(ev, nodes) for ev in comparison]
 
 
 def payload(
     comparison: Comparison,
-    sums: list[Coarse | None],
+    sums: list[coarse.Coarse | None],
     groups: Mapping[str, Any] | None = None,
     found: Sequence[Finding] = (),
 ) -> dict[str, Any]:
@@ -290,7 +282,7 @@ def payload(
             "box": asdict(BOX),
             "nothing": NOTHING,
             "widths": [BANDWIDTHS[0], BANDWIDTHS[-1]],
-            "live": list(SCORES),
+            "live": list(coarse.SCORES),
             "nodes": nodes_for(comparison),
             "scores": [{"key": s, "label": SCORE_LABELS.get(s, s)} for s in common],
             "score": first.divergence,
@@ -324,7 +316,10 @@ def _column(heading: Heading) -> dict[str, Any]:
 
 
 def _model(
-    ev: Evaluation, sums: Coarse | None, comparison: Comparison, scores: list[str]
+    ev: Evaluation,
+    sums: coarse.Coarse | None,
+    comparison: Comparison,
+    scores: list[str],
 ) -> dict[str, Any]:
     atoms = ev.atoms
     fixed = [h.key for h in headings(comparison) if h.key not in LIVE]
@@ -340,7 +335,9 @@ def _model(
         "bars": ev.histogram.reshape(BOX.bars, -1).sum(axis=1) / ev.n,
         "reported": {score: _parts(ev, score) for score in scores},
         "line": _line(ev, scores),
-        "mass": _mass(ev, scores, whole=sums is None or set(scores) > set(SCORES)),
+        "mass": _mass(
+            ev, scores, whole=sums is None or set(scores) > set(coarse.SCORES)
+        ),
         "sums": None if sums is None else _sums(sums),
     }
 
@@ -389,11 +386,11 @@ def _mass(ev: Evaluation, scores: list[str], *, whole: bool) -> dict[str, Any]:
     }
 
 
-def _sums(sums: Coarse) -> dict[str, Any]:
+def _sums(sums: coarse.Coarse) -> dict[str, Any]:
     return {
         "weight": base64_of(sums.weight),
         "hits": base64_of(sums.hits),
-        "losses": {score: base64_of(sums.losses[score]) for score in SCORES},
+        "losses": {score: base64_of(sums.losses[score]) for score in coarse.SCORES},
         "infinite": base64_of(sums.infinite) if sums.infinite.any() else "",
         "slope": base64_of(sums.slope, "<f8"),
         "rows": sums.rows,
@@ -407,16 +404,18 @@ def _sums(sums: Coarse) -> dict[str, Any]:
     }
 
 
-def _sweep(sums: list[Coarse | None]) -> dict[str, Any] | None:
+def _sweep(sums: list[coarse.Coarse | None]) -> dict[str, Any] | None:
     """d_CAL of every model by kernel, score and bandwidth."""
     if any(one is None for one in sums):
         return None
     found: dict[str, Any] = {"bandwidths": BANDWIDTHS}
     for kernel in KERNELS:
-        table = [[calibrations(x, b, kernel) for b in BANDWIDTHS] for x in sums if x]
+        table = [
+            [coarse.calibrations(x, b, kernel) for b in BANDWIDTHS] for x in sums if x
+        ]
         found[kernel] = {
             score: [[float(f"{at[score]:.6g}") for at in row] for row in table]
-            for score in SCORES
+            for score in coarse.SCORES
         }
     return found
 

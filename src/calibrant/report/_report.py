@@ -22,22 +22,9 @@ from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.measures import columns
 from calibrant._base.write import write_text
 from calibrant._views.words import TARGETS
+from calibrant.report import _html as html
+from calibrant.report import _payload as page
 from calibrant.report._coarse import MEASURED_AT, Coarse, page_error
-from calibrant.report._html import (
-    findings_html,
-    panels_html,
-    summary_html,
-    table_html,
-    terms_html,
-)
-from calibrant.report._payload import (
-    as_json,
-    axis_words,
-    headings,
-    payload,
-    summary,
-    sums_of,
-)
 from calibrant.table._html import escape
 from calibrant.table._layout import Style
 from calibrant.table._table import make_table, methods_of
@@ -129,9 +116,9 @@ def build(
     ('<!doctype html>', 2)
     """
     comparison = as_comparison(models)
-    sums, found = sums_of(comparison), comparison.audit()
-    data = {**payload(comparison, sums, groups, found), "z": _z(comparison)}
-    keys = [heading.key for heading in headings(comparison)]
+    sums, found = page.sums_of(comparison), comparison.audit()
+    data = {**page.payload(comparison, sums, groups, found), "z": _z(comparison)}
+    keys = [heading.key for heading in page.headings(comparison)]
     notes = make_table(comparison, Style(), columns=keys).notes
     style, script = _style(), _script()
     return Template(_read("page.html")).substitute(
@@ -140,15 +127,15 @@ def build(
         title=escape(title or TITLE),
         subtitle=escape(_subtitle(comparison)),
         style=style,
-        summary=summary_html(summary(comparison)),
-        findings=findings_html(found),
-        table=table_html(comparison, found),
+        summary=html.summary_html(page.summary(comparison)),
+        findings=html.findings_html(found),
+        table=html.table_html(comparison, found),
         conventions=escape(" ".join(n.text for n in notes if not n.finding)),
-        panels=panels_html(comparison),
+        panels=html.panels_html(comparison),
         sweep_heading=_sweep_heading(comparison),
         curve=_curve(comparison),
-        methods=terms_html(_methods(comparison, sums)),
-        data=as_json(data),
+        methods=html.terms_html(_methods(comparison, sums)),
+        data=page.as_json(data),
         script=script,
     )
 
@@ -200,7 +187,7 @@ def _subtitle(comparison: Comparison) -> str:
 
 
 def _curve(comparison: Comparison) -> str:
-    words = axis_words(comparison[0])
+    words = page.axis_words(comparison[0])
     high, low = (
         ("the model is over-confident", "under-confident")
         if words["said"] == "confidence"

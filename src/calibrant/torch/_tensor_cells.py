@@ -13,21 +13,8 @@ from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch.cells import (
-    CLASS_BINS,
-    MOST_CLASS_BINS,
-    Cells,
-    Kind,
-    Totals,
-    fields_of,
-)
-from calibrant._sketch.grid import (
-    CELLS,
-    LOG_ODDS_CELLS,
-    LOG_ODDS_REACH,
-    ORDER,
-    STEPS,
-)
+from calibrant._sketch import cells as cell_sums
+from calibrant._sketch.grid import CELLS, LOG_ODDS_CELLS, LOG_ODDS_REACH, ORDER, STEPS
 from calibrant._sketch.sketch import Sketch
 
 # ----------------------------------------------------------------------------
@@ -278,12 +265,12 @@ def empty(classes: int) -> dict[str, Tensor]:
     h = 1; `within` has the residuals of each predicted class, if these are kept.
     """
     zeros = {
-        "table": (STEPS, len(fields_of(BUILT_IN))),
-        "totals": (len(BUILT_IN), len(Totals.__slots__)),
+        "table": (STEPS, len(cell_sums.fields_of(BUILT_IN))),
+        "totals": (len(BUILT_IN), len(cell_sums.Totals.__slots__)),
         "certain": (2,),
     }
-    if 0 < classes * CLASS_BINS <= MOST_CLASS_BINS:
-        zeros["within"] = (classes, CLASS_BINS)
+    if 0 < classes * cell_sums.CLASS_BINS <= cell_sums.MOST_CLASS_BINS:
+        zeros["within"] = (classes, cell_sums.CLASS_BINS)
     return {
         "rows": torch.zeros((), dtype=torch.int64),
         "low": torch.full((STEPS,), torch.inf, dtype=torch.float64),
@@ -312,7 +299,9 @@ def _add_part(sums: Sums, columns: TensorColumns, keep: Tensor) -> None:
     sums["certain"].add_(torch.stack([z.isneginf(), z.isposinf()]).double().sum(dim=1))
     sums["rows"].add_(keep.sum())
     if "within" in sums and columns.predicted is not None:
-        place = columns.predicted * CLASS_BINS + cell_of(h, CLASS_BINS)
+        place = columns.predicted * cell_sums.CLASS_BINS + cell_of(
+            h, cell_sums.CLASS_BINS
+        )
         sums["within"].view(-1).index_add_(0, place, (hit - h) * w)
 
 
@@ -331,7 +320,7 @@ def _contributions(h: Tensor, z: Tensor, hit: Tensor, losses: Tensor) -> Tensor:
     found |= {"hit2": hit * hit, "h": h, "finite_z": finite_z}
     found["z"] = z.clamp(-LOG_ODDS_REACH, LOG_ODDS_REACH)
     found |= {f"{x}_infinite": lost[i].double() for i, x in enumerate(BUILT_IN)}
-    return torch.stack([found[name] for name in fields_of(BUILT_IN)], dim=1)
+    return torch.stack([found[name] for name in cell_sums.fields_of(BUILT_IN)], dim=1)
 
 
 def _totals(h: Tensor, z: Tensor, hit: Tensor, losses: Tensor) -> Tensor:
@@ -372,9 +361,11 @@ def sketch_of(sums: Sums, target: str, classes: tuple[Hashable, ...]) -> Sketch:
     if not int(sums["rows"]):
         return Sketch(target=target, classes=classes)
     arrays = {name: x.detach().cpu().numpy().copy() for name, x in sums.items()}
-    cells = Cells(BUILT_IN, rows=int(arrays["rows"]), within=arrays.get("within"))
+    cells = cell_sums.Cells(
+        BUILT_IN, rows=int(arrays["rows"]), within=arrays.get("within")
+    )
     cells.certain_no, cells.certain_yes = arrays["certain"].tolist()
     cells.table, cells.low, cells.high = (arrays[x] for x in ("table", "low", "high"))
     for name, total in zip(BUILT_IN, arrays["totals"].tolist(), strict=True):
-        cells.totals[name] = Totals(*total)
-    return Sketch.of(Kind(target, classes, BUILT_IN), cells)
+        cells.totals[name] = cell_sums.Totals(*total)
+    return Sketch.of(cell_sums.Kind(target, classes, BUILT_IN), cells)
