@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Column: TypeAlias = NDArray[np.float64]
 """One number per row."""
 
-Rows: TypeAlias = NDArray[np.float64]
+Table: TypeAlias = NDArray[np.float64]
 """Several numbers per row."""
 
 Index: TypeAlias = NDArray[np.intp]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, Rows, sigmoid, softplus
+from calibrant._inputs.arrays import Column, Table, sigmoid, softplus
 
 _CHECK_POINTS = 400
 
@@ -71,8 +71,8 @@ class Divergence:
     """
 
     name: str
-    phi: Callable[[Rows], Column]
-    gradient: Callable[[Rows], Rows]
+    phi: Callable[[Table], Column]
+    gradient: Callable[[Table], Table]
     phi_1d: Callable[[Column], Column]
     derivative_1d: Callable[[Column], Column]
     label: str = ""
@@ -86,14 +86,14 @@ class Divergence:
         object.__setattr__(self, "score", self.score or self.name)
         object.__setattr__(self, "dominates", _check(self))
 
-    def between(self, x: Rows, y: Rows) -> Column:
+    def between(self, x: Table, y: Table) -> Column:
         """d_phi(x, y) row by row; 0 times infinity counts as 0."""
         with np.errstate(all="ignore"):
             slope = self.gradient(y)
             inner = np.where(x == y, 0.0, slope * (x - y)).sum(axis=1)
             return self.phi(x) - self.phi(y) - inner
 
-    def of_labels(self, probs: Rows, labels: NDArray[Any]) -> Column:
+    def of_labels(self, probs: Table, labels: NDArray[Any]) -> Column:
         """d_phi(e_y, p): the loss of each row for its observed class."""
         one_hot = np.zeros_like(probs)
         one_hot[np.arange(len(probs)), labels] = 1.0
@@ -213,7 +213,7 @@ BRIER = Divergence(
 )
 
 
-def _xlogx(x: Rows) -> Rows:
+def _xlogx(x: Table) -> Table:
     return x * np.log(np.where(x > 0, x, 1.0))
 
 

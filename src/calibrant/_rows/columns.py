@@ -55,11 +55,14 @@ class Columns:
         return replace(self, exact_log_odds=self.log_odds)
 
     @property
+    def weights(self) -> Column:
+        """Weight of each row; ones where none were given."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @property
     def total_weight(self) -> float:
         """n, counting each row as often as its weight says."""
-        if self.weight is None:
-            return float(len(self))
-        return float(self.weight.sum())
+        return float(len(self) if self.weight is None else self.weight.sum())
 
     @property
     def hard(self) -> bool:

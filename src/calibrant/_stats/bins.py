@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import as_number, check_choice
 from calibrant._base.records import Bins, Corp
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import Cells
-from calibrant._sketch.grid import LOG_ODDS_CELLS, cell_of
+from calibrant._sketch.grid import LOG_ODDS_CELLS
 from calibrant._sketch.ordered import Ordered, gather, order
 
-# ----------------------------------------------------------------------------
-# Binned calibration errors: equal-width or equal-mass bins, ties never split.
-
+# -- equal-width or equal-mass bins; ties are never split --------------------------
 
 BinCount = int | str
 MOST_BINS = 1_000_000
@@ -75,12 +73,32 @@ def mass_bins(ordered: Ordered, bins: int) -> Bins:
     return _cut(ordered, bounds, h[bounds[:-1]], h[bounds[1:] - 1])
 
 
+def _cut(ordered: Ordered, bounds: Index, lower: Column, upper: Column) -> Bins:
+    """Bins of consecutive distinct confidences, some of them empty."""
+    filled = np.diff(bounds) > 0
+    columns = ordered.weight, ordered.claimed, ordered.hits, ordered.hits2
+    sums = np.zeros((4, len(filled)))
+    for total, x in zip(sums, columns, strict=True):
+        total[filled] = np.add.reduceat(x, bounds[:-1][filled])
+    return _from_sums(lower, upper, *sums)
+
+
+def _from_sums(
+    lower: Column, upper: Column, weight: Column, claimed: Column, *hits: Column
+) -> Bins:
+    """Bins with these sums; an empty one has NaN for means."""
+    whole = np.where(weight > 0, weight, np.nan)
+    accuracy, square = hits[0] / whole, hits[1] / whole
+    spread = np.maximum(square - accuracy**2, 0.0)
+    return Bins(lower, upper, weight, claimed / whole, accuracy, spread)
+
+
 def debiased_bins(values: Ordered) -> Bins:
     """Equal-mass bins by the cube-root rule, for the debiased L2 error."""
     return mass_bins(values, count_bins("cube-root", values.total))
 
 
-def place_in_width_bins(h: Column, bins: int, closed: str) -> NDArray[np.intp]:
+def place_in_width_bins(h: Column, bins: int, closed: str) -> Index:
     """Number of the equal-width bin of each confidence.
 
     Examples
@@ -92,28 +110,11 @@ def place_in_width_bins(h: Column, bins: int, closed: str) -> NDArray[np.intp]:
     return np.searchsorted(inner, h, side="left" if closed == "right" else "right")
 
 
-def _cut(
-    ordered: Ordered, bounds: NDArray[np.intp], lower: Column, upper: Column
-) -> Bins:
-    """Bins of consecutive distinct confidences; an empty one has NaN for means."""
-    filled = np.diff(bounds) > 0
-    start = bounds[:-1][filled]
-    weight, h_sum, hits, hits2 = np.zeros((4, len(filled)))
-    weight[filled] = np.add.reduceat(ordered.weight, start)
-    h_sum[filled] = np.add.reduceat(ordered.claimed, start)
-    hits[filled] = np.add.reduceat(ordered.hits, start)
-    hits2[filled] = np.add.reduceat(ordered.hits2, start)
-    whole = np.where(filled, weight, np.nan)
-    accuracy = hits / whole
-    spread = np.maximum(hits2 / whole - accuracy**2, 0.0)
-    return Bins(lower, upper, weight, h_sum / whole, accuracy, spread)
-
-
 def sweep_bins(ordered: Ordered) -> Bins:
     """Most equal-mass bins whose accuracies still increase (Roelofs et al. 2022)."""
     values = len(ordered.confidence)
     if np.all(np.diff(ordered.hits / ordered.weight) >= 0):
-        return _cut(ordered, np.arange(values + 1), *[ordered.confidence] * 2)
+        return pool(ordered, np.ones(values, bool))
     best = mass_bins(ordered, 1)
     for bins in range(2, values + 1):
         finer = mass_bins(ordered, bins)
@@ -194,9 +195,8 @@ def errors_within(
     """Equal-width L^q error within each of k groups of rows, and the groups' weights."""
     check_choice(closed, "closed", ("right", "left"))
     bins, norm = count_bins(bins, columns.total_weight), check_norm(norm)
-    h, a = columns.confidence, columns.hit
-    w = np.ones(len(h)) if columns.weight is None else columns.weight
-    place = groups * bins + _bin_of(h, bins, closed)
+    h, a, w = columns.confidence, columns.hit, columns.weights
+    place = groups * bins + place_in_width_bins(h, bins, closed)
     weight, residual = (
         np.bincount(place, x, k * bins).reshape(k, bins) for x in (w, w * (a - h))
     )
@@ -208,17 +208,7 @@ def errors_within(
     return power ** (1 / norm), whole
 
 
-def _bin_of(h: Column, bins: int, closed: str) -> NDArray[np.intp]:
-    if closed == "right":
-        return cell_of(h, bins)
-    bin_of = np.minimum(np.floor(h * bins).astype(np.intp), bins - 1)
-    bin_of -= h < bin_of / bins
-    bin_of += (h >= (bin_of + 1) / bins) & (bin_of < bins - 1)
-    return bin_of
-
-
-# ----------------------------------------------------------------------------
-# What cumulative sums over ordered confidences tell: KS calibration error, AUROC.
+# -- what cumulative sums over ordered confidences tell ----------------------------
 
 
 def ks_error(ordered: Ordered) -> float:
@@ -243,12 +233,7 @@ def auroc(ordered: Ordered) -> float:
     return float((below - 0.5 * tied) / (all_hits * all_misses))
 
 
-# ----------------------------------------------------------------------------
-# CORP: isotonic recalibration and the decomposition of the score it gives.
-#
-# Score = miscalibration - discrimination + uncertainty (Dimitriadis, Gneiting and Jordan
-# 2021), each term a difference of mean scores: of the forecast, of its isotonic
-# recalibration, and of the constant base rate.
+# -- CORP: isotonic recalibration, and the decomposition of the score it gives -----
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,7 +246,7 @@ class Isotonic:
 
     ordered: Ordered
     level: Column
-    blocks: NDArray[np.intp]
+    blocks: Index
     weights: Column
 
     @classmethod
@@ -269,8 +254,8 @@ class Isotonic:
         """Fit it."""
         from scipy.optimize import isotonic_regression
 
-        share, weight = ordered.hits / ordered.weight, ordered.weight
-        fit = isotonic_regression(share, weights=weight)
+        share = ordered.hits / ordered.weight
+        fit = isotonic_regression(share, weights=ordered.weight)
         return cls(ordered, fit.x, fit.blocks, fit.weights)
 
     def bins(self) -> Bins:
@@ -286,7 +271,12 @@ class Isotonic:
 
 
 def corp_of(fit: Isotonic, sums: Cells, name: str) -> Corp:
-    """CORP decomposition of the mean one-dimensional score of a divergence."""
+    """CORP decomposition of the mean one-dimensional score of a divergence.
+
+    Score = miscalibration - discrimination + uncertainty (Dimitriadis, Gneiting and
+    Jordan 2021), each term a difference of mean scores: of the forecast, of its isotonic
+    recalibration, and of the constant base rate.
+    """
     totals, n, total = sums.totals[name], sums.weight, fit.ordered.total
     phi = sums.divergences[name].phi_1d
     score, hit_phi = totals.unit_loss / n, totals.phi_hit / n
@@ -296,18 +286,11 @@ def corp_of(fit: Isotonic, sums: Cells, name: str) -> Corp:
     recalibrated = hit_phi - float((fit.weights * phi(levels)).sum() / total)
     base = np.full(1, fit.ordered.hits.sum() / total)
     uncertainty = hit_phi - float(phi(base)[0])
-    return Corp(
-        divergence=name,
-        score=score,
-        miscalibration=score - recalibrated,
-        discrimination=uncertainty - recalibrated,
-        uncertainty=uncertainty,
-    )
+    terms = score - recalibrated, uncertainty - recalibrated, uncertainty
+    return Corp(name, score, *terms)
 
 
-# ----------------------------------------------------------------------------
-# Rows pooled where they belong together: atoms, isotonic blocks, fine histograms.
-
+# -- rows pooled where they belong together ----------------------------------------
 
 MOST_ATOMS = 40
 """Up to this many distinct confidences, a figure shows each of them."""
@@ -324,22 +307,16 @@ def atoms(values: Ordered) -> Bins:
     >>> atoms(three).accuracy
     array([0.25, 0.  , 1.  ])
     """
-    each = np.ones(len(values.confidence), bool)
-    if len(each) > MOST_ATOMS:
+    if len(values.confidence) > MOST_ATOMS:
         return Bins(*np.empty((6, 0)))
-    return pool(values, each)
+    return pool(values, np.ones(len(values.confidence), bool))
 
 
-def pool(values: Ordered, starts: NDArray[np.bool_]) -> Bins:
+def pool(values: Ordered, starts: Mask) -> Bins:
     """Bins of consecutive distinct confidences, one from each of `starts` on."""
-    columns = values.weight, values.claimed, values.hits, values.hits2
-    weight, claimed, hits, hits2 = gather(starts, *columns)
-    first = np.flatnonzero(starts)
-    last = np.append(first[1:], len(starts)) - 1
-    accuracy = hits / weight
-    spread = np.maximum(hits2 / weight - accuracy**2, 0.0)
-    h = values.confidence
-    return Bins(h[first], h[last], weight, claimed / weight, accuracy, spread)
+    sums = gather(starts, values.weight, values.claimed, values.hits, values.hits2)
+    h, first = values.confidence, np.flatnonzero(starts)
+    return _from_sums(h[first], h[np.append(first[1:], len(h)) - 1], *sums)
 
 
 def histogram(sketch: Cells) -> Column:
@@ -353,26 +330,17 @@ def log_odds_histogram(sketch: Cells) -> Column:
     return sketch.log_odds_sums[0].reshape(cells).sum(axis=1)
 
 
-# ----------------------------------------------------------------------------
-# What an isotonic fit looks like when the model is calibrated: a band to compare with.
-
-
 RESAMPLES = 400
 
 
 def consistency_band(
     confidence: Column, count: Column, level: float = 0.95, seed: int = 0
 ) -> tuple[Column, Column]:
-    """Pointwise band of isotonic fits to labels drawn with the stated confidences.
+    """What isotonic fits look like if the model is calibrated: a pointwise band.
 
-    Parameters
-    ----------
-    confidence, count : array
-        Distinct confidences in increasing order, and the rows at each.
-    level : float
-        Share of fits inside the band at each confidence.
-    seed : int
-        The draws are random, but the same every time.
+    Labels are drawn with the stated confidences, which are distinct and increase;
+    `count` are the rows at each, `level` the share of fits inside. The draws are
+    random, but the same every time.
 
     Examples
     --------

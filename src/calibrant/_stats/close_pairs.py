@@ -14,38 +14,18 @@ from calibrant._stats.closed_forms import Interval
 from calibrant._stats.neighbours import Neighbours, kernel_sums
 from calibrant._stats.platt import LARGEST_VARIANCE, LocalPlatt
 
-# ----------------------------------------------------------------------------
-# The debiased calibration error of the Brier score, with its interval.
-#
-# We compare the residuals of pairs of rows whose confidence is close, both in rank and
-# in value, never a row with itself. Pairs agree in sign only if the model is
-# miscalibrated there, so a calibrated model gives 0 on average, at any n.
-
-
 LEAST_ROWS = 50
 """Below this weight no interval is given: there is nothing to base it on."""
 
 
 @dataclass(frozen=True, slots=True)
 class DebiasedError:
-    """A debiased calibration error.
+    """A debiased calibration error: its value is unclipped, so may be slightly negative.
 
-    Attributes
-    ----------
-    value : float
-        The estimate, unclipped: slightly negative is possible.
-    held_out : float
-        What recalibration would gain on new rows: a lower bound on average.
-    plugin : float
-        The in-sample value, which noise inflates.
-    se : float
-        Standard error, from the influence function.
-    interval : (low, high) or None
-        Score interval; None for fewer than 50 rows.
-    width : float
-        The kernel's width in its own coordinate.
-    widened : bool
-        Whether the interval was widened for a defect that the estimate smooths away.
+    `held_out` is what recalibration would gain on new rows, a lower bound on average;
+    `plugin` the in-sample value, which noise inflates; `se` comes from the influence
+    function. The score interval is None for fewer than 50 rows, and `widened` if there is
+    a defect that the estimate smooths away. `width` is that of the kernel.
     """
 
     value: float
@@ -67,6 +47,10 @@ def brier_error(
     cells: Neighbours, level: float = 0.95, width: float | None = None
 ) -> DebiasedError:
     r"""Debiased estimate of :math:`E (m(h) - h)^2`, unbiased if the model is calibrated.
+
+    The residuals of pairs of rows are compared whose confidence is close, both in rank
+    and in value, never a row with itself. Pairs agree in sign only if the model is
+    miscalibrated there, so a calibrated model gives 0 on average, at any n.
 
     Notes
     -----
@@ -116,16 +100,13 @@ def error_of_pairs(
     Residuals about a fit to the same rows agree less than they should, on average by
     what the fit has `absorbed`.
     """
-    n = cells.n
-    agreement, size, noise = (
-        float((importance * x).sum() / n) for x in terms_of_pairs(cells, near)
-    )
+    n, terms = cells.n, terms_of_pairs(cells, near)
+    agreement, size, noise = (float((importance * x).sum() / n) for x in terms)
     held_out = 2 * agreement - size
     se = _standard_error(cells, near, importance)
     value = held_out + noise + absorbed
-    interval = None
-    if n >= LEAST_ROWS:
-        interval = closed_forms.score(value, se, size, noise, level)
+    score = closed_forms.score(value, se, size, noise, level)
+    interval = score if n >= LEAST_ROWS else None
     plugin = float((importance * cells.weight * near.mean**2).sum() / n)
     return DebiasedError(value, held_out, plugin, se, interval, near.width)
 
@@ -134,13 +115,9 @@ def terms_of_pairs(
     cells: Neighbours, near: Neighbourhood
 ) -> tuple[Column, Column, Column]:
     """Sums over each cell of r g, g^2 and V, the row itself left out."""
-    N, r1, r2 = cells.weight, cells.r1, cells.r2
-    g, share = near.mean, near.share
-    return (
-        r1 * g - share * r2,
-        N * g**2 - 2 * share * g * r1 + share**2 * r2,
-        N * near.variance - share**2 * r2,
-    )
+    N, r1, r2, g, share = cells.weight, cells.r1, cells.r2, near.mean, near.share
+    size = N * g**2 - 2 * share * g * r1 + share**2 * r2
+    return r1 * g - share * r2, size, N * near.variance - share**2 * r2
 
 
 def _standard_error(
@@ -148,9 +125,8 @@ def _standard_error(
 ) -> float:
     """Of the mean of q = 2 g_{-i} r - g_{-i}^2, a quadratic in the residual r."""
     n, g, share = cells.n, near.mean, near.share
-    c0, c1, c2 = (
-        importance * c for c in (-(g**2), 2 * g * (1 + share), -share * (2 + share))
-    )
+    quadratic = -(g**2), 2 * g * (1 + share), -share * (2 + share)
+    c0, c1, c2 = (importance * c for c in quadratic)
     mean = (c0 * cells.weight + c1 * cells.r1 + c2 * cells.r2).sum() / n
     powers = (
         c0**2 * cells.weight
@@ -162,12 +138,7 @@ def _standard_error(
     return sqrt(max(float(powers.sum() / n - mean**2), 0.0) / n)
 
 
-# ----------------------------------------------------------------------------
-# What a local fit leaves: defects narrower than its kernel, found by pairs of close rows.
-#
-# The calibration error of a model is what a fit saves plus the calibration error of the
-# fit itself. The first is estimated well; the second is smoothed away by construction.
-
+# -- what a local fit leaves: defects narrower than its kernel ---------------------
 
 WORTH_WIDENING = 0.2
 """A remainder that moves the upper end by less, relative to its distance from the
@@ -187,7 +158,8 @@ def remainder(
 ) -> DebiasedError:
     """Calibration error of the fit itself, from pairs of rows much closer than its width.
 
-    A square in place of the divergence, by its curvature; where a neighbourhood expects
+    The calibration error of a model is what a fit saves plus this, which the fit smooths
+    away by construction. A square in place of the divergence, by its curvature; where a neighbourhood expects
     less than one miss, with the curvature at which it would expect one. Each row pulled
     the fit towards itself and its neighbours: that agreement is put back.
     """

@@ -19,20 +19,13 @@ CALIBRATED_BINS = 0.5
 """The same ratio for debiased squares of bins."""
 
 FEW_MISSES = 20.0
-
 ONE_SIDED, WIDENED = "one-sided ", "widened "
 """Words before the name of a method: it begins at 0; it includes what an estimate saw
 that is finer than the one in the middle."""
 
 
 def quantile(level: float) -> float:
-    """Two-sided normal quantile.
-
-    Examples
-    --------
-    >>> round(quantile(0.95), 4)
-    1.96
-    """
+    """Two-sided normal quantile: 1.96 for a level of 95 %."""
     from statistics import NormalDist  # slow to load, so only when needed
 
     return NormalDist().inv_cdf(0.5 + level / 2)
@@ -105,8 +98,8 @@ def with_few_misses(
         return interval
     n = weight.sum()
     accuracy, confidence = np.clip([hits.sum() / n, weight @ h / n], 0.0, 1.0)
-    ends = np.concatenate(wilson(accuracy[None], n[None], level))
-    off = float(divergence(ends, np.full(2, confidence)).max())
+    ends = wilson_of(accuracy, n, level)
+    off = float(divergence(np.array(ends), np.full(2, confidence)).max())
     inside = ends[0] <= confidence <= ends[1]
     return 0.0 if inside else interval[0], max(interval[1], off)
 
@@ -132,11 +125,6 @@ def named(method: str, interval: Interval | None) -> str:
     """The method's name; one-sided if the interval begins at 0, below which is nothing.
 
     Such an interval can miss a small error on one side only, so it is less likely to.
-
-    Examples
-    --------
-    >>> named("score", (0.0, 0.1)), named("one-sided score", (0.1, 0.2))
-    ('one-sided score', 'score')
     """
     plain = method.removeprefix(ONE_SIDED)
     return ONE_SIDED + plain if interval is not None and interval[0] == 0 else plain
@@ -145,19 +133,25 @@ def named(method: str, interval: Interval | None) -> str:
 def mean(value: float, mean_square: float, n: float, level: float) -> Interval:
     """Normal interval for the mean of n independent losses, cut at 0."""
     se = sqrt(max(mean_square - value * value, 0.0) / n)
-    half = quantile(level) * se
-    return max(value - half, 0.0), value + half
+    low, high = normal(value, se, level)
+    return max(low, 0.0), high
 
 
-def wilson(p: Column, n: Column, level: float) -> tuple[Column, Column]:
-    """Wilson interval for shares p of (effective) counts n.
+def wilson_of(p: float, n: float, level: float) -> Interval:
+    """Wilson interval of one share.
 
     Examples
     --------
-    >>> low, high = wilson(np.array([0.5]), np.array([100.0]), 0.95)
-    >>> low.round(3), high.round(3)
-    (array([0.404]), array([0.596]))
+    >>> low, high = wilson_of(0.5, 100.0, 0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.404, 0.596)
     """
+    low, high = wilson(np.array([p]), np.array([n]), level)
+    return float(low[0]), float(high[0])
+
+
+def wilson(p: Column, n: Column, level: float) -> tuple[Column, Column]:
+    """Wilson intervals for shares p of (effective) counts n."""
     q = quantile(level) ** 2 / n
     middle = (p + q / 2) / (1 + q)
     half = np.sqrt(np.maximum(q * p * (1 - p) + q * q / 4, 0)) / (1 + q)
@@ -171,18 +165,10 @@ def normal(value: float, se: float, level: float) -> Interval:
 
 
 def on_log_odds(p: float, se: float, level: float) -> Interval:
-    """Normal interval of the log-odds of a number inside (0, 1), mapped back.
-
-    Examples
-    --------
-    >>> low, high = on_log_odds(0.98, 0.01, 0.95)
-    >>> round(low, 3), round(high, 3)
-    (0.947, 0.993)
-    """
+    """Normal interval of the log-odds of a number inside (0, 1), mapped back."""
     middle = log(p) - log1p(-p)
-    ends = normal(middle, se / (p * (1 - p)), level)
-    return _sigmoid(ends[0]), _sigmoid(ends[1])
-
-
-def _sigmoid(x: float) -> float:
-    return 1 / (1 + exp(-x)) if x > 0 else exp(x) / (1 + exp(x))
+    low, high = (
+        1 / (1 + exp(-x)) if x > 0 else exp(x) / (1 + exp(x))
+        for x in normal(middle, se / (p * (1 - p)), level)
+    )
+    return low, high

@@ -10,24 +10,14 @@ import numpy as np
 
 from calibrant._base.records import Curve, Decomposition, Estimate
 from calibrant._inputs.arrays import Column
-from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH, Settings
 from calibrant._rows import engines
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.kernels import GAUSSIAN, KERNELS
-from calibrant._stats import closed_forms, neighbours, platt_error
+from calibrant._stats import closed_forms, neighbours, platt_error, published
 from calibrant._stats.close_pairs import DebiasedError, brier_error
 from calibrant._stats.neighbours import Neighbours
-from calibrant._stats.platt_error import adaptive_places
-from calibrant._stats.published import (
-    PLACES,
-    Regression,
-    calibration_error,
-    cells_for,
-    regress,
-    regress_rows,
-)
 
 EXACT_CELLS = 2000
 """Up to this many distinct confidences the adaptive estimates see them all."""
@@ -67,68 +57,39 @@ def analyse(
         return _adaptive(columns, sketch, settings, factors)
     kernel, bandwidth = KERNELS[settings.kernel], float(settings.bandwidth)
     if kernel is not GAUSSIAN and columns is not None:
-        regression = regress_rows(columns, sketch, bandwidth, settings.boundary)
+        regression = published.regress_rows(
+            columns, sketch, bandwidth, settings.boundary
+        )
     else:
-        regression = regress(sketch, kernel, bandwidth, settings.boundary)
-    return _as_published(
-        regression, sketch, settings.estimator, settings.level, factors
-    )
+        regression = published.regress(sketch, kernel, bandwidth, settings.boundary)
+    how = settings.estimator, settings.level
+    return _as_published(regression, sketch, *how, factors)
 
 
 def analyse_as_paper(sketch: Cells, level: float) -> Analysis:
     """The paper's own estimate: Gaussian kernel of bandwidth 0.05, direct."""
-    regression = regress(sketch, GAUSSIAN, PAPER_BANDWIDTH)
-    return _as_published(
-        regression, sketch, "direct", level, dict.fromkeys(sketch.divergences, 1.0)
-    )
+    regression = published.regress(sketch, GAUSSIAN, PAPER_BANDWIDTH)
+    factors = dict.fromkeys(sketch.divergences, 1.0)
+    return _as_published(regression, sketch, "direct", level, factors)
 
 
 def _as_published(
-    regression: Regression,
+    regression: published.Regression,
     sketch: Cells,
     estimator: str,
     level: float,
     factors: Mapping[str, float],
 ) -> Analysis:
-    decompositions, curves = {}, {}
-    for name, divergence in sketch.divergences.items():
-        error = calibration_error(regression, sketch, name, estimator)
+    how = estimator, regression.kernel.name, regression.boundary, regression.bandwidth
+    decompositions = {}
+    for name, factor in factors.items():
+        error = published.calibration_error(regression, sketch, name, estimator)
+        total = total_loss(sketch, name, level)
         decompositions[name] = Decomposition(
-            name,
-            total_loss(sketch, name, level),
-            Estimate(factors[name] * error),
-            estimator,
-            regression.kernel.name,
-            regression.boundary,
-            regression.bandwidth,
+            name, total, Estimate(factor * error), *how
         )
-        curves[name] = _curve(
-            PLACES,
-            regression.accuracy,
-            regression.losses[name],
-            regression.density,
-            regression.support,
-            divergence,
-            factors[name],
-        )
+    curves = regression.places.curves(sketch.divergences, factors)
     return Analysis(decompositions, curves)
-
-
-def _curve(
-    at: Column,
-    accuracy: Column,
-    loss: Column,
-    density: Column,
-    support: Column,
-    divergence: Divergence,
-    factor: float,
-    band: tuple[Column, Column] | None = None,
-) -> Curve:
-    with np.errstate(invalid="ignore"):
-        gap = loss - factor * divergence.on_unit(accuracy, at)  # rho(p)
-    nothing = np.full_like(at, np.nan)
-    low, high = (nothing, nothing) if band is None else band
-    return Curve(at, accuracy, gap, loss, density, support, low, high)
 
 
 def find_cells(columns: Columns | None, sketch: Cells) -> tuple[Neighbours, Neighbours]:
@@ -177,7 +138,7 @@ def cells_of_columns(columns: Columns, settings: Settings) -> Cells:
     finest = PAPER_BANDWIDTH
     if not settings.adaptive:
         finest = min(finest, float(settings.bandwidth))
-    sketch = Cells(settings.divergences, cells_for(finest))
+    sketch = Cells(settings.divergences, published.cells_for(finest))
     # For fewer rows the compiled sums save nothing and need grids of their own.
     few = len(columns) < engines.WORTH_CALLING_ROWS
     return sketch.update(columns, "numpy" if few else settings.engine)
@@ -191,31 +152,17 @@ def _adaptive(
 ) -> Analysis:
     level, engine = settings.level, settings.engine
     cells, local = find_cells(columns, sketch)
-    places = adaptive_places(local, sketch, level, engine)
-    decompositions, curves = {}, {}
+    places = platt_error.adaptive_places(local, sketch, level, engine)
+    decompositions = {}
     for name, divergence in sketch.divergences.items():
-        seen = cells if divergence.by_pairs else local
-        error = adaptive_error(seen, sketch, name, level, engine)
+        pairs = divergence.by_pairs
+        error = adaptive_error(cells if pairs else local, sketch, name, level, engine)
+        how = "pairs" if pairs else "local Platt"
+        terms = total_loss(sketch, name, level), _scaled(error, factors[name])
         decompositions[name] = Decomposition(
-            name,
-            total_loss(sketch, name, level),
-            _scaled(error, factors[name]),
-            "pairs" if divergence.by_pairs else "local Platt",
-            "gaussian",
-            "none",
-            None,
+            name, *terms, how, "gaussian", "none", None
         )
-        curves[name] = _curve(
-            places.at,
-            places.accuracy,
-            places.losses[name],
-            places.density,
-            places.support,
-            divergence,
-            factors[name],
-            (places.low, places.high),
-        )
-    return Analysis(decompositions, curves)
+    return Analysis(decompositions, places.curves(sketch.divergences, factors))
 
 
 def _scaled(error: DebiasedError, factor: float) -> Estimate:

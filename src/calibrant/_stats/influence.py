@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, sigmoid
+from calibrant._base.records import Bins
+from calibrant._inputs.arrays import Column, Index
 from calibrant._inputs.divergences import LOG, Divergence, find_divergence
 from calibrant._rows.columns import Columns
 from calibrant._sketch.kernels import GAUSSIAN
@@ -18,13 +18,14 @@ from calibrant._stats.neighbours import cells_of_rows, kernel_sums, thin
 from calibrant._stats.sample import Sample
 from calibrant._stats.smooth_ece import width_of_curve
 
-# ----------------------------------------------------------------------------
-# How much each row moves the calibration error d_CAL.
+# Every column of a table is a mean over rows, or a smooth function of such means. Its
+# influence function says how much each row moves it, so that the difference of two models
+# on the same rows is the mean of row differences, and has the interval of a mean.
 
+# -- the calibration error d_CAL ---------------------------------------------------
 
-CELLS_PER_LOG_ODDS, REACH = 50, 20.0
-MOST_VALUES = 2000
-PLACES = 480
+CELLS_PER_LOG_ODDS, REACH, MOST_VALUES, PLACES = 50, 20.0, 2000, 480
+_PUBLISHED = ("gaussian", "none", "direct")
 
 
 def calibration(sample: Sample) -> Column | None:
@@ -46,15 +47,12 @@ def _calibration(sample: Sample) -> Column | None:
     return platt_values(columns, main) if sample.n >= LEAST_ROWS else None
 
 
-_PUBLISHED = ("gaussian", "none", "direct")
-
-
 def pair_values(columns: Columns) -> Column:
     """2 g r - g^2 with g the mean residual of a row's neighbours, itself left out.
 
     The mean is what recalibration would gain on new rows; see `calibrant._stats.close_pairs`.
     """
-    cell, w = _cells(columns), _weight(columns)
+    cell, w = _cells(columns), columns.weights
     h, r = columns.confidence, columns.hit - columns.confidence
     sums = np.stack([np.bincount(cell, w * x) for x in (1.0, r, r * r, h)])
     rows, r1, r2, claimed = sums.astype(np.float64, copy=False)
@@ -72,7 +70,7 @@ def kernel_values(columns: Columns, bandwidth: float) -> Column:
 
     A row enters twice: as one of those averaged, and as a neighbour of others.
     """
-    w, h, a = _weight(columns), columns.confidence, columns.hit
+    w, h, a = columns.weights, columns.confidence, columns.hit
     cell = np.minimum((h * PLACES).astype(np.intp), PLACES - 1)
     at = (np.arange(PLACES) + 0.5) / PLACES
     rows, hits, claimed = (np.bincount(cell, w * x, PLACES) for x in (1.0, a, h))
@@ -90,38 +88,18 @@ def platt_values(columns: Columns, divergence: Divergence) -> Column:
     width = platt_error.fixed_width(cells.n)
     fitted = platt.fit(cells, width, platt.choose_nodes(cells))
     a, z = columns.hit, np.clip(columns.log_odds, -REACH, REACH)
-    eta = fitted.log_odds(z)
-    m = sigmoid(eta)
     leverage = fitted.at(z, fitted.leverage)
-    change = leverage * (a - m) / (1 - np.minimum(leverage * m * (1 - m), 0.9))
-    most = platt_error.LARGEST_CHANGE
-    eta = eta - np.clip(change, -most, most)
+    eta = platt_error.left_out_by_one_step(fitted.log_odds(z), leverage, a)
     return columns.unit_loss(divergence) - divergence.of_log_odds(a, eta)
 
 
-def _weight(columns: Columns) -> Column:
-    return np.ones(len(columns)) if columns.weight is None else columns.weight
-
-
-def _cells(columns: Columns) -> NDArray[np.intp]:
+def _cells(columns: Columns) -> Index:
     """Cell of each row: its own confidence, or a small step of log-odds if many."""
     values, cell = np.unique(np.abs(columns.confidence), return_inverse=True)
     if len(values) > MOST_VALUES:
         z = np.clip(columns.log_odds, -REACH, REACH)
         cell = np.unique(np.floor(z * CELLS_PER_LOG_ODDS), return_inverse=True)[1]
     return cell
-
-
-# ----------------------------------------------------------------------------
-# One number per row whose mean is the measure: exactly, or to first order.
-#
-# Every column of a table is a mean over rows, or a smooth function of such means. Its
-# influence function says how much each row moves it, so that the difference of two models
-# on the same rows is the mean of row differences, and has the interval of a mean.
-
-
-FINE = 2048
-"""Cells in which SmoothECE is smoothed again."""
 
 
 def loss(sample: Sample, name: str) -> Column:
@@ -139,22 +117,21 @@ def sharpness_gap(sample: Sample) -> Column | None:
 # -- bins -------------------------------------------------------------------------
 
 
-def _width_cells(sample: Sample) -> NDArray[np.intp]:
+def _width_cells(sample: Sample) -> Index:
     settings = sample.settings
     return binning.place_in_width_bins(sample.h, settings.bins, settings.closed)
 
 
-def _mass_cells(sample: Sample, count: int) -> NDArray[np.intp]:
-    lower = binning.mass_bins(sample.values.ordered, count).lower
-    return np.searchsorted(lower, sample.h, side="right") - 1
+def _mass_cells(sample: Sample, bins: Bins) -> Index:
+    return np.searchsorted(bins.lower, sample.h, side="right") - 1
 
 
-def signed(sample: Sample, cell: NDArray[np.intp]) -> Column:
+def signed(sample: Sample, cell: Index) -> Column:
     """Of the sum over cells of |sum of residuals|: a row has its cell's sign."""
     return np.sign(sample.sums(cell, sample.residual))[cell] * sample.residual
 
 
-def _gaps(sample: Sample, cell: NDArray[np.intp]) -> tuple[Column, Column]:
+def _gaps(sample: Sample, cell: Index) -> tuple[Column, Column]:
     """Mean residual of each cell, and its share of the weight; 0 where empty."""
     count = sample.sums(cell, np.ones_like(sample.h))
     gap = sample.sums(cell, sample.residual) / np.where(count > 0, count, 1.0)
@@ -176,7 +153,7 @@ def ace(sample: Sample) -> Column:
 
 def ece_mass(sample: Sample) -> Column:
     """Of the error over equal-mass bins."""
-    return signed(sample, _mass_cells(sample, sample.settings.bins))
+    return signed(sample, _mass_cells(sample, sample.mass_bins))
 
 
 def ece_debiased(sample: Sample) -> Column | None:
@@ -184,7 +161,7 @@ def ece_debiased(sample: Sample) -> Column | None:
     value = binning.debiased_error(sample.debiased_bins)
     if not value > 0:
         return None  # a root has no first order at 0
-    cell = _mass_cells(sample, binning.count_bins("cube-root", sample.n))
+    cell = _mass_cells(sample, sample.debiased_bins)
     gap = _gaps(sample, cell)[0][cell]
     return (2 * gap * sample.residual - gap**2) / (2 * value)
 
@@ -198,6 +175,9 @@ def top_label_ece(sample: Sample) -> Column | None:
 
 
 # -- no bins ----------------------------------------------------------------------
+
+FINE = 2048
+"""Cells in which SmoothECE is smoothed again."""
 
 
 def smooth_ece(sample: Sample) -> Column:
@@ -225,9 +205,8 @@ def ks_error(sample: Sample) -> Column:
     """Of the largest cumulative difference, up to where it is reached."""
     walk = np.cumsum(sample.values.ordered.residual)
     far = int(np.argmax(np.abs(walk)))
-    return np.where(
-        sample.value_of_row <= far, np.sign(walk[far]) * sample.residual, 0.0
-    )
+    signed = np.sign(walk[far]) * sample.residual
+    return np.where(sample.value_of_row <= far, signed, 0.0)
 
 
 def _recalibrated(sample: Sample) -> Column:

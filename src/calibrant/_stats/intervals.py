@@ -8,71 +8,44 @@ from functools import partial
 from math import ceil, inf, isfinite, isnan, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._base.records import Bins, Curve, Decomposition, Estimate
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Index, Mask, Table
 from calibrant._inputs.divergences import BRIER, Divergence
 from calibrant._rows.columns import Columns
 from calibrant._sketch.grid import CELLS, cell_of
 from calibrant._sketch.kernels import GAUSSIAN
-from calibrant._stats import closed_forms, standard_errors
+from calibrant._stats import closed_forms, resampling, standard_errors
 from calibrant._stats.bins import debiased_square, mass_bins
-from calibrant._stats.closed_forms import Interval
-from calibrant._stats.resampling import (
-    Pieces,
-    cut,
-    resample,
-    resample_clusters,
-    spread_of,
-    sums,
-)
+from calibrant._stats.closed_forms import Interval, normal
+from calibrant._stats.resampling import Pieces, sums
 from calibrant._stats.smooth_ece import SmoothedResidual
-from calibrant._stats.standard_errors import Index, Rows, clustered_error, error_of_mean
+from calibrant._stats.standard_errors import Rows, error_of_mean
 
-# ----------------------------------------------------------------------------
-# Intervals for norms of the residual, such as ECE, by inverting tests.
+# -- norms of the residual, such as ECE: tests are inverted ------------------------
 #
 # Noise makes a norm larger, hardly ever smaller: a calibrated model has an ECE above 0.
 # So the question is turned round. If the true residual had the shape that was found, but
-# were s times as large, how large would the norm of residual plus noise be? The interval holds the sizes for which
-# the observed norm is not unusual. Sizes too small to be told from 0 are tested on the
-# upper side only: so the interval of a calibrated model holds 0 as often as it says, and
-# is never shorter than what such data can tell from 0.
-
-
-Table = NDArray[np.float64]
-"""One row for each resample."""
+# were s times as large, how large would the norm of residual plus noise be? The interval
+# holds the sizes for which the observed norm is not unusual. Sizes too small to be told
+# from 0 are tested on the upper side only: so the interval of a calibrated model holds 0
+# as often as it says, and is never shorter than what such data can tell from 0.
 
 Norm = Callable[[Table, Column], tuple[Column, Column]]
-"""From residuals and a direction to the size of each, and its growth that way."""
+"""From residuals, one row per resample, and a direction to sizes and their growth."""
 
 STEPS = 8
 """Of Newton, on functions that are convex and nearly straight."""
 
 
 def total_size(x: Table, direction: Column) -> tuple[Column, Column]:
-    """Sum of absolute values.
-
-    Examples
-    --------
-    >>> size, growth = total_size(np.array([[1.0, -2.0]]), np.array([1.0, 1.0]))
-    >>> float(size[0]), float(growth[0])
-    (3.0, 0.0)
-    """
+    """Sum of absolute values."""
     sign = np.sign(x)
     return np.vecdot(sign, x), sign @ direction
 
 
 def largest_size(x: Table, direction: Column) -> tuple[Column, Column]:
-    """Largest absolute value.
-
-    Examples
-    --------
-    >>> size, growth = largest_size(np.array([[1.0, -2.0]]), np.array([1.0, 1.0]))
-    >>> float(size[0]), float(growth[0])
-    (2.0, -1.0)
-    """
+    """Largest absolute value."""
     at = np.abs(x).argmax(axis=1)
     largest = x[np.arange(len(x)), at]
     return np.abs(largest), np.sign(largest) * direction[at]
@@ -152,34 +125,22 @@ def band(family: Family, value: float, level: float, most: float = inf) -> Inter
 
     Where two extremes compete, a scaled shape knows too little of the lesser one. This
     asks for no shape, and holds the truth at least as often as `level` says.
-
-    Examples
-    --------
-    >>> noise = np.random.default_rng(0).normal(size=(1000, 1))
-    >>> low, high = band(Family(np.array([1.0]), noise, largest_size), 5.0, 0.95)
-    >>> round(low), round(high)
-    (3, 7)
     """
     reach = float(np.quantile(family.null, level))
     return max(value - reach, 0.0), min(value + reach, most)
-
-
-# ----------------------------------------------------------------------------
-# The residual with its noise taken out, as far as the data allow.
-#
-# An interval for the size of the residual needs to know its shape, in which noise would
-# count twice. A few cosines of rank carry what is smooth; of the rest, the share that is
-# more than noise is kept.
 
 
 COSINES = 12
 
 
 def denoised(pieces: Pieces, observed: Column, noise: Table) -> Column:
-    """Residual of each cell, with as many cosines as reduce its expected error.
+    """Residual of each cell with its noise taken out, as far as the data allow.
 
-    `observed` is what `noise` is about: residuals as shares of all rows. If there is
-    no residual at all, the shape is that of accuracy above confidence everywhere.
+    An interval for the size of the residual needs to know its shape, in which noise
+    would count twice. As many cosines of rank as reduce the expected error carry what is
+    smooth; of the rest, the share that is more than noise is kept. `observed` is what
+    `noise` is about: residuals as shares of all rows. If there is no residual at all,
+    the shape is that of accuracy above confidence everywhere.
     """
     rank = (np.cumsum(pieces.weight) - 0.5 * pieces.weight) / pieces.total
     waves = np.cos(np.pi * rank[:, None] * np.arange(COSINES))
@@ -198,13 +159,6 @@ def shrunk(rest: Column, noise: Table, share: Column) -> Column:
     size = float((rest**2 / share).sum())
     expected = float((noise.var(axis=0) / share).sum())
     return rest * max(1 - expected / size, 0.0) if size > 0 else rest
-
-
-# ----------------------------------------------------------------------------
-# Intervals for every calibration error that is a norm of the residual.
-#
-# ECE over bins of any kind, ACE, MCE, SmoothECE and the KS error all measure one thing,
-# the residual a - h by confidence, in different norms. One set of resamples serves them.
 
 
 NARROWEST, WIDEST = 1 / 512, 1 / 64
@@ -250,48 +204,46 @@ def residual_intervals(
 ) -> dict[str, Interval]:
     """Intervals of ECE, ACE, MCE, equal-mass ECE, SmoothECE and the KS error.
 
-    `bandwidth` is that of SmoothECE, `bins` are the equal-width and the equal-mass ones.
+    They all measure one thing, the residual a - h by confidence, in different norms, so
+    one set of resamples serves them. `bandwidth` is that of SmoothECE, `bins` are the
+    equal-width and the equal-mass ones.
     """
     width = min(max(bandwidth / 2, NARROWEST), WIDEST)
-    pieces = cut(rows.ordered, bins, width)
-    noise = noise_of(rows, pieces, resamples, rng)
+    pieces = resampling.cut(rows.ordered, bins, width)
+    noise = _noise_of(rows, pieces, resamples, rng)
     observed = pieces.residual / pieces.total
     shape = denoised(pieces, observed, noise)
     found = Resampled(pieces, observed, shape, noise, level)
-    in_bins, in_mass_bins = (partial(_sum, edges) for edges in pieces.edges)
-    walk = partial(np.cumsum, axis=1)
+    in_bins, in_mass_bins = (
+        partial(np.add.reduceat, indices=edges, axis=1) for edges in pieces.edges
+    )
     share = bins[0].count[bins[0].count > 0] / bins[0].count.sum()
-
-    def gaps(x: Table) -> Table:
-        return in_bins(x) / share
-
     return {
         "ece": found.interval(in_bins, total_size),
-        "ace": found.interval(lambda x: gaps(x) / len(share), total_size),
-        "mce": found.interval(gaps, largest_size),
+        "ace": found.interval(lambda x: in_bins(x) / share / len(share), total_size),
+        "mce": found.interval(lambda x: in_bins(x) / share, largest_size),
         "ece_mass": found.interval(in_mass_bins, total_size),
-        "ks_error": found.interval(walk, largest_size, band),
+        "ks_error": found.interval(partial(np.cumsum, axis=1), largest_size, band),
         "smooth_ece": _smooth_interval(found, bandwidth),
     }
 
 
-def _sum(edges: Index, x: Table) -> Table:
-    return np.add.reduceat(x, edges, axis=1)
-
-
-def noise_of(
-    rows: Rows, pieces: Pieces, resamples: int, rng: np.random.Generator
+def _noise_of(
+    rows: Rows,
+    pieces: Pieces,
+    resamples: int,
+    rng: np.random.Generator,
+    cell: Index | None = None,
 ) -> Table:
-    """Resampled noise of each cell, by row or by cluster."""
+    """Resampled noise of each cell, by row or by cluster; `cell` is known for groups."""
     if rows.clusters is None:
-        return resample(pieces, resamples, rng)
-    first = rows.ordered.confidence[pieces.start]
-    h = np.abs(rows.columns.confidence)
-    cell = np.searchsorted(first, h, side="right") - 1
-    return resample_clusters(rows.columns, cell, rows.clusters, resamples, rng)
-
-
-# -- SmoothECE ---------------------------------------------------------------------
+        return resampling.resample(pieces, resamples, rng)
+    if cell is None:
+        first = rows.ordered.confidence[pieces.start]
+        h = np.abs(rows.columns.confidence)
+        cell = np.searchsorted(first, h, side="right") - 1
+    known = rows.columns, cell, rows.clusters
+    return resampling.resample_clusters(*known, resamples, rng)
 
 
 def _smooth_interval(found: Resampled, bandwidth: float) -> Interval:
@@ -314,7 +266,7 @@ def _fixed_point(found: Resampled, scale: float) -> float:
     return smoothed.error(smoothed.fixed_point())
 
 
-def _reflected_kernel(h: Column, bandwidth: float) -> NDArray[np.float64]:
+def _reflected_kernel(h: Column, bandwidth: float) -> Table:
     """Gaussian reflected at 0 and 1, from each cell to places that resolve it."""
     places = ceil(3 / bandwidth)
     at = (np.arange(places) + 0.5) / places
@@ -327,9 +279,6 @@ def _reflected_kernel(h: Column, bandwidth: float) -> NDArray[np.float64]:
     return K / (GAUSSIAN.mass * bandwidth * places)
 
 
-# -- groups ------------------------------------------------------------------------
-
-
 def grouped_interval(
     rows: Rows, group: Index, level: float, resamples: int, rng: np.random.Generator
 ) -> Interval:
@@ -337,9 +286,8 @@ def grouped_interval(
 
     Groups may be many and small, and are then resampled less often.
     """
-    columns = rows.columns
+    columns, w = rows.columns, rows.columns.weights
     names, group = np.unique(group, return_inverse=True)
-    w = np.ones(len(columns)) if columns.weight is None else columns.weight
     a = w * columns.hit
     weight, claimed, hits, hits2 = (
         sums(group, x, len(names))
@@ -347,13 +295,10 @@ def grouped_interval(
     )
     h, residual = claimed / weight, hits - claimed
     chance = h + residual / (weight + GROUP_SHRINKAGE)
-    spread = spread_of(weight, hits, hits2, chance)
+    spread = resampling.spread_of(weight, hits, hits2, chance)
     pieces = Pieces(names, h, weight, residual, chance, spread, ())
     resamples = max(min(resamples, MOST_DRAWS // len(names)), LEAST_RESAMPLES)
-    if rows.clusters is None:
-        noise = resample(pieces, resamples, rng)
-    else:
-        noise = resample_clusters(columns, group, rows.clusters, resamples, rng)
+    noise = _noise_of(rows, pieces, resamples, rng, group)
     observed, share = pieces.residual / pieces.total, weight / pieces.total
     common = share * observed.sum()
     shape = common + shrunk(observed - common, noise, share)
@@ -361,12 +306,7 @@ def grouped_interval(
     return invert(Family(shape, noise, total_size), value, level, 1.0)
 
 
-# ----------------------------------------------------------------------------
-# Intervals that rest on the debiased squared error over equal-mass bins.
-#
-# Bins miss what varies within them, so the error over bins is at most the error. The lower
-# end may do without it. The upper end is taken over bins half as wide, which miss a quarter
-# as much and are noisier.
+# -- the debiased squared error over equal-mass bins, and what rests on it ---------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -387,7 +327,11 @@ def halved(rows: Rows, bins: Bins) -> Bins:
 
 
 def between(coarse: SquaredError, fine: SquaredError) -> Interval:
-    """From the lower end over the wider bins to the upper end over the narrower."""
+    """From the lower end over the wider bins to the upper end over the narrower.
+
+    Bins miss what varies within them, so the error over bins is at most the error: the
+    lower end may do without it. Bins half as wide miss a quarter as much, and are noisier.
+    """
     low = coarse.interval[0]
     return low, max(low, fine.interval[1])
 
@@ -417,10 +361,9 @@ def squared_error(rows: Rows, bins: Bins, level: float) -> SquaredError:
     else:
         noise = _clustered_noise(rows, gap, place, len(count)) / n
         value = size - noise
-    ends = closed_forms.score(
-        value, se, size, noise, level, closed_forms.CALIBRATED_BINS
-    )
-    seen = rows.ordered.weight, rows.ordered.confidence, rows.ordered.hits
+    share, ordered = closed_forms.CALIBRATED_BINS, rows.ordered
+    ends = closed_forms.score(value, se, size, noise, level, share)
+    seen = ordered.weight, ordered.confidence, ordered.hits
     ends = closed_forms.with_few_misses(ends, *seen, BRIER.on_unit, level)
     return SquaredError(value, ends, gap[place])
 
@@ -436,14 +379,12 @@ def place_in_bins(rows: Rows, bins: Bins) -> Index:
 def _clustered_noise(rows: Rows, gap: Column, place: Index, bins: int) -> float:
     """Sum over bins of the variance of their residual per row, clusters being units."""
     assert rows.clusters is not None
-    columns, at = rows.columns, place[rows.place]
-    w = np.ones(len(columns)) if columns.weight is None else columns.weight
+    columns, at, w = rows.columns, place[rows.place], rows.columns.weights
     deviation = w * (columns.hit - columns.confidence - gap[at])
     pair, inverse = np.unique(rows.clusters * bins + at, return_inverse=True)
     square = np.bincount(inverse, deviation) ** 2
-    return float(
-        (np.bincount(pair % bins, square, bins) / np.bincount(at, w, bins)).sum()
-    )
+    noise = np.bincount(pair % bins, square, bins) / np.bincount(at, w, bins)
+    return float(noise.sum())
 
 
 def root(ends: Interval) -> Interval:
@@ -461,16 +402,11 @@ def discrimination(
     """
     value = uncertainty - score + error.value
     se = rows.standard_error(standard_errors.of_discrimination(rows.ordered, error.gap))
-    low, high = closed_forms.normal(value, se, level)
+    low, high = normal(value, se, level)
     return max(low, 0.0), max(min(high, uncertainty), 0.0)
 
 
-# ----------------------------------------------------------------------------
-# Intervals of the terms of d_TOT = d_CAL + gap, where closed forms need the rows.
-#
-# The gap is a mean over rows: the full loss, less the loss of the confidence alone, plus
-# what that would be after recalibration by the curve. Total and calibration error are
-# correlated, which their two intervals do not show, and this one does.
+# -- the terms of d_TOT = d_CAL + gap, where closed forms need the rows ------------
 
 
 def gap_interval(
@@ -481,14 +417,19 @@ def gap_interval(
     level: float,
     clusters: Index | None = None,
 ) -> Estimate:
-    """The sharpness gap with its interval; none if the calibration error has none."""
+    """The sharpness gap with its interval; none if the calibration error has none.
+
+    It is a mean over rows: the full loss, less the loss of the confidence alone, plus
+    what that would be after recalibration by the curve. Total and calibration error are
+    correlated, which their two intervals do not show, and this one does.
+    """
     gap = float(parts.sharpness_gap)
     if parts.calibration.interval is None or not isfinite(gap):
         return Estimate(gap)
     values = columns.loss(divergence) - _savings(curve, columns, divergence)
     se = error_of_mean(values, columns.weight, clusters)
-    low, high = (max(end, 0.0) for end in closed_forms.normal(gap, se, level))
-    return Estimate(gap, (low, high), _named("normal", clusters))
+    low, high = normal(gap, se, level)
+    return Estimate(gap, (max(low, 0.0), max(high, 0.0)), _named("normal", clusters))
 
 
 def with_clusters(
@@ -507,27 +448,20 @@ def with_clusters(
     total, calibration = parts.total, parts.calibration
     if total.interval is not None:
         losses = columns.loss(divergence)
-        se = clustered_error(losses, columns.weight, clusters)
-        low, high = closed_forms.normal(float(total), se, level)
+        se = error_of_mean(losses, columns.weight, clusters)
+        low, high = normal(float(total), se, level)
         total = Estimate(total, (max(low, 0.0), high), _named("normal", clusters))
     if calibration.interval is not None and isfinite(calibration):
         saved = _savings(curve, columns, divergence)
-        stretch = clustered_error(saved, columns.weight, clusters)
+        stretch = error_of_mean(saved, columns.weight, clusters)
         stretch /= max(error_of_mean(saved, columns.weight), 1e-300)
-        value = max(float(calibration), 0.0)
-        ends = _stretched(value, calibration.interval, max(stretch, 1.0))
-        method = closed_forms.named(
-            "score", ends
-        )  # rows of a cluster look like a defect
-        calibration = Estimate(calibration, ends, _named(method, clusters))
+        value, stretch = max(float(calibration), 0.0), max(stretch, 1.0)
+        low, high = (value + stretch * (end - value) for end in calibration.interval)
+        ends = max(low, 0.0), max(high, 0.0)
+        # Never called widened: rows of a cluster look like a defect.
+        method = _named(closed_forms.named("score", ends), clusters)
+        calibration = Estimate(calibration, ends, method)
     return replace(parts, total=total, calibration=calibration)
-
-
-def _stretched(
-    value: float, ends: closed_forms.Interval, factor: float
-) -> closed_forms.Interval:
-    low, high = (value + factor * (end - value) for end in ends)
-    return max(low, 0.0), max(high, 0.0)
 
 
 def _savings(curve: Curve, columns: Columns, divergence: Divergence) -> Column:
@@ -548,14 +482,12 @@ def _named(method: str, clusters: Index | None) -> str:
     return method if clusters is None else f"{method}, clusters"
 
 
-# ----------------------------------------------------------------------------
-# Which interval each metric gets, and what it is called.
+# -- which interval each metric gets, and what it is called ------------------------
 #
 # Averages, AUROC and discrimination move smoothly with the data: closed forms. Debiased
 # squares have a score interval. Plain calibration errors are norms of the residual, which
 # noise inflates: tests are inverted, on resampled noise. The largest value of a walk has a
 # band, by how far that noise reaches.
-
 
 INVERSION, BAND, SCORE = "test inversion", "band", "score"
 
@@ -563,19 +495,16 @@ Found = tuple[Interval, str]
 """An interval and its method."""
 
 
-def share(
-    rows: Rows, p: float, right_if_hit: NDArray[np.bool_], level: float
-) -> Interval:
+def share(rows: Rows, p: float, right_if_hit: Mask, level: float) -> Interval:
     """Wilson interval of a share of rows, counting those that are independent."""
     n = rows.effective(p, standard_errors.of_right(right_if_hit))
-    low, high = closed_forms.wilson(np.array([p]), np.array([n]), level)
-    return float(low[0]), float(high[0])
+    return closed_forms.wilson_of(p, n, level)
 
 
 def of_gap(rows: Rows, value: float, level: float) -> Found:
     """Of mean confidence minus accuracy."""
     se = rows.standard_error(standard_errors.of_confidence_gap(rows.ordered))
-    return closed_forms.normal(value, se, level), "normal"
+    return normal(value, se, level), "normal"
 
 
 def of_uncertainty(
@@ -589,19 +518,15 @@ def of_uncertainty(
     rate = columns.mean(columns.hit)
     if columns.hard:
         every = np.ones(len(rows.ordered.confidence), bool)
-        return _of_variance(share(rows, rate, every, level)), "Wilson"
+        low, high = share(rows, rate, every, level)
+        ends = low * (1 - low), high * (1 - high)
+        return (min(ends), 0.25 if low < 0.5 < high else max(ends)), "Wilson"
     if sketched:
         return None
     squares = (columns.hit - rate) ** 2
     se = error_of_mean(squares, columns.weight, rows.clusters)
-    low, high = closed_forms.normal(value, se, level)
+    low, high = normal(value, se, level)
     return (max(low, 0.0), high), "normal"
-
-
-def _of_variance(base: Interval) -> Interval:
-    """Interval of p (1 - p) from that of p."""
-    ends = [p * (1 - p) for p in base]
-    return min(ends), 0.25 if base[0] < 0.5 < base[1] else max(ends)
 
 
 def of_auroc(rows: Rows, value: float, level: float) -> Found | None:
@@ -611,7 +536,6 @@ def of_auroc(rows: Rows, value: float, level: float) -> Found | None:
         return None
     if not 0 < value < 1:  # perfect: as many pairs in a row as the rarer side has rows
         rarer = min(ordered.hits.sum(), ordered.total - ordered.hits.sum())
-        ends = closed_forms.wilson(np.array([value]), np.array([rarer]), level)
-        return (float(ends[0][0]), float(ends[1][0])), "Wilson"
+        return closed_forms.wilson_of(value, rarer, level), "Wilson"
     se = rows.standard_error(standard_errors.of_auroc(ordered, value))
     return closed_forms.on_log_odds(value, se, level), "DeLong"

@@ -21,7 +21,7 @@ from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._stats.decomposition import total_loss
 from calibrant._stats.intervals import INVERSION, Found
 from calibrant._stats.sample import Sample
-from calibrant._stats.standard_errors import clustered_error
+from calibrant._stats.standard_errors import error_of_mean
 
 OVER_CLASSES: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": lambda values: sum(values) / len(values),
@@ -121,7 +121,7 @@ def mean_loss(sample: Sample, name: str) -> Estimate:
     if sample.clusters is None or not np.isfinite(value):
         return value
     losses = columns.loss(sample.cells.divergences[name])
-    se = clustered_error(losses, columns.weight, sample.clusters)
+    se = error_of_mean(losses, columns.weight, sample.clusters)
     low, high = closed_forms.normal(value, se, level)
     return Estimate(value, (max(low, 0.0), high), "normal, clusters")
 

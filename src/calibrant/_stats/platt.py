@@ -10,28 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._rows import engines
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.neighbours import Neighbours
 
-
-def climb(
-    K: NDArray[np.float64],
-    cells: Neighbours,
-    nodes: Column,
-    rules: tuple[float, float, int, float],
-    shift: Column,
-    slope: Column,
-) -> tuple[Column, Column]:
-    """Fit local Platt scaling in place with numba; return leverage and variance."""
-    from calibrant._stats import numba_platt
-
-    seen = map(np.ascontiguousarray, (K, cells.z, cells.weight, cells.hits, nodes))
-    return numba_platt.climb(*seen, rules, shift, slope)
-
+Pair = tuple[Column, Column]
 
 PRIOR_SD = 4.0
 """Of the shift d0, and of the slope d1 times the local spread of the log-odds."""
@@ -104,47 +89,42 @@ def fit(
     shift, slope, leverage, variance = np.zeros((4, len(nodes)))
     if start is not None:
         shift[:], slope[:] = start.shift, start.slope
-    compiled = engines.wanted_if_loaded(engine)
-    rules = 1 / PRIOR_SD**2, tolerance, MOST_STEPS, LONGEST_STEP
+    fit_block = _fit_compiled if engines.wanted_if_loaded(engine) else _fit_block
     for first in range(0, len(nodes), NODE_BLOCK):
         part = slice(first, first + NODE_BLOCK)
         K = GAUSSIAN.profile((at[part, None] - rank) / width)
-        at_part = shift[part], slope[part]  # changed in place
-        if compiled:
-            found = climb(K, cells, nodes[part], rules, *at_part)
-        else:
-            found = _fit_block(K, cells, nodes[part], *at_part, tolerance)
+        changed = shift[part], slope[part]
+        found = fit_block(K, cells, nodes[part], tolerance, changed)
         leverage[part], variance[part] = found
     return LocalPlatt(width, nodes, shift, slope, leverage, variance)
 
 
+def _fit_compiled(
+    K: Table, cells: Neighbours, nodes: Column, tolerance: float, changed: Pair
+) -> Pair:
+    """As `_fit_block`, with numba."""
+    from calibrant._stats import numba_platt
+
+    seen = map(np.ascontiguousarray, (K, cells.z, cells.weight, cells.hits, nodes))
+    rules = 1 / PRIOR_SD**2, tolerance, MOST_STEPS, LONGEST_STEP
+    return numba_platt.climb(*seen, rules, *changed)
+
+
 def _fit_block(
-    K: NDArray[np.float64],
-    cells: Neighbours,
-    nodes: Column,
-    shift: Column,
-    slope: Column,
-    tolerance: float,
-) -> tuple[Column, Column]:
-    """Fit some nodes, changing shift and slope in place; leverage and variance."""
-    offset = cells.z - nodes[:, None]
-    weight = K * cells.weight
-    problem = _Problem(
-        K, offset, cells.z, weight, K * cells.hits, _prior(weight, offset)
-    )
-    with np.errstate(over="ignore"):
-        _climb(problem, shift, slope, tolerance)
-        return problem.precision(shift, slope)
+    K: Table, cells: Neighbours, nodes: Column, tolerance: float, changed: Pair
+) -> Pair:
+    """Leverage and variance of some nodes, whose shift and slope change in place.
 
-
-def _prior(
-    weight: NDArray[np.float64], offset: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Prior precision of shift and slope; the slope's follows the local spread."""
+    The prior precision of the slope follows the local spread.
+    """
+    offset, weight = cells.z - nodes[:, None], K * cells.weight
     whole = np.maximum(weight.sum(axis=1), 1e-300)
-    spread = np.vecdot(weight * offset, offset) / whole
-    precision = 1 / PRIOR_SD**2
-    return np.stack([np.full(len(weight), precision), precision * spread + 1e-6])
+    spread, precision = np.vecdot(weight * offset, offset) / whole, 1 / PRIOR_SD**2
+    prior = np.stack([np.full(len(nodes), precision), precision * spread + 1e-6])
+    problem = _Problem(cells.z, prior, K, offset, weight, K * cells.hits)
+    with np.errstate(over="ignore"):
+        _climb(problem, *changed, tolerance)
+        return problem.precision(*changed)
 
 
 def _climb(problem: _Problem, shift: Column, slope: Column, tolerance: float) -> None:
@@ -178,26 +158,18 @@ def _climb(problem: _Problem, shift: Column, slope: Column, tolerance: float) ->
 class _Problem:
     """Kernel-weighted counts seen from each node (nodes x cells)."""
 
-    K: NDArray[np.float64]
-    offset: NDArray[np.float64]
     z: Column
-    weight: NDArray[np.float64]
-    hits: NDArray[np.float64]
-    prior: NDArray[np.float64]
+    prior: Table
+    K: Table
+    offset: Table
+    weight: Table
+    hits: Table
 
-    def take(self, nodes: NDArray[np.intp]) -> _Problem:
-        return _Problem(
-            self.K[nodes],
-            self.offset[nodes],
-            self.z,
-            self.weight[nodes],
-            self.hits[nodes],
-            self.prior[:, nodes],
-        )
+    def take(self, nodes: Index) -> _Problem:
+        rows = (x[nodes] for x in (self.K, self.offset, self.weight, self.hits))
+        return _Problem(self.z, self.prior[:, nodes], *rows)
 
-    def newton_step(
-        self, shift: Column, slope: Column
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def newton_step(self, shift: Column, slope: Column) -> tuple[Table, Table]:
         """The gradient (uphill) and the full Newton step."""
         p = self._accuracy(shift, slope)
         expected = self.weight * p
@@ -210,7 +182,7 @@ class _Problem:
         step = np.stack([j11 * g0 - j01 * g1, j00 * g1 - j01 * g0]) / determinant
         return np.stack([g0, g1]), step
 
-    def precision(self, shift: Column, slope: Column) -> tuple[Column, Column]:
+    def precision(self, shift: Column, slope: Column) -> Pair:
         """(J^-1)_00 and (J^-1 J2 J^-1)_00, J2 the information weighted by K twice."""
         p = self._accuracy(shift, slope)
         information = self.weight * p * (1 - p)
@@ -223,7 +195,7 @@ class _Problem:
         q2 = np.vecdot(information, self.offset)
         return c0, c0 * c0 * q0 + 2 * c0 * c1 * q1 + c1 * c1 * q2
 
-    def _accuracy(self, shift: Column, slope: Column) -> NDArray[np.float64]:
+    def _accuracy(self, shift: Column, slope: Column) -> Table:
         e = slope[:, None] * self.offset
         e += shift[:, None]
         e += self.z
@@ -232,12 +204,7 @@ class _Problem:
         e += 1
         return np.reciprocal(e, out=e)
 
-    def _information(
-        self, information: NDArray[np.float64]
-    ) -> tuple[Column, Column, Column]:
+    def _information(self, information: Table) -> tuple[Column, Column, Column]:
         first = information * self.offset
-        return (
-            information.sum(axis=1) + self.prior[0],
-            first.sum(axis=1),
-            np.vecdot(first, self.offset) + self.prior[1],
-        )
+        j00 = information.sum(axis=1) + self.prior[0]
+        return j00, first.sum(axis=1), np.vecdot(first, self.offset) + self.prior[1]

@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, nan, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, sigmoid, softplus
+from calibrant._inputs.arrays import Column, Mask, sigmoid, softplus
 from calibrant._inputs.divergences import LOG, Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import coarsen, node_weights
 from calibrant._sketch.kernels import GAUSSIAN, sums_at
-from calibrant._stats import closed_forms, platt
-from calibrant._stats.close_pairs import (
-    LEAST_ROWS,
-    DebiasedError,
-    reach_of_pairs,
-    remainder,
-    widened,
-)
+from calibrant._stats import close_pairs, closed_forms, platt
+from calibrant._stats.close_pairs import DebiasedError
 from calibrant._stats.closed_forms import Interval
 from calibrant._stats.neighbours import Neighbours, thin
 from calibrant._stats.platt import LARGEST_VARIANCE, LocalPlatt
-from calibrant._stats.published import LEAST_SUPPORT, NODES_FOR_CURVE
-
-# ----------------------------------------------------------------------------
-# The debiased calibration error of any divergence, by local Platt scaling.
-#
-# It is the loss the recalibration would save on rows it has not seen, plus half the
-# variance it pays for. For the log divergence the model's own loss enters exactly.
-#
-# The interval is careful at both ends. At the lower one, rows are left out by more than a
-# linear step, which underrates how far a rare miss had moved the fit. At the upper one a
-# narrower fit has a say too, since the fit behind the number smooths narrow defects away;
-# and where pairs of close rows show that it did, what they found is added.
-
+from calibrant._stats.published import LEAST_SUPPORT, NODES_FOR_CURVE, Places
 
 LeaveOut = Callable[[Column, Column, Column], Column]
 """From log-odds, leverage and hit to log-odds of the fit without the row."""
@@ -73,52 +54,45 @@ def local_error(
     fitted: LocalPlatt | None = None,
     engine: str = "auto",
 ) -> DebiasedError:
-    r"""Debiased estimate of the mean of :math:`d_\varphi(m(h), h)`.
+    r"""Debiased estimate of the mean of :math:`d_\varphi(m(h), h)`, by local Platt scaling.
 
-    Parameters
-    ----------
-    cells : Cells
-        The rows, gathered.
-    divergence : Divergence
-        Log, or the user's own.
-    model_loss : float or None
-        Mean of d(a, h) - phi(a) over all rows, computed exactly; may be infinite. None
-        takes it from the cells, with log-odds cut at +-20.
-    fitted : LocalPlatt or None
-        A fit to use, for the interval too; by default one of width
-        :math:`n^{-1/4} / 2` in rank, and a narrower one for the interval.
+    It is the loss the recalibration would save on rows it has not seen, plus half the
+    variance it pays for. `model_loss` is the mean of d(a, h) - phi(a) over all rows,
+    exactly, and may be infinite; None takes it from the cells, with log-odds cut at +-20.
+    `fitted` is a fit to use, for the interval too; by default one of width
+    :math:`n^{-1/4} / 2` in rank, and a narrower one for the interval.
 
     Notes
     -----
-    The error is what the fit :math:`m_w` saves plus :math:`E d(m, m_w)`, its own
-    calibration error, exactly. If that is above 0 for sure, the upper end includes it.
+    The interval is careful at both ends. At the lower one, rows are left out by more than
+    a linear step, which underrates how far a rare miss had moved the fit. At the upper one
+    a narrower fit has a say too, since the fit behind the number smooths narrow defects
+    away. The error is what the fit :math:`m_w` saves plus :math:`E d(m, m_w)`, its own
+    calibration error, exactly: if pairs of close rows show that to be above 0 for sure,
+    the upper end includes it.
     """
     n = cells.n
-    if n < LEAST_ROWS:
+    if n < close_pairs.LEAST_ROWS:
         return DebiasedError(nan, nan, nan, nan, None, nan)
-    if fitted is None:
-        fitted, narrow = _fit_twice(cells, engine)
-    else:
-        narrow = fitted
+    fitted, narrow = (fitted, fitted) if fitted else _fit_twice(cells, engine)
     gains = _gains(cells, divergence, fitted)
     if model_loss is None:
         model_loss = gains.model_loss
     value = gains.error(model_loss)
-    held_out = model_loss - gains.held_out_loss
-    error = DebiasedError(
-        value, held_out, gains.plugin, gains.se, (inf, inf), fitted.width
-    )
+    held_out, ends = model_loss - gains.held_out_loss, (inf, inf)
+    sizes = gains.plugin, gains.se
+    error = DebiasedError(value, held_out, *sizes, ends, fitted.width)
     if not np.isfinite(value):
         return error if value == inf else replace(error, interval=None)
-    careful = _gains(cells, divergence, fitted, left_out)
-    fine = _gains(cells, divergence, narrow)
-    found = (x.interval(model_loss, level) for x in (gains, careful, fine))
-    ends = cells.careful(_outer(*found), divergence, level)
-    error = replace(error, interval=ends)
-    if cells.noise_is_hidden or reach_of_pairs(n) > fitted.width:
+    careful = _gains(cells, divergence, fitted, left_out).interval(model_loss, level)
+    fine = _gains(cells, divergence, narrow).interval(model_loss, level)
+    plain = gains.interval(model_loss, level)
+    ends = min(plain[0], careful[0]), max(plain[1], fine[1])
+    error = replace(error, interval=cells.careful(ends, divergence, level))
+    if cells.noise_is_hidden or close_pairs.reach_of_pairs(n) > fitted.width:
         return error
-    rest = remainder(cells, divergence, fitted, level)
-    return widened(error, gains.interval(model_loss, level), rest)
+    rest = close_pairs.remainder(cells, divergence, fitted, level)
+    return close_pairs.widened(error, plain, rest)
 
 
 def _fit_twice(cells: Neighbours, engine: str) -> tuple[LocalPlatt, LocalPlatt]:
@@ -126,11 +100,6 @@ def _fit_twice(cells: Neighbours, engine: str) -> tuple[LocalPlatt, LocalPlatt]:
     nodes, n = platt.choose_nodes(cells), cells.n
     fitted = platt.fit(cells, fixed_width(n), nodes, engine=engine)
     return fitted, platt.fit(cells, narrow_width(n), nodes, fitted, engine=engine)
-
-
-def _outer(plain: Interval, careful: Interval, fine: Interval) -> Interval:
-    """The lower end with rows left out carefully, the upper one of either width."""
-    return min(plain[0], careful[0]), max(plain[1], fine[1])
 
 
 def choose_curve(
@@ -217,7 +186,7 @@ def _gains(
     m = sigmoid(eta)
     v = m * (1 - m)
     leverage = fitted.at(z, fitted.leverage)
-    loss, gain, gain2, model_loss = 0.0, 0.0, 0.0, 0.0
+    loss, gain2, model_loss = 0.0, 0.0, 0.0
     for share, a in cells.two_values():
         without = leave_out(eta, leverage, a)
         before, after = (_cross_loss(divergence, x, a) for x in (z, without))
@@ -228,7 +197,7 @@ def _gains(
     spread = np.minimum(fitted.at(z, fitted.variance), LARGEST_VARIANCE)
     curvature = divergence.curvature(m, v) * v
     noise = 0.5 * float((N * curvature * spread).sum() / n) * cells.dispersion(m)
-    plugin = float((N * _between(divergence, m, eta, cells)).sum() / n)
+    plugin = float((N * _between(divergence, eta, cells)).sum() / n)
     se = sqrt(max(gain2 - gain * gain, 0.0) / n)
     return _Gains(model_loss, loss, plugin, noise, se)
 
@@ -241,10 +210,9 @@ def _cross_loss(divergence: Divergence, eta: Column, a: Column) -> Column:
     return -divergence.phi_1d(p) - divergence.derivative_1d(p) * (a - p)
 
 
-def _between(
-    divergence: Divergence, m: Column, eta: Column, cells: Neighbours
-) -> Column:
-    """d(m, h) in each cell."""
+def _between(divergence: Divergence, eta: Column, cells: Neighbours) -> Column:
+    """d(m, h) in each cell, at m = sigmoid(eta)."""
+    m = sigmoid(eta)
     if divergence.logit_slope:
         yes = softplus(-cells.z) - softplus(-eta)
         no = softplus(cells.z) - softplus(eta)
@@ -252,25 +220,10 @@ def _between(
     return divergence.on_unit(m, cells.h)
 
 
-# ----------------------------------------------------------------------------
-# The adaptive curve: local Platt scaling with ribbon, loss and density at its nodes.
-
+# -- the adaptive curve ------------------------------------------------------------
 
 WIDE_GAP = 0.05
 """Between nodes further apart than this in confidence, the middle is looked at too."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Places:
-    """The adaptive curve at its nodes."""
-
-    at: Column
-    accuracy: Column
-    losses: Mapping[str, Column]
-    density: Column
-    support: Column
-    low: Column
-    high: Column
 
 
 def adaptive_places(
@@ -293,24 +246,15 @@ def adaptive_places(
         name: _hide(empty, _with_infinity(sketch, name, at, K @ sums / mass))
         for name, sums in cells.losses.items()
     }
-    return Places(
-        at,
-        _hide(empty, sigmoid(fitted.log_odds(z))),
-        losses,
-        _density(at, sketch),
-        support,
-        _hide(empty, low),
-        _hide(empty, high),
-    )
+    curve = sigmoid(fitted.log_odds(z)), low, high
+    accuracy, low, high = (_hide(empty, x) for x in curve)
+    return Places(at, accuracy, losses, _density(at, sketch), support, low, high)
 
 
 def _spread_out(cells: Neighbours, nodes: Column) -> tuple[Column, Column]:
     """Confidence and log-odds of the nodes, and of midpoints of wide gaps."""
-    at = (
-        np.interp(nodes, cells.z, cells.h)
-        if len(nodes) == len(cells.z)
-        else sigmoid(nodes)
-    )
+    each = len(nodes) == len(cells.z)
+    at = np.interp(nodes, cells.z, cells.h) if each else sigmoid(nodes)
     wide = np.flatnonzero(np.diff(at) > WIDE_GAP)
     middle = 0.5 * (at[wide] + at[wide + 1])
     z = np.insert(nodes, wide + 1, np.log(middle) - np.log1p(-middle))
@@ -330,16 +274,15 @@ def _ribbon(
     support = K @ cells.weight
     whole = np.maximum(support, 1e-300)
     share = np.clip(K @ cells.hits / whole, 0, 1)
-    effective = np.maximum(
-        support**2 / np.maximum((K * K) @ cells.weight, 1e-300), 1e-9
-    )
+    twice = np.maximum((K * K) @ cells.weight, 1e-300)
+    effective = np.maximum(support**2 / twice, 1e-9)
     # Move the interval from the mean confidence nearby to the place itself.
     shift = at - (K @ (cells.hits - cells.r1)) / whole
     low, high = closed_forms.wilson(share, effective, level)
     return support, np.clip(low + shift, 0, 1), np.clip(high + shift, 0, 1)
 
 
-def _hide(empty: NDArray[np.bool_], values: Column) -> Column:
+def _hide(empty: Mask, values: Column) -> Column:
     return np.where(empty, np.nan, values)
 
 
@@ -361,8 +304,7 @@ def _density(at: Column, sketch: Cells) -> Column:
     spread = sqrt(max(float(share @ centres**2) - mean * mean, 0.0))
     width = 1.06 * spread * sketch.weight**-0.2
     bandwidth = min(max(width, 48 / sketch.cells), PAPER_BANDWIDTH)
-    moments = coarsen(sketch.moments[:1], NODES_FOR_CURVE / bandwidth)
-    weights = node_weights(moments)
+    weights = node_weights(coarsen(sketch.moments[:1], NODES_FOR_CURVE / bandwidth))
     order = np.argsort(at)
     sums = np.empty_like(at)
     sums[order] = sums_at(at[order], weights, GAUSSIAN, bandwidth, "reflect")[0]

@@ -13,18 +13,14 @@ from math import exp, inf
 
 import numpy as np
 
+from calibrant._base.records import Curve
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import Divergence
 from calibrant._rows.columns import Columns
+from calibrant._sketch import kernels
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import CELLS, PAD, coarsen, node_weights
-from calibrant._sketch.kernels import (
-    EPANECHNIKOV,
-    Kernel,
-    epanechnikov_sums,
-    sums_at,
-    sums_at_nodes,
-)
+from calibrant._sketch.kernels import EPANECHNIKOV, Kernel
 
 PLACES = np.arange(481) / 480
 """Where a curve is evaluated: 0, 1 and every 1/480 between."""
@@ -34,6 +30,33 @@ LEAST_SUPPORT = exp(-4.5)
 
 NODES_PER_BANDWIDTH, NODES_FOR_CURVE = 96, 48
 """Keep the error of a sketch below 1e-10 in the calibration error, 1e-8 in a curve."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Accuracy and losses at some confidences, with the ribbon of the accuracy."""
+
+    at: Column
+    accuracy: Column
+    losses: Mapping[str, Column]
+    density: Column
+    support: Column
+    low: Column
+    high: Column
+
+    def curves(
+        self, divergences: Mapping[str, Divergence], factors: Mapping[str, float]
+    ) -> dict[str, Curve]:
+        """By divergence, its calibration error multiplied by its factor."""
+        curves, ribbon = {}, (self.low, self.high)
+        for name, divergence in divergences.items():
+            loss = self.losses[name]
+            with np.errstate(invalid="ignore"):
+                error = factors[name] * divergence.on_unit(self.accuracy, self.at)
+                gap = loss - error  # rho(p)
+            values = self.at, self.accuracy, gap, loss, self.density, self.support
+            curves[name] = Curve(*values, *ribbon)
+        return curves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,9 +79,12 @@ class Regression:
     slopes: Mapping[str, Column]
 
     @property
-    def density(self) -> Column:
-        """Density of confidences at the places of the curve."""
-        return self.support / (self.kernel.mass * self.bandwidth * self.total)
+    def places(self) -> Places:
+        """The places of the curve, with the density of confidences; no ribbon."""
+        density = self.support / (self.kernel.mass * self.bandwidth * self.total)
+        nothing = np.full_like(PLACES, np.nan)
+        seen = density, self.support, nothing, nothing
+        return Places(PLACES, self.accuracy, self.losses, *seen)
 
 
 def cells_for(bandwidth: float) -> int:
@@ -77,25 +103,17 @@ def regress(
     scale = inf if kernel is EPANECHNIKOV else 1 / bandwidth
     moments = coarsen(sketch.moments, NODES_PER_BANDWIDTH * scale)
     weights = node_weights(moments)
-    at_nodes = sums_at_nodes(weights[:2], kernel, bandwidth, boundary)
+    at_nodes = kernels.sums_at_nodes(weights[:2], kernel, bandwidth, boundary)
     loss_rows = [sketch.column(name) for name in sketch.divergences]
     few = node_weights(coarsen(moments[[0, 1, *loss_rows]], NODES_FOR_CURVE * scale))
-    at_places = sums_at(PLACES, few, kernel, bandwidth, boundary)
+    at_places = kernels.sums_at(PLACES, few, kernel, bandwidth, boundary)
     _spread_infinity(at_places, sketch, kernel, bandwidth)
     used = weights[0] != 0
-    return Regression(
-        kernel,
-        bandwidth,
-        boundary,
-        sketch.weight,
-        *_ratios(at_places, sketch.divergences),
-        weight=weights[0][used],
-        accuracy_at=_share(at_nodes[1][used], at_nodes[0][used], 1e-12 * sketch.weight),
-        slopes={
-            name: weights[sketch.column(name, "slope")][used]
-            for name in sketch.divergences
-        },
-    )
+    accuracy = _share(at_nodes[1][used], at_nodes[0][used], 1e-12 * sketch.weight)
+    columns = {name: sketch.column(name, "slope") for name in sketch.divergences}
+    slopes = {name: weights[column][used] for name, column in columns.items()}
+    how, seen = (kernel, bandwidth, boundary), _ratios(at_places, sketch.divergences)
+    return Regression(*how, sketch.weight, *seen, weights[0][used], accuracy, slopes)
 
 
 def regress_rows(
@@ -103,35 +121,24 @@ def regress_rows(
 ) -> Regression:
     """Regress with the Epanechnikov kernel, exactly, from the rows."""
     index = np.argsort(columns.confidence, kind="stable")
-    h = columns.confidence[index]
-    w = np.ones(len(h)) if columns.weight is None else columns.weight[index]
+    h, w = columns.confidence[index], columns.weights[index]
     losses = [columns.loss(d)[index] for d in sketch.divergences.values()]
-    values = [
-        w,
-        w * columns.hit[index],
-        *(np.where(np.isfinite(x), w * x, 0) for x in losses),
-    ]
+    values = w, w * columns.hit[index], *(w * _finite(x) for x in losses)
     rows, table = h, np.stack(values)
     if boundary == "reflect":
         rows, table = _mirror(h, table, bandwidth)
-    at_rows = epanechnikov_sums(h, rows, table[:2], bandwidth)
-    at_places = epanechnikov_sums(PLACES, rows, table, bandwidth)
+    at_rows = kernels.epanechnikov_sums(h, rows, table[:2], bandwidth)
+    at_places = kernels.epanechnikov_sums(PLACES, rows, table, bandwidth)
     at_places = np.where(at_places[0] > 1e-12 * sketch.weight, at_places, 0.0)
     _spread_infinity(at_places, sketch, EPANECHNIKOV, bandwidth)
     slopes = {
         name: w * _finite(divergence.tangent(h, columns.log_odds[index])[0])
         for name, divergence in sketch.divergences.items()
     }
-    return Regression(
-        EPANECHNIKOV,
-        bandwidth,
-        boundary,
-        sketch.weight,
-        *_ratios(at_places, sketch.divergences),
-        weight=w,
-        accuracy_at=_share(at_rows[1], at_rows[0], 0.0),
-        slopes=slopes,
-    )
+    accuracy = _share(at_rows[1], at_rows[0], 0.0)
+    how = EPANECHNIKOV, bandwidth, boundary
+    seen = _ratios(at_places, sketch.divergences)
+    return Regression(*how, sketch.weight, *seen, w, accuracy, slopes)
 
 
 def _spread_infinity(
@@ -141,7 +148,7 @@ def _spread_infinity(
     for row, counts in zip(sums[2:], sketch.infinite, strict=True):
         if counts.any():
             nodes = np.pad(counts, PAD)[None]
-            near = sums_at(PLACES, nodes, kernel, bandwidth)[0]
+            near = kernels.sums_at(PLACES, nodes, kernel, bandwidth)[0]
             row[near >= LEAST_SUPPORT] = inf
 
 

@@ -12,18 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._base.records import Bins
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._rows.columns import Columns
 from calibrant._sketch.ordered import Ordered
 from calibrant._stats.bins import mass_bins
 
-Table = NDArray[np.float64]
-"""One row for each resample."""
-
-Index = NDArray[np.intp]
 RANK_CELLS, NEIGHBOURHOODS = 128, 30
 
 SHRINKAGE = 1.0
@@ -37,18 +32,11 @@ CLUSTERS_AT_ONCE, TINY = 4096, 1e-300
 class Pieces:
     """Neighbouring distinct confidences, gathered into cells.
 
-    Attributes
-    ----------
-    start : array of int
-        Where each cell begins among the distinct confidences.
-    confidence, weight, residual : arrays
-        Mean confidence, weight, and sum of a - h of each cell.
-    chance : array
-        Accuracy to draw hits with: the confidence, moved as its neighbourhood is.
-    spread : float
-        Standard deviation of the hits relative to 0s and 1s; below 1 for soft labels.
-    edges : tuple of arrays of int
-        For each set of bins, the cell at which each bin that holds rows begins.
+    A cell begins at `start` among the distinct confidences, and has a mean confidence, a
+    weight and a sum of a - h. Hits are drawn with its `chance`: the confidence, moved as
+    its neighbourhood is. `spread` is the standard deviation of hits relative to 0s and 1s,
+    below 1 for soft labels; `edges` are, for each set of bins, the cells at which those
+    that hold rows begin.
     """
 
     start: Index
@@ -92,9 +80,7 @@ def spread_of(weight: Column, hits: Column, hits2: Column, chance: Column) -> fl
     Examples
     --------
     >>> ten = np.array([10.0])
-    >>> spread_of(ten, 0.5 * ten, 0.5 * ten, np.array([0.4]))
-    1.0
-    >>> spread_of(ten, 0.5 * ten, 0.26 * ten, np.array([0.5])).__round__(2)
+    >>> round(spread_of(ten, 0.5 * ten, 0.26 * ten, np.array([0.5])), 2)
     0.2
     """
     if hits2.sum() >= hits.sum() * (1 - 1e-12):
@@ -117,16 +103,12 @@ def _starts(
     even = np.arange(1, int(np.ceil(1 / width))) * width
     places = [np.searchsorted(before, ranks), np.searchsorted(ordered.confidence, even)]
     before -= 0.5 * ordered.weight  # half a row is more than round-off
-    firsts = [np.searchsorted(before, _reached(b)) for b in bins]
+    counts = [b.count[b.count > 0] for b in bins]
+    reached = [np.concatenate([[0.0], np.cumsum(count)[:-1]]) for count in counts]
+    firsts = [np.searchsorted(before, weight) for weight in reached]
     start = np.unique(np.concatenate([*places, *firsts]))
     start = start[start < len(before)]
     return start, tuple(np.searchsorted(start, first) for first in firsts)
-
-
-def _reached(bins: Bins) -> Column:
-    """Weight before each bin that holds rows."""
-    count = bins.count[bins.count > 0]
-    return np.concatenate([[0.0], np.cumsum(count)[:-1]])
 
 
 def _moved(confidence: Column, bins: Bins, edges: Index) -> Column:
@@ -175,25 +157,21 @@ def resample_clusters(
     """
     from scipy.sparse import coo_array
 
-    w = np.ones(len(columns)) if columns.weight is None else columns.weight
-    r = w * (columns.hit - columns.confidence)
+    w, r = columns.weights, columns.weights * (columns.hit - columns.confidence)
     shape = int(clusters.max()) + 1, int(cell.max()) + 1
     sums = coo_array((r, (clusters, cell)), shape).tocsr()
     weight = np.bincount(clusters, w, shape[0])
     drawn, total = np.zeros((resamples, shape[1])), np.zeros(resamples)
     for first in range(0, shape[0], CLUSTERS_AT_ONCE):
         part = slice(first, first + CLUSTERS_AT_ONCE)
-        times = _poisson_of_one((resamples, len(weight[part])), rng)
+        size = resamples, len(weight[part])
+        # Counts from a table of quantiles: many times faster than one by one.
+        times = _QUANTILES[rng.integers(0, len(_QUANTILES), size, dtype=np.uint16)]
         drawn += (sums[part].T @ times.T).T
         total += times @ weight[part]
     drawn /= np.maximum(total, TINY)[:, None]
     drawn -= np.bincount(cell, r, shape[1]) / weight.sum()
     return drawn
-
-
-def _poisson_of_one(size: tuple[int, int], rng: np.random.Generator) -> Table:
-    """Poisson counts of mean 1, from a table: many times faster than one by one."""
-    return _QUANTILES[rng.integers(0, len(_QUANTILES), size, dtype=np.uint16)]
 
 
 def _quantiles_of_poisson(size: int) -> Column:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._base.records import Bins, Corp
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Index
 from calibrant._inputs.divergences import BRIER
 from calibrant._inputs.options import Settings
 from calibrant._rows.columns import Columns
@@ -22,7 +22,7 @@ from calibrant._stats import bins as binning
 from calibrant._stats import intervals, smooth_ece
 from calibrant._stats.closed_forms import Interval
 from calibrant._stats.decomposition import cells_of_columns
-from calibrant._stats.standard_errors import Index, Rows
+from calibrant._stats.standard_errors import Rows
 
 
 @dataclass(eq=False)
@@ -83,8 +83,6 @@ class Sample:
         columns = self.columns.take(rows)
         return Sample.of_rows(columns, self.settings, self.target, self.k, clusters)
 
-    # -- rows ----------------------------------------------------------------------
-
     @cached_property
     def h(self) -> Column:
         """Confidence of each row, without a negative zero."""
@@ -98,8 +96,7 @@ class Sample:
     @cached_property
     def weight(self) -> Column:
         """Weight of each row."""
-        w = self.columns.weight
-        return np.ones(len(self.columns)) if w is None else w
+        return self.columns.weights
 
     @property
     def n(self) -> float:
@@ -120,8 +117,6 @@ class Sample:
         total = np.bincount(cell, self.weight * value)
         return total.astype(np.float64, copy=False)
 
-    # -- in order ------------------------------------------------------------------
-
     @cached_property
     def rows(self) -> Rows:
         """The rows by exact confidence, in order."""
@@ -136,8 +131,6 @@ class Sample:
     def value_of_row(self) -> Index:
         """Which of the distinct confidences each row has."""
         return self.values.place
-
-    # -- bins and fits -------------------------------------------------------------
 
     @cached_property
     def width_bins(self) -> Bins:
@@ -188,37 +181,26 @@ class Sample:
         """SmoothECE, which is its own bandwidth."""
         return smooth_ece.smooth_error_of_sketch(self.cells)
 
-    # -- what intervals share ------------------------------------------------------
-
     @cached_property
-    def rng(self) -> np.random.Generator:
-        """Where resamples come from; one stream for all."""
-        return np.random.default_rng(self.settings.rng)
+    def draws(self) -> tuple[float, int, np.random.Generator]:
+        """Level, number and source of resamples; one stream for all."""
+        settings = self.settings
+        rng = np.random.default_rng(settings.rng)
+        return settings.level, int(settings.resamples), rng
 
     @cached_property
     def norm_intervals(self) -> dict[str, Interval]:
         """Intervals of the metrics that are norms of the residual."""
-        return intervals.residual_intervals(
-            self.values,
-            self.smooth_error,
-            (self.width_bins, self.mass_bins),
-            self.settings.level,
-            int(self.settings.resamples),
-            self.rng,
-        )
+        error, bins = self.smooth_error, (self.width_bins, self.mass_bins)
+        return intervals.residual_intervals(self.values, error, bins, *self.draws)
 
     @cached_property
     def grouped_interval(self) -> Interval:
         """Interval of the top-label ECE; drawn after those of the norms."""
         assert self.norm_intervals  # one stream of resamples, in this order
-        assert self.bins_within_classes is not None
-        return intervals.grouped_interval(
-            self.values,
-            self.bins_within_classes,
-            self.settings.level,
-            int(self.settings.resamples),
-            self.rng,
-        )
+        groups = self.bins_within_classes
+        assert groups is not None
+        return intervals.grouped_interval(self.values, groups, *self.draws)
 
     @cached_property
     def squared_errors(self) -> tuple[intervals.SquaredError, intervals.SquaredError]:

@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 from math import ceil, pi, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calibrant._base.records import SmoothCurve
-from calibrant._inputs.arrays import Column, sigmoid
+from calibrant._inputs.arrays import Column, Index, sigmoid
 from calibrant._rows import engines
 from calibrant._rows.columns import Columns
+from calibrant._sketch import grid
 from calibrant._sketch.cells import Cells
-from calibrant._sketch.grid import (
-    CELLS,
-    ORDER,
-    add_moments,
-    cell_near,
-    coarsen,
-    fold,
-    node_places,
-    node_weights,
-)
+from calibrant._sketch.grid import fold, node_weights
 from calibrant._sketch.kernels import GAUSSIAN, sums_at
 from calibrant._stats.published import LEAST_SUPPORT, NODES_FOR_CURVE, PLACES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
-def add_residual(moments: NDArray[np.float64], columns: Columns) -> None:
-    """Add the residual a - h of all rows to its (order, cells) moments with numba."""
-    from calibrant._sketch import numba_cells
-
-    numba_cells.add_residual(moments, columns)
-
-
-# ----------------------------------------------------------------------------
-# SmoothECE and logit-smoothed ECE: calibration errors without bins.
-#
-# SmoothECE (Błasiok and Nakkiran 2024) smooths the residual with a Gaussian reflected at
-# 0 and 1, which is diagonal in the cosine basis: one cosine transform of the residual,
-# then a short one back for each bandwidth tried.
-
 
 LEAST_BANDWIDTH = 1e-4
 
@@ -51,7 +23,12 @@ FEW_MOMENTS, WIDE_ENOUGH = 3, 0.02
 
 
 class SmoothedResidual:
-    """The cosine coefficients of the residual, from which any bandwidth follows."""
+    """The cosine coefficients of the residual, from which any bandwidth follows.
+
+    SmoothECE (Błasiok and Nakkiran 2024) smooths the residual with a Gaussian reflected
+    at 0 and 1, which is diagonal in the cosine basis: one cosine transform of the
+    residual, then a short one back for each bandwidth tried.
+    """
 
     def __init__(self, nodes: Column, total: float) -> None:
         from scipy.fft import dct
@@ -65,11 +42,9 @@ class SmoothedResidual:
         cells = len(self.coefficients)
         used = min(cells, ceil(8.6 / (pi * bandwidth)) + 1)
         points = max(1024, 1 << (min(cells, 8 * used) - 1).bit_length())
-        damped = np.zeros(points)
-        frequency = np.arange(min(used, points))
-        damped[: len(frequency)] = self.coefficients[: len(frequency)] * np.exp(
-            -0.5 * (pi * frequency * bandwidth) ** 2
-        )
+        damped, frequency = np.zeros(points), np.arange(min(used, points))
+        damping = np.exp(-0.5 * (pi * frequency * bandwidth) ** 2)
+        damped[frequency] = self.coefficients[frequency] * damping
         return _absolute_integral(dct(damped, type=3))
 
     def fixed_point(self) -> float:
@@ -97,7 +72,7 @@ def _absolute_integral(values: Column) -> float:
 def smooth_error_of_sketch(sketch: Cells, bandwidth: float | None = None) -> float:
     """SmoothECE from a sketch: its (weight, hit) nodes hold the residual too."""
     weights = node_weights(sketch.moments[:2])
-    residual = weights[1] - node_places(sketch.cells) * weights[0]
+    residual = weights[1] - grid.node_places(sketch.cells) * weights[0]
     smoothed = SmoothedResidual(fold(residual[None])[0], sketch.weight)
     return smoothed.error(smoothed.fixed_point() if bandwidth is None else bandwidth)
 
@@ -107,20 +82,22 @@ def smooth_error(columns: Columns, bandwidth: float | None = None) -> float:
     residual = _residual_of_rows(columns, FEW_MOMENTS)
     chosen = residual.fixed_point() if bandwidth is None else bandwidth
     if chosen < WIDE_ENOUGH:
-        residual = _residual_of_rows(columns, ORDER)
+        residual = _residual_of_rows(columns, grid.ORDER)
         chosen = residual.fixed_point() if bandwidth is None else bandwidth
     return residual.error(chosen)
 
 
 def _residual_of_rows(columns: Columns, moments: int) -> SmoothedResidual:
-    sums = np.zeros((1, ORDER, CELLS))
+    sums = np.zeros((1, grid.ORDER, grid.CELLS))
     if engines.wanted_for_rows("auto", len(columns)):
-        add_residual(sums[0, :moments], columns)
+        from calibrant._sketch import numba_cells
+
+        numba_cells.add_residual(sums[0, :moments], columns)
     else:
-        r = columns.hit - columns.confidence
+        h, r = columns.confidence, columns.hit - columns.confidence
         if columns.weight is not None:
             r *= columns.weight
-        add_moments(sums[:, :moments], columns.confidence, [r], cell_near)
+        grid.add_moments(sums[:, :moments], h, [r], grid.cell_near)
     return SmoothedResidual(fold(node_weights(sums))[0], columns.total_weight)
 
 
@@ -133,48 +110,45 @@ def relplot_error(
     the bandwidth comes from ten bisections and is never below 1/512; 1e-4 of one row
     is added to the density.
     """
-    w = np.ones(len(columns)) if columns.weight is None else columns.weight
-    h, r = columns.confidence, w * (columns.hit - columns.confidence)
     if bandwidth is not None:
-        return _relplot_at(h, r, w, bandwidth), bandwidth
-    if _relplot_at(h, r, w, 1.0) > 1.0:
-        return _relplot_at(h, r, w, 1.0), 1.0
+        return _relplot_at(columns, bandwidth), bandwidth
+    widest = _relplot_at(columns, 1.0)
+    if widest > 1.0:
+        return widest, 1.0
     low, high = 0.0, 1.0
     for _ in range(10):
         middle = (low + high) / 2
-        if middle < 1e-3 or middle < _relplot_at(h, r, w, middle):
+        if middle < 1e-3 or middle < _relplot_at(columns, middle):
             low = middle
         else:
             high = middle
-    return _relplot_at(h, r, w, high), high
+    return _relplot_at(columns, high), high
 
 
-def _relplot_at(h: Column, residual: Column, weight: Column, bandwidth: float) -> float:
-    mesh = np.linspace(0, 1, max(round(10 / bandwidth), 200))
-    nodes = max(2000, round(20 / bandwidth)) // 2 + 1
-    smoothed = [
-        _relplot_smooth(h, x, mesh, nodes, bandwidth) for x in (residual, weight)
-    ]
-    r, density = smoothed
-    return float(np.abs(r).sum() / (density + 1e-4).sum())
-
-
-def _relplot_smooth(
-    h: Column, values: Column, mesh: Column, nodes: int, bandwidth: float
-) -> Column:
+def _relplot_at(columns: Columns, bandwidth: float) -> float:
     from scipy.signal import fftconvolve
 
-    place = h * (nodes - 1)
+    w, nodes = columns.weights, max(2000, round(20 / bandwidth)) // 2 + 1
+    residual = w * (columns.hit - columns.confidence)
+    place = columns.confidence * (nodes - 1)
     left = np.minimum(place.astype(np.intp), nodes - 2)
-    share = place - left
-    grid = np.bincount(left, values * (1 - share), nodes)
-    grid = grid + np.bincount(left + 1, values * share, nodes)
-    mirrored = np.concatenate([grid[::-1][:-1], grid, grid[::-1][1:]])
-    u = np.linspace(-0.5, 0.5, nodes)
+    u, at = np.linspace(-0.5, 0.5, nodes), np.linspace(0, 1, nodes)
     kernel = np.exp(-(u**2) / (2 * bandwidth**2)) / (sqrt(2 * pi) * bandwidth)
-    start = nodes // 2
-    middle = fftconvolve(mirrored, kernel, mode="valid")[start : start + nodes]
-    return np.interp(mesh, np.linspace(0, 1, nodes), middle)
+    mesh = np.linspace(0, 1, max(round(10 / bandwidth), 200))
+    smoothed = []
+    for x in (residual, w):
+        sums = _split(x, place, left, nodes)
+        mirrored = np.concatenate([sums[::-1][:-1], sums, sums[::-1][1:]])
+        middle = fftconvolve(mirrored, kernel, mode="valid")[nodes // 2 :][:nodes]
+        smoothed.append(np.interp(mesh, at, middle))
+    return float(np.abs(smoothed[0]).sum() / (smoothed[1] + 1e-4).sum())
+
+
+def _split(values: Column, place: Column, left: Index, nodes: int) -> Column:
+    """Sums at nodes 0, 1, ...: a value is split between the two next to its place."""
+    share = place - left
+    sums = np.bincount(left, values * (1 - share), nodes).astype(np.float64, copy=False)
+    return sums + np.bincount(left + 1, values * share, nodes)
 
 
 def logit_smoothed_error(columns: Columns, bandwidth: float) -> float:
@@ -186,17 +160,12 @@ def logit_smoothed_error(columns: Columns, bandwidth: float) -> float:
     as a sum over a fine grid on which rows are split linearly.
     Confidences of exactly 0 or 1 cannot be moved and count as they are.
     """
-    w = np.ones(len(columns)) if columns.weight is None else columns.weight
-    z, a = columns.log_odds, columns.hit
-    certain = ~np.isfinite(z)
-    fixed = sum(
-        abs(float((w * (a - columns.confidence))[z == edge].sum()))
-        for edge in (-np.inf, np.inf)
-    )
-    z, a, w_in = z[~certain], a[~certain], w[~certain]
-    if len(z) == 0:
-        return fixed / float(w.sum())
-    return (_noisy_residual(z, a, w_in, bandwidth) + fixed) / float(w.sum())
+    w, z, a = columns.weights, columns.log_odds, columns.hit
+    residual, movable = w * (a - columns.confidence), np.isfinite(z)
+    error = sum(abs(float(residual[z == edge].sum())) for edge in (-np.inf, np.inf))
+    if movable.any():
+        error += _noisy_residual(z[movable], a[movable], w[movable], bandwidth)
+    return error / float(w.sum())
 
 
 def _noisy_residual(z: Column, a: Column, w: Column, bandwidth: float) -> float:
@@ -207,13 +176,7 @@ def _noisy_residual(z: Column, a: Column, w: Column, bandwidth: float) -> float:
     first = np.floor(z.min() / step) - reach
     place = z / step - first
     nodes = int(place.max()) + reach + 2
-    left = place.astype(np.intp)
-    share = place - left
-    sums = [
-        np.bincount(left, x * (1 - share), nodes)
-        + np.bincount(left + 1, x * share, nodes)
-        for x in (w, w * a)
-    ]
+    sums = [_split(x, place, place.astype(np.intp), nodes) for x in (w, w * a)]
     taps = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / bandwidth) ** 2)
     taps /= taps.sum()
     weight, hits = (np.convolve(x, taps, mode="same") for x in sums)
@@ -221,9 +184,7 @@ def _noisy_residual(z: Column, a: Column, w: Column, bandwidth: float) -> float:
     return float(np.abs(hits - sigmoid(t) * weight).sum())
 
 
-# ----------------------------------------------------------------------------
-# The curve behind SmoothECE: accuracy smoothed at the bandwidth that is its error.
-
+# -- the curve: accuracy smoothed at the bandwidth that is its error ---------------
 
 LEAST_WIDTH = float(PLACES[1])
 """A narrower curve would vary between the places at which it is drawn."""
@@ -237,7 +198,7 @@ def width_of_curve(error: float) -> float:
 def smooth_curve(sketch: Cells, error: float) -> SmoothCurve:
     """Accuracy and density with the reflected Gaussian of SmoothECE, given the error."""
     bandwidth = width_of_curve(error)
-    moments = coarsen(sketch.moments[:2], NODES_FOR_CURVE / bandwidth)
+    moments = grid.coarsen(sketch.moments[:2], NODES_FOR_CURVE / bandwidth)
     mass, hits = sums_at(PLACES, node_weights(moments), GAUSSIAN, bandwidth, "reflect")
     empty = mass < LEAST_SUPPORT
     accuracy = np.where(empty, np.nan, np.clip(hits / np.where(empty, 1, mass), 0, 1))

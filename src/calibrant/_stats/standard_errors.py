@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._rows.columns import Columns
 from calibrant._sketch.ordered import Ordered
-
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +42,7 @@ class Rows:
             return independent_error(influence, self.ordered)
         place = self.place
         values = influence.constant[place] + influence.slope[place] * self.columns.hit
-        return clustered_error(values, self.columns.weight, self.clusters)
+        return error_of_mean(values, self.columns.weight, self.clusters)
 
     @property
     def place(self) -> Index:
@@ -70,40 +67,33 @@ def independent_error(influence: Influence, ordered: Ordered) -> float:
     return sqrt(max(float(second - first * first), 0.0) / n)
 
 
-def clustered_error(values: Column, weight: Column | None, clusters: Index) -> float:
-    """Standard error of a weighted mean of rows that depend on each other in clusters.
+def error_of_mean(
+    values: Column, weight: Column | None, clusters: Index | None = None
+) -> float:
+    """Standard error of a weighted mean of rows, independent or in clusters.
 
     Examples
     --------
     >>> values = np.array([1.0, 1.0, 0.0, 0.0])
-    >>> round(clustered_error(values, None, np.array([0, 1, 2, 3])), 4)
-    0.2887
-    >>> round(clustered_error(values, None, np.array([0, 0, 1, 1])), 4)
+    >>> round(error_of_mean(values, None), 4)
+    0.25
+    >>> round(error_of_mean(values, None, np.array([0, 0, 1, 1])), 4)
     0.5
     """
     w = np.ones(len(values)) if weight is None else weight
     n = w.sum()
-    sums = np.bincount(clusters, w * (values - (w * values).sum() / n))
+    centred = values - (w * values).sum() / n
+    if clusters is None:
+        return sqrt(float((w * centred * centred).sum())) / float(n)
+    sums = np.bincount(clusters, w * centred)
     count = len(sums)
     return sqrt(float((sums * sums).sum()) * count / (count - 1)) / float(n)
-
-
-def error_of_mean(
-    values: Column, weight: Column | None, clusters: Index | None = None
-) -> float:
-    """Standard error of a weighted mean of rows, independent or in clusters."""
-    if clusters is not None:
-        return clustered_error(values, weight, clusters)
-    w = np.ones(len(values)) if weight is None else weight
-    n = w.sum()
-    centred = values - (w * values).sum() / n
-    return sqrt(float((w * centred * centred).sum())) / float(n)
 
 
 # -- influences --------------------------------------------------------------------
 
 
-def of_right(right_if_hit: NDArray[np.bool_]) -> Influence:
+def of_right(right_if_hit: Mask) -> Influence:
     """Of the share of right rows: those that hit, or those that do not."""
     slope = np.where(right_if_hit, 1.0, -1.0)
     return Influence((1 - slope) / 2, slope)
