@@ -17,21 +17,12 @@ from calibrant._inputs.divergences import Divergence
 class Columns:
     """All that any estimator reads of n rows.
 
-    Attributes
-    ----------
-    confidence : (n,) array
-        h, the probability the forecast gives to the event.
-    exact_log_odds : (n,) array or None
-        log h - log(1 - h), exact also where h rounds to 1; None if the confidence was
-        given as it is and `log_odds` can be computed from it.
-    hit : (n,) array
-        a, whether the event came true, or its share under soft labels.
-    losses : dict of (n,) arrays
-        The full loss of each row, by divergence; empty if it is d(a, h) itself.
-    weight : (n,) array or None
-        Frequency weights; None counts every row once.
-    predicted : (n,) array of int, or None
-        The predicted class (top-label only).
+    `confidence` is h, the probability the forecast gives to the event, and `hit` is a,
+    whether it came true, or its share under soft labels. `exact_log_odds` are exact also
+    where h rounds to 1; None if the confidence was given as it is and they follow from it.
+    `losses` are the full losses by divergence, empty if they are d(a, h) themselves.
+    `weight` are frequency weights; None counts every row once. `predicted` is the
+    predicted class (top-label only).
     """
 
     confidence: Column
@@ -77,15 +68,13 @@ class Columns:
 
     def mean(self, column: Column) -> float:
         """Weighted mean of one number per row."""
-        if self.weight is None:
-            return float(column.mean())
-        return float((self.weight * column).sum() / self.weight.sum())
+        w = self.weight
+        return float(column.mean() if w is None else (w * column).sum() / w.sum())
 
     def loss(self, divergence: Divergence) -> Column:
         """The full loss of each row."""
-        if divergence.name in self.losses:
-            return self.losses[divergence.name]
-        return self.unit_loss(divergence)
+        given = self.losses.get(divergence.name)
+        return self.unit_loss(divergence) if given is None else given
 
     def unit_loss(self, divergence: Divergence) -> Column:
         """d(a, h), the loss of the confidence problem, exact near h = 1 for log."""
@@ -94,14 +83,10 @@ class Columns:
 
     def take(self, rows: NDArray[Any] | slice) -> Columns:
         """Some of the rows, by mask, index or slice."""
-        return Columns(
-            self.confidence[rows],
-            None if self.exact_log_odds is None else self.exact_log_odds[rows],
-            self.hit[rows],
-            {name: loss[rows] for name, loss in self.losses.items()},
-            None if self.weight is None else self.weight[rows],
-            None if self.predicted is None else self.predicted[rows],
-        )
+        optional = self.exact_log_odds, self.weight, self.predicted
+        z, *others = (None if x is None else x[rows] for x in optional)
+        losses = {name: loss[rows] for name, loss in self.losses.items()}
+        return Columns(self.confidence[rows], z, self.hit[rows], losses, *others)
 
     def without_zero_weights(self) -> Columns:
         """Drop rows that count for nothing, so that they leave no trace at all."""

@@ -11,12 +11,10 @@ from typing import TypeVar
 from calibrant._base.checks import check_choice
 from calibrant._inputs.arrays import Matrix
 
-# ----------------------------------------------------------------------------
-# When to use the numba twins of the NumPy code, which ``calibrant[fast]`` installs.
+# -- when to use the numba twins of the NumPy code, from ``calibrant[fast]`` -------
 #
 # numba is imported only here and in the modules named after it, and only once it pays:
 # loading it takes half a second.
-
 
 ENGINES = ("auto", "numpy", "numba")
 
@@ -72,9 +70,7 @@ def _chosen(engine: str, size: int, enough: int) -> bool:
     return True
 
 
-# ----------------------------------------------------------------------------
-# Work on ranges of rows, in as many threads as there are cores.
-
+# -- work on ranges of rows, in as many threads as there are cores -----------------
 
 Result = TypeVar("Result")
 

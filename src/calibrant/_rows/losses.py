@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, Matrix
+from calibrant._inputs.arrays import Column, Mask, Matrix, Table
 
 ROW_SUM_TOLERANCE = {"float16": 4e-3, "float32": 1e-4, "float64": 1e-4}
 """How far a row of probabilities may be from summing to 1, by its dtype."""
@@ -24,7 +24,7 @@ class Sums(NamedTuple):
     logits the exponentials relative to that entry, for probabilities themselves.
     """
 
-    offends: NDArray[np.bool_]
+    offends: Mask
     best: NDArray[Any]
     top: Column
     rest: Column
@@ -57,7 +57,7 @@ def sums_of_logits(scores: Matrix, others: Matrix) -> Sums:
     return Sums(~np.isfinite(top), best, top, rest, -log_rest, others)
 
 
-def _log_rest(z: NDArray[np.float64], best: NDArray[Any]) -> Column:
+def _log_rest(z: Table, best: NDArray[Any]) -> Column:
     """Log of the sum of exp(z - max) over all but the largest entry."""
     at = np.arange(len(z))
     top = z[at, best]
@@ -87,17 +87,14 @@ def hard_losses_of_logits(scores: Matrix, sums: Sums, labels: NDArray[Any]) -> L
     sum of non-negative numbers, so nothing cancels as g_y goes to 1.
     """
     at = np.arange(len(scores))
-    hit = sums.best == labels
-    scale = 1 / (1 + sums.rest)
+    hit, scale = sums.best == labels, 1 / (1 + sums.rest)
     e_y = sums.others[at, labels].astype(np.float64)
     squares = np.vecdot(sums.others, sums.others).astype(np.float64)
     missing = np.where(hit, sums.rest, 1 + sums.rest - e_y) * scale
     others = np.where(hit, squares, 1 + np.maximum(squares - e_y * e_y, 0))
-    return Losses(
-        hit.astype(np.float64),
-        missing * missing + others * scale * scale,
-        np.log1p(sums.rest) + (sums.top - scores[at, labels]),
-    )
+    brier = missing * missing + others * scale * scale
+    log = np.log1p(sums.rest) + (sums.top - scores[at, labels])
+    return Losses(hit.astype(np.float64), brier, log)
 
 
 def hard_losses_of_probs(scores: Matrix, sums: Sums, labels: NDArray[Any]) -> Losses:
@@ -111,7 +108,7 @@ def hard_losses_of_probs(scores: Matrix, sums: Sums, labels: NDArray[Any]) -> Lo
     return Losses(hit.astype(np.float64), (1 - p_y) ** 2 + others, log)
 
 
-def log_probabilities(kind: str, scores: Matrix) -> NDArray[np.float64]:
+def log_probabilities(kind: str, scores: Matrix) -> Table:
     """Logarithm of g, row by row, in double precision."""
     z = scores.astype(np.float64)
     if kind != "logits":
@@ -122,21 +119,19 @@ def log_probabilities(kind: str, scores: Matrix) -> NDArray[np.float64]:
 
 def soft_losses(
     kind: str, scores: Matrix, sums: Sums, labels: NDArray[Any]
-) -> tuple[Losses, NDArray[np.bool_]]:
+) -> tuple[Losses, Mask]:
     """d(pi, g) for soft labels pi, and the rows where pi is no distribution."""
     log_p = log_probabilities(kind, scores)
     p = np.exp(log_p) if kind == "logits" else scores.astype(np.float64)
     some = labels > 0
     ratio = np.where(some, np.log(np.where(some, labels, 1.0)) - log_p, 0.0)
-    losses = Losses(
-        np.minimum(labels[np.arange(len(labels)), sums.best], 1.0),
-        ((labels - p) ** 2).sum(axis=1),
-        np.maximum((labels * ratio).sum(axis=1), 0.0),  # rows sum to 1 only nearly
-    )
+    hit = np.minimum(labels[np.arange(len(labels)), sums.best], 1.0)
+    log = np.maximum((labels * ratio).sum(axis=1), 0.0)  # rows sum to 1 only nearly
+    losses = Losses(hit, ((labels - p) ** 2).sum(axis=1), log)
     return losses, ~are_distributions(labels)
 
 
-def are_distributions(labels: NDArray[Any]) -> NDArray[np.bool_]:
+def are_distributions(labels: NDArray[Any]) -> Mask:
     """Which rows of soft labels are non-negative and sum to 1, within the tolerance."""
     off = np.abs(labels.sum(axis=1, dtype=np.float64) - 1)
     return (off <= ROW_SUM_TOLERANCE[labels.dtype.name]) & (labels >= 0).all(axis=1)

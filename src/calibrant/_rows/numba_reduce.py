@@ -25,12 +25,10 @@ if TYPE_CHECKING:
     from calibrant._rows.reduce import Output
 
 
-# ----------------------------------------------------------------------------
-# Row sums without the largest entry: the numba twin of the sums in `blocks`.
+# -- row sums without the largest entry --------------------------------------------
 #
 # Rows go in blocks of `LANES`. They are summed along the row or, if classes are few,
 # across the rows of the transposed block, so that vectors are full either way.
-
 
 LANES = 128
 FEW_CLASSES = 32
@@ -159,12 +157,10 @@ def _sums_across(logits, rows, columns, block):
             odd[i] += where(plain, zero, one)
 
 
-# ----------------------------------------------------------------------------
-# The numba twin of `blocks`: one pass over the rows, with the same results.
+# -- one pass over the rows --------------------------------------------------------
 #
 # Outputs are computed for a block of rows as a whole; the few rows for which that is not
 # good enough are mended one by one.
-
 
 LOGITS, PROBS = True, False
 COPIED_BYTES = 1 << 18
@@ -245,7 +241,7 @@ def _put(block, outputs, first, rows):
 
 @inlined
 def _finish_logits(block):
-    """As `blocks.hard_losses_of_logits`; further entries as large as the top add 1."""
+    """As `losses.hard_losses_of_logits`; further entries as large as the top add 1."""
     for i in range(LANES):
         hit = block.hit[i] == 1.0
         ties = np.float64(block.odd[i]) - 1.0
@@ -290,7 +286,7 @@ def _all_above(row, least):
 
 @inlined
 def _log_rest(row, top, best):
-    """As `blocks._log_rest`."""
+    """As `losses._log_rest`."""
     second = -np.inf
     for j in range(len(row)):
         if j != best:
@@ -305,7 +301,7 @@ def _log_rest(row, top, best):
 
 @inlined
 def finish_probs(block):
-    """As `blocks.hard_losses_of_probs`."""
+    """As `losses.hard_losses_of_probs`."""
     for i in range(LANES):
         top, p_y = np.float64(block.top[i]), np.float64(block.own[i])
         ties = (np.float64(block.odd[i]) - 1.0) * top

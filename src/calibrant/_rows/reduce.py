@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError
-from calibrant._inputs.arrays import Column, Matrix, sigmoid
+from calibrant._inputs.arrays import Column, Mask, Matrix, sigmoid
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, read_given
 from calibrant._inputs.predictions import Predictions
@@ -29,21 +30,10 @@ def read(
     return predictions, reduce_to_columns(predictions, extra)
 
 
-def range_reducer(
-    predictions: Predictions, out: Output
-) -> Callable[[int, int], NDArray[Any]]:
-    """Return a function that reduces rows start..stop into `out` with numba."""
-    from calibrant._rows import numba_reduce
-
-    return numba_reduce.range_reducer(predictions, out)
-
-
-# ----------------------------------------------------------------------------
-# One pass over the matrix: blocks of rows that fit in cache, on every core.
+# -- one pass over the matrix: blocks of rows that fit in cache, on every core -----
 #
 # Nothing the size of the matrix is ever made: no softmax of the whole, no one-hot. Rows
 # that break a rule are found by the same pass and reported together.
-
 
 BLOCK_BYTES = 1 << 19
 
@@ -52,46 +42,36 @@ class Output:
     """The columns being filled, range by range."""
 
     def __init__(self, n: int, extra: Mapping[str, Divergence]) -> None:
-        self.confidence, self.log_odds, self.hit, self.brier, self.log = np.empty(
-            (5, n)
-        )
+        self.confidence, self.log_odds, self.hit = np.empty((3, n))
+        self.brier, self.log = np.empty((2, n))
         self.predicted = np.empty(n, np.int32)
         self.extra = {name: np.empty(n) for name in extra}
 
     def columns(self, weight: Column | None) -> Columns:
         """The filled columns."""
         losses = {"brier": self.brier, "log": self.log, **self.extra}
-        return Columns(
-            self.confidence, self.log_odds, self.hit, losses, weight, self.predicted
-        ).without_zero_weights()
-
-
-def reduce_rows(
-    predictions: Predictions, extra: Mapping[str, Divergence], engine: str = "auto"
-) -> Columns:
-    """Reduce every row to what was said of its likeliest class.
-
-    Ties go to the class with the lower number. `extra` names divergences to compute
-    besides Brier and log.
-    """
-    return fill(predictions, extra, engine).columns(predictions.weight)
+        filled = self.confidence, self.log_odds, self.hit, losses
+        return Columns(*filled, weight, self.predicted).without_zero_weights()
 
 
 def fill(
     predictions: Predictions, extra: Mapping[str, Divergence], engine: str
 ) -> Output:
-    """Run the pass; rows of weight 0 are still there, but may break any rule."""
+    """Reduce every row to what was said of its likeliest class.
+
+    Ties go to the class with the lower number. `extra` names divergences to compute
+    besides Brier and log. Rows of weight 0 are still there, but may break any rule.
+    """
     n = len(predictions.scores)
     out = Output(n, extra)
     plain = not (predictions.soft or extra)
     work: Callable[[int, int], NDArray[Any]]
     if engines.wanted(engine, predictions.scores, plain=plain):
-        work = range_reducer(predictions, out)
+        from calibrant._rows import numba_reduce
+
+        work = numba_reduce.range_reducer(predictions, out)
     else:
-
-        def work(start: int, stop: int) -> NDArray[Any]:
-            return _reduce_range(predictions, extra, out, start, stop)
-
+        work = partial(_reduce_range, predictions, extra, out)
     found = over_ranges(work, n, predictions.scores.size)
     raise_for_offenders(predictions, np.concatenate(found))
     return out
@@ -126,7 +106,7 @@ def _reduce_block(
     others: Matrix,
     extra: Mapping[str, Divergence],
     out: Output,
-) -> NDArray[np.bool_]:
+) -> Mask:
     kind, labels = predictions.kind, predictions.labels[part]
     scores = np.ascontiguousarray(predictions.scores[part], dtype=others.dtype)
     if kind == "logits":
@@ -164,26 +144,23 @@ def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
         return
     row = predictions.scores[bad[0]].astype(np.float64)
     first, many = int(bad[0]), (bad.size, len(predictions.scores))
-    if predictions.kind == "logits":
-        if (reason := _logits_reason(row)) is not None:
-            raise RowError("logits must be finite:", first, reason, *many)
-    elif (reason := _probs_reason(row, predictions.scores.dtype)) is not None:
+    reason = _reason(predictions.kind, row, predictions.scores.dtype.name)
+    if reason is not None and predictions.kind == "logits":
+        raise RowError("logits must be finite:", first, reason, *many)
+    if reason is not None:
         rule = "probs must be rows of probabilities:"
-        remedy = (
+        hint = (
             "If these are logits, pass logits=; otherwise divide each row by its sum."
         )
-        raise RowError(rule, first, reason, *many, remedy=remedy)
+        raise RowError(rule, first, reason, *many, remedy=hint)
     labels = predictions.labels[first]
-    raise RowError(
-        "y as soft labels must be non-negative rows that sum to 1 "
-        f"(within {ROW_SUM_TOLERANCE[labels.dtype.name]:g}):",
-        first,
-        f"sums to {labels.sum():.6g}",
-        *many,
-    )
+    tolerance = ROW_SUM_TOLERANCE[labels.dtype.name]
+    rule = "y as soft labels must be non-negative rows that sum to 1"
+    reason = f"sums to {labels.sum():.6g}"
+    raise RowError(f"{rule} (within {tolerance:g}):", first, reason, *many)
 
 
-def _really_offend(predictions: Predictions, bad: NDArray[Any]) -> NDArray[np.bool_]:
+def _really_offend(predictions: Predictions, bad: NDArray[Any]) -> Mask:
     """Which offenders still are when their sums are taken in double precision."""
     if not bad.size or predictions.kind == "logits":
         return np.ones(len(bad), bool)
@@ -195,31 +172,26 @@ def _really_offend(predictions: Predictions, bad: NDArray[Any]) -> NDArray[np.bo
     return offends
 
 
-def _logits_reason(row: Column) -> str | None:
+def _reason(kind: str, row: Column, dtype: str) -> str | None:
+    """What is wrong with a row of scores; None if it is its labels."""
+    tolerance = ROW_SUM_TOLERANCE[dtype]
     if np.isnan(row).any():
         return f"holds NaN in column {int(np.argmax(np.isnan(row)))}"
-    if np.isposinf(row).any():
+    if kind == "logits" and np.isposinf(row).any():
         return f"holds +inf in column {int(np.argmax(row))}"
-    if np.isneginf(row).all():
-        return "is -inf in every column, so no class is possible"
-    return None
-
-
-def _probs_reason(row: Column, dtype: np.dtype[Any]) -> str | None:
-    if np.isnan(row).any():
-        return f"holds NaN in column {int(np.argmax(np.isnan(row)))}"
+    if kind == "logits":
+        hopeless = "is -inf in every column, so no class is possible"
+        return hopeless if np.isneginf(row).all() else None
     if row.min() < 0:
         return f"holds a negative number ({row.min():.6g})"
-    if row.max() > 1 + ROW_SUM_TOLERANCE[dtype.name]:
+    if row.max() > 1 + tolerance:
         return f"holds a number above 1 ({row.max():.6g})"
-    if abs(row.sum() - 1) > ROW_SUM_TOLERANCE[dtype.name]:
-        tolerance = ROW_SUM_TOLERANCE[dtype.name]
-        return f"sums to {row.sum():.6g}, not 1 within {tolerance:g} ({dtype.name})"
+    if abs(row.sum() - 1) > tolerance:
+        return f"sums to {row.sum():.6g}, not 1 within {tolerance:g} ({dtype})"
     return None
 
 
-# ----------------------------------------------------------------------------
-# What is asked of each row: its likeliest class, the positive one, each one, a pair.
+# -- what is asked of each row: its likeliest class, the positive one, each one ----
 
 
 def reduce_to_columns(
@@ -235,12 +207,13 @@ def reduce_to_columns(
             "evaluate(..., target='class-wise')."
         )
     if predictions.kind == "confidence":
-        return _pairs(predictions)
+        h = _unit_interval(predictions, "confidence")
+        return _one_dimensional(h, None, predictions.labels, predictions)
     if predictions.target == "positive":
         return _positive(predictions)
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
-    return reduce_rows(predictions, extra, engine)
+    return fill(predictions, extra, engine).columns(predictions.weight)
 
 
 def spell_out(predictions: Predictions) -> Predictions:
@@ -252,21 +225,15 @@ def spell_out(predictions: Predictions) -> Predictions:
     return replace(predictions, scores=np.stack([other, z], axis=1), labels=labels)
 
 
-def _pairs(predictions: Predictions) -> Columns:
-    h = _unit_interval(predictions, "confidence")
-    return _one_dimensional(h, None, predictions.labels, predictions)
-
-
 def _positive(predictions: Predictions) -> Columns:
     scores = predictions.scores
-    z: Column | None
+    z: Column | None = None
     if scores.ndim == 1 and predictions.kind == "logits":
         z = scores.astype(np.float64)
         _refuse(predictions, ~(z < np.inf), "logits must be finite", z)
         h = sigmoid(z)
     elif scores.ndim == 1:
         h = _unit_interval(predictions, "probs")
-        z = None
     else:
         h, z = _second_column(predictions)
     labels = predictions.labels
@@ -293,10 +260,8 @@ def _second_column(predictions: Predictions) -> tuple[Column, Column]:
 
 def _unit_interval(predictions: Predictions, name: str) -> Column:
     h = predictions.scores.astype(np.float64, copy=False)
-    most = 1 + (
-        ROW_SUM_TOLERANCE[predictions.scores.dtype.name] if name == "probs" else 0
-    )
-    if h.max() > 1 and h.max() <= most:  # round-off, as a row of a matrix may have
+    tolerance = ROW_SUM_TOLERANCE[predictions.scores.dtype.name]
+    if name == "probs" and 1 < h.max() <= 1 + tolerance:  # round-off, as in a matrix
         h = np.minimum(h, 1.0)
     if not (h.min() >= 0 and h.max() <= 1):  # NaN fails too
         outside = ~((h >= 0) & (h <= 1))
@@ -304,9 +269,7 @@ def _unit_interval(predictions: Predictions, name: str) -> Column:
     return h
 
 
-def _refuse(
-    predictions: Predictions, bad: NDArray[np.bool_], rule: str, values: Column
-) -> None:
+def _refuse(predictions: Predictions, bad: Mask, rule: str, values: Column) -> None:
     if predictions.weight is not None:
         bad = bad & (predictions.weight > 0)
     if bad.any():
@@ -320,10 +283,7 @@ def _share(soft: NDArray[Any], j: int) -> Column:
 
 
 def _one_dimensional(
-    h: Column,
-    z: Column | None,
-    hit: Column,
-    predictions: Predictions,
+    h: Column, z: Column | None, hit: Column, predictions: Predictions
 ) -> Columns:
     return Columns(h, z, hit, weight=predictions.weight).without_zero_weights()
 
@@ -340,12 +300,9 @@ def each_class(
         predictions = spell_out(predictions)
     if top is None:
         top = fill(predictions, {}, "numpy").columns(None)
+    logits, labels = predictions.kind == "logits", predictions.labels
     for j in range(predictions.k):
-        if predictions.kind == "logits":
-            h, z = _class_of_logits(predictions, top, j)
-        else:
-            h, z = _class_of_probs(predictions, top, j)
-        labels = predictions.labels
+        h, z = (_class_of_logits if logits else _class_of_probs)(predictions, top, j)
         hit = _share(labels, j) if predictions.soft else (labels == j).astype(float)
         yield _one_dimensional(h, z, hit, predictions)
 
@@ -360,9 +317,7 @@ def _class_of_logits(
     best = scores[np.arange(len(scores)), top.predicted].astype(np.float64)
     with np.errstate(invalid="ignore"):  # rows of weight 0 may hold anything
         gap = scores[:, j].astype(np.float64) - best
-    rest = np.exp(-top.log_odds)
-    e = np.exp(gap)
-    is_top = top.predicted == j
+    rest, e, is_top = np.exp(-top.log_odds), np.exp(gap), top.predicted == j
     h = np.where(is_top, top.confidence, e / (1 + rest))
     z = np.where(is_top, top.log_odds, gap - np.log1p(np.maximum(rest - e, 0)))
     return h, z
@@ -371,10 +326,8 @@ def _class_of_logits(
 def _class_of_probs(
     predictions: Predictions, top: Columns, j: int
 ) -> tuple[Column, Column]:
-    assert top.predicted is not None
-    h = predictions.scores[:, j].astype(np.float64)
     is_top = top.predicted == j
-    h = np.where(is_top, top.confidence, h)
+    h = np.where(is_top, top.confidence, predictions.scores[:, j].astype(np.float64))
     with np.errstate(divide="ignore"):
         z = np.log(h) - np.log1p(-np.minimum(h, 0.5))
     return h, np.where(is_top, top.log_odds, z)

@@ -299,14 +299,7 @@ HISTOGRAM_CELLS, LOG_ODDS_HISTOGRAM_CELLS = 480, 200
 
 
 def atoms(values: Ordered) -> Bins:
-    """One bin per distinct confidence, or none at all if there are too many.
-
-    Examples
-    --------
-    >>> three = Ordered.of(*np.array([[0.2, 0.5, 0.9], [4, 1, 5], [1, 0, 5], [1, 0, 5]]))
-    >>> atoms(three).accuracy
-    array([0.25, 0.  , 1.  ])
-    """
+    """One bin per distinct confidence, or none at all if there are too many."""
     if len(values.confidence) > MOST_ATOMS:
         return Bins(*np.empty((6, 0)))
     return pool(values, np.ones(len(values.confidence), bool))
@@ -341,12 +334,6 @@ def consistency_band(
     Labels are drawn with the stated confidences, which are distinct and increase;
     `count` are the rows at each, `level` the share of fits inside. The draws are
     random, but the same every time.
-
-    Examples
-    --------
-    >>> low, high = consistency_band(np.array([0.2, 0.8]), np.array([100.0, 100.0]))
-    >>> bool(low[0] < 0.2 < high[0] < low[1] < 0.8 < high[1])
-    True
     """
     from scipy.optimize import isotonic_regression
 

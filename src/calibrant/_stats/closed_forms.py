@@ -138,14 +138,7 @@ def mean(value: float, mean_square: float, n: float, level: float) -> Interval:
 
 
 def wilson_of(p: float, n: float, level: float) -> Interval:
-    """Wilson interval of one share.
-
-    Examples
-    --------
-    >>> low, high = wilson_of(0.5, 100.0, 0.95)
-    >>> round(low, 3), round(high, 3)
-    (0.404, 0.596)
-    """
+    """Wilson interval of one share."""
     low, high = wilson(np.array([p]), np.array([n]), level)
     return float(low[0]), float(high[0])
 

@@ -168,10 +168,8 @@ def ece_debiased(sample: Sample) -> Column | None:
 
 def top_label_ece(sample: Sample) -> Column | None:
     """Of the error over bins within predicted classes."""
-    predicted = sample.columns.predicted
-    if predicted is None:
-        return None
-    return signed(sample, predicted * sample.settings.bins + _width_cells(sample))
+    cell = sample.bins_within_classes
+    return None if cell is None else signed(sample, cell)
 
 
 # -- no bins ----------------------------------------------------------------------

@@ -91,16 +91,7 @@ def size_of(residual: Column, norm: Norm) -> float:
 
 
 def invert(family: Family, value: float, level: float, most: float = inf) -> Interval:
-    """Interval for a norm that is at most `most`, given its observed value.
-
-    Examples
-    --------
-    >>> noise = np.random.default_rng(0).normal(size=(1000, 1))
-    >>> family = Family(np.array([1.0]), noise, total_size)
-    >>> low, high = invert(family, 5.0, 0.95)
-    >>> round(low), round(high)
-    (3, 7)
-    """
+    """Interval for a norm that is at most `most`, given its observed value."""
     size = family.size
     if not size > 0:  # a shape may vanish in a norm, as that of bins
         return 0.0, max(value, float(np.quantile(family.null, level)))

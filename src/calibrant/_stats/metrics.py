@@ -110,8 +110,7 @@ def accuracy(sample: Sample) -> Estimate:
 
 def share_of(value: float, n: float, level: float) -> Estimate:
     """A share of n rows with its interval."""
-    low, high = closed_forms.wilson(np.array([value]), np.array([n]), level)
-    return Estimate(value, (low[0], high[0]), "Wilson")
+    return Estimate(value, closed_forms.wilson_of(value, n, level), "Wilson")
 
 
 def mean_loss(sample: Sample, name: str) -> Estimate:
@@ -189,29 +188,23 @@ def _discrimination(sample: Sample, value: float) -> Found:
     return intervals.discrimination(sample.values, *terms, level), "normal"
 
 
+def _score(key: str, name: str) -> Metric:
+    """The mean loss under a divergence, which is a number of the model."""
+    return Metric(
+        MEASURES[key],
+        lambda sample: mean_loss(sample, name),
+        influence=lambda sample: influence.loss(sample, name),
+        per_class="model",
+        applies=lambda sample: name in sample.cells.divergences,
+    )
+
+
 METRICS = {
     metric.measure.key: metric
     for metric in (
-        Metric(
-            MEASURES["accuracy"],
-            accuracy,
-            influence=Sample.correct,
-            per_class="model",
-        ),
-        Metric(
-            MEASURES["nll"],
-            lambda sample: mean_loss(sample, "log"),
-            influence=lambda sample: influence.loss(sample, "log"),
-            per_class="model",
-            applies=lambda sample: "log" in sample.cells.divergences,
-        ),
-        Metric(
-            MEASURES["brier"],
-            lambda sample: mean_loss(sample, "brier"),
-            influence=lambda sample: influence.loss(sample, "brier"),
-            per_class="model",
-            applies=lambda sample: "brier" in sample.cells.divergences,
-        ),
+        Metric(MEASURES["accuracy"], accuracy, None, Sample.correct, "model"),
+        _score("nll", "log"),
+        _score("brier", "brier"),
         Metric(
             MEASURES["ece"],
             lambda sample: binning.binned_error(sample.width_bins),

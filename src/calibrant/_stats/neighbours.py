@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Table
 from calibrant._inputs.divergences import BUILT_IN, Divergence
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import CELL_SUMS, Cells
@@ -80,10 +79,8 @@ class Neighbours:
             odds = mean / (1 - mean)
             up = np.where(mean > 0, np.sqrt(variance / odds), 0.0)
             down = np.where(mean < 1, np.sqrt(variance * odds), 0.0)
-        return [
-            (mean, np.minimum(mean + up, 1.0)),
-            (1 - mean, np.maximum(mean - down, 0.0)),
-        ]
+        yes, no = np.minimum(mean + up, 1.0), np.maximum(mean - down, 0.0)
+        return [(mean, yes), (1 - mean, no)]
 
     def dispersion(self, accuracy: Column) -> float:
         """Variance of soft hits about an accuracy, relative to hard ones'; 1 for these."""
@@ -97,10 +94,9 @@ class Neighbours:
     def about(self, accuracy: Column) -> Neighbours:
         """The same rows, with residuals about another accuracy than the confidence."""
         (up, yes), (down, no) = self.two_values()
-        r1, r2, r3, r4 = (
-            self.weight * (up * (yes - accuracy) ** k + down * (no - accuracy) ** k)
-            for k in (1, 2, 3, 4)
-        )
+        yes, no = yes - accuracy, no - accuracy
+        powers = (self.weight * (up * yes**k + down * no**k) for k in (1, 2, 3, 4))
+        r1, r2, r3, r4 = powers
         return replace(self, r1=r1, r2=r2, r3=r3, r4=r4)
 
 
@@ -117,10 +113,8 @@ def cells_of_rows(
     distinct, cell = np.unique(np.abs(columns.confidence), return_inverse=True)
     value = np.cumsum(starts_of_values(distinct)) - 1
     cell, distinct = value[cell], distinct[: value[-1] + 1]
-    w = np.ones(len(columns)) if columns.weight is None else columns.weight
-    h, a = columns.confidence, columns.hit
-    r = a - h
-    z = np.clip(columns.log_odds, -LOG_ODDS_REACH, LOG_ODDS_REACH)
+    w, h, a = columns.weights, columns.confidence, columns.hit
+    r, z = a - h, np.clip(columns.log_odds, -LOG_ODDS_REACH, LOG_ODDS_REACH)
     values = [np.ones_like(a), a, a * a, r, r**2, r**3, r**4, h, z]
     full = [columns.loss(divergence) for divergence in divergences.values()]
     losses = [np.where(np.isfinite(x), x, 0.0) for x in full]
@@ -135,14 +129,13 @@ def thin(cells: Neighbours, most: int) -> Neighbours:
     step = (cells.z[-1] - cells.z[0]) / most
     group = np.floor((cells.z - cells.z[0]) / step)
     start = np.flatnonzero(np.diff(group, prepend=-1))
-    weight = cells.weight
-    places = [weight * cells.h, weight * cells.z]
+    places = cells.weight * cells.h, cells.weight * cells.z
     moments = [getattr(cells, name) for name in Neighbours.__slots__[:7]]
     sums = np.stack([*moments, *places, *cells.losses.values()])
     return _gathered(np.add.reduceat(sums, start, axis=1), list(cells.losses))
 
 
-def _gathered(sums: NDArray[np.float64], names: list[str]) -> Neighbours:
+def _gathered(sums: Table, names: list[str]) -> Neighbours:
     weight, hits, hits2, r1, r2, r3, r4, h, z = sums[: len(CELL_SUMS)]
     losses = dict(zip(names, sums[len(CELL_SUMS) :], strict=True))
     # In rows that sum to 1 only nearly, order by h and by z may differ by round-off.
@@ -151,8 +144,8 @@ def _gathered(sums: NDArray[np.float64], names: list[str]) -> Neighbours:
 
 
 def kernel_sums(
-    x: Column, width: float, columns: NDArray[np.float64], squared: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    x: Column, width: float, columns: Table, squared: Table
+) -> tuple[Table, Table]:
     """Gaussian sums of (cells, c) columns at the cells, and K^2 sums of `squared`.
 
     x must be sorted; cells further than six widths apart do not meet, and blocks keep
@@ -161,9 +154,8 @@ def kernel_sums(
     plain, square = np.empty_like(columns), np.empty_like(squared)
     for start in range(0, len(x), BLOCK):
         part = slice(start, start + BLOCK)
-        near = slice(
-            *np.searchsorted(x, (x[part][0] - 6 * width, x[part][-1] + 6 * width))
-        )
+        ends = x[part][0] - 6 * width, x[part][-1] + 6 * width
+        near = slice(*np.searchsorted(x, ends))
         K = GAUSSIAN.profile((x[part, None] - x[None, near]) / width)
         plain[part] = K @ columns[near]
         square[part] = (K * K) @ squared[near]

@@ -8,7 +8,7 @@ from math import inf, nan, sqrt
 
 import numpy as np
 
-from calibrant._inputs.arrays import Column, Mask, sigmoid, softplus
+from calibrant._inputs.arrays import Column, sigmoid, softplus
 from calibrant._inputs.divergences import LOG, Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._sketch.cells import Cells
@@ -243,11 +243,11 @@ def adaptive_places(
     K = GAUSSIAN.profile((rank[:, None] - cells.rank) / width)
     mass = np.maximum(K @ cells.weight, 1e-300)
     losses = {
-        name: _hide(empty, _with_infinity(sketch, name, at, K @ sums / mass))
+        name: np.where(empty, nan, _with_infinity(sketch, name, at, K @ sums / mass))
         for name, sums in cells.losses.items()
     }
-    curve = sigmoid(fitted.log_odds(z)), low, high
-    accuracy, low, high = (_hide(empty, x) for x in curve)
+    curve = [sigmoid(fitted.log_odds(z)), low, high]
+    accuracy, low, high = np.where(empty, nan, curve)
     return Places(at, accuracy, losses, _density(at, sketch), support, low, high)
 
 
@@ -280,10 +280,6 @@ def _ribbon(
     shift = at - (K @ (cells.hits - cells.r1)) / whole
     low, high = closed_forms.wilson(share, effective, level)
     return support, np.clip(low + shift, 0, 1), np.clip(high + shift, 0, 1)
-
-
-def _hide(empty: Mask, values: Column) -> Column:
-    return np.where(empty, np.nan, values)
 
 
 def _with_infinity(sketch: Cells, name: str, at: Column, loss: Column) -> Column:

@@ -214,7 +214,6 @@ def _certain_but_wrong(
     """Whether a forecast of 0 or 1 meets another accuracy, at an infinite price."""
     with np.errstate(all="ignore"):
         steep = np.isinf(divergence.derivative_1d(np.array([0.0, 1.0])))
-    at_no, at_yes = regression.accuracy[0], regression.accuracy[-1]
-    wrong_no = bool(steep[0]) and sketch.certain_no > 0 and at_no > 1e-9
-    wrong_yes = bool(steep[1]) and sketch.certain_yes > 0 and at_yes < 1 - 1e-9
-    return bool(wrong_no or wrong_yes)
+    wrong_no = sketch.certain_no > 0 and regression.accuracy[0] > 1e-9
+    wrong_yes = sketch.certain_yes > 0 and regression.accuracy[-1] < 1 - 1e-9
+    return bool((steep[0] and wrong_no) or (steep[1] and wrong_yes))
