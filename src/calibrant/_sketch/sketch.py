@@ -201,7 +201,10 @@ class Sketch:
         kind, columns = reduced(predictions, self._divergences, loss, self.engine)
         with self._whole_update(kind, names):
             self._add_rows(columns, names)
-            self._add_classes(predictions)
+            if self.per_class:
+                rows = each_class(predictions)
+                for own, columns in zip(self.per_class, rows, strict=True):
+                    own.update(columns, self.engine)
             self.soft_rows += inputs.soft_weight(predictions)
             self._parts |= {part} if part is not None else set()
         return self
@@ -238,13 +241,6 @@ class Sketch:
         for name in [] if names is None else np.unique(names).tolist():
             group = self.groups.setdefault(name, self.kind.empty())
             group.update(columns.take(names == name), self.engine)
-
-    def _add_classes(self, predictions: inputs.Predictions) -> None:
-        """Add the rows of every class against the rest, if these are kept."""
-        if self.per_class:
-            classes = each_class(predictions)
-            for cells, columns in zip(self.per_class, classes, strict=True):
-                cells.update(columns, self.engine)
 
     # -- what it holds ---------------------------------------------------------------
 
