@@ -270,9 +270,7 @@ def page_error(
     for score in SCORES:
         error = calibration_error(exact, sketch, score, sums.estimator)
         error *= _factor(sums, score)
-        apart.append(_distance(error, live[score].calibration))
+        shown_error = live[score].calibration
+        both_infinite = not (isfinite(error) or isfinite(shown_error))
+        apart.append(0.0 if both_infinite else abs(error - shown_error))
     return PageError(kernel, bandwidth, curve, max(apart))
-
-
-def _distance(a: float, b: float) -> float:
-    return abs(a - b) if isfinite(a) or isfinite(b) else 0.0
