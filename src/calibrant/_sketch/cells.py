@@ -79,14 +79,7 @@ class Totals:
 
 
 def fields_of(divergences: Mapping[str, Divergence]) -> tuple[str, ...]:
-    """Names of the sums of a cell; ``x_j`` is the sum of x t^j, t the place in the cell.
-
-    Examples
-    --------
-    >>> from calibrant._inputs.divergences import BRIER
-    >>> fields_of({"brier": BRIER})[9:13]
-    ('hit_4', 'brier_loss_0', 'brier_loss_1', 'brier_loss_2')
-    """
+    """Names of the sums of a cell; ``x_j`` is the sum of x t^j, t the place in the cell."""
     parts = [f"{name}_{part}" for name in divergences for part in ("loss", "slope")]
     moments = [f"{x}_{j}" for x in (*MOMENTS, *parts) for j in range(grid.ORDER)]
     return (*moments, *OF_ROWS, *(f"{name}_infinite" for name in divergences))
@@ -161,15 +154,14 @@ class Cells:
     def _add_part(self, part: Columns, block: Block | NumbaBlock) -> None:
         columns = part.with_log_odds()
         self.rows += len(columns)
-        no, yes = _certain_weights(columns)
-        self.certain_no += no
-        self.certain_yes += yes
+        self.certain_no += _sum(columns.weight, np.isneginf(columns.log_odds))
+        self.certain_yes += _sum(columns.weight, np.isposinf(columns.log_odds))
         values, lost = [_times(columns.weight, columns.hit)], list[Column]()
         for name, divergence in self.divergences.items():
-            terms = _terms_of(columns, divergence)
-            self.totals[name] += terms.totals
-            values += [_times(columns.weight, x) for x in (terms.loss, terms.slope)]
-            lost.append(_as_numbers(terms.lost, len(columns)))
+            *terms, infinite, totals = _terms_of(columns, divergence)
+            self.totals[name] += totals
+            values += [_times(columns.weight, x) for x in terms]
+            lost.append(infinite)
         own = columns.log_odds
         if part.exact_log_odds is not None:
             own = log_odds_of(columns.confidence)
@@ -340,44 +332,26 @@ _COMPUTED = ("weight", "moments", "infinite", "log_odds_sums", "distinct")
 # -- what rows contribute --------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Terms:
-    """What rows contribute under one divergence.
+def _terms_of(
+    columns: Columns, divergence: Divergence
+) -> tuple[Column, Column, Column, Totals]:
+    """Loss and slope phi'(h) of each row, where the loss is infinite, and the totals.
 
-    `loss` and `slope` phi'(h) are 0 where they are infinite; `lost` says where the loss
-    is, and is None if it is nowhere.
+    Loss and slope are 0 where they are infinite.
     """
-
-    loss: Column
-    slope: Column
-    totals: Totals
-    lost: NDArray[np.bool_] | None
-
-
-def _terms_of(columns: Columns, divergence: Divergence) -> _Terms:
-    """The loss and the slope of each row, and what they add up to."""
     w, loss = columns.weight, columns.loss(divergence)
     lost = ~np.isfinite(loss)
     if lost.any():
-        _refuse_nan(columns, loss)
+        if np.isnan(loss).any():
+            h = float(columns.confidence[int(np.argmax(np.isnan(loss)))])
+            raise ValueError(
+                f"a divergence gave NaN as the loss of a row of confidence {h}."
+            )
         loss = np.where(lost, 0.0, loss)
     slope, tangent = _tangent(columns, divergence)
-    totals = Totals(
-        loss=_sum(w, loss),
-        loss2=_sum(w, loss * loss),
-        unit_loss=_sum(w, columns.unit_loss(divergence)),
-        phi_hit=_sum_of_phi(columns, divergence),
-        tangent=_sum(w, tangent),
-    )
-    return _Terms(loss, slope, totals, lost if lost.any() else None)
-
-
-def _refuse_nan(columns: Columns, loss: Column) -> None:
-    if np.isnan(loss).any():
-        h = float(columns.confidence[int(np.argmax(np.isnan(loss)))])
-        raise ValueError(
-            f"a divergence gave NaN as the loss of a row of confidence {h}."
-        )
+    unit, phi = _sum(w, columns.unit_loss(divergence)), _sum_of_phi(columns, divergence)
+    totals = Totals(_sum(w, loss), _sum(w, loss * loss), unit, phi, _sum(w, tangent))
+    return loss, slope, lost.astype(np.float64), totals
 
 
 def _tangent(columns: Columns, divergence: Divergence) -> tuple[Column, Column]:
@@ -397,12 +371,6 @@ def _sum_of_phi(columns: Columns, divergence: Divergence) -> float:
     return float((columns.total_weight - hits) * no + hits * yes)
 
 
-def _certain_weights(columns: Columns) -> tuple[float, float]:
-    """Weight of the rows of log-odds -inf and inf."""
-    w, z = columns.weight, columns.log_odds
-    return _sum(w, np.isneginf(z)), _sum(w, np.isposinf(z))
-
-
 def _times(weight: Column | None, column: Column) -> Column:
     """The column times the weights, if there are any."""
     return column if weight is None else weight * column
@@ -411,10 +379,6 @@ def _times(weight: Column | None, column: Column) -> Column:
 def _sum(weight: Column | None, column: NDArray[Any]) -> float:
     # Not np.dot: on a busy machine its threads wait for each other.
     return float(column.sum() if weight is None else (weight * column).sum())
-
-
-def _as_numbers(mask: NDArray[np.bool_] | None, rows: int) -> Column:
-    return np.zeros(rows) if mask is None else mask.astype(np.float64)
 
 
 class Block:
@@ -498,19 +462,14 @@ def _values_of(columns: Columns, divergences: Mapping[str, Divergence]) -> Table
 
 
 def _unless_full(parts: list[Table]) -> list[Table] | None:
-    """Tables put together as one, unless there are too many distinct confidences."""
-    merged = _merged(parts)
-    return None if merged.shape[1] > MOST_VALUES else [merged]
-
-
-def _merged(parts: list[Table]) -> Table:
-    """Entries of equal confidence put together, in increasing order."""
+    """Tables as one, by increasing confidence, unless too many of these are distinct."""
     table = np.concatenate(parts, axis=1)
-    if not table.shape[1]:
-        return table
-    table = table[:, np.argsort(table[0], kind="stable")]
-    first = np.flatnonzero(np.diff(table[0], prepend=-1.0))
-    return np.vstack([table[:1, first], np.add.reduceat(table[1:], first, axis=1)])
+    if table.shape[1]:
+        table = table[:, np.argsort(table[0], kind="stable")]
+        first = np.flatnonzero(np.diff(table[0], prepend=-1.0))
+        sums = np.add.reduceat(table[1:], first, axis=1)
+        table = np.vstack([table[:1, first], sums])
+    return None if table.shape[1] > MOST_VALUES else [table]
 
 
 def _two_rows_each(
@@ -584,21 +543,18 @@ def bounds_of(cells: Cells, bins: int) -> dict[str, float]:
         return {}
     weight, hits = cells["weight_0"], cells["hit_0"]
     n, most = float(weight.sum()), float(weight.max())
+    misses = weight - hits
+    # Of all pairs of a hit and a miss, half of those within one cell may be turned.
+    pairs, within = float(hits.sum() * misses.sum()), float((hits * misses).sum())
     found = {
         "ks_error": most / n,
-        "auroc": _pairs_within(hits, weight - hits),
+        "auroc": 0.5 * within / pairs if pairs else 0.0,
         "ece_mass": min(2 * (bins - 1) * most / n, 1.0),
     }
     if grid.CELLS % bins:
         shared = _weight_on_edges(cells.low, cells.high, weight, bins)
         found |= dict.fromkeys(("ece", "top_label_ece"), min(2 * shared / n, 1.0))
     return found
-
-
-def _pairs_within(hits: Column, misses: Column) -> float:
-    """Half the share of pairs of a hit and a miss that lie within one cell."""
-    pairs = float(hits.sum() * misses.sum())
-    return 0.5 * float((hits * misses).sum()) / pairs if pairs else 0.0
 
 
 def _weight_on_edges(low: Column, high: Column, weight: Column, bins: int) -> float:

@@ -20,16 +20,7 @@ from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch import cells, query
 from calibrant._sketch.sketch import Sketch
 
-# ----------------------------------------------------------------------------
-# Columns of frames in memory, as arrays.
-
-
 Arrays = dict[str, NDArray[Any]]
-
-
-def arrays_of(frame: nw.DataFrame[Any], names: list[str]) -> Arrays:
-    """The values of columns; those of lists as a matrix."""
-    return {name: _array(frame[name]) for name in names}
 
 
 def side_by_side(arrays: Arrays, names: tuple[str, ...]) -> NDArray[Any]:
@@ -40,11 +31,9 @@ def side_by_side(arrays: Arrays, names: tuple[str, ...]) -> NDArray[Any]:
 
 
 def _array(column: nw.Series[Any]) -> NDArray[Any]:
-    nested = isinstance(column.dtype, nw.List | nw.Array)
-    return _matrix(column) if nested else column.to_numpy()
-
-
-def _matrix(column: nw.Series[Any]) -> NDArray[Any]:
+    """The values of a column; those of lists as a matrix."""
+    if not isinstance(column.dtype, nw.List | nw.Array):
+        return column.to_numpy()
     if column.implementation.is_polars():
         native = column.to_native()
         nested = native.list if isinstance(column.dtype, nw.List) else native.arr
@@ -62,9 +51,7 @@ def _matrix(column: nw.Series[Any]) -> NDArray[Any]:
     return flat.reshape(len(column), -1)
 
 
-# ----------------------------------------------------------------------------
-# Frames in memory: their columns go to a sketch as arrays, a slice of rows at a time.
-
+# -- frames in memory: their columns go to a sketch as arrays, a slice at a time --------
 
 PIECE, LISTS = 1 << 20, 1 << 14
 """Rows that are made arrays at a time: of numbers, and of lists of any length."""
@@ -108,12 +95,11 @@ class Slices:
         compiled = engines.wanted_for_rows("auto", many)
         self._sketch.engine = "numba" if compiled else "numpy"
         for part in _slices(frame, self.roles):
-            rows = len(next(iter(part.values())))
             try:
                 self._add(part, compiled=compiled)
             except RowError as error:
                 raise error.shifted(self.rows) from error
-            self.rows += rows
+            self.rows += len(next(iter(part.values())))
 
     def sketch(self) -> Sketch:
         """The sketch of all rows so far."""
@@ -125,12 +111,11 @@ class Slices:
 
     def _add(self, part: Arrays, *, compiled: bool) -> None:
         roles = self.roles
-        if compiled and self._is_for_tally(part) and self._tallied(part):
+        tallied = self._tallied_pairs if roles.pairs else self._tallied_top
+        if compiled and self._is_for_tally(part) and tallied(part):
             return
-        rest: dict[str, Any] = {
-            "sample_weight": _get(part, roles.sample_weight),
-            "group": _get(part, roles.group),
-        }
+        weight, group = _get(part, roles.sample_weight), _get(part, roles.group)
+        rest: dict[str, Any] = {"sample_weight": weight, "group": group}
         if roles.pairs:
             losses = {name: part[column] for name, column in roles.losses.items()}
             pair = _get(part, roles.correct), _get(part, roles.confidence)
@@ -142,33 +127,25 @@ class Slices:
     def _is_for_tally(self, part: Arrays) -> bool:
         """Whether rows are plain, and too many confidences distinct to be kept."""
         roles, kind = self.roles, self._sketch.kind
-        if (
-            roles.sample_weight is not None
-            or roles.group is not None
-            or "log" in roles.losses
-        ):
+        plain = roles.sample_weight is None and roles.group is None
+        if not plain or "log" in roles.losses:
             return False
         if self._tally is not None:
             return True
         if not (roles.pairs or query.can_tally(kind or roles.kind)):
             return False
         if kind is None:
-            return _many_distinct(_confidence(part, roles))
+            return _many_distinct(part, roles)
         return self._sketch.cells.values is None
 
-    def _tallied(self, part: Arrays) -> bool:
-        """Add the rows to the tally, unless some are not plain, or wrong."""
-        tallied = self._tallied_pairs if self.roles.pairs else self._tallied_top
-        return tallied(part)
-
     def _tallied_pairs(self, part: Arrays) -> bool:
+        """Add the rows to the tally, unless some are not plain, or wrong."""
         roles = self.roles
         h, hit = part[str(roles.confidence)], part[str(roles.correct)]
         loss = _get(part, roles.losses.get("brier"))
         if self._tally is None:
-            self._tally = query.Tally(
-                query.WITH_LOG if loss is None else query.WITH_BRIER
-            )
+            names = query.WITH_LOG if loss is None else query.WITH_BRIER
+            self._tally = query.Tally(names)
         return self._tally.add_pairs(h, hit, loss)
 
     def _tallied_top(self, part: Arrays) -> bool:
@@ -191,42 +168,32 @@ def _slices(frame: nw.DataFrame[Any], roles: query.Roles) -> Iterator[Arrays]:
     step = min(ROWS, NUMBERS // max(len(roles.probs), 1))
     for first in range(0, len(frame), rows):
         piece = frame[first : first + rows] if len(frame) > rows else frame
-        arrays = arrays_of(piece, roles.names)
+        arrays = {name: _array(piece[name]) for name in roles.names}
         for start in range(0, len(piece), step):
             yield {name: x[start : start + step] for name, x in arrays.items()}
 
 
-def _confidence(part: Arrays, roles: query.Roles) -> NDArray[Any]:
-    """The confidence of each row, or the largest of its probabilities."""
-    if roles.pairs:
-        return part[str(roles.confidence)]
-    return np.maximum.reduce([part[name] for name in roles.probs])
-
-
-def _many_distinct(column: NDArray[Any]) -> bool:
-    """Whether there are more distinct numbers than a sketch keeps."""
+def _many_distinct(part: Arrays, roles: query.Roles) -> bool:
+    """Whether there are more distinct confidences than a sketch keeps."""
+    chosen = [part[name] for name in roles.probs or (str(roles.confidence),)]
+    largest = np.maximum.reduce(chosen) if len(chosen) > 1 else chosen[0]
     most = cells.MOST_VALUES
-    return len(column) > most and len(np.unique(column)) > most
+    return len(largest) > most and len(np.unique(largest)) > most
 
 
 def _get(part: Arrays, name: str | None) -> NDArray[Any] | None:
     return None if name is None else part[name]
 
 
-# ----------------------------------------------------------------------------
-# Partitions of Dask and Spark: each becomes a sketch where it is, and sketches add up.
-
+# -- partitions of Dask and Spark: each becomes a sketch where it is, and they add up ---
 
 FAN_IN = 4
 """Sketches merged by one task."""
 
-NO_ROWS = b""
-"""What stands for a sketch without rows."""
-
 
 def pack(sketch: Sketch) -> bytes:
-    """A sketch on its way between workers, where compressing would take too long."""
-    return NO_ROWS if sketch.checked() is None else sketch.packed(compressed=False)
+    """A sketch on its way between workers, uncompressed; one without rows is empty."""
+    return b"" if sketch.checked() is None else sketch.packed(compressed=False)
 
 
 def unpack(content: bytes) -> Sketch:
@@ -236,10 +203,8 @@ def unpack(content: bytes) -> Sketch:
 
 def sketch_bytes(frames: Iterable[Any], roles: query.Roles, parts: int = 1) -> bytes:
     """The sketch of frames in memory, as bytes that a worker sends back."""
-    slices = Slices(roles, parts)
-    for frame in frames:
-        slices.add(nw.from_native(frame, eager_only=True))
-    return pack(slices.sketch())
+    known = (nw.from_native(frame, eager_only=True) for frame in frames)
+    return pack(_sketch_eager(known, roles, parts))
 
 
 def merge_bytes(parts: Sequence[bytes]) -> bytes:
@@ -255,15 +220,11 @@ def sketch_dask(frame: Any, roles: query.Roles) -> Sketch:
     """
     delayed = importlib.import_module("dask").delayed
     given = frame[roles.names].to_delayed()
-    parts = [delayed(_of_one)(part, roles, len(given)) for part in given]
+    parts = [delayed(sketch_bytes)([part], roles, len(given)) for part in given]
     while len(parts) > 1:
         groups = range(0, len(parts), FAN_IN)
         parts = [delayed(merge_bytes)(parts[i : i + FAN_IN]) for i in groups]
     return unpack(parts[0].compute())
-
-
-def _of_one(frame: Any, roles: query.Roles, parts: int) -> bytes:
-    return sketch_bytes([frame], roles, parts)
 
 
 def sketch_spark(frame: Any, roles: query.Roles) -> Sketch:
@@ -287,17 +248,18 @@ def _in_arrow(
 
 
 def _of_batches(batches: Iterator[Any], roles: query.Roles) -> bytes:
-    arrow = importlib.import_module("pyarrow")
-    return sketch_bytes((arrow.Table.from_batches([b]) for b in batches), roles)
+    return sketch_bytes(map(_as_table, batches), roles)
+
+
+def _as_table(batch: Any) -> Any:
+    return importlib.import_module("pyarrow").Table.from_batches([batch])
 
 
 def _merged_batches(batches: Iterator[Any]) -> bytes:
     return merge_bytes([part for b in batches for part in b.column(0).to_pylist()])
 
 
-# ----------------------------------------------------------------------------
-# The sketch of any data frame, from pandas to a cluster.
-
+# -- the sketch of any data frame -------------------------------------------------------
 
 MOST_IN_QUERY = 32
 """Classes up to which a query reduces the columns itself; more come as batches."""
@@ -366,7 +328,7 @@ def sketch_frame(
 def _as_narwhals(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any] | None:
     """The frame as narwhals knows it; None if it is not one frame."""
     if type(frame).__name__ == "RecordBatch":
-        frame = importlib.import_module("pyarrow").Table.from_batches([frame])
+        frame = _as_table(frame)
     found = nw.from_native(frame, pass_through=True)
     return found if isinstance(found, nw.DataFrame | nw.LazyFrame) else None
 
@@ -391,8 +353,10 @@ def _sketch_each(frames: Any, asked: dict[str, Any]) -> Sketch:
     return Sketch() if slices is None else slices.sketch()
 
 
-def _sketch_eager(frames: Iterable[nw.DataFrame[Any]], roles: query.Roles) -> Sketch:
-    slices = Slices(roles)
+def _sketch_eager(
+    frames: Iterable[nw.DataFrame[Any]], roles: query.Roles, parts: int = 1
+) -> Sketch:
+    slices = Slices(roles, parts)
     for frame in frames:
         slices.add(frame)
     return slices.sketch()
@@ -404,35 +368,26 @@ def _sketch_lazy(
     library = frame.implementation
     if library.is_dask():
         return sketch_dask(frame.to_native(), roles)
-    if _had_better_stream(frame):
+    # DuckDB runs in this process, and a compiled loop over its batches takes less than
+    # half the time of its group-by.
+    streams = engines.installed() and find_spec("pyarrow") is not None
+    if library.is_duckdb() and streams:
         return _sketch_eager(_batches(frame.select(roles.names)), roles)
     if (reading := _reading(roles, schema)) is not None:
         grouped = query.group_rows(
             frame, reading, roles, short=_is_short(roles, schema)
         )
-        if not len(grouped.cell):
-            return Sketch()
-        return query.sketch_of(roles.kind, grouped)
+        some = len(grouped.cell) > 0
+        return query.sketch_of(roles.kind, grouped) if some else Sketch()
     if library.is_pyspark() or library.is_pyspark_connect():
         return sketch_spark(frame.to_native(), roles)
     return _sketch_eager(_batches(frame.select(roles.names)), roles)
 
 
-def _had_better_stream(frame: nw.LazyFrame[Any]) -> bool:
-    """Whether rows had better come as batches than be grouped where they are.
-
-    DuckDB runs in this process, and a compiled loop over its batches takes less than half
-    the time of its group-by.
-    """
-    batches = engines.installed() and find_spec("pyarrow") is not None
-    return frame.implementation.is_duckdb() and batches
-
-
 def _reading(roles: query.Roles, schema: Mapping[str, Any]) -> query.Reading | None:
     """How a query reads the rows; None if the frame had better give them as they are."""
     if roles.pairs:
-        whole = not schema[str(roles.correct)].is_float()
-        return query.read_pairs(roles, whole=whole)
+        return query.read_pairs(roles, whole=not schema[str(roles.correct)].is_float())
     k, dtype = len(roles.probs), "float32" if _is_short(roles, schema) else "float64"
     if isinstance(schema[roles.probs[0]], nw.List | nw.Array) or k > MOST_IN_QUERY:
         return None
@@ -455,10 +410,9 @@ def _batches(frame: nw.LazyFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
     if frame.implementation.is_polars():
         found = native.collect_batches(maintain_order=False, engine="streaming")
     elif frame.implementation.is_duckdb():
-        arrow = importlib.import_module("pyarrow")
         newer = hasattr(native, "to_arrow_reader")  # it was called otherwise before
         reader = native.to_arrow_reader if newer else native.fetch_arrow_reader
-        found = (arrow.Table.from_batches([b]) for b in reader(1 << 17))
+        found = map(_as_table, reader(1 << 17))
     else:
         found = [frame.collect().to_native()]
     for part in found:

@@ -103,16 +103,11 @@ def sums_at(
     nodes, values, _ = lay_out(weights, kernel, bandwidth, boundary)
     used = np.flatnonzero(values.any(axis=0))
     nodes, values = nodes[used], values[:, used]
-    sums = np.empty((len(values), len(places)))
+    sums, reach = np.empty((len(values), len(places))), kernel.reach * bandwidth
     for start in range(0, len(places), 32):
         part = slice(start, start + 32)
-        lo, hi = np.searchsorted(
-            nodes,
-            [
-                places[part][0] - kernel.reach * bandwidth,
-                places[part][-1] + kernel.reach * bandwidth,
-            ],
-        )
+        ends = places[part][0] - reach, places[part][-1] + reach
+        lo, hi = np.searchsorted(nodes, ends)
         u = (places[part, None] - nodes[None, lo:hi]) / bandwidth
         sums[:, part] = values[:, lo:hi] @ kernel.profile(u).T
     return sums

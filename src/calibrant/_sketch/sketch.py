@@ -137,7 +137,7 @@ class Sketch:
         >>> sketch.rows
         3
         """
-        if self._seen(part):
+        if part in self.parts:
             return self
         predictions = inputs.read_predictions(
             y,
@@ -178,15 +178,12 @@ class Sketch:
         >>> round(cal.evaluate(sketch).metrics["brier"], 3)
         0.22
         """
-        if self._seen(part):
+        if part in self.parts:
             return self
         if self._target is not None and loss is None:
             raise ValueError("target does not apply to confidence pairs.")
         predictions = inputs.read_predictions(correct, confidence=confidence)
         return self._add(predictions, sample_weight, group, part, loss)
-
-    def _seen(self, part: str | None) -> bool:
-        return part is not None and part in self.parts
 
     def _add(
         self,
@@ -204,7 +201,10 @@ class Sketch:
         kind, columns = reduced(predictions, self._divergences, loss, self.engine)
         with self._whole_update(kind, names):
             self._add_rows(columns, names)
-            self._add_classes(predictions)
+            if self.per_class:
+                rows = each_class(predictions)
+                for own, columns in zip(self.per_class, rows, strict=True):
+                    own.update(columns, self.engine)
             self.soft_rows += inputs.soft_weight(predictions)
             self._parts |= {part} if part is not None else set()
         return self
@@ -226,9 +226,13 @@ class Sketch:
 
     def _begin(self, kind: Kind) -> None:
         if kind.target == "class-wise":
-            _check_classes(len(kind.classes))
-            classes = kind.classes
-            self.per_class = [Cells.for_sketch(kind.divergences) for _ in classes]
+            if (count := len(kind.classes)) > MOST_CLASSES:
+                raise ValueError(
+                    f"a sketch of every class takes 4 MB each, and {count} classes are "
+                    f"more than {MOST_CLASSES}. Use target='top-label', or some classes "
+                    "at a time with target='positive'."
+                )
+            self.per_class = [Cells.for_sketch(kind.divergences) for _ in range(count)]
         self.kind, self.cells = kind, kind.empty()
 
     def _add_rows(self, columns: Columns, names: NDArray[np.str_] | None) -> None:
@@ -237,13 +241,6 @@ class Sketch:
         for name in [] if names is None else np.unique(names).tolist():
             group = self.groups.setdefault(name, self.kind.empty())
             group.update(columns.take(names == name), self.engine)
-
-    def _add_classes(self, predictions: inputs.Predictions) -> None:
-        """Add the rows of every class against the rest, if these are kept."""
-        if self.per_class:
-            classes = each_class(predictions)
-            for cells, columns in zip(self.per_class, classes, strict=True):
-                cells.update(columns, self.engine)
 
     # -- what it holds ---------------------------------------------------------------
 
@@ -375,7 +372,11 @@ class Sketch:
     def _add_sketch(self, other: Sketch, kind: Kind) -> None:
         assert self.kind is not None
         self.kind.check_fits(kind)
-        _check_parts(self._parts & other._parts)
+        if both := self._parts & other._parts:
+            raise ValueError(
+                f"part {min(both)!r} is in both sketches ({len(both)} parts are), and its "
+                "rows would count twice. Merge sketches of different parts."
+            )
         names = sorted({*self.groups, *other.groups})
         check_groups(names)
         self.cells += other.cells
@@ -468,24 +469,6 @@ def _plain(name: Any) -> Any:
     return value
 
 
-def _check_parts(both: frozenset[str]) -> None:
-    if both:
-        first = min(both)
-        raise ValueError(
-            f"part {first!r} is in both sketches ({len(both)} parts are), and its rows "
-            "would count twice. Merge sketches of different parts."
-        )
-
-
-def _check_classes(count: int) -> None:
-    if count > MOST_CLASSES:
-        raise ValueError(
-            f"a sketch of every class takes 4 MB each, and {count} classes are more than "
-            f"{MOST_CLASSES}. Use target='top-label', or some classes at a time with "
-            "target='positive'."
-        )
-
-
 # -- rows on their way into a sketch ---------------------------------------------------
 
 
@@ -502,19 +485,11 @@ def reduced(
         predictions = replace(predictions, target="top-label")
     columns = reduce_to_columns(predictions, own, engine)
     if loss is not None:
-        columns, divergences = with_losses(columns, predictions, loss)
-        target = "top-label"
+        given = loss if isinstance(loss, Mapping) else {"brier": loss}
+        target, divergences = "top-label", known_losses(given)
+        losses = {name: _read(given[name], name, predictions) for name in divergences}
+        columns = replace(columns, losses=losses)
     return Kind(target, predictions.classes, divergences), columns
-
-
-def with_losses(
-    columns: Columns, predictions: inputs.Predictions, loss: Any
-) -> tuple[Columns, dict[str, Divergence]]:
-    """The columns with the full losses given, and the divergences they belong to."""
-    given = loss if isinstance(loss, Mapping) else {"brier": loss}
-    divergences = known_losses(given)
-    losses = {name: _read(given[name], name, predictions) for name in divergences}
-    return replace(columns, losses=losses), divergences
 
 
 def known_losses(given: Mapping[str, Any]) -> dict[str, Divergence]:

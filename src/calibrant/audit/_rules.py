@@ -391,11 +391,7 @@ def accuracy_changed(audited: Audited) -> Iterator[Told]:
                 "warning" if effect.accuracy_change < 0 else "note",
                 f"{name} changed the predicted class of {effect.changed:,.10g} rows: "
                 f"accuracy {change:+.2f} points.",
-                {
-                    "accuracy_change": effect.accuracy_change,
-                    "changed": effect.changed,
-                    "tied": effect.tied,
-                },
+                {x: getattr(effect, x) for x in ("accuracy_change", "changed", "tied")},
                 "Report accuracy before and after, or use a method that keeps the order "
                 "of the classes.",
                 (name,),

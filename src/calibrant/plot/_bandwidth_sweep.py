@@ -70,10 +70,8 @@ def bandwidth_sweep(
 
     Examples
     --------
-    >>> import numpy as np, calibrant as cal, calibrant.plot
-    >>> rng = np.random.default_rng(0)
-    >>> h = rng.random(500)
-    >>> ev = cal.evaluate_pairs(rng.random(500) < h**2, h)
+    >>> import calibrant as cal, calibrant.plot
+    >>> ev = cal.evaluate_pairs([1, 0, 1, 1] * 30, [0.9, 0.4, 0.8, 0.7] * 30)
     >>> calibrant.plot.bandwidth_sweep(ev, [0.05, 0.1]).panels.shape
     (1, 2)
     """

@@ -52,10 +52,8 @@ def at_right_end(
     figure = ax.get_figure(root=True)
     assert figure is not None
     height = ax.get_position().height * figure.get_figheight() * 72
-    pixels = ax.transData.transform(np.column_stack([np.ones_like(y), y]))[:, 1]
-    fraction = ax.transAxes.inverted().transform(
-        np.column_stack([np.zeros_like(y), pixels])
-    )[:, 1]
+    pixels = ax.transData.transform(np.column_stack([np.ones_like(y), y]))
+    fraction = ax.transAxes.inverted().transform(pixels)[:, 1]
     placed = spread(fraction, (style.NOTE + 1.2) / height)
     for name, start, end, colour in zip(names, fraction, placed, colours, strict=True):
         at = 1 + 9 / 72 / max(inches, 0.1) * 0.2, end
@@ -222,16 +220,9 @@ def legend(
     """The key, below everything."""
     spacing: Any = {"handlelength": 1.4, "columnspacing": 1.0, "handletextpad": 0.4}
     spacing |= {"labelspacing": 0.35, "borderpad": 0.1, "borderaxespad": 0.2}
-    key = figure.legend(
-        handles=list(handles),
-        loc="lower center",
-        ncols=columns,
-        **spacing,
-        fontsize=style.NOTE,
-        title=note or None,
-        title_fontsize=style.NOTE,
-        alignment="left" if columns < 3 else "center",
-    )
+    look: Any = {"fontsize": style.NOTE, "title_fontsize": style.NOTE, "ncols": columns}
+    look |= {"loc": "lower center", "alignment": "left" if columns < 3 else "center"}
+    key = figure.legend(handles=list(handles), title=note or None, **look, **spacing)
     key.get_title().set_color(style.MUTED)
 
 

@@ -48,12 +48,10 @@ def compare_methods(
 
     Examples
     --------
-    >>> import numpy as np, calibrant as cal, calibrant.plot
-    >>> rng = np.random.default_rng(0)
-    >>> h = rng.random(500)
-    >>> y = rng.random(500) < h
-    >>> a = cal.evaluate_pairs(y, h, name="a")
-    >>> b = cal.evaluate_pairs(y, np.full(500, 0.5), name="b")
+    >>> import calibrant as cal, calibrant.plot
+    >>> y = [1, 0, 1, 1] * 30
+    >>> a = cal.evaluate_pairs(y, [0.9, 0.4, 0.8, 0.7] * 30, name="a")
+    >>> b = cal.evaluate_pairs(y, [0.5] * 120, name="b")
     >>> len(calibrant.plot.compare_methods([a, b]))
     4
     """
@@ -82,10 +80,8 @@ def compare_methods(
 
 def _rows(ax: Axes, models: list[Evaluation], *, named: bool) -> None:
     ax.set_ylim(len(models) - 0.5, -0.5)
-    ax.yaxis.set_ticks(
-        range(len(models)),
-        [style.elide(ev.name, NAMES - 0.12, 7) for ev in models] if named else [],
-    )
+    names = [style.elide(ev.name, NAMES - 0.12, 7) for ev in models] if named else []
+    ax.yaxis.set_ticks(range(len(models)), names)
     ax.tick_params(axis="y", length=0, labelcolor=style.INK)
     for place, ev in enumerate(models):
         if is_trivial(ev):
@@ -185,10 +181,8 @@ def score_map(
     ----------
     models : Evaluation, Comparison or sequence of Evaluation
         The models.
-    divergence : str, optional
-        By default that of the evaluation.
-    ax : Axes, optional
-        Where to draw.
+    divergence, ax
+        As in `calibration_sharpness`.
 
     Returns
     -------
@@ -200,11 +194,10 @@ def score_map(
 
     Examples
     --------
-    >>> import numpy as np, calibrant as cal, calibrant.plot
-    >>> rng = np.random.default_rng(0)
-    >>> h = rng.random(500)
-    >>> a = cal.evaluate_pairs(rng.random(500) < h, h, name="a")
-    >>> b = cal.evaluate_pairs(rng.random(500) < h**2, h, name="b")
+    >>> import calibrant as cal, calibrant.plot
+    >>> y = [1, 0, 1, 1] * 30
+    >>> a = cal.evaluate_pairs(y, [0.9, 0.4, 0.8, 0.7] * 30, name="a")
+    >>> b = cal.evaluate_pairs(y, [0.6, 0.5, 0.6, 0.6] * 30, name="b")
     >>> calibrant.plot.score_map([a, b]).get_xlabel()
     'sharpness gap (Brier ×100)'
     """
@@ -239,10 +232,10 @@ def score_map(
 def _limits(ax: Axes, x: Column, y: Column, parts: list[Decomposition]) -> None:
     ends = [100 * p.calibration.interval[1] for p in parts if p.calibration.interval]
     high = max([*y.tolist(), *ends, 0.01])
-    wide = max(
-        float(np.ptp(x)) if len(x) else 0.0, 0.15 * (float(x.max()) if len(x) else 1)
-    )
-    middle = 0.5 * (x.min() + x.max()) if len(x) else 0.5
+    wide, middle = 0.15, 0.5
+    if len(x):
+        wide = max(float(np.ptp(x)), 0.15 * float(x.max()))
+        middle = 0.5 * (x.min() + x.max())
     ax.set_xlim(max(middle - 0.75 * wide, 0.0), middle + 0.75 * wide)
     ax.set_ylim(min(0.0, 1.2 * float(y.min(initial=0.0))) - 0.04 * high, 1.15 * high)
     for axis in (ax.xaxis, ax.yaxis):

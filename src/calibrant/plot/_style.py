@@ -12,21 +12,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
+Options = dict[str, Any]
+
 # Contrast on white is at least 3 for every line. Fills have less, so they get an edge.
 CURVE, BAND, BAND_EDGE = "#A6301C", "#F2B8A4", "#D9775A"
 RIBBON, RIBBON_ALPHA = "#5F6B7A", 0.3
 DENSITY, DENSITY_EDGE = "#8FB3D4", "#2F6695"
 INK, MUTED, RULE, GRID, SHADE = "#1F2933", "#5F6B7A", "#CBD2DA", "#E3E7EC", "#ECEFF3"
-DIAGONAL: dict[str, Any] = {"color": INK, "linewidth": 0.9, "linestyle": (0, (4, 3))}
-SURE: dict[str, Any] = {"color": CURVE, "zorder": 4}
-DOUBTFUL: dict[str, Any] = {"color": CURVE, "linestyle": (0, (1, 1.6)), "zorder": 3.8}
-INTERVAL: dict[str, Any] = {"color": RIBBON, "alpha": RIBBON_ALPHA, "linewidth": 0}
-BAND_FILL: dict[str, Any] = {
-    "facecolor": BAND, "edgecolor": BAND_EDGE, "linewidth": 0.6,
-}  # fmt: skip
-ROWS_FILL: dict[str, Any] = {
-    "facecolor": DENSITY, "edgecolor": DENSITY_EDGE, "linewidth": 0.6,
-}  # fmt: skip
+DIAGONAL: Options = {"color": INK, "linewidth": 0.9, "linestyle": (0, (4, 3))}
+SURE: Options = {"color": CURVE, "zorder": 4}
+DOUBTFUL: Options = {"color": CURVE, "linestyle": (0, (1, 1.6)), "zorder": 3.8}
+INTERVAL: Options = {"color": RIBBON, "alpha": RIBBON_ALPHA, "linewidth": 0}
+BAND_FILL: Options = {"facecolor": BAND, "edgecolor": BAND_EDGE, "linewidth": 0.6}
+ROWS_FILL: Options = {**BAND_FILL, "facecolor": DENSITY, "edgecolor": DENSITY_EDGE}
 UNIT_TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 # Under simulated colour blindness the colours stay apart by 12 or more (CIE 1976);
@@ -44,7 +42,7 @@ MODELS = (
 
 SMALL, NOTE, LABEL, SMALL_TITLE, TITLE = 6.4, 6.8, 8.0, 7.4, 8.5
 
-FAINT: dict[str, Any] = {"fontsize": SMALL, "color": MUTED}
+FAINT: Options = {"fontsize": SMALL, "color": MUTED}
 
 COLUMN, PAGE = 3.25, 7.0
 """Widths of a column and of a page, in inches."""
@@ -82,12 +80,7 @@ DRAWN: Any = {
 AS_TEXT = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "calibrant"}
 SAVED: Any = {**DRAWN, **AS_TEXT, "savefig.facecolor": "auto"}
 
-UNDATED = {
-    "svg": "Date",
-    "pdf": "CreationDate",
-    "ps": "CreationDate",
-    "eps": "CreationDate",
-}
+UNDATED = {"svg": "Date", **dict.fromkeys(("pdf", "ps", "eps"), "CreationDate")}
 """What would make two files of the same figure differ, by format."""
 
 DESCRIPTION = {"svg": "Description", "png": "Description", "pdf": "Subject"}

@@ -79,29 +79,20 @@ def coarse_sums(ev: Evaluation, nodes: int = NODES) -> Coarse | None:
     if sketch is None or not {*SCORES} <= {*sketch.divergences}:
         return None
     columns = [0, 1, *(sketch.column(name) for name in SCORES)]
-    weight, hits, *losses = _single(split(sketch.moments[columns, :2], nodes))
+    weight, hits, *of_scores = _single(split(sketch.moments[columns, :2], nodes))
     slope = split(sketch.moments[[sketch.column("log", "slope")], :2], nodes)[0]
     infinite = _single(split(_lost_moments(sketch), nodes))[0]
+    losses = dict(zip(SCORES, of_scores, strict=True))
     n, totals = sketch.weight, {name: sketch.totals[name] for name in SCORES}
-    tight = ev.settings["counterpart"] == "tight"
-    return Coarse(
-        weight,
-        hits,
-        dict(zip(SCORES, losses, strict=True)),
-        infinite,
-        slope,
-        n,
-        {
-            s: inf if sketch.infinite_weight(s) else t.loss / n
-            for s, t in totals.items()
-        },
-        {s: t.tangent / n for s, t in totals.items()},
-        {s: (t.unit_loss - t.phi_hit) / n for s, t in totals.items()},
-        (sketch.certain_no > 0, sketch.certain_yes > 0),
-        ev.k / (ev.k - 1) if tight else 1.0,
-        ev.settings["boundary"],
-        ev.settings["estimator"],
-    )
+    lost = {score: sketch.infinite_weight(score) for score in SCORES}
+    total = {s: inf if lost[s] else t.loss / n for s, t in totals.items()}
+    tangent = {s: t.tangent / n for s, t in totals.items()}
+    unit = {s: (t.unit_loss - t.phi_hit) / n for s, t in totals.items()}
+    certain = (sketch.certain_no > 0, sketch.certain_yes > 0)
+    factor = ev.k / (ev.k - 1) if ev.settings["counterpart"] == "tight" else 1.0
+    sums = weight, hits, losses, infinite, slope, n, total, tangent, unit
+    said = ev.settings["boundary"], ev.settings["estimator"]
+    return Coarse(*sums, certain, factor, *said)
 
 
 def _lost_moments(sketch: Cells) -> NDArray[np.float64]:
@@ -205,16 +196,11 @@ def _smooth(column: Column, taps: Column, boundary: str) -> Column:
     """Kernel sums at the nodes, term by term: an FFT would drown the tails."""
     nodes, reach = len(column), len(taps) // 2
     if boundary == "reflect":
-        column = _mirrored(column, reach)
-        return np.convolve(column, taps, mode="valid")
+        # A node on the edge is its own image, and counts twice.
+        ends = column.copy()
+        ends[[0, -1]] *= 2
+        return np.convolve(np.pad(ends, reach, mode="reflect"), taps, mode="valid")
     return np.convolve(column, taps)[reach : reach + nodes]
-
-
-def _mirrored(column: Column, reach: int) -> Column:
-    """The column with its images; a node on the edge is its own image, and counts twice."""
-    ends = column.copy()
-    ends[[0, -1]] *= 2
-    return np.pad(ends, reach, mode="reflect")
 
 
 def _accuracy(sums: Coarse, taps: Column) -> tuple[Column, Column]:
@@ -284,9 +270,7 @@ def page_error(
     for score in SCORES:
         error = calibration_error(exact, sketch, score, sums.estimator)
         error *= _factor(sums, score)
-        apart.append(_distance(error, live[score].calibration))
+        shown_error = live[score].calibration
+        both_infinite = not (isfinite(error) or isfinite(shown_error))
+        apart.append(0.0 if both_infinite else abs(error - shown_error))
     return PageError(kernel, bandwidth, curve, max(apart))
-
-
-def _distance(a: float, b: float) -> float:
-    return abs(a - b) if isfinite(a) or isfinite(b) else 0.0

@@ -197,10 +197,8 @@ def _band(place: int, band: Band, top: float) -> str:
     for first, last in spans(band.drawn):
         part = slice(first, last + 1)
         x, up, down = _x(band.confidence[part]), band.high[part], band.low[part]
-        edge = _path(
-            np.concatenate([x, x[::-1]]),
-            np.concatenate([_y(up, top), _y(down, top)[::-1]]),
-        )
+        y = np.concatenate([_y(up, top), _y(down, top)[::-1]])
+        edge = _path(np.concatenate([x, x[::-1]]), y)
         shapes.append(
             f'<path class="band" d="{edge}Z" fill="{colour(place)}" '
             f'stroke="{colour(place)}"/>'
@@ -236,9 +234,6 @@ def _strip(ev: Evaluation) -> str:
         share = ev.histogram.reshape(BOX.bars, -1).sum(axis=1)
         at, width = (np.arange(BOX.bars) + 0.5) / BOX.bars, ACROSS / BOX.bars
     tall = BOX.bar * share / share.max()
-    bars = "".join(
-        f"M{x:.1f} {BOTTOM:g}v{-h:.1f}"
-        for x, h in zip(_x(at), tall, strict=True)
-        if h > 0
-    )
+    seen = zip(_x(at)[tall > 0], tall[tall > 0], strict=True)
+    bars = "".join(f"M{x:.1f} {BOTTOM:g}v{-h:.1f}" for x, h in seen)
     return f'<path class="bars" d="{bars}" stroke-width="{width:.2f}"/>'

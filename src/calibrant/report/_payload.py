@@ -64,15 +64,13 @@ SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
     "trivial-confidence": lambda _: "constant confidence: trivially calibrated",
     "few-confidences": lambda e: f"only {e['distinct']:,.0f} distinct confidences",
     "infinite-loss": lambda e: f"infinite NLL ({rows(e['rows'])})",
-    "accuracy-changed": lambda e: f"accuracy {_points(e)} points",
+    "accuracy-changed": lambda e: (
+        f"accuracy {fixed(100 * e['accuracy_change'], 2, signed=True)} points"
+    ),
     "thin-support": lambda e: f"{100 * e['share']:.0f}% of ECE from thin bins",
     "soft-labels": lambda _: "soft labels",
 }
 """Findings about one model in a word or two, made of their evidence, by code."""
-
-
-def _points(evidence: Mapping[str, float]) -> str:
-    return fixed(100 * evidence["accuracy_change"], 2, signed=True)
 
 
 def badges(ev: Evaluation, found: Sequence[Finding]) -> list[Badge]:
@@ -86,26 +84,17 @@ def badges(ev: Evaluation, found: Sequence[Finding]) -> list[Badge]:
         points = 100 * abs(ev.metrics["confidence_gap"])
         text = f"{word.lower()} by {points:.1f} points"
         told.append(("warn", text, "Mean confidence less the share of hits."))
-    return [
-        {"level": level, "text": text, "detail": more} for level, text, more in told
-    ]
+    return [dict(zip(("level", "text", "detail"), one, strict=True)) for one in told]
 
 
 def summary(comparison: Comparison) -> list[str]:
     """The result in a few sentences: the score, and what stands out beside it."""
-    return [
-        *_headline(comparison),
-        *directions(comparison),
-        *_unlike(comparison),
-        *fit_notes(comparison),
-    ]
-
-
-def _unlike(comparison: Comparison) -> list[str]:
-    """What keeps models from being compared, as below a table without their errors."""
+    # What keeps models from being compared, as below a table without their errors.
     plain = Comparison(comparison.evaluations)
     notes = make_table(plain, Style(), columns=["accuracy"]).notes
-    return [note.text for note in notes if note.finding]
+    unlike = [note.text for note in notes if note.finding]
+    first = [*_headline(comparison), *directions(comparison)]
+    return [*first, *unlike, *fit_notes(comparison)]
 
 
 def _headline(comparison: Comparison) -> Iterator[str]:
@@ -189,14 +178,8 @@ def _view(
     """Parts by name, each with all models, turned round: by model, each with all parts."""
     by_part = [[_part(ev) for ev in models] for models in found.values()]
     models = [list(parts) for parts in zip(*by_part, strict=True)]
-    names = list(found)
-    return {
-        "kind": kind,
-        "heading": heading,
-        "note": note,
-        "names": names,
-        "models": models,
-    }
+    said = {"kind": kind, "heading": heading, "note": note}
+    return {**said, "names": list(found), "models": models}
 
 
 def _part(ev: Evaluation) -> dict[str, Any]:
@@ -321,7 +304,7 @@ def _model(
     comparison: Comparison,
     scores: list[str],
 ) -> dict[str, Any]:
-    atoms = ev.atoms
+    atoms = ev.atoms.confidence, ev.atoms.count / ev.n, ev.atoms.accuracy
     fixed = [h.key for h in headings(comparison) if h.key not in LIVE]
     return {
         "name": ev.name,
@@ -329,9 +312,7 @@ def _model(
         "trivial": is_trivial(ev),
         "infinite": ev.infinite_rows,
         "metrics": {key: interval_of(MEASURES[key].of(ev)) for key in fixed},
-        "atoms": np.stack(
-            [atoms.confidence, atoms.count / ev.n, atoms.accuracy], axis=1
-        ),
+        "atoms": np.stack(atoms, axis=1),
         "bars": ev.histogram.reshape(BOX.bars, -1).sum(axis=1) / ev.n,
         "reported": {score: _parts(ev, score) for score in scores},
         "line": _line(ev, scores),
@@ -351,18 +332,11 @@ def _parts(ev: Evaluation, score: str) -> dict[str, Any]:
 def _line(ev: Evaluation, scores: list[str]) -> dict[str, Any]:
     """The line as evaluated: adaptive, or at the bandwidth asked for."""
     seen = view(ev)
-    curve = seen.curve
-    columns = {
-        name: base64_of(getattr(curve, name))
-        for name in ("confidence", "accuracy", "low", "high", "support")
-    }
+    names = ("confidence", "accuracy", "low", "high", "support")
+    columns = {name: base64_of(getattr(seen.curve, name)) for name in names}
     gaps = {score: base64_of(ev.curves[score].sharpness_gap) for score in scores}
-    return {
-        **columns,
-        "gaps": gaps,
-        "state": state_of(seen),
-        "bandwidth": seen.parts.bandwidth,
-    }
+    drawn = {"state": state_of(seen), "bandwidth": seen.parts.bandwidth}
+    return {**columns, "gaps": gaps, **drawn}
 
 
 def _mass(ev: Evaluation, scores: list[str], *, whole: bool) -> dict[str, Any]:
@@ -372,10 +346,8 @@ def _mass(ev: Evaluation, scores: list[str], *, whole: bool) -> dict[str, Any]:
     """
     seen = {score: view(ev, score) for score in scores}
     some = next(iter(seen.values()))
-    made = {
-        "bandwidth": some.parts.bandwidth or PAPER_BANDWIDTH,
-        "kernel": some.parts.kernel,
-    }
+    bandwidth = some.parts.bandwidth or PAPER_BANDWIDTH
+    made = {"bandwidth": bandwidth, "kernel": some.parts.kernel}
     if not whole:
         return made
     return {
@@ -387,20 +359,12 @@ def _mass(ev: Evaluation, scores: list[str], *, whole: bool) -> dict[str, Any]:
 
 
 def _sums(sums: coarse.Coarse) -> dict[str, Any]:
-    return {
+    return asdict(sums) | {
         "weight": base64_of(sums.weight),
         "hits": base64_of(sums.hits),
         "losses": {score: base64_of(sums.losses[score]) for score in coarse.SCORES},
         "infinite": base64_of(sums.infinite) if sums.infinite.any() else "",
         "slope": base64_of(sums.slope, "<f8"),
-        "rows": sums.rows,
-        "total": sums.total,
-        "tangent": sums.tangent,
-        "unit": sums.unit,
-        "certain": list(sums.certain),
-        "factor": sums.factor,
-        "boundary": sums.boundary,
-        "estimator": sums.estimator,
     }
 
 

@@ -120,7 +120,9 @@ def build(
     data = {**page.payload(comparison, sums, groups, found), "z": _z(comparison)}
     keys = [heading.key for heading in page.headings(comparison)]
     notes = make_table(comparison, Style(), columns=keys).notes
-    style, script = _style(), _script()
+    style = "\n" + "\n".join(_read(name) for name in STYLES)
+    parts = "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
+    script = f'\n"use strict";\n(() => {{\n{parts}}})();\n'
     return Template(_read("page.html")).substitute(
         policy=_policy(style, script),
         version=escape(__version__),
@@ -154,15 +156,6 @@ def _read(name: str) -> str:
     return files("calibrant.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _style() -> str:
-    return "\n" + "\n".join(_read(name) for name in STYLES)
-
-
-def _script() -> str:
-    parts = "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
-    return f'\n"use strict";\n(() => {{\n{parts}}})();\n'
-
-
 def _policy(style: str, script: str) -> str:
     """Nothing is loaded; this style and this script run, and no other."""
     return (
@@ -188,11 +181,9 @@ def _subtitle(comparison: Comparison) -> str:
 
 def _curve(comparison: Comparison) -> str:
     words = page.axis_words(comparison[0])
-    high, low = (
-        ("the model is over-confident", "under-confident")
-        if words["said"] == "confidence"
-        else ("forecasts are too high", "too low")
-    )
+    high, low = "forecasts are too high", "too low"
+    if words["said"] == "confidence":
+        high, low = "the model is over-confident", "under-confident"
     return (
         f"{words['hit'].capitalize()} among rows of this {words['said']}. Below the "
         f"dashed line {high}, above it {low}."
@@ -216,13 +207,10 @@ def _methods(
     yield "Estimator", _estimator(comparison)
     yield "Intervals", _intervals(comparison)
     yield "Live numbers", _live(comparison, sums)
-    yield "Software", _software()
-    yield "Digest of the evaluations (SHA-256)", _digest(comparison)
-
-
-def _software() -> str:
     python = platform.python_version()
-    return f"calibrant {__version__}, Python {python}, NumPy {np.__version__}"
+    software = f"calibrant {__version__}, Python {python}, NumPy {np.__version__}"
+    yield "Software", software
+    yield "Digest of the evaluations (SHA-256)", _digest(comparison)
 
 
 def _estimator(comparison: Comparison) -> str:
@@ -242,11 +230,8 @@ def _estimator(comparison: Comparison) -> str:
 
 def _intervals(comparison: Comparison) -> str:
     level = 100 * float(comparison[0].settings["level"])
-    told = methods_of(
-        (measure.label, measure.of(ev))
-        for measure in columns().values()
-        for ev in comparison
-    )
+    known = [(ev, measure) for measure in columns().values() for ev in comparison]
+    told = methods_of((measure.label, measure.of(ev)) for ev, measure in known)
     methods = f" {told[0].upper()}{told[1:]}." if told else ""
     return (
         f"{level:g}%, pointwise.{methods} Live ones are the kernel estimate ± {_z(comparison):.2f} "
@@ -264,9 +249,7 @@ def _live(comparison: Comparison, sums: list[Coarse | None]) -> str:
     told = []
     for kernel, bandwidth in MEASURED_AT:
         errors = [page_error(sketch, s, kernel, bandwidth) for sketch, s in pairs]
-        curve, cal = (
-            max(getattr(e, n) for e in errors) for n in ("curve", "calibration")
-        )
+        curve, cal = max(e.curve for e in errors), max(e.calibration for e in errors)
         told.append(
             f"{in_powers(curve)} in a curve and {in_powers(cal)} in d_CAL at bandwidth "
             f"{bandwidth:g}"

@@ -17,12 +17,10 @@ from calibrant._sketch import cells as cell_sums
 from calibrant._sketch.grid import CELLS, LOG_ODDS_CELLS, LOG_ODDS_REACH, ORDER, STEPS
 from calibrant._sketch.sketch import Sketch
 
-# ----------------------------------------------------------------------------
-# One pass over the matrix on its own device: scores and labels to columns.
+# -- one pass over the matrix on its own device: scores and labels to columns -----------
 #
-# The same columns as `calibrant._rows.reduce` gives. Nothing is read back while it runs: rows
-# that break a rule are marked, and the caller decides when to look.
-
+# The same columns as `calibrant._rows.reduce` gives. Nothing is read back while it runs:
+# rows that break a rule are marked, and the caller decides when to look.
 
 NO_DOUBLE = frozenset({"mps"})
 """Devices without double precision: what is left of their rows goes to the CPU."""
@@ -46,11 +44,9 @@ class TensorColumns(NamedTuple):
 
     def take(self, rows: slice) -> TensorColumns:
         """Some of the rows."""
-        h, z, hit, brier, log, predicted = self
-        predicted = None if predicted is None else predicted[rows]
-        return TensorColumns(
-            h[rows], z[rows], hit[rows], brier[rows], log[rows], predicted
-        )
+        h, z, hit, brier, log = (x[rows] for x in self[:5])
+        predicted = None if self.predicted is None else self.predicted[rows]
+        return TensorColumns(h, z, hit, brier, log, predicted)
 
 
 class Marked(NamedTuple):
@@ -241,12 +237,10 @@ def _refuse(scores: Tensor, y: Tensor, kind: str, bad_labels: Tensor) -> None:
     reduce_to_columns(read_predictions(torch.zeros_like(y), target=target, **given))
 
 
-# ----------------------------------------------------------------------------
-# Sums by cell on the device: what `calibrant.sketches` keeps of rows, as tensors.
+# -- sums by cell on the device: what `calibrant._sketch` keeps of rows, as tensors -----
 #
 # All are sums, least or largest values over rows, so those of several devices or
 # processes are put together entry by entry.
-
 
 PART = 1 << 14
 """Rows added at a time; their contributions take 5 MB."""
@@ -347,9 +341,8 @@ def cell_of(h: Tensor, cells: int) -> Tensor:
 def cell_number(h: Tensor) -> Tensor:
     """As `calibrant._sketch.grid.cell_number`, from the log-odds of h itself."""
     z = h.log() - torch.log1p(-h)
-    scaled = (z.clamp(-LOG_ODDS_REACH, LOG_ODDS_REACH) + LOG_ODDS_REACH) * (
-        LOG_ODDS_CELLS / (2 * LOG_ODDS_REACH)
-    )
+    scaled = z.clamp(-LOG_ODDS_REACH, LOG_ODDS_REACH) + LOG_ODDS_REACH
+    scaled *= LOG_ODDS_CELLS / (2 * LOG_ODDS_REACH)
     cell = scaled.long().clamp(max=LOG_ODDS_CELLS - 1) + 1
     cell = torch.where(z.isneginf(), 0, cell)
     cell = torch.where(z.isposinf(), LOG_ODDS_CELLS + 1, cell)
