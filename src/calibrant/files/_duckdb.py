@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 MEMORY, THREADS = "320MB", "1"
 """Threads would add memory, not speed: the rows are reduced on every core anyway."""
 
-OWN_FOLDER = partial(
-    TemporaryDirectory, prefix="calibrant-", ignore_cleanup_errors=True
-)
+FOLDER = partial(TemporaryDirectory, prefix="calibrant-", ignore_cleanup_errors=True)
 
 
 @contextmanager
@@ -39,7 +37,7 @@ def database(path: Path) -> Iterator[tuple[DuckDBPyConnection, Path]]:
     """
     import duckdb
 
-    with sources.reading(path), OWN_FOLDER() as own:
+    with sources.reading(path), FOLDER() as own:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -197,11 +195,6 @@ class Column:
             return "number"
         return "text" if self.dtype == "VARCHAR" or "ENUM(" in self.dtype else "other"
 
-    def entry(self, rows: int, width: int | None = None) -> Entry:
-        """The column as others see it."""
-        shape = (rows, width) if self.is_list else (rows,)
-        return Entry(self.name, self.dtype.lower(), shape, self.kind)
-
     @property
     def values(self) -> str:
         """The SQL of what is fetched: numbers NumPy knows, text, lengths of lists."""
@@ -266,10 +259,10 @@ def _with_width(
     connection: DuckDBPyConnection, file: str, column: Column, rows: int
 ) -> Entry:
     """The entry; of lists the first is looked at, the others must be as long."""
-    if not column.is_list or not rows:
-        return column.entry(rows)
     first = f"SELECT {column.values} FROM read_parquet({file}) LIMIT 1"
-    return column.entry(rows, _one(connection, first))
+    width = _one(connection, first) if column.is_list and rows else None
+    shape = (rows, width) if column.is_list else (rows,)
+    return Entry(column.name, column.dtype.lower(), shape, column.kind)
 
 
 def _check_twins(path: Path, columns: list[Column], stored: set[str]) -> None:

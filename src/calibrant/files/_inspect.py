@@ -16,11 +16,8 @@ from calibrant.files._open import Paths, find_files, format_of, open_all
 from calibrant.files._plan import Roles, make_plan, shape_words
 from calibrant.files._sources import Block, Entry, FileError, Request, Source
 
-LOOKED_AT = 10_000
-"""Rows from which ranges and examples are taken."""
-
-MOST_SHOWN = 40
-"""Entries that are looked at and printed."""
+LOOKED_AT = 10_000  # rows from which ranges and examples are taken
+MOST_SHOWN = 40  # entries that are looked at and printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +67,7 @@ class Contents:
 
 
 def aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Lines of cells below each other; what a file holds must not break a line.
-
-    >>> aligned([("a", "1"), ("bc", "2")])
-    ['  a   1', '  bc  2']
-    """
+    """Lines of cells below each other; what a file holds must not break a line."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

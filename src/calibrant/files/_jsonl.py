@@ -29,13 +29,11 @@ def open_jsonl(path: Path) -> Source:
     if first is None:
         raise FileError(path, "has no rows.")
     entries = tuple(_entry(name, value) for name, value in first[1].items())
-    by_name = {entry.name: entry for entry in entries}
+    known = {entry.name: entry for entry in entries}
 
     def blocks(request: Request) -> Iterator[Block]:
-        as_text = {
-            n: replace(by_name[n], dtype="any", kind="text") for n in request.text
-        }
-        wanted = [(by_name | as_text)[name] for name in request.names]
+        texts = {n: replace(known[n], dtype="any", kind="text") for n in request.text}
+        wanted = [(known | texts)[name] for name in request.names]
         with sources.reading(path):
             records = _records(path)
             while part := list(islice(records, request.rows)):
@@ -112,10 +110,8 @@ def _column(path: Path, part: list[Numbered], entry: Entry) -> NDArray[Any]:
             first = "text" if entry.kind == "text" else "a number"
             if len(entry.shape) == 2:
                 first = f"a list of {entry.shape[1]} numbers"
-            problem = (
-                f"{name} is {what} in line {number}, but the first line has {first}."
-            )
-            raise FileError(path, problem)
+            rule = f"but the first line has {first}"
+            raise FileError(path, f"{name} is {what} in line {number}, {rule}.")
         values.append(value)
     if entry.kind == "number":
         return np.array(values, dtype=np.float64)

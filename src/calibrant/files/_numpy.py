@@ -44,12 +44,6 @@ class Stored:
         """Bytes of the data."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    @property
-    def entry(self) -> Entry:
-        """The array as others see it."""
-        kind = sources.kind_of(self.dtype)
-        return Entry(self.name, self.dtype.name, self.shape, kind)
-
     def pieces(self, rows: int) -> Iterator[NDArray[Any]]:
         """The array, so many rows at a time."""
         with self.open() as file:
@@ -63,9 +57,7 @@ class Stored:
                     yield self._read(file, (part.stop - part.start, *self.shape[1:]))
 
     def _read(self, file: IO[bytes], shape: tuple[int, ...]) -> NDArray[Any]:
-        is_bool = (
-            self.dtype == bool
-        )  # any byte but 0 is true, and only 1 is a valid bool
+        is_bool = self.dtype == bool  # any byte but 0 is true, and only 1 a valid bool
         array = np.empty(shape, np.uint8 if is_bool else self.dtype)
         left = memoryview(array.reshape(-1).view(np.uint8).data)
         while left:
@@ -96,12 +88,11 @@ def check_stored(stored: Stored, space: int) -> None:
 
 
 def _source_of(path: Path, given: str, arrays: list[Stored]) -> Source:
-    stored, entries = {a.name: a for a in arrays}, [a.entry for a in arrays]
-
-    def pieces(name: str, rows: int) -> Iterator[NDArray[Any]]:
-        return stored[name].pieces(rows)
-
-    return sources.source_of_arrays(path, given, entries, pieces)
+    stored, kind_of = {array.name: array for array in arrays}, sources.kind_of
+    entries = [Entry(a.name, a.dtype.name, a.shape, kind_of(a.dtype)) for a in arrays]
+    return sources.source_of_arrays(
+        path, given, entries, lambda name, rows: stored[name].pieces(rows)
+    )
 
 
 def open_npz(path: Path) -> Source:

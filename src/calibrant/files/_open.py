@@ -66,12 +66,7 @@ PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".7z")
 
 
 def format_of(path: Path) -> Format:
-    """The format of a file, or an error that says what to do instead.
-
-    >>> format_of(Path("model.pkl"))
-    Traceback (most recent call last):
-    calibrant.files._sources.FileError: model.pkl: pickle files are never opened, ...
-    """
+    """The format of a file, or an error that says what to do instead."""
     suffix = path.suffix.lower()
     if suffix in PICKLES:
         raise FileError(

@@ -30,10 +30,7 @@ KNOWN = {
 ARGUMENTS = {"label": "y", "weight": "sample_weight"}
 """Roles that arguments in Python have another name for than files and the command."""
 
-KNOWN_PATTERNS = {
-    "logits": ["logits_*", "logit_*"],
-    "probs": ["probs_*", "prob_*", "p_*"],
-}
+PATTERNS = {"logits": ["logits_*", "logit_*"], "probs": ["probs_*", "prob_*", "p_*"]}
 """Columns that are read together if what stands for ``*`` are numbers."""
 
 
@@ -99,11 +96,7 @@ def split_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def in_order(parts: dict[str, str]) -> dict[str, str]:
-    """Names sorted by number if all stars are numbers, so that p_10 follows p_9.
-
-    >>> list(in_order({"p_1": "1", "p_10": "10", "p_2": "2"}))
-    ['p_1', 'p_2', 'p_10']
-    """
+    """Names sorted by number if all stars are numbers, so that p_10 follows p_9."""
     if not are_numbers(parts):
         return parts
     return dict(sorted(parts.items(), key=lambda item: int(item[1])))
@@ -217,7 +210,7 @@ def _known(source: Source, role: str) -> list[str]:
 
 
 def _known_columns(source: Source, kind: str) -> list[dict[str, str]]:
-    found = [split_pattern(p, source.names) for p in KNOWN_PATTERNS[kind]]
+    found = [split_pattern(p, source.names) for p in PATTERNS[kind]]
     return [parts for parts in found if len(parts) > 1 and are_numbers(parts)]
 
 
@@ -249,10 +242,8 @@ def _missing(source: Source, role: str) -> FileError:
 
 
 def _no_such(source: Source, role: str, said: str) -> FileError:
-    there = quoted(source.names)
-    return FileError(
-        source.path, f"has no {shorten(said)!r} for {role}; it has {there}."
-    )
+    none = f"has no {shorten(said)!r} for {role}"
+    return FileError(source.path, f"{none}; it has {quoted(source.names)}.")
 
 
 def _say_which(*roles: str, between: str = ", ") -> str:
@@ -332,10 +323,6 @@ def _wrong(source: Source, entry: Entry, need: str) -> FileError:
 
 
 def shape_words(entry: Entry) -> str:
-    """The shape, with n for rows not yet counted.
-
-    >>> shape_words(Entry("p", "f4", (None, 3)))
-    'n x 3'
-    """
+    """The shape, with n for rows not yet counted: n x 3."""
     sides = ["n" if s is None and i == 0 else str(s) for i, s in enumerate(entry.shape)]
     return " x ".join("?" if side == "None" else side for side in sides) or "one value"

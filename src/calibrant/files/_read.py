@@ -101,10 +101,8 @@ def _right(path: Path, plan: Plan, block: Block, start: int) -> NDArray[Any]:
 def _labels(path: Path, block: Block, name: str | None, start: int) -> NDArray[Any]:
     assert name is not None
     values = sources.whole(block[name])
-    numbers = values.dtype.kind in "biuf"
-    missing = (
-        np.isnan(values) if numbers else np.array([v is None for v in values], bool)
-    )
+    known = values.dtype.kind in "biuf"
+    missing = np.isnan(values) if known else np.array([v is None for v in values])
     _check_present(path, [name], missing, start)
     return sources.text_of(values) if values.dtype.kind == "S" else values
 
@@ -135,11 +133,9 @@ def _named(
     if classes is None and stars is not None and (is_text or all_digits(stars)):
         classes = stars
     if classes is None and is_text:
-        found = f"labels are text ({sources.shorten(str(y[0]))!r})"
-        way_out = (
-            "name the classes, in the order of the columns, with --classes A,B,..."
-        )
-        raise FileError(path, f"{found}; {way_out}")
+        found = f"labels are text ({sources.shorten(str(y[0]))!r}); name the classes"
+        way_out = "in the order of the columns, with --classes A,B,..."
+        raise FileError(path, f"{found}, {way_out}")
     if classes is None or y.ndim != 1:
         return y, None
     if is_text or not all_digits(classes):

@@ -58,9 +58,8 @@ def reading(path: Path) -> Iterator[None]:
     except FileError:
         raise
     except MemoryError as error:
-        raise FileError(
-            path, "asks for more memory than there is; it is damaged, or too large."
-        ) from error
+        large = "asks for more memory than there is; it is damaged, or too large."
+        raise FileError(path, large) from error
     except OSError as error:
         reason = one_line(error.strerror or str(error)).rstrip(".")
         raise FileError(path, f"cannot be read: {reason}.") from error

@@ -147,8 +147,7 @@ def intact(folder: Path, manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]
     return replace(manifest, shards=kept, complete=False), bad
 
 
-AHEAD = 2
-"""Batches that are being decoded while one is run."""
+AHEAD = 2  # batches that are being decoded while one is run
 
 
 Batch: TypeAlias = tuple[list[Item], NDArray[np.float32]]

@@ -290,9 +290,8 @@ def _check_name(library: Any, name: str) -> None:
 
 def _pretrained(library: Any, name: str) -> Any:
     if not library.list_pretrained(name.partition(".")[0]):
-        raise ValueError(
-            f"no trained weights of {name} are published; pass your own (--checkpoint)."
-        )
+        none = f"no trained weights of {name} are published"
+        raise ValueError(f"{none}; pass your own (--checkpoint).")
     way_out = "check the network, or fetch them elsewhere and pass --checkpoint."
     with downloading(f"the weights of {name}", way_out):
         return library.create_model(name, pretrained=True)
