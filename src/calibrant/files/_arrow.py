@@ -40,9 +40,8 @@ def open_arrow(path: Path) -> Source:
 @contextmanager
 def _reader(path: Path) -> Iterator[Any]:
     way_out = "pip install 'calibrant[arrow]'; or save it as .parquet"
-    arrow, ipc = (
-        sources.optional(path, name, way_out) for name in ("pyarrow", "pyarrow.ipc")
-    )
+    arrow = sources.optional(path, "pyarrow", way_out)
+    ipc = importlib.import_module("pyarrow.ipc")
     with sources.reading(path), arrow.OSFile(str(path), "rb") as file:
         with path.open("rb") as start:
             is_file = start.read(len(FILE_MARK)) == FILE_MARK
@@ -90,13 +89,12 @@ def _numpy(
         column = column.dictionary_decode()
     if name in text and not arrow.types.is_string(column.type):
         column = column.cast(arrow.string())
-    if arrow.types.is_nested(column.type):
-        lengths = compute.list_value_length(column).cast(arrow.float64())
-        width = sources.same_width(
-            path, name, lengths.to_numpy(zero_copy_only=False), start
-        )
-        return _plain(arrow, column.flatten()).reshape(len(column), width)
-    return _plain(arrow, column)
+    if not arrow.types.is_nested(column.type):
+        return _plain(arrow, column)
+    lengths = compute.list_value_length(column).cast(arrow.float64())
+    lengths = lengths.to_numpy(zero_copy_only=False)
+    width = sources.same_width(path, name, lengths, start)
+    return _plain(arrow, column.flatten()).reshape(len(column), width)
 
 
 def _plain(arrow: Any, column: Any) -> NDArray[Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,26 +22,22 @@ from calibrant.files._sources import Block, Entry, FileError, Kind, Request, Sou
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-
-# -- A database for one file: it reads the file's folder, and writes to one of its own.
-# It is in memory, loads no extension, reaches no network and keeps to a third of a
-# gigabyte. Whatever goes into SQL is quoted here.
-
 MEMORY, THREADS = "320MB", "1"
 """Threads would add memory, not speed: the rows are reduced on every core anyway."""
+
+FOLDER = partial(TemporaryDirectory, prefix="calibrant-", ignore_cleanup_errors=True)
 
 
 @contextmanager
 def database(path: Path) -> Iterator[tuple[DuckDBPyConnection, Path]]:
-    """A database that can read one folder, and a folder of its own to write to."""
+    """A database that can read one folder, and a folder of its own to write to.
+
+    It is in memory, loads no extension, reaches no network and keeps to a third of a
+    gigabyte.
+    """
     import duckdb
 
-    with (
-        sources.reading(path),
-        tempfile.TemporaryDirectory(
-            prefix="calibrant-", ignore_cleanup_errors=True
-        ) as own,
-    ):
+    with sources.reading(path), FOLDER() as own:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -50,16 +47,13 @@ def database(path: Path) -> Iterator[tuple[DuckDBPyConnection, Path]]:
             "threads": THREADS,
             "temp_directory": own,
         }
-        connection = duckdb.connect(":memory:", config=settings)
-        try:
+        with duckdb.connect(":memory:", config=settings) as connection:
             folders = [text(f"{path.resolve().parent}/"), text(f"{own}/")]
             connection.execute(f"SET allowed_directories = [{', '.join(folders)}]")
             connection.execute("SET disable_parquet_prefetching = true")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
             yield connection, Path(own)
-        finally:
-            connection.close()
 
 
 def text(value: str) -> str:
@@ -85,12 +79,7 @@ def file_name(path: Path) -> str:
     return text(re.sub(r"([\[*?])", r"[\1]", str(path.resolve())))
 
 
-# -- Text tables (.csv, .tsv): every choice explicit, nothing sniffed.
-# Comma (or tab), double quotes, UTF-8 with or without a byte order mark, any line ending,
-# and a first line that names the columns. Columns go into SQL by number, not by name.
-
 LONGEST_HEADER = 1 << 20
-
 
 # The database would move a bare TRY_CAST into its CSV reader, which does not try.
 NUMBER = "TRY_CAST(trim({}) AS DOUBLE)"
@@ -98,29 +87,23 @@ TRUTH = "CASE lower(trim({})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
 
 
 def open_delimited(path: Path, mark: str) -> Source:
-    """Read the header and the first row, which says what is a number and what text."""
+    """Read the header and the first row, which says what is a number and what text.
+
+    Nothing is sniffed: comma (or tab), double quotes, UTF-8 with or without a byte order
+    mark, any line ending, a first line of names. Columns go into SQL by number.
+    """
     with sources.reading(path):
         names = _header(path, mark)
     source = _source(path, mark, len(names))
     with database(path) as (connection, _):
         first = connection.execute(f"SELECT * FROM {source} LIMIT 1").fetchone()
-    values = first or (None,) * len(names)
-    entries = tuple(map(_entry, names, values))
-    columns = {
-        name: Column(
-            name, _sql(i, value), "DOUBLE" if e.kind == "number" else "VARCHAR"
-        )
-        for i, (name, value, e) in enumerate(zip(names, values, entries, strict=True))
-    }
+    made = map(_column, range(len(names)), names, first or (None,) * len(names))
+    columns = {column.name: column for column in made}
+    entries = tuple(Entry(c.name, c.kind, (None,), c.kind) for c in columns.values())
 
     def blocks(request: Request) -> Iterator[Block]:
-        number = {name: i for i, name in enumerate(names)}
-        wanted = [
-            replace(columns[name], sql=f"c{number[name]}", dtype="VARCHAR")
-            if name in request.text
-            else columns[name]
-            for name in request.names
-        ]
+        as_text = {n: Column(n, f"c{names.index(n)}", "VARCHAR") for n in request.text}
+        wanted = [(columns | as_text)[name] for name in request.names]
         limited = source if request.most is None else f"{source} LIMIT {request.most}"
         with database(path) as (connection, own):
             there = ParquetRows(connection, path, path, 0, wanted)
@@ -135,26 +118,17 @@ def _header(path: Path, mark: str) -> tuple[str, ...]:
     if len(start) == LONGEST_HEADER and not {"\n", "\r"} & set(start):
         raise FileError(path, "has a first line of more than a million characters.")
     names = tuple(next(csv.reader(io.StringIO(start, ""), delimiter=mark, strict=True)))
-    _check_header(path, mark, names)
-    return names
-
-
-def _check_header(path: Path, mark: str, names: tuple[str, ...]) -> None:
+    shown = sources.quoted(names)
     if all(_is_number(name) for name in names):
-        raise FileError(
-            path,
-            f"must begin with a line of column names, not {sources.quoted(names)}.",
-        )
+        raise FileError(path, f"must begin with a line of column names, not {shown}.")
     sources.check_names(path, names)
     if any("\n" in name or "\r" in name for name in names):
         raise FileError(path, "has a line break in the name of a column.")
     others = [other for other in ",;\t|" if other != mark and other in names[0]]
     if len(names) == 1 and others:
-        raise FileError(
-            path,
-            f"has one column, {sources.quoted(names)}: it must have {mark!r} between columns, "
-            f"not {others[0]!r}.",
-        )
+        rule = f"it must have {mark!r} between columns, not {others[0]!r}"
+        raise FileError(path, f"has one column, {shown}: {rule}.")
+    return names
 
 
 def _is_number(word: str) -> bool:
@@ -175,31 +149,21 @@ def _source(path: Path, mark: str, width: int) -> str:
     )
 
 
-def _entry(name: str, value: str | None) -> Entry:
-    kind: Kind = "number" if value is None or _looks_like(value) else "text"
-    return Entry(name, kind, (None,), kind)
-
-
-def _looks_like(value: str) -> bool:
-    return _is_number(value) or value.strip().lower() in ("true", "false")
-
-
-def _sql(i: int, value: str | None) -> str:
+def _column(number: int, name: str, value: str | None) -> Column:
+    """A column whose first value says what it holds."""
     if value is None or _is_number(value):
-        return NUMBER.format(f"c{i}")
-    return TRUTH.format(f"c{i}") if _looks_like(value) else f"c{i}"
+        return Column(name, NUMBER.format(f"c{number}"), "DOUBLE")
+    if value.strip().lower() in ("true", "false"):
+        return Column(name, TRUTH.format(f"c{number}"), "DOUBLE")
+    return Column(name, f"c{number}", "VARCHAR")
 
-
-# -- Parquet through DuckDB, a range of rows at a time.
-# Lists in row groups much larger than a batch would be unpacked from the start of the
-# group for every batch; they are rewritten once, in groups as large as a batch. So are
-# text tables, which cannot be entered in the middle at all.
 
 COLUMNS_AT_ONCE = 64
 """More of them may need more memory for their pages than the database has."""
 
 LARGE_GROUP = 4
-"""Batches in a row group from which on rewriting it is worth the while."""
+"""Batches in a row group from which on rewriting it is worth the while: lists would be
+unpacked from the start of the group for every batch."""
 
 LEAST_GROUP, LARGEST_GROUP = 2048, 1 << 17
 
@@ -230,11 +194,6 @@ class Column:
         if NUMBERS.fullmatch(self.dtype):
             return "number"
         return "text" if self.dtype == "VARCHAR" or "ENUM(" in self.dtype else "other"
-
-    def entry(self, rows: int, width: int | None = None) -> Entry:
-        """The column as others see it."""
-        shape = (rows, width) if self.is_list else (rows,)
-        return Entry(self.name, self.dtype.lower(), shape, self.kind)
 
     @property
     def values(self) -> str:
@@ -275,17 +234,17 @@ def open_parquet(path: Path) -> Source:
 
 
 def rewritten(there: ParquetRows, source: str, own: Path, rows: int) -> ParquetRows:
-    """Write the columns wanted as Parquet again, one group per batch."""
+    """Write the columns wanted as Parquet again, one group per batch.
+
+    So are text tables, which cannot be entered in the middle at all.
+    """
     listed = ", ".join(f"{c.sql} AS c{i}" for i, c in enumerate(there.columns))
     stored = own / "rows.parquet"
     group = max(LEAST_GROUP, min(rows, LARGEST_GROUP))
-    written = _one(
-        there.connection,
-        f"COPY (SELECT {listed} FROM {source}) TO {text(str(stored))} "
-        f"(FORMAT parquet, ROW_GROUP_SIZE {group})",
-    )
+    how = f"{text(str(stored))} (FORMAT parquet, ROW_GROUP_SIZE {group})"
+    rows = _one(there.connection, f"COPY (SELECT {listed} FROM {source}) TO {how}")
     columns = [replace(c, sql=f"c{i}") for i, c in enumerate(there.columns)]
-    return replace(there, parquet=stored, rows=int(written), columns=columns)
+    return replace(there, parquet=stored, rows=int(rows), columns=columns)
 
 
 def _all(connection: DuckDBPyConnection, query: str) -> list[Any]:
@@ -300,22 +259,23 @@ def _with_width(
     connection: DuckDBPyConnection, file: str, column: Column, rows: int
 ) -> Entry:
     """The entry; of lists the first is looked at, the others must be as long."""
-    if not column.is_list or not rows:
-        return column.entry(rows)
     first = f"SELECT {column.values} FROM read_parquet({file}) LIMIT 1"
-    return column.entry(rows, _one(connection, first))
+    width = _one(connection, first) if column.is_list and rows else None
+    shape = (rows, width) if column.is_list else (rows,)
+    return Entry(column.name, column.dtype.lower(), shape, column.kind)
 
 
 def _check_twins(path: Path, columns: list[Column], stored: set[str]) -> None:
     """The database renames the second of two equal names; then it is not in the file."""
-    for column in columns:
-        if column.name not in stored:
+    names = tuple(column.name for column in columns)
+    for name in names:
+        if name not in stored:
             raise FileError(
                 path,
-                f"has two columns of the same name (in upper or lower case), one of "
-                f"them read as {sources.shorten(column.name)!r}; rename one of them.",
+                "has two columns of the same name (in upper or lower case), one of them "
+                f"read as {sources.shorten(name)!r}; rename one of them.",
             )
-    sources.check_names(path, tuple(column.name for column in columns))
+    sources.check_names(path, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,23 +300,17 @@ class ParquetRows:
 
     def _columns(self, columns: list[Column], start: int, stop: int) -> Block:
         listed = ", ".join(f"{c.values} AS c{i}" for i, c in enumerate(columns))
-        got = self._fetch(listed, start, stop)
-        block = {c.name: got[f"c{i}"] for i, c in enumerate(columns)}
-        for column in columns:
-            values = block[column.name]
+        got, block = self._fetch(listed, start, stop), Block()
+        for i, column in enumerate(columns):
+            values = got[f"c{i}"]
             if len(values) != stop - start:
                 raise FileError(self.path, "has fewer rows than its header says.")
-            if column.is_list:
-                block[column.name] = self._lists(column, values, start, stop)
+            if column.is_list:  # end to end, so no Python object for each of them
+                width = sources.same_width(self.path, column.name, values, start)
+                flat = self._fetch(f"unnest({column.sql}) AS v", start, stop)["v"]
+                values = flat.reshape(stop - start, width)
+            block[column.name] = values
         return block
-
-    def _lists(
-        self, column: Column, lengths: NDArray[Any], start: int, stop: int
-    ) -> NDArray[Any]:
-        """Lists end to end, as one matrix: no Python object for each of them."""
-        width = sources.same_width(self.path, column.name, lengths, start)
-        flat = self._fetch(f"unnest({column.sql}) AS v", start, stop)["v"]
-        return flat.reshape(stop - start, width)
 
     def _fetch(self, listed: str, start: int, stop: int) -> dict[str, NDArray[Any]]:
         got = self.connection.execute(

@@ -16,11 +16,8 @@ from calibrant.files._open import Paths, find_files, format_of, open_all
 from calibrant.files._plan import Roles, make_plan, shape_words
 from calibrant.files._sources import Block, Entry, FileError, Request, Source
 
-LOOKED_AT = 10_000
-"""Rows from which ranges and examples are taken."""
-
-MOST_SHOWN = 40
-"""Entries that are looked at and printed."""
+LOOKED_AT = 10_000  # rows from which ranges and examples are taken
+MOST_SHOWN = 40  # entries that are looked at and printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +67,14 @@ class Contents:
 
 
 def aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Lines of cells below each other; what a file holds must not break a line.
-
-    >>> aligned([("a", "1"), ("bc", "2")])
-    ['  a   1', '  bc  2']
-    """
+    """Lines of cells below each other; what a file holds must not break a line."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        for row in rows
-    ]
-    return [
-        "  " + "".join(c if c.isprintable() else " " for c in line).rstrip()
-        for line in lines
-    ]
+    lines = []
+    for row in rows:
+        line = "  ".join(map(str.ljust, row, widths))
+        shown = "".join(c if c.isprintable() else " " for c in line)
+        lines.append(f"  {shown.rstrip()}")
+    return lines
 
 
 def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
@@ -106,30 +97,21 @@ def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
     problem = how = rows = None
     try:
         plan = make_plan(source, roles or Roles())
-        how = plan.sentence
-        rows = _count(source, plan.names[0])
+        how, name = plan.sentence, plan.names[0]
+        rows = source[name].shape[0] if source.rows is None else source.rows
+        if rows is None:
+            blocks = source.blocks(Request((name,), LOOKED_AT))
+            rows = sum(len(block[name]) for block in blocks)
     except FileError as error:
         problem, how = str(error), None
     items = tuple(_items(source))
     return Contents(source.path, source.format, len(files), rows, items, how, problem)
 
 
-def _count(source: Source, name: str) -> int:
-    if source.rows is not None:
-        return source.rows
-    if (rows := source[name].shape[0]) is not None:
-        return rows
-    blocks = source.blocks(Request((name,), LOOKED_AT))
-    return sum(len(block[name]) for block in blocks)
-
-
 def _items(source: Source) -> Iterator[Item]:
     """Entries with a look at their rows: of a table at once, of arrays one by one."""
-    usable = [
-        entry.name
-        for entry in source.entries[:MOST_SHOWN]
-        if entry.kind != "other" and entry.shape and 0 not in entry.shape
-    ]
+    first = [e for e in source.entries[:MOST_SHOWN] if e.kind != "other"]
+    usable = [e.name for e in first if e.shape and 0 not in e.shape]
     together = [tuple(usable)] if source.is_table and usable else [(n,) for n in usable]
     seen: Block = {}
     for names in together:
@@ -143,23 +125,12 @@ def _item(entry: Entry, values: NDArray[Any] | None) -> Item:
     dtype = "text" if entry.kind == "text" else sources.shorten(entry.dtype, 30)
     if values is None or not len(values):
         return Item(entry.name, dtype, shape_words(entry))
-    low, high = _range(values)
-    return Item(entry.name, dtype, shape_words(entry), low, high, _example(values))
-
-
-def _range(values: NDArray[Any]) -> tuple[float | None, float | None]:
-    if values.dtype.kind not in "biuf":
-        return None, None
-    present = values[~np.isnan(values)] if values.dtype.kind == "f" else values
-    if not present.size:
-        return None, None
-    return float(present.min()), float(present.max())
-
-
-def _example(values: NDArray[Any]) -> str:
-    first = values[0]
-    if np.ndim(first) == 0:
-        return sources.shorten(str(first), 40)
-    more = ", …" if np.size(first) > 3 else ""
-    numbers = ", ".join(f"{x:.4g}" for x in np.ravel(first)[:3])
-    return f"[{numbers}{more}]"
+    low = high = None
+    example = sources.shorten(str(values[0]), 40)
+    if values.ndim > 1:
+        more = ", …" if values[0].size > 3 else ""
+        numbers = ", ".join(f"{x:.4g}" for x in values[0].ravel()[:3])
+        example = f"[{numbers}{more}]"
+    if values.dtype.kind in "biuf" and not np.isnan(values).all():
+        low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    return Item(entry.name, dtype, shape_words(entry), low, high, example)

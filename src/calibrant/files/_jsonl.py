@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,12 +29,14 @@ def open_jsonl(path: Path) -> Source:
     if first is None:
         raise FileError(path, "has no rows.")
     entries = tuple(_entry(name, value) for name, value in first[1].items())
-    by_name = {entry.name: entry for entry in entries}
+    known = {entry.name: entry for entry in entries}
 
     def blocks(request: Request) -> Iterator[Block]:
-        wanted = [_as_text(by_name[name], request) for name in request.names]
+        texts = {n: replace(known[n], dtype="any", kind="text") for n in request.text}
+        wanted = [(known | texts)[name] for name in request.names]
         with sources.reading(path):
-            for part in _parts(path, request.rows):
+            records = _records(path)
+            while part := list(islice(records, request.rows)):
                 yield {entry.name: _column(path, part, entry) for entry in wanted}
 
     return Source(path, "jsonl", None, entries, blocks)
@@ -58,23 +61,12 @@ def _is_number(value: Any) -> bool:
 Numbered = tuple[int, dict[str, Any]]
 
 
-def _parts(path: Path, rows: int) -> Iterator[list[Numbered]]:
-    part: list[Numbered] = []
-    for record in _records(path):
-        part.append(record)
-        if len(part) == rows:
-            yield part
-            part = []
-    if part:
-        yield part
-
-
 def _records(path: Path) -> Iterator[Numbered]:
     """Objects with the numbers of their lines; blank lines are passed by."""
-    number = 0
     with path.open("rb") as file:
-        while line := file.readline(LONGEST_LINE):
-            number += 1
+        for number in count(1):
+            if not (line := file.readline(LONGEST_LINE)):
+                return
             if number == 1:
                 line = line.removeprefix(BYTE_ORDER_MARK)
             if len(line) == LONGEST_LINE:
@@ -108,24 +100,18 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_twins)
 
 
-def _as_text(entry: Entry, request: Request) -> Entry:
-    """The entry, to be read as text of any kind if that is asked for."""
-    if entry.name not in request.text:
-        return entry
-    return replace(entry, dtype="any", kind="text")
-
-
 def _column(path: Path, part: list[Numbered], entry: Entry) -> NDArray[Any]:
     values = []
     for number, record in part:
         value = record.get(entry.name, _ABSENT)
         if not _fits(value, entry):
+            name = repr(sources.shorten(entry.name))
             what = "missing" if value is _ABSENT else sources.shorten(repr(value), 40)
-            raise FileError(
-                path,
-                f"{sources.shorten(entry.name)!r} is {what} in line {number}, but the first "
-                f"line has {_words(entry)}.",
-            )
+            first = "text" if entry.kind == "text" else "a number"
+            if len(entry.shape) == 2:
+                first = f"a list of {entry.shape[1]} numbers"
+            rule = f"but the first line has {first}"
+            raise FileError(path, f"{name} is {what} in line {number}, {rule}.")
         values.append(value)
     if entry.kind == "number":
         return np.array(values, dtype=np.float64)
@@ -143,9 +129,3 @@ def _fits(value: Any, entry: Entry) -> bool:
     if entry.kind == "number" or entry.dtype == "any":
         return _is_number(value) or (entry.kind == "text" and isinstance(value, str))
     return value is None or isinstance(value, str)
-
-
-def _words(entry: Entry) -> str:
-    if len(entry.shape) == 2:
-        return f"a list of {entry.shape[1]} numbers"
-    return "text" if entry.kind == "text" else "a number"

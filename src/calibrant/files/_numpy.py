@@ -6,6 +6,7 @@ held against the size of the file.
 
 from __future__ import annotations
 
+import io
 import math
 import warnings
 import zipfile
@@ -35,6 +36,7 @@ class Stored:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     fortran: bool
+    start: int  # where the header ends
     open: Callable[[], IO[bytes]]
 
     @property
@@ -42,16 +44,10 @@ class Stored:
         """Bytes of the data."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    @property
-    def entry(self) -> Entry:
-        """The array as others see it."""
-        return Entry(
-            self.name, self.dtype.name, self.shape, sources.kind_of(self.dtype)
-        )
-
     def pieces(self, rows: int) -> Iterator[NDArray[Any]]:
         """The array, so many rows at a time."""
         with self.open() as file:
+            file.seek(self.start)
             if self.fortran:
                 whole = self._read(file, self.shape[::-1]).T
             for part in sources.ranges(self.shape[0], rows):
@@ -61,21 +57,18 @@ class Stored:
                     yield self._read(file, (part.stop - part.start, *self.shape[1:]))
 
     def _read(self, file: IO[bytes], shape: tuple[int, ...]) -> NDArray[Any]:
-        if self.dtype == bool:  # any byte but 0 is true, and only 1 is a valid bool
-            return self._fill(file, np.empty(shape, np.uint8)) != 0
-        return self._fill(file, np.empty(shape, self.dtype))
-
-    def _fill(self, file: IO[bytes], array: NDArray[Any]) -> NDArray[Any]:
+        is_bool = self.dtype == bool  # any byte but 0 is true, and only 1 a valid bool
+        array = np.empty(shape, np.uint8 if is_bool else self.dtype)
         left = memoryview(array.reshape(-1).view(np.uint8).data)
         while left:
             got = file.readinto(left)  # type: ignore[attr-defined]
             if not got:
                 raise FileError(self.path, f"{self.name!r} ends before its last row.")
             left = left[got:]
-        return array
+        return array != 0 if is_bool else array
 
 
-def check_stored(stored: Stored, space: int) -> Stored:
+def check_stored(stored: Stored, space: int) -> None:
     """Refuse an array that cannot be data, or is not as long as its place in the file."""
     path, name = stored.path, sources.shorten(stored.name)
     if stored.dtype.hasobject:
@@ -92,16 +85,13 @@ def check_stored(stored: Stored, space: int) -> Stored:
             f"{name!r} claims {stored.size} bytes of data but has {space}; the file is "
             "damaged or cut short.",
         )
-    return stored
 
 
 def _source_of(path: Path, given: str, arrays: list[Stored]) -> Source:
-    stored = {array.name: array for array in arrays}
+    stored, kind_of = {array.name: array for array in arrays}, sources.kind_of
+    entries = [Entry(a.name, a.dtype.name, a.shape, kind_of(a.dtype)) for a in arrays]
     return sources.source_of_arrays(
-        path,
-        given,
-        (array.entry for array in arrays),
-        lambda name, rows: stored[name].pieces(rows),
+        path, given, entries, lambda name, rows: stored[name].pieces(rows)
     )
 
 
@@ -115,29 +105,23 @@ def open_npz(path: Path) -> Source:
         if len(set(names)) < len(names):
             raise FileError(path, "has two members of the same name.")
         if odd := [name for name in names if not name.endswith(".npy")]:
-            raise FileError(
-                path, f"has members that are no arrays: {sources.quoted(odd)}."
-            )
+            odd_ones = sources.quoted(odd)
+            raise FileError(path, f"has members that are no arrays: {odd_ones}.")
         arrays = [_member(path, archive, member) for member in members]
     return _source_of(path, "npz", arrays)
 
 
 def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Stored:
-    on_disk = path.stat().st_size
-    name = member.filename.removesuffix(".npy")
-    sources.check_expansion(
-        path, repr(sources.shorten(name)), member.file_size, on_disk
-    )
+    name, size = member.filename.removesuffix(".npy"), member.file_size
+    shown = repr(sources.shorten(name))
+    sources.check_expansion(path, shown, size, path.stat().st_size)
     with archive.open(member) as file:
-        stored, start = _header(path, name, file, partial(_open_member, path, member))
-    return check_stored(stored, member.file_size - start)
+        return _header(path, name, file, size, partial(_open_member, path, member))
 
 
 def _open_member(path: Path, member: zipfile.ZipInfo) -> IO[bytes]:
     with zipfile.ZipFile(path) as archive:
-        file = archive.open(member)  # keeps the archive open until it is closed itself
-    _skip_header(file)
-    return file
+        return archive.open(member)  # keeps the archive open until it is closed itself
 
 
 def open_npy(paths: tuple[Path, ...]) -> Source:
@@ -151,9 +135,9 @@ def open_npy(paths: tuple[Path, ...]) -> Source:
         raise FileError(paths[0], "two of the .npy files have the same name.")
     arrays = []
     for path, name in zip(paths, names, strict=True):
-        with sources.reading(path), path.open("rb") as file:
-            stored, start = _header(path, name, file, partial(_open_npy, path))
-        arrays.append(check_stored(stored, path.stat().st_size - start))
+        opener, size = partial(io.FileIO, path), path.stat().st_size
+        with sources.reading(path), opener() as file:
+            arrays.append(_header(path, name, file, size, opener))
     return _source_of(paths[0], "npy", arrays)
 
 
@@ -171,28 +155,17 @@ def without_common_start(names: list[str]) -> list[str]:
     return [name[cut:] for name in names]
 
 
-def _open_npy(path: Path) -> IO[bytes]:
-    file = path.open("rb")
-    _skip_header(file)
-    return file
-
-
-def _skip_header(file: IO[bytes]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        HEADERS[npy.read_magic(file)](file)
-
-
 def _header(
-    path: Path, name: str, file: IO[bytes], opener: Callable[[], IO[bytes]]
-) -> tuple[Stored, int]:
-    """The header of one array, and where it ends."""
+    path: Path, name: str, file: IO[bytes], size: int, opener: Callable[[], IO[bytes]]
+) -> Stored:
+    """What the header of one array says, held against the size of the file."""
     version = npy.read_magic(file)
     if version not in HEADERS:
-        raise FileError(
-            path, f"{sources.shorten(name)!r} has the unknown version {version}."
-        )
+        shown = repr(sources.shorten(name))
+        raise FileError(path, f"{shown} has the unknown version {version}.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of headers written by Python 2
         shape, fortran, dtype = HEADERS[version](file)
-    return Stored(path, name, dtype, shape, fortran, opener), file.tell()
+    stored = Stored(path, name, dtype, shape, fortran, file.tell(), opener)
+    check_stored(stored, size - stored.start)
+    return stored

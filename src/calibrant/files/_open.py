@@ -66,12 +66,7 @@ PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".7z")
 
 
 def format_of(path: Path) -> Format:
-    """The format of a file, or an error that says what to do instead.
-
-    >>> format_of(Path("model.pkl"))
-    Traceback (most recent call last):
-    calibrant.files._sources.FileError: model.pkl: pickle files are never opened, ...
-    """
+    """The format of a file, or an error that says what to do instead."""
     suffix = path.suffix.lower()
     if suffix in PICKLES:
         raise FileError(
@@ -83,10 +78,8 @@ def format_of(path: Path) -> Format:
     if suffix in PACKED:
         raise FileError(path, f"is packed ({suffix}); unpack it first.")
     if suffix not in FORMAT_OF:
-        raise FileError(
-            path,
-            f"has the unknown suffix {suffix!r}; known are {', '.join(FORMAT_OF)}.",
-        )
+        known = ", ".join(FORMAT_OF)
+        raise FileError(path, f"has the unknown suffix {suffix!r}; known are {known}.")
     return FORMAT_OF[suffix]
 
 
@@ -101,15 +94,13 @@ def check_content(path: Path, given: Format) -> None:
     ours = {magic: reader.name for reader in READERS for magic in reader.magic}
     for magic, name in (ours | FOREIGN).items():
         if start.startswith(magic):
-            raise FileError(
-                path, f"is named {path.suffix} but holds {name}; rename or convert it."
-            )
+            what = f"is named {path.suffix} but holds {name}"
+            raise FileError(path, f"{what}; rename or convert it.")
     if given.is_text and b"\0" in start:
         raise FileError(path, f"is not text in UTF-8, as a .{given.name} file must be.")
     if given.magic:
-        raise FileError(
-            path, f"does not begin as {given.name} files do; it is damaged."
-        )
+        known = f"does not begin as {given.name} files do"
+        raise FileError(path, f"{known}; it is damaged.")
 
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
@@ -125,9 +116,8 @@ def find_files(paths: Paths) -> tuple[Path, ...]:
     formats = {format_of(file).name: file for file in reversed(found)}
     if len(formats) > 1:
         one, other = list(formats.values())[:2]
-        raise FileError(
-            one, f"and {other.name} have different formats; read them one at a time."
-        )
+        what = f"and {other.name} have different formats"
+        raise FileError(one, f"{what}; read them one at a time.")
     return tuple(found)
 
 
@@ -135,13 +125,11 @@ def _expand(given: str | Path) -> list[Path]:
     path, text = Path(given), str(given)
     if "\0" in text:
         raise FileError(text, "is not a file name.")
-    try:
+    with reading(path):  # a name may be too long for the system
         if path.is_dir():
             return _shards_of(path)
         if path.exists():
             return [path]
-    except OSError as error:  # a name too long for the system
-        raise FileError(path, f"cannot be read: {error.strerror}.") from error
     if not glob.has_magic(text):
         raise FileError(path, "there is no such file.")
     matches = [Path(name) for name in sorted(glob.glob(text, recursive=True))]  # noqa: PTH207
@@ -152,16 +140,11 @@ def _expand(given: str | Path) -> list[Path]:
 
 def _shards_of(folder: Path) -> list[Path]:
     """Files of a folder that can be read; marks like _SUCCESS and .crc are passed by."""
-    shards = [
-        path
-        for path in sorted(folder.iterdir())
-        if path.suffix.lower() in FORMAT_OF
-        and not path.name.startswith((".", "_"))
-        and path.is_file()
-    ]
-    if not shards:
-        raise FileError(folder, f"has no file ending in {', '.join(FORMAT_OF)}.")
-    return shards
+    named = [path for path in sorted(folder.iterdir()) if path.name[0] not in "._"]
+    known = [path for path in named if path.suffix.lower() in FORMAT_OF]
+    if shards := [path for path in known if path.is_file()]:
+        return shards
+    raise FileError(folder, f"has no file ending in {', '.join(FORMAT_OF)}.")
 
 
 def open_all(paths: Paths) -> Iterator[Source]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from calibrant.files._sources import Entry, FileError, Source, quoted, shorten
 
-# -- Which entry of a file plays which role: said by the user, or known by its name.
 # Logits and probabilities are told apart by name only, never by looking at the numbers.
 
 Names: TypeAlias = str | Sequence[str]
@@ -30,10 +30,7 @@ KNOWN = {
 ARGUMENTS = {"label": "y", "weight": "sample_weight"}
 """Roles that arguments in Python have another name for than files and the command."""
 
-KNOWN_PATTERNS = {
-    "logits": ("logits_*", "logit_*"),
-    "probs": ("probs_*", "prob_*", "p_*"),
-}
+PATTERNS = {"logits": ["logits_*", "logit_*"], "probs": ["probs_*", "prob_*", "p_*"]}
 """Columns that are read together if what stands for ``*`` are numbers."""
 
 
@@ -93,22 +90,13 @@ def split_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
     >>> split_pattern("p_*", ["y", "p_cat", "p_dog"])
     {'p_cat': 'cat', 'p_dog': 'dog'}
     """
-    start, _, end = pattern.partition("*")
-    return {
-        name: name[len(start) : len(name) - len(end)]
-        for name in names
-        if name.startswith(start)
-        and name.endswith(end)
-        and len(name) > len(start) + len(end)
-    }
+    start, _, end = (re.escape(part) for part in pattern.partition("*"))
+    found = {name: re.fullmatch(f"{start}(.+){end}", name, re.DOTALL) for name in names}
+    return {name: match[1] for name, match in found.items() if match}
 
 
 def in_order(parts: dict[str, str]) -> dict[str, str]:
-    """Names sorted by number if all stars are numbers, so that p_10 follows p_9.
-
-    >>> list(in_order({"p_1": "1", "p_10": "10", "p_2": "2"}))
-    ['p_1', 'p_2', 'p_10']
-    """
+    """Names sorted by number if all stars are numbers, so that p_10 follows p_9."""
     if not are_numbers(parts):
         return parts
     return dict(sorted(parts.items(), key=lambda item: int(item[1])))
@@ -116,12 +104,15 @@ def in_order(parts: dict[str, str]) -> dict[str, str]:
 
 def are_numbers(parts: dict[str, str]) -> bool:
     """Whether every star stands for a number, each another one."""
-    stars = list(parts.values())
-    plain = all(s.isascii() and s.isdigit() and len(s) < 10 for s in stars)
-    return plain and len({int(star) for star in stars}) == len(stars)
+    stars = parts.values()
+    return all_digits(stars) and len({int(star) for star in stars}) == len(stars)
 
 
-# -- How one file will be read: roles and entries become a plan, or one clear error.
+def all_digits(words: Iterable[Any]) -> bool:
+    """Whether all of them are whole numbers, of no great size."""
+    texts = [str(word) for word in words]
+    return all(text.isascii() and text.isdigit() and len(text) < 10 for text in texts)
+
 
 ScoreKind = Literal["probs", "logits", "confidence"]
 
@@ -152,18 +143,15 @@ class Plan:
     @property
     def sentence(self) -> str:
         """The plan in words."""
+        first, last = self.scores[0], self.scores[-1]
+        said = f"{self.kind} {quoted([first])}"
+        if len(self.scores) > 1:
+            said = f"{self.kind} in {len(self.scores)} columns, {first!r} to {last!r}"
         if self.kind == "confidence":
             right = repr(self.correct) if self.correct else "where pred equals label"
-            said = f"confidence {quoted(self.scores)}, correct {right}"
-        elif len(self.scores) > 1:
-            said = (
-                f"{self.kind} in {len(self.scores)} columns, {self.scores[0]!r} to "
-                f"{self.scores[-1]!r}, label {self.label!r}"
-            )
-        elif self.label is None:
-            said = f"{self.kind} {quoted(self.scores)}, no label"
+            said += f", correct {right}"
         else:
-            said = f"{self.kind} {quoted(self.scores)}, label {self.label!r}"
+            said += f", label {self.label!r}" if self.label else ", no label"
         for role in ("weight", "group", "classes"):
             if (name := getattr(self, role)) is not None:
                 said += f", {role} {name!r}"
@@ -202,14 +190,11 @@ def _kind(source: Source, roles: Roles) -> ScoreKind:
         return readable[0]
     if readable:
         way_out = _say_which(*readable, between=" or ")
-        raise FileError(
-            source.path, f"can be read as {' and as '.join(readable)}; {way_out}."
-        )
-    raise FileError(
-        source.path,
-        f"has {quoted(source.names)}, none of them known as probs, logits or "
-        f"confidence; {_say_which(*kinds)}.",
-    )
+        ways = " and as ".join(readable)
+        raise FileError(source.path, f"can be read as {ways}; {way_out}.")
+    known = "none of them known as probs, logits or confidence"
+    way_out = _say_which(*kinds)
+    raise FileError(source.path, f"has {quoted(source.names)}, {known}; {way_out}.")
 
 
 def _readable(source: Source, kind: ScoreKind) -> bool:
@@ -225,7 +210,7 @@ def _known(source: Source, role: str) -> list[str]:
 
 
 def _known_columns(source: Source, kind: str) -> list[dict[str, str]]:
-    found = [split_pattern(p, source.names) for p in KNOWN_PATTERNS[kind]]
+    found = [split_pattern(p, source.names) for p in PATTERNS[kind]]
     return [parts for parts in found if len(parts) > 1 and are_numbers(parts)]
 
 
@@ -238,11 +223,8 @@ def _seek(source: Source, roles: Roles, role: str) -> str | None:
         return str(said)
     found = _known(source, role)
     if len(found) > 1:
-        raise FileError(
-            source.path,
-            f"has {quoted(found)}, each of which could be the {role}; "
-            f"{_say_which(role)}.",
-        )
+        several = f"has {quoted(found)}, each of which could be the {role}"
+        raise FileError(source.path, f"{several}; {_say_which(role)}.")
     return found[0] if found else None
 
 
@@ -255,18 +237,13 @@ def _need(source: Source, roles: Roles, role: str) -> str:
 
 def _missing(source: Source, role: str) -> FileError:
     also = " (or the predicted class with --pred)" if role == "correct" else ""
-    return FileError(
-        source.path,
-        f"has {quoted(source.names)}, none of them known as the {role}; "
-        f"{_say_which(role)}{also}.",
-    )
+    none = f"has {quoted(source.names)}, none of them known as the {role}"
+    return FileError(source.path, f"{none}; {_say_which(role)}{also}.")
 
 
 def _no_such(source: Source, role: str, said: str) -> FileError:
-    return FileError(
-        source.path,
-        f"has no {shorten(said)!r} for {role}; it has {quoted(source.names)}.",
-    )
+    none = f"has no {shorten(said)!r} for {role}"
+    return FileError(source.path, f"{none}; it has {quoted(source.names)}.")
 
 
 def _say_which(*roles: str, between: str = ", ") -> str:
@@ -283,9 +260,8 @@ def _scores(
         if len(columns) == 1 and not _known(source, kind):
             return _of_parts(columns[0])
         if columns:
-            raise FileError(
-                source.path, f"has {kind} of more than one name; {_say_which(kind)}."
-            )
+            several = f"has {kind} of more than one name"
+            raise FileError(source.path, f"{several}; {_say_which(kind)}.")
         return (_need(source, roles, kind),), None
     if not isinstance(said, str):
         wanted = [str(name) for name in said]
@@ -294,7 +270,7 @@ def _scores(
     elif said.count("*") == 1:
         if not (parts := split_pattern(said, source.names)):
             raise _no_such(source, kind, said)
-        return _of_parts(in_order(parts))
+        return _of_parts(parts)
     else:
         wanted = said.split(",")
     if unknown := [name for name in wanted if name not in source.names]:
@@ -341,18 +317,12 @@ def _check_entry(source: Source, entry: Entry, role: str, sides: int) -> None:
 
 
 def _wrong(source: Source, entry: Entry, need: str) -> FileError:
-    return FileError(
-        source.path,
-        f"{shorten(entry.name)!r} must hold {need}; it is {shorten(entry.dtype)} of "
-        f"shape {shape_words(entry)}.",
-    )
+    found = f"{shorten(entry.dtype)} of shape {shape_words(entry)}"
+    name = shorten(entry.name)
+    return FileError(source.path, f"{name!r} must hold {need}; it is {found}.")
 
 
 def shape_words(entry: Entry) -> str:
-    """The shape, with n for rows not yet counted.
-
-    >>> shape_words(Entry("p", "f4", (None, 3)))
-    'n x 3'
-    """
+    """The shape, with n for rows not yet counted: n x 3."""
     sides = ["n" if s is None and i == 0 else str(s) for i, s in enumerate(entry.shape)]
     return " x ".join("?" if side == "None" else side for side in sides) or "one value"

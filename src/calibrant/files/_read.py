@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
 from calibrant.files._open import Paths, open_all
-from calibrant.files._plan import Plan, Roles, ScoreKind, make_plan
+from calibrant.files._plan import Plan, Roles, ScoreKind, all_digits, make_plan
 from calibrant.files._sources import Block, FileError, Request, Source
-
-# -- Rows of a file as predictions: labels and scores as `evaluate` wants them.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,14 +61,21 @@ class Found:
         return {"y": self.y, self.kind: self.scores, "classes": self.classes, **given}
 
 
+Classes: TypeAlias = tuple[Any, ...] | None
+
+
 def found_in(
-    path: Path, plan: Plan, block: Block, classes: tuple[Any, ...] | None, start: int
+    path: Path, plan: Plan, block: Block, classes: Classes, start: int
 ) -> Found:
-    """One block of a file, checked for what is missing."""
+    """One block of a file, checked for what is missing; without weight, that may be."""
     columns = [block[name] for name in plan.scores]
     scores = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
-    weight = None if plan.weight is None else block[plan.weight]
-    _check_missing(path, plan, scores, weight, start)
+    missing, weight = np.isnan(scores), None
+    if plan.weight is not None:
+        weight = block[plan.weight]
+        _check_present(path, [plan.weight], np.isnan(weight), start)
+        missing[weight == 0] = False
+    _check_present(path, plan.scores, missing, start)
     y: Any = None
     if plan.kind != "confidence":
         if plan.label is not None:
@@ -96,84 +101,50 @@ def _right(path: Path, plan: Plan, block: Block, start: int) -> NDArray[Any]:
 def _labels(path: Path, block: Block, name: str | None, start: int) -> NDArray[Any]:
     assert name is not None
     values = sources.whole(block[name])
-    missing = _missing(values)
-    if missing.any():
-        row = int(np.argmax(missing.reshape(len(values), -1).any(axis=1)))
-        raise FileError(path, _off(name, start + row))
+    known = values.dtype.kind in "biuf"
+    missing = np.isnan(values) if known else np.array([v is None for v in values])
+    _check_present(path, [name], missing, start)
     return sources.text_of(values) if values.dtype.kind == "S" else values
 
 
-def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    if values.dtype.kind in "biuf":
-        return np.isnan(values)
-    return np.array([value is None for value in values], dtype=bool)
-
-
-def _off(name: str, row: int) -> str:
-    return (
-        f"row {row} of {sources.shorten(name)!r} is NaN, missing or not a number; drop such "
-        "rows, or give them weight 0."
-    )
-
-
-def _check_missing(
-    path: Path,
-    plan: Plan,
-    scores: NDArray[Any],
-    weight: NDArray[Any] | None,
-    start: int,
+def _check_present(
+    path: Path, names: Sequence[str], missing: NDArray[np.bool_], start: int
 ) -> None:
-    """NaN in a row that counts; rows of weight 0 may hold anything."""
-    if weight is not None and np.isnan(weight).any():
-        row = int(np.argmax(np.isnan(weight)))
-        raise FileError(path, _off(str(plan.weight), start + row))
-    missing = np.isnan(scores)
-    if not missing.any():
-        return
-    if weight is not None:
-        missing[weight == 0] = False
+    """Refuse the first row with something missing; there is one name, or one a column."""
     if missing.any():
         row, *at = (int(i) for i in np.argwhere(missing)[0])
-        name = plan.scores[at[0] if at and len(plan.scores) > 1 else 0]
-        raise FileError(path, _off(name, start + row))
+        name = sources.shorten(names[at[0] if at and len(names) > 1 else 0])
+        raise FileError(
+            path,
+            f"row {start + row} of {name!r} is NaN, missing or not a number; drop such "
+            "rows, or give them weight 0.",
+        )
 
 
 def _named(
-    path: Path,
-    y: NDArray[Any],
-    classes: tuple[Any, ...] | None,
-    stars: tuple[str, ...] | None,
-) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
+    path: Path, y: NDArray[Any], classes: Classes, stars: tuple[str, ...] | None
+) -> tuple[NDArray[Any], Classes]:
     """Labels and names that can be held against each other, as numbers or as text.
 
     Numbers among columns named by words are column numbers; among columns named by
     numbers they are names.
     """
     is_text = y.dtype.kind not in "biuf"
-    if classes is None and stars is not None and (is_text or _all_digits(stars)):
+    if classes is None and stars is not None and (is_text or all_digits(stars)):
         classes = stars
     if classes is None and is_text:
-        raise FileError(
-            path,
-            f"labels are text ({sources.shorten(str(y[0]))!r}); name the classes, in the order "
-            "of the columns, with --classes A,B,...",
-        )
+        found = f"labels are text ({sources.shorten(str(y[0]))!r}); name the classes"
+        way_out = "in the order of the columns, with --classes A,B,..."
+        raise FileError(path, f"{found}, {way_out}")
     if classes is None or y.ndim != 1:
         return y, None
-    if is_text or not _all_digits(classes):
+    if is_text or not all_digits(classes):
         return sources.text_of(y), tuple(str(name) for name in classes)
     numbers = tuple(int(name) for name in classes)
     return y, None if numbers == tuple(range(len(numbers))) else numbers
 
 
-def _all_digits(names: tuple[Any, ...]) -> bool:
-    words = [str(name) for name in names]
-    return all(word.isascii() and word.isdigit() and len(word) < 10 for word in words)
-
-
-BATCH_BYTES = 1 << 25
-MOST_ROWS = 1 << 18
-EVERYTHING = 1 << 62
+BATCH_BYTES, MOST_ROWS, EVERYTHING = 1 << 25, 1 << 18, 1 << 62
 
 
 def read(paths: Paths, roles: Roles | None = None) -> Found:
@@ -247,7 +218,10 @@ def _batches(
             _check_size(source, plan)
         classes = _class_names(source, plan, roles)
         text = frozenset(filter(None, [plan.group if source.is_table else None]))
-        size = rows or _rows_each(source, plan, in_memory=in_memory)
+        size = BATCH_BYTES // (8 * _width(source, plan.scores))
+        size = rows or max(1, min(MOST_ROWS, size))
+        if in_memory and not source.is_table:
+            size = EVERYTHING  # one piece needs no joining
         start = 0
         for block in source.blocks(Request(plan.names, size, text)):
             found = found_in(source.path, plan, block, classes, start)
@@ -260,19 +234,16 @@ def _batches(
 def _check_size(source: Source, plan: Plan) -> None:
     """Columns may be packed as tightly as archives: a constant costs no space."""
     if source.is_table and source.rows is not None:
-        widths = [source[name].shape[1:] or (1,) for name in plan.names]
-        size = 8 * source.rows * sum(width[0] or 1 for width in widths)
+        size = 8 * source.rows * _width(source, plan.names)
         sources.check_expansion(source.path, "it", size, source.path.stat().st_size)
 
 
-def _rows_each(source: Source, plan: Plan, *, in_memory: bool) -> int:
-    if in_memory and not source.is_table:
-        return EVERYTHING  # one piece needs no joining
-    width = sum((source[name].shape[1:] or (1,))[0] or 1 for name in plan.scores)
-    return max(1, min(MOST_ROWS, BATCH_BYTES // (8 * width)))
+def _width(source: Source, names: Sequence[str]) -> int:
+    """Numbers in a row of these entries."""
+    return sum((source[name].shape[1:] or (1,))[0] or 1 for name in names)
 
 
-def _class_names(source: Source, plan: Plan, roles: Roles) -> tuple[Any, ...] | None:
+def _class_names(source: Source, plan: Plan, roles: Roles) -> Classes:
     """Names said by the user, or in an array beside the scores."""
     if roles.classes is not None:
         if plan.kind == "confidence":
@@ -294,11 +265,9 @@ def _check_alike(first: Found, other: Found) -> None:
         ("group", first.group is None, other.group is None),
     ):
         if a != b:
-            raise FileError(
-                other.path,
-                f"differs from {sources.quoted([first.path.name])} in its {what}; shards must "
-                "be alike.",
-            )
+            name = sources.quoted([first.path.name])
+            problem = f"differs from {name} in its {what}; shards must be alike."
+            raise FileError(other.path, problem)
 
 
 def _join(found: list[Found]) -> Found:
@@ -306,7 +275,5 @@ def _join(found: list[Found]) -> Found:
         parts = [getattr(one, name) for one in found]
         return None if parts[0] is None else np.concatenate(parts)
 
-    first = found[0]
-    scores, y = joined("scores"), joined("y")
-    weight, group = joined("sample_weight"), joined("group")
-    return Found(first.kind, scores, y, weight, group, first.classes, first.path)
+    names = ("scores", "y", "sample_weight", "group")
+    return replace(found[0], start=0, **{name: joined(name) for name in names})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,8 +12,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-# -- One kind of error for all files: the file, the rule, the offender, the way out.
 
 LONGEST_MESSAGE, LONGEST_NAME = 500, 60
 
@@ -36,11 +35,7 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, length: int = LONGEST_NAME) -> str:
-    """The text, or its beginning with dots.
-
-    >>> shorten("x" * 1_000_000, 5)
-    'xxxx…'
-    """
+    """The text, or its beginning with dots."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
@@ -63,9 +58,8 @@ def reading(path: Path) -> Iterator[None]:
     except FileError:
         raise
     except MemoryError as error:
-        raise FileError(
-            path, "asks for more memory than there is; it is damaged, or too large."
-        ) from error
+        large = "asks for more memory than there is; it is damaged, or too large."
+        raise FileError(path, large) from error
     except OSError as error:
         reason = one_line(error.strerror or str(error)).rstrip(".")
         raise FileError(path, f"cannot be read: {reason}.") from error
@@ -188,13 +182,9 @@ def check_expansion(path: Path, what: str, size: int, on_disk: int) -> None:
 
 def check_names(path: Path, names: tuple[str, ...]) -> None:
     """Refuse a file in which a name says nothing or says two things."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise FileError(
-                path, f"has two columns named {shorten(name)!r}; rename one of them."
-            )
-        seen.add(name)
+    if twins := [name for name, times in Counter(names).items() if times > 1]:
+        twin = shorten(twins[0])
+        raise FileError(path, f"has two columns named {twin!r}; rename one of them.")
 
 
 def same_width(path: Path, name: str, lengths: NDArray[Any], start: int) -> int:
@@ -211,22 +201,14 @@ def same_width(path: Path, name: str, lengths: NDArray[Any], start: int) -> int:
 
 
 def kind_of(dtype: np.dtype[Any]) -> Kind:
-    """What a NumPy type holds.
-
-    >>> kind_of(np.dtype("f4")), kind_of(np.dtype("U3")), kind_of(np.dtype("c8"))
-    ('number', 'text', 'other')
-    """
+    """What a NumPy type holds."""
     if dtype.kind in "biuf":
         return "number"
     return "text" if dtype.kind in "US" else "other"
 
 
 def text_of(values: NDArray[Any]) -> NDArray[Any]:
-    """Values as text; whole numbers without a decimal point.
-
-    >>> text_of(np.array([1.0, 2.0])).tolist()
-    ['1', '2']
-    """
+    """Values as text; whole numbers without a decimal point."""
     if values.dtype.kind == "S":
         return np.char.decode(values, "utf-8")
     return whole(values).astype(str) if values.dtype.kind in "biuf" else values

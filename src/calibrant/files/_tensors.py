@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,9 +32,7 @@ def open_safetensors(path: Path) -> Source:
             whole = _bfloat16(path, entry) if entry.dtype == "bfloat16" else None
             array = file.get_slice(name) if whole is None else whole
             for part in sources.ranges(entry.shape[0] or 0, rows):
-                piece = array[
-                    part
-                ]  # any byte but 0 is true, and only 1 is a valid bool
+                piece = array[part]  # any byte but 0 is true, and only 1 a valid bool
                 yield piece.view(np.uint8) != 0 if piece.dtype == bool else piece
 
     return sources.source_of_arrays(path, "safetensors", entries, pieces)
@@ -50,13 +47,11 @@ def _safetensors(path: Path) -> Iterator[Any]:
 
 
 def _entry(path: Path, name: str, found: Any) -> Entry:
-    dtype = DTYPES.get(found.get_dtype())
-    if dtype is None:
-        raise FileError(
-            path,
-            f"{sources.shorten(name)!r} has the type {found.get_dtype()!r}; use F32.",
-        )
-    return Entry(name, dtype, tuple(found.get_shape()))
+    stored = found.get_dtype()
+    if stored not in DTYPES:
+        shown = sources.shorten(name)
+        raise FileError(path, f"{shown!r} has the type {stored!r}; use F32.")
+    return Entry(name, DTYPES[stored], tuple(found.get_shape()))
 
 
 def _bfloat16(path: Path, entry: Entry) -> NDArray[Any]:
@@ -96,15 +91,11 @@ def open_pt(path: Path) -> Source:
 
 
 def _to_numpy(torch: Any, path: Path, name: str, tensor: Any) -> NDArray[Any]:
+    shown = repr(sources.shorten(name))
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_complex():
-        raise FileError(
-            path, f"{sources.shorten(name)!r} is not a plain tensor of numbers."
-        )
+        raise FileError(path, f"{shown} is not a plain tensor of numbers.")
     # A view may claim a billion rows of a storage of one.
-    claimed = math.prod(tensor.shape) * tensor.element_size()
-    if claimed > tensor.untyped_storage().nbytes():
-        raise FileError(
-            path, f"{sources.shorten(name)!r} is larger than what is stored."
-        )
+    if tensor.nbytes > tensor.untyped_storage().nbytes():
+        raise FileError(path, f"{shown} is larger than what is stored.")
     tensor = tensor.detach()
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()

@@ -90,8 +90,7 @@ class Affine(NamedTuple):
         return mapped
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Penalty:
+class Penalty(NamedTuple):
     """Precisions of normal priors: of D and b around 0, of u around temperature scaling.
 
     That of u is relative, and holds it where D and b have made the labels certain.
@@ -100,11 +99,6 @@ class Penalty:
     weight: NDArray[np.float64]
     intercept: float
     temperature: float = 0.0
-
-    def vector(self, u: float, k: int) -> Column:
-        """The precision of each of u, D and b in a row, where u is around a value."""
-        shift, first = np.full(k, self.intercept), [self.temperature / u**2]
-        return np.concatenate([first, self.weight.ravel(), shift], dtype=np.float64)
 
 
 class Objective:
@@ -119,13 +113,13 @@ class Objective:
         self.rows, self.reader, self.spread = rows, reader, scale
         self.shape, self.full = penalty.weight.shape, penalty.weight.ndim == 2
         self.start = np.zeros(1 + penalty.weight.size + rows.k)
-        self.start[0] = beta * scale
-        self.precision = penalty.vector(beta * scale, rows.k) / rows.total_weight
+        self.start[0] = u = beta * scale
+        shift, first = np.full(rows.k, penalty.intercept), [penalty.temperature / u**2]
+        self.precision = np.concatenate([first, penalty.weight.ravel(), shift])
+        self.precision /= rows.total_weight
 
     def _features(self, part: slice) -> Matrix:
-        x = self.reader.read(self.rows, part, DOUBLE)
-        x /= self.spread
-        return x
+        return self.reader.read(self.rows, part, DOUBLE) / self.spread
 
     def affine(self, vector: Column) -> Affine:
         """The map of x = z / spread."""

@@ -193,10 +193,9 @@ class Recalibrator(ABC):
     def _check_not_negative(self, *names: str) -> None:
         """Check that the parameters of these names are numbers, 0 or more."""
         for name in names:
-            if not 0 <= as_number(getattr(self, name)) < inf:
-                raise ValueError(
-                    f"{name} must be a number, 0 or more; got {getattr(self, name)!r}."
-                )
+            value = getattr(self, name)
+            if not 0 <= as_number(value) < inf:
+                raise ValueError(f"{name} must be a number, 0 or more; got {value!r}.")
 
     def _read_to_fit(self, scores: Any, y: Any, sample_weight: Any) -> Rows:
         given = reading.flat_if_single(reading.read_scores(scores))
@@ -334,10 +333,8 @@ def _encode(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         for name in value.tolist() if value.dtype == object else ():
             if not isinstance(name, str | int | float | bool):
-                raise TypeError(
-                    f"cannot save class {name!r}: JSON holds names that are text or "
-                    "numbers."
-                )
+                rule = "JSON holds names that are text or numbers"
+                raise TypeError(f"cannot save class {name!r}: {rule}.")
         return {"array": as_plain(value), "dtype": value.dtype.str}
     if isinstance(value, tuple):
         return {"tuple": [_encode(item) for item in value]}

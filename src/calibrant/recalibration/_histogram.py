@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
@@ -15,6 +15,7 @@ from calibrant._base.checks import as_number
 from calibrant._inputs.arrays import Column, Matrix
 from calibrant._rows import engines
 from calibrant.recalibration import _modes as modes
+from calibrant.recalibration._modes import Report
 from calibrant.recalibration._rows import Kind, Rows
 
 
@@ -51,11 +52,7 @@ Closed = Literal["right", "left"]
 
 
 def place(p: Matrix, edges: Column, closed: Closed = "right") -> NDArray[np.intp]:
-    """Numbers of the bins; what lies beyond an end is in the bin at that end.
-
-    >>> place(np.array([0.0, 0.5, 0.6, 1.0]), np.array([0.0, 0.5, 1.0])).tolist()
-    [0, 0, 1, 1]
-    """
+    """Numbers of the bins; what lies beyond an end is in the bin at that end."""
     return np.searchsorted(edges[1:-1], p, "left" if closed == "right" else "right")
 
 
@@ -92,9 +89,7 @@ def _tally(at: NDArray[np.intp], weight: Column, size: int) -> Column:
     return np.bincount(at, weight, size).astype(np.float64)  # of nothing, it is int
 
 
-def shares(
-    counts: Column, hits: Column, edges: Column, smoothing: float
-) -> NDArray[np.float64]:
+def shares(counts: Column, hits: Column, edges: Column, smoothing: float) -> Column:
     """What a bin gives: its share of hits, with some pseudo-rows at its mid-point."""
     middle = 0.5 * (edges[..., :-1] + edges[..., 1:])
     whole = counts + smoothing
@@ -203,7 +198,7 @@ class HistogramBinning(modes.ByMode):
                 f"bins must be a whole number from 1 to {MOST_BINS:,}, got {bins!r}."
             )
 
-    def _fit(self, rows: Rows, report: Callable[[float], None]) -> None:
+    def _fit(self, rows: Rows, report: Report) -> None:
         by_mass, weight = self.strategy == "mass", rows.weight_of_each
         self.edges_ = width_edges(self.bins)
         if self.mode == "top-label":
@@ -222,9 +217,7 @@ class HistogramBinning(modes.ByMode):
         if self.compat == "netcal":
             self.values_[self.absent_] = 0
 
-    def _count_masses(
-        self, rows: Rows, report: Callable[[float], None]
-    ) -> tuple[Column, Column]:
+    def _count_masses(self, rows: Rows, report: Report) -> tuple[Column, Column]:
         weight = rows.weight_of_each
         self.edges_ = np.empty((rows.k, self.bins + 1))
         counts, hits = np.empty((2, rows.k, self.bins))

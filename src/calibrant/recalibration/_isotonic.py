@@ -16,9 +16,7 @@ from calibrant._rows import engines
 from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._rows import Kind, Rows
 
-CLOSE = 1e-15
-"""Scores closer than this are one to scikit-learn, and so to netcal."""
-
+CLOSE = 1e-15  # scores closer than this are one to scikit-learn, and so to netcal
 STEEPEST = np.finfo(np.float64).max
 
 Curve = tuple[Column, Column]  # probabilities and values at the knots of one class
@@ -90,11 +88,6 @@ def pool(low: Matrix, high: Matrix, hits: Column, weight: Column) -> Curve:
     """Pool adjacent violators; knots are the two ends of each level.
 
     It is given the least and greatest probability, hits and weight of ordered groups.
-
-    >>> x, one = np.array([0.1, 0.2, 0.3, 0.4]), np.ones(4)
-    >>> knots, values = pool(x, x, hits=np.array([0.0, 1.0, 0.0, 1.0]), weight=one)
-    >>> knots.tolist(), values.tolist()
-    ([0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 1.0])
     """
     from scipy.optimize import isotonic_regression
 
@@ -117,11 +110,7 @@ def differs(x: Column) -> NDArray[np.bool_]:
 
 
 def differs_as_sklearn(x: Column) -> NDArray[np.bool_]:
-    """Which of sorted numbers are not close to the first of the group before them.
-
-    >>> differs_as_sklearn(np.array([0.0, 9e-16, 11e-16, 19e-16, 22e-16])).tolist()
-    [True, False, True, False, True]
-    """
+    """Which of sorted numbers are not close to the first of the group before them."""
     begins = np.concatenate([[True], np.diff(x) >= CLOSE])
     while True:
         group = np.maximum.accumulate(np.where(begins, np.arange(len(x)), 0))
@@ -145,7 +134,7 @@ def fit_column(
 NOTHING = (np.empty(0), np.empty(0))
 
 
-def fit_columns(rows: Rows, begins: Begins, report: Callable[[float], None]) -> Curves:
+def fit_columns(rows: Rows, begins: Begins, report: modes.Report) -> Curves:
     """The curves of all classes, each by sorting its column; absent ones have none."""
     weight, curves = rows.weight_of_each, []
     for c, p in modes.columns(rows):
@@ -168,8 +157,7 @@ def fit_compiled(rows: Rows) -> Curves:
     return Curves.of(curves)
 
 
-MANY_CLASSES = 100
-"""From this many on, it is faster not to sort the rows for every class."""
+MANY_CLASSES = 100  # from so many on, it is faster not to sort the rows for each
 
 
 @dataclass(eq=False, repr=False)
@@ -179,10 +167,9 @@ class IsotonicCalibration(modes.ByMode):
     With ``mode="one-vs-rest"`` each class has its own curve, and rows are divided by
     their sum. The order of the classes of a row, and so the accuracy, may change.
 
-    With ``mode="top-label"`` there is one curve, from confidence to accuracy v. The
-    predicted class gets v, the others share 1 - v in proportion to what they had, or
-    more evenly where one of them would overtake it. The prediction changes only if
-    v <= 1/k, and of two rows the more confident never becomes the less confident one.
+    With ``mode="top-label"`` there is one curve, from confidence to accuracy v, of which
+    classes get shares as in `HistogramBinning`. The prediction changes only if v <= 1/k,
+    and of two rows the more confident never becomes the less confident one.
 
     A curve has a constant level wherever accuracy would decrease (pool adjacent
     violators). It is linear between levels and constant beyond the scores of the fit, as
@@ -239,7 +226,7 @@ class IsotonicCalibration(modes.ByMode):
     classes: Sequence[Hashable] | None = None
     engine: str = "auto"
 
-    def _fit(self, rows: Rows, report: Callable[[float], None]) -> None:
+    def _fit(self, rows: Rows, report: modes.Report) -> None:
         self.weight_ = rows.total_weight
         asked = self.engine == "numba" or rows.k >= MANY_CLASSES
         if self.mode == "top-label":

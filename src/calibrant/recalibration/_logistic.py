@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import inf
 from typing import ClassVar, NamedTuple, TypeAlias
@@ -23,19 +24,14 @@ from calibrant.recalibration._rows import Kind, Rows
 # to regression j. All are convex, with two or three coefficients each, and one pass over
 # the rows gives values, gradients and Hessians.
 
-RIDGE = 1e-8
-"""Pull towards the identity map, where the data leave a coefficient open."""
-
-CLOSE = 1e-12
-"""Gain promised by a Newton step that makes it the last; the error left is its square."""
-
+RIDGE = 1e-8  # pull towards the identity map, where the data leave a coefficient open
+CLOSE = 1e-12  # gain a last Newton step promises; the error left is its square
+ENOUGH = 1e-4  # share of the promised gain that a step must bring, or it is halved
 MOST_PASSES, SHORTEST, ROUNDING = 200, 1e-9, 1e-15
-
-ENOUGH = 1e-4
-"""Share of the promised gain that a step must bring, or it is halved."""
 
 Doubles: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = NDArray[np.intp]
+Flags: TypeAlias = NDArray[np.bool_]
 Coefficients: TypeAlias = Doubles
 """One row per feature and one for the intercept, one column per regression."""
 
@@ -58,7 +54,7 @@ class Solution(NamedTuple):
     """Coefficients, and which of the regressions converged."""
 
     coefficients: Coefficients
-    converged: NDArray[np.bool_]
+    converged: Flags
 
 
 class At(NamedTuple):
@@ -104,9 +100,7 @@ class Regressions:
         shift = place[-1] - (slopes * self.centre).sum(axis=0)
         return Solution(np.concatenate([slopes, shift[None]]), converged)
 
-    def _without_negative(
-        self, best: Coefficients, done: NDArray[np.bool_]
-    ) -> Solution:
+    def _without_negative(self, best: Coefficients, done: Flags) -> Solution:
         """The optimum without a negative coefficient, from that of any sign.
 
         It is that of one of the problems in which some features are left out and the
@@ -127,10 +121,8 @@ class Regressions:
     def _start(self) -> Coefficients:
         """No slope, and the overall share of hits."""
         f, n, g = self.features.shape
-        every = np.arange(g)
-        mean = _add_up(
-            lambda part: _mean(self.hits.block(part, every), self.share[part]), n, g
-        )
+        hits, every = self.hits.block, np.arange(g)
+        mean = _add_up(lambda part: _mean(hits(part, every), self.share[part]), n, g)
         start = np.zeros((f + 1, g))
         start[-1] = np.log(mean) - np.log1p(-mean)
         return start
@@ -168,10 +160,8 @@ class Regressions:
         """Value, gradient and Hessian of chosen regressions."""
         n, g = self.features.shape[1:]
         x = self.features if len(chosen) == g else self.features[:, :, chosen]
-        d = len(place)
-        sums = _add_up(
-            lambda part: self._block(place, x[:, part], chosen, part), n, len(chosen)
-        )
+        d, g = len(place), len(chosen)
+        sums = _add_up(lambda part: self._block(place, x[:, part], chosen, part), n, g)
         # The pull is measured by the identity map itself where that is large, so that
         # scores of any size are pulled alike.
         centre, scale = self.centre[:, chosen], self.scale[:, chosen]
@@ -196,10 +186,10 @@ class Regressions:
         residual *= share[:, None]
         curvature = e / (1 + e) ** 2
         curvature *= share[:, None]
-        columns = [*x, np.ones_like(eta)]
+        columns, dot = [*x, np.ones_like(eta)], partial(np.einsum, "ij,ij->j")
         bent = [curvature * column for column in columns]
-        gradient = [_dot(residual, column) for column in columns]
-        hessian = [_dot(b, column) for b in bent for column in columns]
+        gradient = [dot(residual, column) for column in columns]
+        hessian = [dot(b, column) for b in bent for column in columns]
         return np.stack([loss, *gradient, *hessian])
 
 
@@ -221,19 +211,12 @@ def _standardise(x: Doubles, share: Column) -> tuple[Column, Column]:
     return centre, spread
 
 
-def _dot(a: Doubles, b: Doubles) -> Column:
-    """Sum of products in each column."""
-    return np.einsum("ij,ij->j", a, b)
-
-
 def _mean(x: Doubles, share: Column) -> Column:
     """Part of the weighted mean of each column."""
     return np.einsum("i,ij->j", share, x)
 
 
-def _newton(
-    at: At, good: NDArray[np.bool_], free: tuple[bool, ...]
-) -> tuple[Doubles, Column]:
+def _newton(at: At, good: Flags, free: tuple[bool, ...]) -> tuple[Doubles, Column]:
     """Newton steps in the free coefficients, and the gain each promises."""
     moves = np.flatnonzero([*free, True])
     gradient = at.gradient[np.ix_(moves, np.flatnonzero(good))]
@@ -268,11 +251,8 @@ class _OneVsRest(Recalibrator):
     reach_: float
     converged_: bool
 
-    coefficients: ClassVar[tuple[str, ...]]
-    """Names of what is learned of a class: a slope per feature, then the shift."""
-
-    rising: ClassVar[bool] = False
-    """Whether no slope may be negative."""
+    coefficients: ClassVar[tuple[str, ...]]  # of a class: slopes, then the shift
+    rising: ClassVar[bool] = False  # whether no slope may be negative
 
     @abstractmethod
     def _features(self, s: Doubles, out: Doubles) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ NETCAL: dict[str, Any] = {"strategy": "width", "mode": "one-vs-rest", "smoothing
 """The only values of these parameters that netcal knows."""
 
 
+Report: TypeAlias = Callable[[float], None]  # of the share of the work that is done
+
+
 class ByMode(Recalibrator):
     """A method with a curve for each class, or one for the confidence."""
 
@@ -33,11 +36,10 @@ class ByMode(Recalibrator):
     compat: str | None
     absent_: NDArray[np.intp]
 
-    fits: ClassVar[str]
-    """What is fitted, in a word."""
+    fits: ClassVar[str]  # what is fitted, in a word
 
     @abstractmethod
-    def _fit(self, rows: Rows, report: Callable[[float], None]) -> None:
+    def _fit(self, rows: Rows, report: Report) -> None:
         """Fit on rows of which the absent classes are known."""
 
     def _check_options(self) -> None:
@@ -91,18 +93,6 @@ def columns(rows: Rows) -> Iterator[tuple[int, Matrix]]:
             yield c, buffer[c - first]
 
 
-def own_probabilities(rows: Rows) -> NDArray[Any]:
-    """The probability that each row gives to its label."""
-    own = np.empty(len(rows), rows.work_type)
-
-    def read(part: slice) -> None:
-        found = probabilities(rows, part)
-        own[part] = found[np.arange(len(found)), rows.y[part]]
-
-    rows.each(read)
-    return own
-
-
 def rounded_down(x: Column, dtype: np.dtype[Any]) -> Matrix:
     """The largest numbers of a type that are not above these, which are positive."""
     rounded = x.astype(dtype)
@@ -141,8 +131,7 @@ def divide_as_netcal(values: Matrix) -> None:
     values.clip(0, 1, out=values)
 
 
-MARGIN = 1e-6
-"""How much less than the predicted class any other gets, relatively, at least."""
+MARGIN = 1e-6  # how much less than the predicted class others get, relatively
 
 
 def find_top(rows: Rows, part: slice) -> tuple[Matrix, NDArray[np.intp], Column]:

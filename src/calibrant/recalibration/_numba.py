@@ -129,7 +129,13 @@ def gather(rows: Rows) -> tuple[Stretches, Column, NDArray[np.intp]]:
 
 
 def _find_marks(rows: Rows) -> Marks:
-    own = modes.own_probabilities(rows)
+    own = np.empty(len(rows), rows.work_type)
+
+    def read(part: slice) -> None:
+        found = modes.probabilities(rows, part)
+        own[part] = found[np.arange(len(found)), rows.y[part]]
+
+    rows.each(read)
     order = np.lexsort((own, rows.y))
     own, y = own[order], rows.y[order]
     begins = np.concatenate([[True], (own[1:] != own[:-1]) | (y[1:] != y[:-1])])
@@ -239,9 +245,7 @@ def _last_not_above(x, segments, start, stop):
     return start
 
 
-CHUNK = 4096
-"""Entries summed in the precision of the scores; sums of chunks are doubles."""
-
+CHUNK = 4096  # entries summed in the precision of the scores; their sums are doubles
 COPIED_BYTES = 1 << 18
 
 

@@ -251,12 +251,10 @@ class Rows:
 
     def check(self) -> None:
         """Raise one error for all rows that break a rule, if there are any."""
-        bad = np.concatenate(
-            [self._offends(self.scores[part]) for part in self.parts()]
-        )
+        bad = [self._offends(self.scores[part]) for part in self.parts()]
         y, classes = np.zeros(len(self), np.intp), tuple(range(self.k))
         checked = Predictions(self.scores, self.kind, y, None, "top-label", classes)
-        raise_for_offenders(checked, np.flatnonzero(bad))
+        raise_for_offenders(checked, np.flatnonzero(np.concatenate(bad)))
 
     def _offends(self, block: Matrix) -> NDArray[np.bool_]:
         """Which rows break a rule."""

@@ -396,17 +396,21 @@ class TemperatureScaling(Recalibrator):
         return found
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        return "logits", rows.filled(partial(tempered, rows, self.temperature_))
+        def fill(part: slice, out: Matrix) -> None:
+            out[:] = tempered(rows, part, self.temperature_)
+
+        return "logits", rows.filled(fill)
 
 
-def tempered(rows: Rows, temperature: float, part: slice, out: Matrix) -> None:
+def tempered(rows: Rows, part: slice, temperature: float) -> Matrix:
     """Log-scores of some rows, less the largest of their row, over the temperature."""
     block = rows.block(part)
     with np.errstate(divide="ignore", over="ignore"):
         if rows.kind == "probs":
             block = np.log(block)
-        np.subtract(block, block.max(axis=1, keepdims=True), out=out)
-    out /= out.dtype.type(temperature)
+        block = block - block.max(axis=1, keepdims=True)
+    block /= block.dtype.type(temperature)
+    return block
 
 
 @dataclass(eq=False, repr=False)
@@ -466,7 +470,8 @@ class EnsembleTemperatureScaling(Recalibrator):
         def look_up(part: slice) -> None:
             at, labels = np.arange(part.stop - part.start), rows.y[part]
             for column, temperature in enumerate((self.temperature_, 1.0)):
-                given[part, column] = _tempered(rows, part, temperature)[at, labels]
+                probs = softmax(tempered(rows, part, temperature))
+                given[part, column] = probs[at, labels]
 
         rows.each(look_up)
         return given
@@ -475,17 +480,11 @@ class EnsembleTemperatureScaling(Recalibrator):
         hot, plain, uniform = self.weights_
 
         def mix(part: slice, out: Matrix) -> None:
-            block = hot * _tempered(rows, part, self.temperature_)
-            block += plain * _tempered(rows, part, 1.0)
+            block = hot * softmax(tempered(rows, part, self.temperature_))
+            block += plain * softmax(tempered(rows, part, 1.0))
             out[:] = block + uniform / rows.k
 
         return "probs", rows.filled(mix)
-
-
-def _tempered(rows: Rows, part: slice, temperature: float) -> Matrix:
-    block = np.empty((part.stop - part.start, rows.k), rows.work_type)
-    tempered(rows, temperature, part, block)
-    return softmax(block)
 
 
 def mixture_weights(given: NDArray[np.float64], weight: Column) -> Column:

@@ -8,9 +8,10 @@ import importlib
 import io
 import logging
 import tarfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,8 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files._sources import FileError, quoted, reading
-
-# -- Optional packages, loaded when they are used, and one clear line where one is missing.
 
 
 def needed(name: str) -> Any:
@@ -101,31 +100,20 @@ def picture(item: Item) -> Any:
 
 
 def fingerprint(facts: Iterable[object]) -> str:
-    """A digest of what tells one set of images from another.
-
-    >>> fingerprint(["a.png", 0]) == fingerprint(["a.png", 1])
-    False
-    """
+    """A digest of what tells one set of images from another."""
     digest = hashlib.sha256()
     for fact in facts:
         digest.update(f"{fact}\n".encode())
     return digest.hexdigest()
 
 
-# -- Names of the classes of a model, in the order of its outputs.
-
 IMAGENET = "imagenet-1k"
 
 
 def read_classes(where: str) -> tuple[str, ...]:
-    r"""Names from a file, one a line; or ``imagenet-1k``, the WordNet identifiers.
+    """Names of the classes of a model, in the order of its outputs.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "classes.txt"
-    ...     _ = path.write_text("cat\ndog\n")
-    ...     read_classes(str(path))
-    ('cat', 'dog')
+    They are from a file, one a line; ``imagenet-1k`` are the WordNet identifiers.
     """
     if where == IMAGENET:
         return tuple(needed("timm").data.ImageNetInfo(IMAGENET).label_names())
@@ -145,11 +133,6 @@ def class_numbers(
 
     That list is `classes` where it is given. Else names that are all numbers stand for
     themselves, and others are numbered in alphabetical order, as everybody does it.
-
-    >>> class_numbers(["dog", "cat"], None)
-    ({'cat': 0, 'dog': 1}, ('cat', 'dog'))
-    >>> class_numbers(["10", "9"], None)
-    ({'10': 10, '9': 9}, None)
     """
     if classes is None and all(n.isascii() and n.isdigit() for n in names):
         return {name: int(name) for name in names}, None
@@ -163,8 +146,6 @@ def class_numbers(
     return {name: numbers[name] for name in sorted(set(names))}, known
 
 
-# -- CIFAR-10 and CIFAR-100 as their authors publish them, in the binary version.
-
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE
 PICKLES = ("data_batch_1", "test_batch", "batches.meta", "meta")
@@ -172,7 +153,10 @@ PICKLES = ("data_batch_1", "test_batch", "batches.meta", "meta")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One of the two sets: a record is some bytes of labels, then red, green, blue."""
+    """CIFAR-10 or CIFAR-100, as their authors publish them in the binary version.
+
+    A record is some bytes of labels, then red, green, blue.
+    """
 
     name: str
     classes: int
@@ -205,10 +189,8 @@ def version_of(folder: Path) -> Version | None:
 def open_cifar(folder: Path, version: Version, split: str) -> Images:
     """The images of a split, in the order of the files."""
     if split not in version.splits:
-        raise ValueError(
-            f"split must be {' or '.join(map(repr, version.splits))} for "
-            f"{version.name}, got {split!r}."
-        )
+        known = " or ".join(map(repr, version.splits))
+        raise ValueError(f"split must be {known} for {version.name}, got {split!r}.")
     paths = [folder / name for name in version.splits[split]]
     records = [_records(path, version) for path in paths]
 
@@ -229,39 +211,25 @@ def _records(path: Path, version: Version) -> NDArray[np.uint8]:
         content = np.fromfile(path, np.uint8)
     length = version.label_bytes + PIXELS
     if not content.size or content.size % length:
-        raise FileError(
-            path,
-            f"must be records of {length} bytes; its size is {content.size}: it is "
-            "damaged or cut short.",
-        )
+        rule = f"must be records of {length} bytes; its size is {content.size}"
+        raise FileError(path, f"{rule}: it is damaged or cut short.")
     records = content.reshape(-1, length)
     labels = records[:, version.label_bytes - 1]
     row = int(labels.argmax())
     if labels[row] >= version.classes:
-        raise FileError(
-            path,
-            f"record {row} has the class {labels[row]}, but {version.name} has "
-            f"{version.classes}.",
-        )
+        found = f"record {row} has the class {labels[row]}"
+        raise FileError(path, f"{found}, but {version.name} has {version.classes}.")
     return records
 
 
-# -- Images in folders: one sub-folder per class, or one folder and a file of labels.
-
-SUFFIXES = frozenset(
-    {".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-)
-
-HEADERS = frozenset({"label", "labels", "class", "target"})
+SUFFIXES = (".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+HEADERS = ("label", "labels", "class", "target")
 
 
 def open_classes(folder: Path, classes: Sequence[str] | None) -> Images:
     """Images of a folder with one sub-folder per class, sorted by class and name."""
-    names = sorted(
-        path.name
-        for path in folder.iterdir()
-        if path.is_dir() and not path.name.startswith(".")
-    )
+    shown = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    names = sorted(path.name for path in shown if path.is_dir())
     if not names:
         raise FileError(
             folder,
@@ -276,7 +244,7 @@ def open_classes(folder: Path, classes: Sequence[str] | None) -> Images:
         if path.suffix.lower() in SUFFIXES
     ]
     if not rows:
-        raise FileError(folder, f"has no image ({', '.join(sorted(SUFFIXES))}).")
+        raise FileError(folder, f"has no image ({', '.join(SUFFIXES)}).")
     return _listed(folder, rows, known)
 
 
@@ -311,28 +279,24 @@ def _lines(labels: Path) -> list[tuple[str, str]]:
     cells = [line.rsplit(mark, 1) for line in lines]
     for number, cell in enumerate(cells, start=1):
         if len(cell) < 2:
-            raise FileError(
-                labels, f"line {number} must be a file name and its class: 'cat.png,3'."
-            )
+            rule = "must be a file name and its class: 'cat.png,3'"
+            raise FileError(labels, f"line {number} {rule}.")
     named = cells[0][1].strip().lower() in HEADERS
     return [(file.strip(), label.strip()) for file, label in cells[named:]]
 
 
-# -- Images in webdataset shards: tar files of ``key.jpg`` beside ``key.cls``.
-
-TAR_IMAGES = ("jpg", "jpeg", "png", "webp")
-LABEL = "cls"
+TAR_IMAGES, LABEL = ("jpg", "jpeg", "png", "webp"), "cls"
 
 
 def open_tars(name: str, paths: Sequence[Path]) -> Images:
-    """The samples of all shards, in the order of the files and of their members."""
+    """The samples of webdataset shards: tar files of ``key.jpg`` beside ``key.cls``.
 
-    def items() -> Iterator[Item]:
-        for path in paths:
-            yield from _items(path)
-
+    They are in the order of the files and of their members.
+    """
     facts = ((path.name, path.stat().st_size) for path in paths)
-    return Images(name, items, fingerprint(facts))
+    return Images(
+        name, lambda: chain.from_iterable(map(_items, paths)), fingerprint(facts)
+    )
 
 
 def _items(path: Path) -> Iterator[Item]:
@@ -367,21 +331,20 @@ def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
         yield key, fields
 
 
-# -- Images of a data set on the Hugging Face hub, streamed: nothing is stored.
-
 STREAM_IMAGES = ("image", "img", "jpg", "jpeg", "png", "webp")
 LABELS = ("label", "labels", "cls", "fine_label")
 
 
 def open_stream(name: str, split: str) -> Images:
-    """A split of a data set such as ``timm/imagenet-1k-wds``, or ``NAME@REVISION``."""
+    """A split of a data set such as ``timm/imagenet-1k-wds``, or ``NAME@REVISION``.
+
+    It is on the Hugging Face hub, and streamed: nothing is stored.
+    """
     where, _, revision = name.partition("@")
-    datasets = needed("datasets")
+    load = needed("datasets").load_dataset
     way_out = "check its name, the network, and your right to it."
     with downloading(f"the data set {name}", way_out):
-        rows = datasets.load_dataset(
-            where, split=split, revision=revision or None, streaming=True
-        )
+        rows = load(where, split=split, revision=revision or None, streaming=True)
     known = (rows.info.splits or {}).get(split)
     count = None if known is None else known.num_examples
     return images_of(rows, f"hf:{name} {split}", count)
@@ -396,18 +359,14 @@ def images_of(rows: Any, name: str, count: int | None = None) -> Images:
     def items() -> Iterator[Item]:
         with downloading(f"the rest of {name}", "run the command again to go on."):
             for number, row in enumerate(packed):
-                yield _item(f"{name}:{number}", row[image], row[label])
+                if (content := row[image].get("bytes")) is None:
+                    raise ValueError(f"{name}:{number} has no image in it.")
+                if type(row[label]) is not int:
+                    rule = f"must have a class number, got {row[label]!r}"
+                    raise ValueError(f"{name}:{number} {rule}.")
+                yield Item(f"{name}:{number}", row[label], content)
 
     return Images(name, items, fingerprint([name, image, label]), count)
-
-
-def _item(name: str, image: Mapping[str, Any], label: Any) -> Item:
-    content = image.get("bytes")
-    if content is None:
-        raise ValueError(f"{name} has no image in it.")
-    if type(label) is not int:
-        raise ValueError(f"{name} must have a class number, got {label!r}.")
-    return Item(name, label, content)
 
 
 def _only(columns: list[str], known: tuple[str, ...], name: str) -> str:

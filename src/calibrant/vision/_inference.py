@@ -11,7 +11,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,6 @@ from calibrant._base.write import write_npz, write_text
 from calibrant.files._sources import FileError
 from calibrant.vision._images import Images, Item, needed, picture
 from calibrant.vision._models import Model
-
-# -- Logits on disk: shards that exist whole or not at all, and a manifest of digests.
 
 FORMAT, VERSION = "calibrant logits", 1
 FORMATS = (FORMAT, "acumen logits")  # until 0.1.0 the project was called acumen
@@ -60,11 +58,7 @@ class Manifest:
 
 
 def shard_name(number: int) -> str:
-    """The file of a shard; the names sort as the numbers do.
-
-    >>> shard_name(7)
-    'shard-00007.npz'
-    """
+    """The file of a shard; the names sort as the numbers do."""
     return f"shard-{number:05d}.npz"
 
 
@@ -118,9 +112,8 @@ def begin(folder: Path, settings: Mapping[str, Any], *, force: bool) -> Manifest
     present = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     ours = {name for name in present if name == MANIFEST or SHARD.fullmatch(name)}
     if foreign := sorted(present - ours):
-        raise FileError(
-            folder, f"has other files in it ({foreign[0]}); choose another folder."
-        )
+        other = f"has other files in it ({foreign[0]})"
+        raise FileError(folder, f"{other}; choose another folder.")
     if force or not ours:
         for name in sorted(ours):  # the manifest first: it must not outlive a shard
             (folder / name).unlink()
@@ -135,9 +128,8 @@ def _same(folder: Path, found: Manifest, settings: Mapping[str, Any]) -> Manifes
     for name in [*settings, *found.settings]:
         before, now = found.settings.get(name), settings.get(name)
         if before != now:
-            raise FileError(
-                folder, f"was begun with {name} {before!r}, not {now!r}; {BEGIN_ANEW}"
-            )
+            begun = f"was begun with {name} {before!r}, not {now!r}"
+            raise FileError(folder, f"{begun}; {BEGIN_ANEW}")
     return found
 
 
@@ -155,16 +147,16 @@ def intact(folder: Path, manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]
     return replace(manifest, shards=kept, complete=False), bad
 
 
-# -- From images to logits: decoded in threads, run in batches, in order.
+AHEAD = 2  # batches that are being decoded while one is run
 
-AHEAD = 2
-"""Batches that are being decoded while one is run."""
+
+Batch: TypeAlias = tuple[list[Item], NDArray[np.float32]]
 
 
 def run(
     model: Model, items: Iterable[Item], size: int, pool: Executor
-) -> Iterator[tuple[list[Item], NDArray[np.float32]]]:
-    """Images and their logits, `size` rows at a time."""
+) -> Iterator[Batch]:
+    """Images and their logits in order, `size` rows at a time, decoded in threads."""
 
     def tensor(item: Item) -> Any:
         image = picture(item)
@@ -183,9 +175,7 @@ def run(
         yield _finish_batch(model, *waiting.popleft())
 
 
-def _finish_batch(
-    model: Model, batch: list[Item], tensors: Iterator[Any]
-) -> tuple[list[Item], NDArray[np.float32]]:
+def _finish_batch(model: Model, batch: list[Item], tensors: Iterator[Any]) -> Batch:
     logits = forward(model, list(tensors))
     if bad := np.flatnonzero(~np.isfinite(logits).all(axis=1)).tolist():
         raise ValueError(
@@ -306,13 +296,11 @@ def infer(
     if dtype not in ("float16", "float32"):
         raise ValueError(f"dtype must be 'float16' or 'float32', got {dtype!r}.")
     folder, job = Path(out), Job(model, images, batch_size, dtype, shard_rows, limit)
-    begun = begin(folder, job.settings, force=force)
-    manifest, redone = intact(folder, begun)
+    manifest, redone = intact(folder, begin(folder, job.settings, force=force))
     if not manifest.complete:
+        tell = progress or (lambda rows, of: None)
         with ThreadPoolExecutor(workers) as pool:
-            manifest = _finish(
-                job, folder, manifest, pool, progress or (lambda rows, of: None)
-            )
+            manifest = _finish(job, folder, manifest, pool, tell)
     return Run(folder, manifest, redone)
 
 
@@ -322,21 +310,17 @@ def _check_positive(**values: int) -> None:
             raise ValueError(f"{name} must be a positive integer, got {value!r}.")
 
 
+Progress: TypeAlias = Callable[[int, int | None], None]
+
+
 def _finish(
-    job: Job,
-    folder: Path,
-    manifest: Manifest,
-    pool: Executor,
-    progress: Callable[[int, int | None], None],
+    job: Job, folder: Path, manifest: Manifest, pool: Executor, progress: Progress
 ) -> Manifest:
     """Write the shards that the manifest lacks, and the manifest after each of them."""
     write_manifest(folder, manifest)
     for number, items in _missing(job, manifest):
-
-        def report(rows: int, before: int = number * job.shard_rows) -> None:
-            progress(before + rows, job.rows)
-
-        arrays = _arrays(job, items, pool, report)
+        batches = run(job.model, items, job.batch_size, pool)
+        arrays = _arrays(job, batches, number * job.shard_rows, progress)
         manifest = manifest.with_shard(write_shard(folder, number, arrays))
         write_manifest(folder, manifest)
     if not manifest.shards:
@@ -361,21 +345,20 @@ def _missing(job: Job, manifest: Manifest) -> Iterator[tuple[int, Iterator[Item]
 
 
 def _arrays(
-    job: Job, items: Iterator[Item], pool: Executor, report: Callable[[int], None]
+    job: Job, batches: Iterator[Batch], before: int, progress: Progress
 ) -> dict[str, NDArray[Any]]:
     """Arrays of one shard; pixels are let go of batch by batch."""
-    logits: list[NDArray[Any]] = []
-    labels: list[int] = []
-    names: list[str] = []
-    for batch, found in run(job.model, items, job.batch_size, pool):
+    logits, labels, names = list[NDArray[Any]](), list[int](), list[str]()
+    for batch, found in batches:
         _check_classes(job.images, batch, found.shape[1])
         logits.append(_stored(found, job.dtype, batch))
         labels += [item.label for item in batch]
         names += [item.name for item in batch]
-        report(len(labels))
+        progress(before + len(labels), job.rows)
+    numbers = np.array(labels, np.int64)
     return {
         "logits": np.concatenate(logits),
-        "labels": np.array(labels, np.int64),
+        "labels": numbers,
         "image": np.array(names),
     }
 
@@ -390,18 +373,14 @@ def _check_classes(images: Images, batch: list[Item], outputs: int) -> None:
         )
     for item in batch:
         if not 0 <= item.label < outputs:
-            raise ValueError(
-                f"{item.name} has the class {item.label}, but the model's are 0 to "
-                f"{outputs - 1}."
-            )
+            found = f"{item.name} has the class {item.label}"
+            raise ValueError(f"{found}, but the model's are 0 to {outputs - 1}.")
 
 
 def _stored(logits: NDArray[np.float32], dtype: str, batch: list[Item]) -> NDArray[Any]:
     with np.errstate(over="ignore"):
         stored = logits.astype(dtype)
     if bad := np.flatnonzero(np.isinf(stored).any(axis=1)).tolist():
-        raise ValueError(
-            f"logits of {batch[bad[0]].name} are too large for float16; store them as "
-            "float32."
-        )
+        large = f"logits of {batch[bad[0]].name} are too large for float16"
+        raise ValueError(f"{large}; store them as float32.")
     return stored

@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import pickle
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,8 +18,6 @@ import numpy as np
 from calibrant.files._sources import FileError, quoted, reading
 from calibrant.vision._images import downloading, needed
 
-# -- Weights in local files: tensors only, and every one of them in its place.
-
 SUFFIXES = (".pt", ".pth", ".bin", ".safetensors")
 HELD_IN = ("state_dict", "model_state_dict", "model")
 PREFIXES = ("module.", "_orig_mod.")
@@ -28,39 +27,31 @@ def read_weights(path: Path) -> dict[str, Any]:
     """The tensors of a checkpoint by name; nothing else in it is ever built."""
     if path.suffix.lower() not in SUFFIXES:
         raise FileError(path, f"must end in {', '.join(SUFFIXES)} to be weights.")
-    with reading(path):
-        if path.suffix.lower() == ".safetensors":
-            found: Any = needed("safetensors.torch").load_file(path)
-        else:
-            found = _tensors_only(path)
+    found = _tensors_only(path)
     holders = found if isinstance(found, Mapping) else {}
     held = (holders[key] for key in HELD_IN if isinstance(holders.get(key), Mapping))
     state = next(held, found)
-    tensor = needed("torch").Tensor
-    if not isinstance(state, Mapping) or not all(
-        isinstance(value, tensor) for value in state.values()
-    ):
+    values = state.values() if isinstance(state, Mapping) else [None]
+    if not all(isinstance(value, needed("torch").Tensor) for value in values):
         raise FileError(path, "must hold the tensors of model.state_dict() by name.")
-    return _without_prefixes(dict(state))
+    for prefix in PREFIXES:  # what data-parallel training and compilation put before
+        if state and all(name.startswith(prefix) for name in state):
+            state = {name.removeprefix(prefix): value for name, value in state.items()}
+    return dict(state)
 
 
 def _tensors_only(path: Path) -> Any:
-    try:
-        return needed("torch").load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise FileError(
-            path,
-            "holds more than tensors, or is damaged; only tensors are read. Save them "
-            "with torch.save(model.state_dict(), path), or as .safetensors.",
-        ) from error
-
-
-def _without_prefixes(state: dict[str, Any]) -> dict[str, Any]:
-    """Names without what data-parallel training and compilation put before them."""
-    for prefix in PREFIXES:
-        if state and all(name.startswith(prefix) for name in state):
-            state = {name.removeprefix(prefix): value for name, value in state.items()}
-    return state
+    with reading(path):
+        if path.suffix.lower() == ".safetensors":
+            return needed("safetensors.torch").load_file(path)
+        try:
+            return needed("torch").load(path, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            raise FileError(
+                path,
+                "holds more than tensors, or is damaged; only tensors are read. Save them "
+                "with torch.save(model.state_dict(), path), or as .safetensors.",
+            ) from error
 
 
 def put_weights(network: Any, state: Mapping[str, Any], path: Path) -> None:
@@ -71,12 +62,10 @@ def put_weights(network: Any, state: Mapping[str, Any], path: Path) -> None:
     if unknown := [name for name in state if name not in wanted]:
         raise FileError(path, f"has weights the model lacks: {quoted(unknown, 3)}.")
     for name, tensor in wanted.items():
-        if state[name].shape != tensor.shape:
-            raise FileError(
-                path,
-                f"{name!r} has the shape {tuple(state[name].shape)}, but the model's "
-                f"is {tuple(tensor.shape)}.",
-            )
+        given, asked = tuple(state[name].shape), tuple(tensor.shape)
+        if given != asked:
+            problem = f"{name!r} has the shape {given}, but the model's is {asked}."
+            raise FileError(path, problem)
     network.load_state_dict(state)
 
 
@@ -91,10 +80,9 @@ def weights_digest(network: Any) -> str:
     return digest.hexdigest()
 
 
-# -- The CIFAR residual networks of He et al. (2016), and where trained ones are.
-# Weights are those of github.com/chenyaofo/pytorch-cifar-models, which the paper uses. Its
-# own loader would run code from the network; here only tensors come from there, and their
-# digest is checked.
+# Weights of the CIFAR residual networks of He et al. (2016) are those of
+# github.com/chenyaofo/pytorch-cifar-models, which the paper uses. Its own loader would run
+# code from the network; here only tensors come from there, and their digest is checked.
 
 RELEASE = "https://github.com/chenyaofo/pytorch-cifar-models/releases/download/resnet"
 
@@ -122,22 +110,17 @@ WIDTHS = (16, 32, 64)
 def resnet(name: str) -> Any:
     """An untrained network by its name, such as ``cifar10_resnet32``."""
     classes, depth = map(int, re.findall(r"\d+", name))
-    torch = needed("torch")
-    block, nn = _block(), torch.nn
-    layers: dict[str, Any] = {"conv1": _conv(3, WIDTHS[0]), "bn1": _norm(WIDTHS[0])}
-    layers["relu"] = nn.ReLU()
+    block, nn = _block(), needed("torch").nn
     before = WIDTHS[0]
+    layers = {"conv1": _conv(3, before), "bn1": _norm(before), "relu": nn.ReLU()}
     for number, width in enumerate(WIDTHS, start=1):
         first = block(before, width, 1 if number == 1 else 2)
         rest = [block(width, width, 1) for _ in range((depth - 2) // 6 - 1)]
         layers[f"layer{number}"] = nn.Sequential(first, *rest)
         before = width
-    layers["avgpool"], layers["flatten"] = nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    layers |= {"avgpool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten()}
     layers["fc"] = nn.Linear(before, classes)
-    network = nn.Sequential()
-    for key, layer in layers.items():
-        network.add_module(key, layer)
-    return network
+    return nn.Sequential(OrderedDict(layers))
 
 
 @cache  # a class needs torch.nn.Module, which is loaded when first used
@@ -173,17 +156,11 @@ def _norm(width: int) -> Any:
 
 def download(name: str) -> Any:
     """Published weights, kept by PyTorch for the next time."""
-    with downloading(
-        f"the weights of {name}",
-        f"fetch {RELEASE}/{name}-{DIGESTS[name]}.pt elsewhere and pass --checkpoint.",
-    ):
-        return needed("torch").hub.load_state_dict_from_url(
-            f"{RELEASE}/{name}-{DIGESTS[name]}.pt",
-            map_location="cpu",
-            progress=False,
-            check_hash=True,
-            weights_only=True,
-        )
+    url, hub = f"{RELEASE}/{name}-{DIGESTS[name]}.pt", needed("torch").hub
+    how = {"map_location": "cpu", "progress": False, "check_hash": True}
+    way_out = f"fetch {url} elsewhere and pass --checkpoint."
+    with downloading(f"the weights of {name}", way_out):
+        return hub.load_state_dict_from_url(url, **how, weights_only=True)
 
 
 def prepare(classes: int) -> Any:
@@ -193,9 +170,8 @@ def prepare(classes: int) -> Any:
 
     def tensor(image: Any) -> Any:
         if image.size != (32, 32):
-            raise ValueError(
-                f"images must be 32 x 32 for a CIFAR network, got {image.size}."
-            )
+            rule = "images must be 32 x 32 for a CIFAR network"
+            raise ValueError(f"{rule}, got {image.size}.")
         scaled = (np.asarray(image, np.float32) / 255 - mean) / std
         return torch.from_numpy(np.ascontiguousarray(scaled.transpose(2, 0, 1)))
 
@@ -306,22 +282,18 @@ def _check_name(library: Any, name: str) -> None:
         near = difflib.get_close_matches(architecture, library.list_models(), 3)
         hint = f"; near it are {quoted(near)}" if near else ""
         raise ValueError(f"timm has no model named {architecture!r}{hint}.")
-    if tag and name not in library.list_pretrained(architecture):
-        known = [
-            full.partition(".")[2] for full in library.list_pretrained(architecture)
-        ]
+    trained = library.list_pretrained(architecture)
+    if tag and name not in trained:
+        known = [full.partition(".")[2] for full in trained]
         raise ValueError(f"{architecture} has no weights {tag!r}, but {quoted(known)}.")
 
 
 def _pretrained(library: Any, name: str) -> Any:
     if not library.list_pretrained(name.partition(".")[0]):
-        raise ValueError(
-            f"no trained weights of {name} are published; pass your own (--checkpoint)."
-        )
-    with downloading(
-        f"the weights of {name}",
-        "check the network, or fetch them elsewhere and pass --checkpoint.",
-    ):
+        none = f"no trained weights of {name} are published"
+        raise ValueError(f"{none}; pass your own (--checkpoint).")
+    way_out = "check the network, or fetch them elsewhere and pass --checkpoint."
+    with downloading(f"the weights of {name}", way_out):
         return library.create_model(name, pretrained=True)
 
 
