@@ -29,13 +29,14 @@ test: lint ## Lint, then run all tests and doctests
 LONG := tests/frozen tests/test_engines_clusters.py tests/test_propositions.py \
 	tests/test_report_browser.py tests/test_coverage.py tests/test_population.py \
 	$(foreach x,docs experiments vision cli_,$(wildcard tests/test_$(x)*.py))
-NOT_QUICK := $(LONG) tests/test_files_fuzz.py tests/test_streaming.py tests/test_study.py \
-	$(foreach x,plot_ torch,$(wildcard tests/test_$(x)*.py))
-ignore = $(addprefix --ignore=,$(1))
+# Each stage once, in half a minute.
+QUICK := arrays bins calibration_tests canonical comparison confidence_split evaluation \
+	files first_class golden_small mean_replacement options ordered predictions project \
+	records reduction results sketch smoothing sums table temperature terminal views writing
 
 check: lint ## Lint, then run the quick tests only: for the inner loop
-	$(BIN)/$(PYTEST) -q tests -m "not slow and not simulation and not real_data" \
-		$(call ignore,$(NOT_QUICK))
+	$(BIN)/$(PYTEST) -q -m "not slow and not simulation and not real_data" \
+		$(QUICK:%=tests/test_%.py)
 
 lint: .venv/.dev ## Lint, check format, types and the import contract
 	$(BIN)/ruff check .
@@ -59,7 +60,7 @@ parts: .venv/.parts ## Install the heavy optional parts, too (torch, Spark), as 
 
 # Old releases meet new ones here, so a warning is only a warning.
 test-floors: .venv-floors/.floors ## Run the tests at the lowest versions pyproject.toml allows
-	.venv-floors/bin/$(PYTEST) -W default -m "not simulation" $(call ignore,$(LONG))
+	.venv-floors/bin/$(PYTEST) -W default -m "not simulation" $(addprefix --ignore=,$(LONG))
 
 clean: ## Remove environments, caches and built files
 	rm -rf .venv .venv-bench .venv-floors .*_cache .hypothesis

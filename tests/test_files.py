@@ -514,6 +514,7 @@ print(sketch.rows, int(re.search(r"VmHWM:\\s+(\\d+)", status)[1]) // 1024)
 """
 
 
+@pytest.mark.slow
 def test_two_million_rows_stream_in_little_memory(tmp_path, part):
     duckdb = part("duckdb")
     columns = ", ".join(f"random()::FLOAT AS logits_{j}" for j in range(10))

@@ -162,6 +162,7 @@ def readme_tool(name):
     return subprocess.run(tool, check=False, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_audit_page_is_that_of_the_rules():
     run = readme_tool("audit_page.py")
     assert run.returncode == 0, run.stderr
@@ -172,6 +173,7 @@ def test_tables_of_the_recalibration_page_are_those_of_the_studies(data):
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.slow
 def test_readme_example_prints_what_it_shows():
     run = readme_tool("readme_example.py")
     assert run.returncode == 0, run.stderr

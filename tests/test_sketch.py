@@ -126,6 +126,7 @@ def test_what_was_computed_is_computed_again_after_more_rows():
     np.testing.assert_array_equal(cells.log_odds_sums, both.log_odds_sums)
 
 
+@pytest.mark.slow
 def test_ten_million_rows_are_summed_to_twelve_digits():
     """Against exact sums, on rows that all share one cell: the worst that can be."""
     n, pieces = 10_000_000, 10
@@ -417,6 +418,7 @@ for shard in range(12):
 """
 
 
+@pytest.mark.slow
 def test_a_stream_killed_again_and_again_gives_the_same_bits(tmp_path):
     def command(path, speed):
         return [sys.executable, "-c", STREAM, str(path), speed]
@@ -523,6 +525,7 @@ def test_another_version_of_the_format_is_refused(monkeypatch):
         cal.Sketch.from_bytes(SENT)
 
 
+@pytest.mark.slow
 def test_a_sketch_stays_small_whatever_the_rows():
     rng = np.random.default_rng(5)
     sizes = []

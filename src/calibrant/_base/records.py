@@ -24,12 +24,15 @@ WORDS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 
 def as_plain(value: Any) -> Any:
     """Turn records, arrays and numbers into what strict JSON can hold."""
+    if isinstance(value, Record):
+        return value.to_dict()  # plain already
     if hasattr(value, "to_dict"):
         return as_plain(value.to_dict())
     if isinstance(value, Mapping):
         return {str(key): as_plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
-        return as_plain(value.tolist())
+        finite = value.dtype.kind == "f" and np.isfinite(value).all()
+        return value.tolist() if finite else as_plain(value.tolist())
     if isinstance(value, list | tuple):
         return [as_plain(item) for item in value]
     if isinstance(value, float) and not np.isfinite(value):
