@@ -315,9 +315,17 @@ def soft_labels(ev: Evaluation) -> Iterator[Told]:
 
 
 MODEL_RULES: tuple[Rule, ...] = (
-    trivial_confidence, few_confidences, infinite_loss, one_dimensional_score,
-    smoothed_away, narrow_defect, thin_support, too_few_rows, below_chance, soft_labels,
-)  # fmt: skip
+    trivial_confidence,
+    few_confidences,
+    infinite_loss,
+    one_dimensional_score,
+    smoothed_away,
+    narrow_defect,
+    thin_support,
+    too_few_rows,
+    below_chance,
+    soft_labels,
+)
 
 # -- several models ---------------------------------------------------------------
 
@@ -529,6 +537,10 @@ def shared_rows(audited: Audited) -> Iterator[Told]:
 
 
 COMPARISON_RULES: tuple[ComparisonRule, ...] = (
-    score_worse, accuracy_changed, bandwidth_ranking, bins_ranking,
-    too_few_rows_to_rank, shared_rows,
-)  # fmt: skip
+    score_worse,
+    accuracy_changed,
+    bandwidth_ranking,
+    bins_ranking,
+    too_few_rows_to_rank,
+    shared_rows,
+)

@@ -8,11 +8,14 @@ from __future__ import annotations
 import click
 
 from calibrant import __version__
+from calibrant.cli._compare import compare
 from calibrant.cli._demo import demo
 from calibrant.cli._infer import infer
-from calibrant.cli._models import compare, inspect, report, study
+from calibrant.cli._inspect import inspect
 from calibrant.cli._recalibrate import recalibrate
+from calibrant.cli._report import report
 from calibrant.cli._sketch import merge, sketch
+from calibrant.cli._study import study
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,7 +33,7 @@ def main() -> None:
     """
 
 
-for command in (
-    demo, report, study, recalibrate, compare, sketch, merge, inspect, infer,
-):  # fmt: skip
+COMMANDS = (demo, report, study, recalibrate, compare, sketch, merge, inspect, infer)
+
+for command in COMMANDS:
     main.add_command(command)

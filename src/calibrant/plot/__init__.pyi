@@ -1,7 +1,12 @@
 from ._bandwidth_sweep import bandwidth_sweep
 from ._calibration_sharpness import CalibrationSharpnessDisplay, calibration_sharpness
-from ._one_model import classwise_grid, corp, reliability, residual, smooth_reliability
-from ._several_models import compare_methods, score_map
+from ._classwise_grid import classwise_grid
+from ._compare_methods import compare_methods
+from ._corp import corp
+from ._reliability import reliability
+from ._residual import residual
+from ._score_map import score_map
+from ._smooth_reliability import smooth_reliability
 
 __all__ = [
     "CalibrationSharpnessDisplay",

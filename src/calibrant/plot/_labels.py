@@ -61,8 +61,15 @@ def at_right_end(
         look: Any = {"va": "center", "fontsize": style.NOTE, "color": colour}
         leader: Any = {"arrowstyle": "-", "color": colour, **LEADER}
         text = style.elide(name, inches, style.NOTE)
-        ax.annotate(text, (1, start), at, arrowprops=leader, annotation_clip=False,
-                    **where, **look)  # fmt: skip
+        ax.annotate(
+            text,
+            (1, start),
+            at,
+            arrowprops=leader,
+            annotation_clip=False,
+            **where,
+            **look,
+        )
 
 
 CORNERS = (

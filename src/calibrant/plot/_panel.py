@@ -242,6 +242,11 @@ def _ribbon(ax: Axes, view: View, look: Look) -> None:
         ax.fill_between(at, curve.low, curve.high, where=sure, zorder=3.5, **ribbon)
 
 
+def draw_diagonal(ax: Axes) -> None:
+    """Where accuracy equals confidence."""
+    ax.plot([0, 1], [0, 1], zorder=3, gid="diagonal", **style.DIAGONAL)
+
+
 def draw_lines(
     ax: Axes, view: View, at: Column, y: Column, widths: tuple[float, float], gid: str
 ) -> None:

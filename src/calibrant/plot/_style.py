@@ -48,10 +48,27 @@ COLUMN, PAGE = 3.25, 7.0
 """Widths of a column and of a page, in inches."""
 
 LOOKS = (
-    "axes", "errorbar", "figure", "font", "grid", "hatch", "legend", "lines", "markers",
-    "mathtext", "patch", "path", "savefig", "scatter", "svg", "text", "xaxis", "xtick",
-    "yaxis", "ytick",
-)  # fmt: skip
+    "axes",
+    "errorbar",
+    "figure",
+    "font",
+    "grid",
+    "hatch",
+    "legend",
+    "lines",
+    "markers",
+    "mathtext",
+    "patch",
+    "path",
+    "savefig",
+    "scatter",
+    "svg",
+    "text",
+    "xaxis",
+    "xtick",
+    "yaxis",
+    "ytick",
+)
 """Groups of rcParams that change how a figure looks; others are none of our business."""
 
 DRAWN: Any = {

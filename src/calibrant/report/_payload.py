@@ -223,8 +223,20 @@ LIVE = ("calibration", "sharpness_gap", "total")
 """Columns that follow the bandwidth."""
 
 BANDWIDTHS = (
-    0.005, 0.007, 0.01, 0.014, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.14, 0.18, 0.25,
-)  # fmt: skip
+    0.005,
+    0.007,
+    0.01,
+    0.014,
+    0.02,
+    0.03,
+    0.04,
+    0.05,
+    0.07,
+    0.1,
+    0.14,
+    0.18,
+    0.25,
+)
 
 KERNELS = ("gaussian", "epanechnikov")
 

@@ -34,9 +34,21 @@ STYLES = ("page.css", "views.css")
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 SCRIPTS = (
-    "data", "estimate", "state", "record", "marks", "diagram", "panels", "table",
-    "sweep", "map", "views", "saving", "controls", "main",
-)  # fmt: skip
+    "data",
+    "estimate",
+    "state",
+    "record",
+    "marks",
+    "diagram",
+    "panels",
+    "table",
+    "sweep",
+    "map",
+    "views",
+    "saving",
+    "controls",
+    "main",
+)
 """Files of the script, put together in this order; they share one scope."""
 
 

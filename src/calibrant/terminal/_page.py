@@ -189,9 +189,17 @@ LEAST_WIDTH = 40
 SIGNS = f"∞†–×Δ→…●○─│└⠿{BAND}{BLOCKS}"
 
 CODES = {
-    "title": "1", "dim": "2", "best": "1;32", "trivial": "33", "bad": "31",
-    "finding": "1;33", "rows": "34", "band": "31", "curve": "1;91", "diagonal": "2",
-}  # fmt: skip
+    "title": "1",
+    "dim": "2",
+    "best": "1;32",
+    "trivial": "33",
+    "bad": "31",
+    "finding": "1;33",
+    "rows": "34",
+    "band": "31",
+    "curve": "1;91",
+    "diagonal": "2",
+}
 """Escape codes of styles: bold, dim, and the 16 colours of the reader's theme."""
 
 

@@ -1,4 +1,4 @@
-"""Several models in one figure: as bars of their scores, or placed on a map."""
+"""`compare_methods`: the score as calibration error plus gap, beside ECE and accuracy."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_choice
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import is_trivial
-from calibrant._base.records import Decomposition, Estimate
-from calibrant._inputs.arrays import Column
+from calibrant._base.records import Estimate
 from calibrant._views.diagram import Evaluations, as_list
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
@@ -166,118 +163,3 @@ def _note(
 def _method(models: list[Evaluation], read: Read) -> str:
     methods = [read(ev).method for ev in models if read(ev).interval is not None]
     return next((method for method in methods if method), "")
-
-
-# -- the score map: calibration error against sharpness gap, with lines of equal score ---
-
-
-@style.in_style
-def score_map(
-    models: Evaluations, *, divergence: str | None = None, ax: Axes | None = None
-) -> Axes:
-    """Draw each model by its sharpness gap and its calibration error.
-
-    Parameters
-    ----------
-    models : Evaluation, Comparison or sequence of Evaluation
-        The models.
-    divergence, ax
-        As in `calibration_sharpness`.
-
-    Returns
-    -------
-    Axes
-        Better is left and down. On each slanted line the score d_TOT is the same.
-        Hollow: a model that says the same of (nearly) every row, and so is calibrated
-        without being of use. A model of infinite score cannot be placed and is named
-        below.
-
-    Examples
-    --------
-    >>> import calibrant as cal, calibrant.plot
-    >>> y = [1, 0, 1, 1] * 30
-    >>> a = cal.evaluate_pairs(y, [0.9, 0.4, 0.8, 0.7] * 30, name="a")
-    >>> b = cal.evaluate_pairs(y, [0.6, 0.5, 0.6, 0.6] * 30, name="b")
-    >>> calibrant.plot.score_map([a, b]).get_xlabel()
-    'sharpness gap (Brier ×100)'
-    """
-    chosen = as_list(models)
-    name = chosen[0].divergence if divergence is None else divergence
-    check_choice(name, "divergence", tuple(chosen[0].decompositions))
-    parts = [ev.decompositions[name] for ev in chosen]
-    placed = [i for i, one in enumerate(parts) if np.isfinite(float(one.total))]
-    own = ax is None
-    ax = style.sheet(3.6, 3.0).subplots() if ax is None else ax
-    style.dress(ax, grid=False)
-    x = np.array([100 * parts[i].sharpness_gap for i in placed], float)
-    y = np.array([100 * parts[i].calibration for i in placed], float)
-    _limits(ax, x, y, [parts[i] for i in placed])
-    ax.set_xlabel(f"sharpness gap ({labels.score_name(name)} ×100)")
-    ax.set_ylabel(r"calibration error $d_\mathrm{CAL}$ ×100")
-    _iso_lines(ax)
-    for place, i in enumerate(placed):
-        _marker(ax, chosen[i], i, (x[place], y[place]), parts[i])
-    _name_missing(ax, [ev.name for i, ev in enumerate(chosen) if i not in placed])
-    if own:
-        ax.figure.draw_without_rendering()  # type: ignore[union-attr]
-    room = 1.3 if len(placed) <= 6 else 0.85
-    names = [style.elide(chosen[i].name, room, style.NOTE) for i in placed]
-    labels.beside_markers(ax, names, x, y)
-    if own:
-        ax.figure.set_layout_engine("none")  # type: ignore[union-attr]
-        ax.figure.alt_text = " ".join(ev.describe() for ev in chosen)  # type: ignore[union-attr]
-    return ax
-
-
-def _limits(ax: Axes, x: Column, y: Column, parts: list[Decomposition]) -> None:
-    ends = [100 * p.calibration.interval[1] for p in parts if p.calibration.interval]
-    high = max([*y.tolist(), *ends, 0.01])
-    wide, middle = 0.15, 0.5
-    if len(x):
-        wide = max(float(np.ptp(x)), 0.15 * float(x.max()))
-        middle = 0.5 * (x.min() + x.max())
-    ax.set_xlim(max(middle - 0.75 * wide, 0.0), middle + 0.75 * wide)
-    ax.set_ylim(min(0.0, 1.2 * float(y.min(initial=0.0))) - 0.04 * high, 1.15 * high)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_locator(MaxNLocator(5))
-
-
-def _iso_lines(ax: Axes) -> None:
-    """Lines of equal score, labelled at their upper ends."""
-    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-    for total in MaxNLocator(7).tick_values(left + max(low, 0), right + high):
-        if not left + low < total < right + high:
-            continue
-        x = np.array([total - low, total - high])
-        rule = {"color": style.RULE, "linewidth": 0.8, "zorder": 1}
-        ax.plot(x, [low, high], gid="equal score", **rule)  # type: ignore[arg-type]
-        top, end = total - high, total - right
-        if left < top < right:
-            ax.text(top, high, f"{total:g}", ha="center", va="bottom", **style.FAINT)
-        elif low < end < high:
-            ax.text(right, end, f" {total:g}", ha="left", va="center", **style.FAINT)
-    ax.set(xlim=(left, right), ylim=(low, high))
-    at: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
-    look: Any = {"ha": "right", "va": "bottom", **style.FAINT}
-    ax.annotate(r"$d_\mathrm{TOT}$", (0, 1), xytext=(-4, 1.5), **at, **look)
-
-
-def _marker(
-    ax: Axes, ev: Evaluation, place: int, at: tuple[float, float], parts: Decomposition
-) -> None:
-    colour, _, shape = style.MODELS[place % len(style.MODELS)]
-    if parts.calibration.interval is not None:
-        low, high = (100 * end for end in parts.calibration.interval)
-        ax.vlines(at[0], low, high, color=colour, linewidth=0.9, zorder=3)
-    face = "white" if is_trivial(ev) else colour
-    look: Any = {"marker": shape, "markersize": 5, "linestyle": "none", "zorder": 4}
-    look |= {"markeredgecolor": colour, "markerfacecolor": face}
-    ax.plot(*at, clip_on=False, gid=ev.name, **look)
-
-
-def _name_missing(ax: Axes, names: list[str]) -> None:
-    if names:
-        listed = style.elide(", ".join(names), 2.6, style.SMALL)
-        look: Any = {"ha": "right", "va": "top", **style.FAINT}
-        text = f"infinite score: {listed}"
-        ax.text(0.98, 0.98, text, transform=ax.transAxes, **look)

@@ -1,0 +1,49 @@
+"""``calibrant report``: files of predictions in, numbers and a page out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from calibrant.cli import _flags as flags
+from calibrant.cli import _output as out
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@flags.page
+@flags.model_names
+@click.option("--title", help="Heading of the report.")
+@flags.role_options
+@flags.evaluation_options
+@out.gate_options
+@flags.output_options
+@flags.clean_errors
+def report(
+    files: tuple[str, ...],
+    output: Path | None,
+    names: str | None,
+    title: str | None,
+    *,
+    force: bool,
+    **said: Any,
+) -> None:
+    """Evaluate one model per FILE; print the table and write an HTML report.
+
+    \b
+    Example:
+      calibrant report predictions.npz --output report.html
+      calibrant report a.npz b.parquet --fail-if "brier>0.2" --max-ece-upper 0.05
+    """
+    from calibrant._base.comparison import as_comparison
+
+    gates = out.gates_of(said)
+    flags.refuse_to_replace(output, force=force)
+    with flags.steps("evaluate", quiet=said["quiet"]) as progress:
+        models = out.evaluate_files(files, names, said, progress)
+    found = as_comparison(models)
+    written = out.write_page(found, output, title=title, force=force)
+    out.print_models(found, said, written)
+    out.judge(gates, models)
