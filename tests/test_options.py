@@ -5,14 +5,14 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from make import softmax, unrelated
 
 import calibrant as cal
 from calibrant._inputs.options import Options, Settings
 from calibrant._verbs.stream import evaluate_batches
 
-RNG = np.random.default_rng(0)
-P = RNG.dirichlet(np.ones(3), 200)
-Y = RNG.integers(0, 3, 200)
+Y, Z = unrelated(200, 3)
+P = softmax(Z)
 FUNCTIONS = (cal.evaluate, cal.evaluate_pairs, evaluate_batches, cal.study)
 
 

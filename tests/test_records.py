@@ -4,13 +4,13 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from make import softmax, unrelated
 
 import calibrant as cal
 from calibrant._base.records import Record
 
-RNG = np.random.default_rng(0)
-Y = RNG.integers(0, 3, 120)
-P = RNG.dirichlet(np.ones(3), 120)
+Y, Z = unrelated(120, 3)
+P = softmax(Z)
 
 
 def _subclasses(kind):

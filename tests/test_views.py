@@ -1,20 +1,19 @@
 """Results open their own views."""
 
-import numpy as np
 import pytest
+from make import forecasts
 
 import calibrant as cal
 from calibrant.report import report
 from calibrant.table import table
 
-RNG = np.random.default_rng(0)
-H = RNG.random(200)
+A, H = forecasts(200, accuracy=lambda p: p)
 
 
 @pytest.fixture(scope="module")
 def results():
-    a, b = (cal.evaluate_pairs(RNG.random(200) < H, H, name=name) for name in "ab")
-    study = cal.study(RNG.random(200) < H, probs=H)
+    a, b = (cal.evaluate_pairs(A, H, name=name) for name in "ab")
+    study = cal.study(A.astype(int), probs=H)
     return a, cal.Comparison((a, b)), cal.compare(a, b), study
 
 
