@@ -236,7 +236,7 @@ def open_parquet(path: Path) -> Source:
 def rewritten(there: ParquetRows, source: str, own: Path, rows: int) -> ParquetRows:
     """Write the columns wanted as Parquet again, one group per batch.
 
-    So are text tables, which cannot be entered in the middle at all.
+    Text tables are written too, for they cannot be entered in the middle at all.
     """
     listed = ", ".join(f"{c.sql} AS c{i}" for i, c in enumerate(there.columns))
     stored = own / "rows.parquet"

@@ -151,7 +151,7 @@ class Plan:
             right = repr(self.correct) if self.correct else "where pred equals label"
             said += f", correct {right}"
         else:
-            said += f", label {self.label!r}" if self.label else ", no label"
+            said += ", no label" if self.label is None else f", label {self.label!r}"
         for role in ("weight", "group", "classes"):
             if (name := getattr(self, role)) is not None:
                 said += f", {role} {name!r}"

@@ -67,7 +67,7 @@ Classes: TypeAlias = tuple[Any, ...] | None
 def found_in(
     path: Path, plan: Plan, block: Block, classes: Classes, start: int
 ) -> Found:
-    """One block of a file, checked for what is missing; without weight, that may be."""
+    """One block of a file, checked for what is missing; rows of weight 0 may lack it."""
     columns = [block[name] for name in plan.scores]
     scores = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
     missing, weight = np.isnan(scores), None

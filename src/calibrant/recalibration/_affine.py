@@ -12,10 +12,9 @@ from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, as_number
-from calibrant._inputs.arrays import Column, Matrix
+from calibrant._inputs.arrays import Column, Matrix, Table
 from calibrant.recalibration import _temperature as temperature
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows, softmax
@@ -79,7 +78,7 @@ def least_positive(rows: Rows) -> tuple[float | None, int]:
 class Affine(NamedTuple):
     """W and b; W is a vector where each class has a weight for its own score only."""
 
-    weight: NDArray[np.float64]
+    weight: Table
     intercept: Column
 
     def __call__(self, x: Matrix) -> Matrix:
@@ -96,7 +95,7 @@ class Penalty(NamedTuple):
     That of u is relative, and holds it where D and b have made the labels certain.
     """
 
-    weight: NDArray[np.float64]
+    weight: Table
     intercept: float
     temperature: float = 0.0
 
@@ -262,12 +261,12 @@ class _AffineScaling(Recalibrator):
 
     intercept: float
     max_iter: int
-    weight_: NDArray[np.float64]
+    weight_: Table
     intercept_: Column
     floor_: float | None
 
     @abstractmethod
-    def _precision(self, k: int) -> NDArray[np.float64]:
+    def _precision(self, k: int) -> Table:
         """Prior precision of each departure from temperature scaling."""
 
     def _check_options(self) -> None:
@@ -378,7 +377,7 @@ class VectorScaling(_AffineScaling):
     max_iter: int = 300
     classes: Sequence[Hashable] | None = None
 
-    def _precision(self, k: int) -> NDArray[np.float64]:
+    def _precision(self, k: int) -> Table:
         return np.full(k, self.diagonal * k)
 
 
@@ -430,7 +429,7 @@ class MatrixScaling(_AffineScaling):
     max_iter: int = 300
     classes: Sequence[Hashable] | None = None
 
-    def _precision(self, k: int) -> NDArray[np.float64]:
+    def _precision(self, k: int) -> Table:
         precision = np.full((k, k), self.off_diagonal * float(k * k))
         np.fill_diagonal(precision, self.diagonal * k)
         return precision

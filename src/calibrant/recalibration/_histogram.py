@@ -9,10 +9,9 @@ from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._base.checks import as_number
-from calibrant._inputs.arrays import Column, Matrix
+from calibrant._inputs.arrays import Column, Index, Mask, Matrix
 from calibrant._rows import engines
 from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._modes import Report
@@ -51,7 +50,7 @@ def mass_edges(p: Matrix, weight: Column, bins: int) -> Column:
 Closed = Literal["right", "left"]
 
 
-def place(p: Matrix, edges: Column, closed: Closed = "right") -> NDArray[np.intp]:
+def place(p: Matrix, edges: Column, closed: Closed = "right") -> Index:
     """Numbers of the bins; what lies beyond an end is in the bin at that end."""
     return np.searchsorted(edges[1:-1], p, "left" if closed == "right" else "right")
 
@@ -77,14 +76,14 @@ def count(rows: Rows, edges: Column, closed: Closed) -> tuple[Column, Column]:
 
 
 def count_column(
-    p: Matrix, hit: NDArray[np.bool_], weight: Column, edges: Column
+    p: Matrix, hit: Mask, weight: Column, edges: Column
 ) -> tuple[Column, Column]:
     """Weight of all rows, and of the hits, in each bin of one class."""
     at, bins = place(p, edges), len(edges) - 1
     return _tally(at, weight, bins), _tally(at[hit], weight[hit], bins)
 
 
-def _tally(at: NDArray[np.intp], weight: Column, size: int) -> Column:
+def _tally(at: Index, weight: Column, size: int) -> Column:
     """Weight at each of the first numbers."""
     return np.bincount(at, weight, size).astype(np.float64)  # of nothing, it is int
 

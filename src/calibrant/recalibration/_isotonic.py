@@ -9,9 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, Matrix
+from calibrant._inputs.arrays import Column, Index, Mask, Matrix, Table
 from calibrant._rows import engines
 from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._rows import Kind, Rows
@@ -20,7 +19,7 @@ CLOSE = 1e-15  # scores closer than this are one to scikit-learn, and so to netc
 STEEPEST = np.finfo(np.float64).max
 
 Curve = tuple[Column, Column]  # probabilities and values at the knots of one class
-Begins = Callable[[Column], NDArray[np.bool_]]  # which of sorted ones are a new value
+Begins = Callable[[Column], Mask]  # which of sorted ones are a new value
 
 
 @dataclass(eq=False, repr=False)
@@ -33,7 +32,7 @@ class Curves:
 
     knots: Column
     values: Column
-    starts: NDArray[np.intp]
+    starts: Index
 
     @classmethod
     def of(cls, curves: Sequence[Curve]) -> Curves:
@@ -43,7 +42,7 @@ class Curves:
         return cls(knots, values, starts)
 
     @cached_property
-    def segments(self) -> NDArray[np.float64]:
+    def segments(self) -> Table:
         """From each knot on: the knot, its value, the slope, and the value at the end."""
         last = self.starts[1:][np.diff(self.starts) > 0] - 1
         end = np.append(self.values[1:], 0.0)
@@ -77,7 +76,7 @@ class Curves:
             out[:, c] = _on(self.segments[a:b], probs[:, c]) if b > a else 0
 
 
-def _on(segments: NDArray[np.float64], p: Matrix) -> Column:
+def _on(segments: Table, p: Matrix) -> Column:
     knot, value, slope, end = segments.T
     x = np.maximum(p.astype(np.float64), knot[0])
     on = np.searchsorted(knot, x, side="right") - 1
@@ -104,12 +103,12 @@ def pool(low: Matrix, high: Matrix, hits: Column, weight: Column) -> Curve:
     return knots[chosen], np.repeat(value, 2)[chosen]
 
 
-def differs(x: Column) -> NDArray[np.bool_]:
+def differs(x: Column) -> Mask:
     """Which of sorted numbers are not equal to the one before."""
     return np.concatenate([[True], x[1:] != x[:-1]])
 
 
-def differs_as_sklearn(x: Column) -> NDArray[np.bool_]:
+def differs_as_sklearn(x: Column) -> Mask:
     """Which of sorted numbers are not close to the first of the group before them."""
     begins = np.concatenate([[True], np.diff(x) >= CLOSE])
     while True:
@@ -120,9 +119,7 @@ def differs_as_sklearn(x: Column) -> NDArray[np.bool_]:
         begins[1:] |= far[1:] & ~far[:-1]  # the first that is far begins a group
 
 
-def fit_column(
-    p: Matrix, hit: NDArray[np.bool_], weight: Column, begins: Begins
-) -> Curve:
+def fit_column(p: Matrix, hit: Mask, weight: Column, begins: Begins) -> Curve:
     """The curve of one class."""
     order = np.argsort(p)
     x = p[order].astype(np.float64)

@@ -11,9 +11,8 @@ from math import inf
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, Matrix
+from calibrant._inputs.arrays import Column, Index, Mask, Matrix, Table
 from calibrant._rows import losses as row_losses
 from calibrant._rows.engines import over_ranges
 from calibrant._rows.reduce import BLOCK_BYTES
@@ -29,22 +28,19 @@ CLOSE = 1e-12  # gain a last Newton step promises; the error left is its square
 ENOUGH = 1e-4  # share of the promised gain that a step must bring, or it is halved
 MOST_PASSES, SHORTEST, ROUNDING = 200, 1e-9, 1e-15
 
-Doubles: TypeAlias = NDArray[np.float64]
-Numbers: TypeAlias = NDArray[np.intp]
-Flags: TypeAlias = NDArray[np.bool_]
-Coefficients: TypeAlias = Doubles
+Coefficients: TypeAlias = Table
 """One row per feature and one for the intercept, one column per regression."""
 
 
 class Hits(NamedTuple):
     """What is to be predicted: `high` where column j is the label, `low` elsewhere."""
 
-    labels: Numbers
-    columns: Numbers
+    labels: Index
+    columns: Index
     low: Column
     high: Column
 
-    def block(self, part: slice, chosen: Numbers) -> Doubles:
+    def block(self, part: slice, chosen: Index) -> Table:
         """Targets of some rows and some regressions."""
         hit = self.labels[part, None] == self.columns[chosen]
         return np.where(hit, self.high[chosen], self.low[chosen])
@@ -54,15 +50,15 @@ class Solution(NamedTuple):
     """Coefficients, and which of the regressions converged."""
 
     coefficients: Coefficients
-    converged: Flags
+    converged: Mask
 
 
 class At(NamedTuple):
     """Mean loss with ridge, gradient (d x g) and Hessian (g x d x d)."""
 
     value: Column
-    gradient: Doubles
-    hessian: Doubles
+    gradient: Table
+    hessian: Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,14 +69,14 @@ class Regressions:
     and scores of any size are alike. `share` is each row's part of the total weight.
     """
 
-    features: Doubles
+    features: Table
     hits: Hits
     share: Column
     centre: Coefficients
     scale: Coefficients
 
     @classmethod
-    def of(cls, features: Doubles, hits: Hits, share: Column) -> Regressions:
+    def of(cls, features: Table, hits: Hits, share: Column) -> Regressions:
         """Centre and scale the features."""
         centre, scale = np.zeros((2, *features.shape[::2]))
         for f, x in enumerate(features):
@@ -100,7 +96,7 @@ class Regressions:
         shift = place[-1] - (slopes * self.centre).sum(axis=0)
         return Solution(np.concatenate([slopes, shift[None]]), converged)
 
-    def _without_negative(self, best: Coefficients, done: Flags) -> Solution:
+    def _without_negative(self, best: Coefficients, done: Mask) -> Solution:
         """The optimum without a negative coefficient, from that of any sign.
 
         It is that of one of the problems in which some features are left out and the
@@ -127,7 +123,7 @@ class Regressions:
         start[-1] = np.log(mean) - np.log1p(-mean)
         return start
 
-    def _descend(self, free: tuple[bool, ...], active: Numbers) -> Solution:
+    def _descend(self, free: tuple[bool, ...], active: Index) -> Solution:
         """Newton steps for the active regressions, as long as they move.
 
         A step that brings too little is halved, so each pass either accepts a step or
@@ -156,7 +152,7 @@ class Regressions:
                 break
         return Solution(place, converged)
 
-    def at(self, place: Coefficients, chosen: Numbers) -> At:
+    def at(self, place: Coefficients, chosen: Index) -> At:
         """Value, gradient and Hessian of chosen regressions."""
         n, g = self.features.shape[1:]
         x = self.features if len(chosen) == g else self.features[:, :, chosen]
@@ -174,8 +170,8 @@ class Regressions:
         return At(value, sums[1 : 1 + d] + ridge * off, hessian)
 
     def _block(
-        self, place: Coefficients, x: Doubles, chosen: Numbers, part: slice
-    ) -> Doubles:
+        self, place: Coefficients, x: Table, chosen: Index, part: slice
+    ) -> Table:
         """Sums over some rows: loss, gradient, and Hessian row by row."""
         target, share = self.hits.block(part, chosen), self.share[part]
         eta = np.einsum("fij,fj->ij", x, place[:-1])
@@ -193,12 +189,12 @@ class Regressions:
         return np.stack([loss, *gradient, *hessian])
 
 
-def log_sigmoid(x: Doubles) -> Doubles:
+def log_sigmoid(x: Table) -> Table:
     """Logarithm of 1 / (1 + e^-x); NumPy's, for applying a map loads no SciPy."""
     return -np.logaddexp(0, -x)
 
 
-def _standardise(x: Doubles, share: Column) -> tuple[Column, Column]:
+def _standardise(x: Table, share: Column) -> tuple[Column, Column]:
     """Centre and scale columns in place; their mean and spread."""
     centre = _mean(x, share)
     x -= centre
@@ -211,12 +207,12 @@ def _standardise(x: Doubles, share: Column) -> tuple[Column, Column]:
     return centre, spread
 
 
-def _mean(x: Doubles, share: Column) -> Column:
+def _mean(x: Table, share: Column) -> Column:
     """Part of the weighted mean of each column."""
     return np.einsum("i,ij->j", share, x)
 
 
-def _newton(at: At, good: Flags, free: tuple[bool, ...]) -> tuple[Doubles, Column]:
+def _newton(at: At, good: Mask, free: tuple[bool, ...]) -> tuple[Table, Column]:
     """Newton steps in the free coefficients, and the gain each promises."""
     moves = np.flatnonzero([*free, True])
     gradient = at.gradient[np.ix_(moves, np.flatnonzero(good))]
@@ -226,11 +222,11 @@ def _newton(at: At, good: Flags, free: tuple[bool, ...]) -> tuple[Doubles, Colum
     return step, (gradient * step[moves]).sum(axis=0)
 
 
-def _add_up(work: Callable[[slice], Doubles], n: int, g: int) -> Doubles:
+def _add_up(work: Callable[[slice], Table], n: int, g: int) -> Table:
     """Sum of ``work(part)`` over blocks of rows of g columns that fit in cache."""
     rows = max(1, BLOCK_BYTES // (8 * g))
 
-    def run(start: int, stop: int) -> Doubles:
+    def run(start: int, stop: int) -> Table:
         cuts = range(start, stop, rows)
         return np.sum([work(slice(a, min(a + rows, stop))) for a in cuts], axis=0)
 
@@ -255,7 +251,7 @@ class _OneVsRest(Recalibrator):
     rising: ClassVar[bool] = False  # whether no slope may be negative
 
     @abstractmethod
-    def _features(self, s: Doubles, out: Doubles) -> None:
+    def _features(self, s: Table, out: Table) -> None:
         """Write the features of log-odds s."""
 
     def _check_options(self) -> None:
@@ -308,7 +304,7 @@ class _OneVsRest(Recalibrator):
         return odds
 
     def _regressions(
-        self, rows: Rows, odds: Odds, group: Numbers, counts: Column
+        self, rows: Rows, odds: Odds, group: Index, counts: Column
     ) -> Regressions:
         features = np.empty((len(self.coefficients) - 1, len(rows), len(group)))
 
@@ -322,10 +318,10 @@ class _OneVsRest(Recalibrator):
         hits = Hits(rows.y, group, c / (no + 2 * c), (yes + c) / (yes + 2 * c))
         return Regressions.of(features, hits, rows.weight_of_each / rows.total_weight)
 
-    def _within_reach(self, s: Doubles) -> Doubles:
+    def _within_reach(self, s: Table) -> Table:
         return np.where(np.isinf(s), np.copysign(self.reach_, s), s)
 
-    def _tell(self, columns: Numbers, fitted: Numbers) -> None:
+    def _tell(self, columns: Index, fitted: Index) -> None:
         """Note what one should know about the fit."""
         if left := np.setdiff1d(columns, fitted).tolist():
             self._note(
@@ -413,7 +409,7 @@ class PlattScaling(_OneVsRest):
     smoothing: float = 1.0
     classes: Sequence[Hashable] | None = None
 
-    def _features(self, s: Doubles, out: Doubles) -> None:
+    def _features(self, s: Table, out: Table) -> None:
         out[0] = s
 
 
@@ -461,7 +457,7 @@ class BetaCalibration(_OneVsRest):
     smoothing: float = 1.0
     classes: Sequence[Hashable] | None = None
 
-    def _features(self, s: Doubles, out: Doubles) -> None:
+    def _features(self, s: Table, out: Table) -> None:
         out[0], out[1] = log_sigmoid(s), -log_sigmoid(-s)
 
 
@@ -472,7 +468,7 @@ class Odds(NamedTuple):
     (relative to it, for logits), and `log_odds` those of the best class.
     """
 
-    best: Numbers
+    best: Index
     top: Column
     rest: Column
     log_odds: Column
@@ -482,7 +478,7 @@ class Odds(NamedTuple):
         return Odds._make(each[part] for each in self)
 
 
-def fitted_columns(k: int) -> Numbers:
+def fitted_columns(k: int) -> Index:
     """Classes with a map of their own: of two, class 0 is what class 1 is not."""
     return np.arange(1, 2) if k == 2 else np.arange(k)
 
@@ -499,7 +495,7 @@ def read_odds(rows: Rows, part: slice) -> Odds:
     return Odds(sums.best, sums.top, sums.rest, sums.log_odds)
 
 
-def log_odds(scores: Matrix, kind: Kind, odds: Odds, columns: Numbers) -> Doubles:
+def log_odds(scores: Matrix, kind: Kind, odds: Odds, columns: Index) -> Table:
     """Log-odds of some classes against all others; they may be infinite.
 
     The sum of the others is never a difference of near numbers: for the best class it is

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, Matrix
+from calibrant._inputs.arrays import Column, Index, Mask, Matrix
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Rows
 
@@ -34,7 +34,7 @@ class ByMode(Recalibrator):
     mode: str
     smoothing: float
     compat: str | None
-    absent_: NDArray[np.intp]
+    absent_: Index
 
     fits: ClassVar[str]  # what is fitted, in a word
 
@@ -99,7 +99,7 @@ def rounded_down(x: Column, dtype: np.dtype[Any]) -> Matrix:
     return np.where(rounded > x, np.nextafter(rounded, dtype.type(0)), rounded)
 
 
-def divide(values: Matrix, probs: Matrix, absent: NDArray[np.intp]) -> None:
+def divide(values: Matrix, probs: Matrix, absent: Index) -> None:
     """Turn new values into distributions, in place.
 
     Absent classes get the probability they had, and so do rows whose values are all 0.
@@ -134,7 +134,7 @@ def divide_as_netcal(values: Matrix) -> None:
 MARGIN = 1e-6  # how much less than the predicted class others get, relatively
 
 
-def find_top(rows: Rows, part: slice) -> tuple[Matrix, NDArray[np.intp], Column]:
+def find_top(rows: Rows, part: slice) -> tuple[Matrix, Index, Column]:
     """Probabilities in an array of their own, predicted classes and confidences."""
     best = rows.block(part).argmax(axis=1)
     probs = rows.probabilities(part)
@@ -142,7 +142,7 @@ def find_top(rows: Rows, part: slice) -> tuple[Matrix, NDArray[np.intp], Column]
     return probs, best, np.minimum(h, 1.0)
 
 
-def confidences(rows: Rows) -> tuple[Column, NDArray[np.bool_]]:
+def confidences(rows: Rows) -> tuple[Column, Mask]:
     """Confidence of every row, and whether its label is the predicted class."""
     h, hit = np.empty(len(rows)), np.empty(len(rows), np.bool_)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, Matrix
+from calibrant._inputs.arrays import Column, Index, Matrix
 from calibrant._rows.engines import over_ranges
 from calibrant._rows.numba_math import (
     exact,
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def replace(
-    probs: Matrix, edges: Column, values: Matrix, absent: NDArray[np.intp], out: Matrix
+    probs: Matrix, edges: Column, values: Matrix, absent: Index, out: Matrix
 ) -> None:
     """As `look_up`, then `modes.divide`, in one go; `values` by bin, then class."""
     probs = _readable(probs)
@@ -97,7 +96,7 @@ class Marks(NamedTuple):
 
     probs: Matrix
     weight: Column
-    starts: NDArray[np.intp]
+    starts: Index
     least: Matrix
 
 
@@ -113,7 +112,7 @@ class Stretches(NamedTuple):
     high: Matrix
 
 
-def gather(rows: Rows) -> tuple[Stretches, Column, NDArray[np.intp]]:
+def gather(rows: Rows) -> tuple[Stretches, Column, Index]:
     """Stretches of all classes, the hits on each, and where the classes begin."""
     marks = _find_marks(rows)
     found = over_ranges(

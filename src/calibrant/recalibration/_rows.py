@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError
-from calibrant._inputs.arrays import Column, Matrix, as_scores, to_numpy
+from calibrant._inputs.arrays import Column, Index, Mask, Matrix, as_scores, to_numpy
 from calibrant._inputs.predictions import Predictions
 from calibrant._rows.engines import over_ranges
 from calibrant._rows.losses import ROW_SUM_TOLERANCE
@@ -161,7 +161,7 @@ class Rows:
 
     scores: Matrix
     kind: Kind
-    labels: NDArray[np.intp] | None = None
+    labels: Index | None = None
     weight: Column | None = None
 
     def __len__(self) -> int:
@@ -178,7 +178,7 @@ class Rows:
         return np.dtype(np.float64 if self.scores.dtype == np.float64 else np.float32)
 
     @property
-    def y(self) -> NDArray[np.intp]:
+    def y(self) -> Index:
         """Labels of rows that have them."""
         assert self.labels is not None
         return self.labels
@@ -256,7 +256,7 @@ class Rows:
         checked = Predictions(self.scores, self.kind, y, None, "top-label", classes)
         raise_for_offenders(checked, np.flatnonzero(np.concatenate(bad)))
 
-    def _offends(self, block: Matrix) -> NDArray[np.bool_]:
+    def _offends(self, block: Matrix) -> Mask:
         """Which rows break a rule."""
         if self.kind == "logits":
             return ~np.isfinite(block.max(axis=1))

@@ -9,10 +9,9 @@ from math import inf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._base.checks import as_number
-from calibrant._inputs.arrays import Column, Matrix
+from calibrant._inputs.arrays import Column, Matrix, Table
 from calibrant._rows import engines
 from calibrant._rows.engines import over_ranges
 from calibrant.recalibration._estimator import Progress, Recalibrator
@@ -234,7 +233,7 @@ class BrierLoss:
         value, slope = total / self.rows.total_weight
         return float(value), float(slope)
 
-    def _block(self, beta: float, part: slice) -> NDArray[np.float64]:
+    def _block(self, beta: float, part: slice) -> Table:
         d, own = below_top(self.rows, part)
         p = np.exp(beta * d.astype(np.float64))
         p /= p.sum(axis=1, keepdims=True)
@@ -463,7 +462,7 @@ class EnsembleTemperatureScaling(Recalibrator):
         self.weights_ = mixture_weights(given, rows.weight_of_each)
         progress(1.0, "weights of the mixture")
 
-    def _given_to_labels(self, rows: Rows) -> NDArray[np.float64]:
+    def _given_to_labels(self, rows: Rows) -> Table:
         """What each of the three parts gives to the label of each row, n x 3."""
         given = np.full((len(rows), 3), 1 / rows.k)
 
@@ -487,7 +486,7 @@ class EnsembleTemperatureScaling(Recalibrator):
         return "probs", rows.filled(mix)
 
 
-def mixture_weights(given: NDArray[np.float64], weight: Column) -> Column:
+def mixture_weights(given: Table, weight: Column) -> Column:
     """Weights of the parts of a mixture that make its log loss least."""
     from scipy.optimize import minimize
 
