@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant._base.checks import check_choice
 from calibrant._base.records import Estimate, Record
-from calibrant._inputs.arrays import Column, Index, Mask, Rows
+from calibrant._inputs.arrays import Column, Index, Mask, Table
 from calibrant._inputs.options import (
     Scores,
     Settings,
@@ -57,8 +57,8 @@ MOST_ROWS = 20_000
 class Vectors:
     """Logarithms of n x k probabilities, labels as distributions, and weights."""
 
-    log_probs: Rows
-    labels: Rows
+    log_probs: Table
+    labels: Table
     weight: Column
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class Vectors:
         return self.labels.shape[1]
 
     @property
-    def probs(self) -> Rows:
+    def probs(self) -> Table:
         """The probabilities."""
         return np.exp(self.log_probs)
 
@@ -102,8 +102,8 @@ def read_vectors(y: Any, given: Scores, function: str) -> Vectors:
 class Start:
     """Logarithms of tempered probabilities, and the standard error of each."""
 
-    log_probs: Rows
-    error: Rows
+    log_probs: Table
+    error: Table
 
     def take(self, rows: Index | Mask) -> Start:
         """Some of the rows."""
@@ -129,7 +129,7 @@ def tempered(vectors: Vectors, rng: np.random.Generator) -> Start:
     return start
 
 
-def temper(z: Rows, slope: float) -> Rows:
+def temper(z: Table, slope: float) -> Table:
     """Logarithms of probabilities raised to a power, and divided by their sum."""
     z = slope * z
     z -= z.max(axis=1, keepdims=True)
@@ -169,13 +169,13 @@ class Near:
 
     mass: Column
     mass2: Column
-    hits: Rows
-    claims: Rows
+    hits: Table
+    claims: Table
     noise: Column
 
 
 def sums_around(
-    rows: Rows, root: Rows, labels: Rows, start: Rows, weight: Column, square: float
+    rows: Table, root: Table, labels: Table, start: Table, weight: Column, square: float
 ) -> Iterator[Near]:
     """Sums around `rows`, with a kernel of width sqrt(`square`), then of halved squares.
 
@@ -253,7 +253,7 @@ def log_gains(vectors: Vectors, start: Start, near: Near) -> Gains:
     return Gains(gain, noise, size, near.mass - 1)
 
 
-def _times(weight: Rows, values: Rows) -> Column:
+def _times(weight: Table, values: Table) -> Column:
     """Sums over classes, where a weight of 0 counts for nothing."""
     return (weight * np.where(weight > 0, values, 0.0)).sum(axis=1)
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from calibrant._base.records import Columnar
-from calibrant._inputs.arrays import Column, Rows, to_numpy
+from calibrant._inputs.arrays import Column, Table, to_numpy
 from calibrant._inputs.options import (
     LEAST_BANDWIDTH,
     MOST_BANDWIDTH,
@@ -158,7 +158,7 @@ class LeaveOneOut:
     in its confidence. So the mean loss, and that of its square, are sums over nodes.
     """
 
-    weights: Rows
+    weights: Table
 
     @classmethod
     def of(cls, columns: Columns, cells: int) -> LeaveOneOut:
@@ -177,7 +177,7 @@ class LeaveOneOut:
         """Total weight."""
         return float(self.weights[0].sum())
 
-    def losses(self, bandwidth: float) -> Rows:
+    def losses(self, bandwidth: float) -> Table:
         """Coefficients of 1, a and a^2 in the loss of a row left out, at the nodes."""
         mass, hits = sums_at_nodes(self.weights[:2], GAUSSIAN, bandwidth)
         prior, others = LEAST_SUPPORT, self.n - 1
@@ -187,11 +187,11 @@ class LeaveOneOut:
         rise = whole + 1 + prior / others
         return np.stack([top * top, -2 * rise * top, rise * rise]) / whole**2
 
-    def mean(self, losses: Rows) -> float:
+    def mean(self, losses: Table) -> float:
         """Mean loss over rows."""
         return float((losses * self.weights[:3]).sum() / self.n)
 
-    def error(self, losses: Rows) -> float:
+    def error(self, losses: Table) -> float:
         """Standard error of the mean loss."""
         c0, c1, c2 = losses
         powers = [c0 * c0, 2 * c0 * c1, c1 * c1 + 2 * c0 * c2, 2 * c1 * c2, c2**2]
