@@ -19,7 +19,7 @@ from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import CELLS, add_moments, cell_near
-from calibrant._stats import platt, smooth_ece
+from calibrant._stats import platt
 from calibrant._stats.neighbours import cells_of_rows
 
 DTYPES = [np.float16, np.float32, np.float64]
@@ -109,13 +109,19 @@ def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
 # -- rows -------------------------------------------------------------------------
 
 
+def range_reducer():
+    from calibrant._rows import numba_reduce
+
+    return numba_reduce.range_reducer
+
+
 def reduce(engine, kind, scores, y):
     """The columns, and the numbers of rows that break a rule."""
     classes = tuple(range(scores.shape[1]))
     predictions = Predictions(scores, kind, np.asarray(y), None, "top-label", classes)
     out = reduction.Output(len(scores), {})
     if engine == "numba":
-        return out, reduction.range_reducer(predictions, out)(0, len(scores))
+        return out, range_reducer()(predictions, out)(0, len(scores))
     return out, reduction._reduce_range(predictions, {}, out, 0, len(scores))
 
 
@@ -349,7 +355,7 @@ def test_ranges_of_rows_make_the_whole():
     whole, bad = reduce("numba", "logits", z, y)
     predictions = Predictions(z, "logits", y, None, "top-label", tuple(range(7)))
     out = reduction.Output(1000, {})
-    work = reduction.range_reducer(predictions, out)
+    work = range_reducer()(predictions, out)
     found = np.concatenate([work(start, start + 250) for start in range(0, 1000, 250)])
     np.testing.assert_array_equal(found, bad)
     np.testing.assert_array_equal(out.brier, whole.brier)
@@ -406,13 +412,15 @@ def test_sketches_of_many_rows_agree(weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("order", [3, 5])
 def test_moments_of_the_residual_agree(order, weighted):
+    from calibrant._sketch.numba_cells import add_residual
+
     rng = np.random.default_rng(0)
     h = np.r_[np.round(rng.random(300_000), 4), 0.0, 1.0]
     columns = columns_of(
         h, rng.random(len(h)), rng.random(len(h)) if weighted else None
     )
     got, want = np.zeros((2, order, CELLS))
-    smooth_ece.add_residual(got, columns)
+    add_residual(got, columns)
     r = columns.hit - h
     add_moments(want[None], h, [r * columns.weight if weighted else r], cell_near)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)

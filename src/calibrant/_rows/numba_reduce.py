@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 # Rows go in blocks of `LANES`. They are summed along the row or, if classes are few,
 # across the rows of the transposed block, so that vectors are full either way.
 
-LANES = 128
-FEW_CLASSES = 32
+LANES, FEW_CLASSES = 128, 32
 
 CHUNK = 4096
 """Entries summed in the precision of the scores; sums of chunks are doubles."""
@@ -264,9 +263,8 @@ def _mend_logits(rows, block, offends, first):
     tiny = TINY32 if rows.itemsize == 4 else TINY
     for i in range(len(rows)):
         top, own = np.float64(block.top[i]), np.float64(block.own[i])
-        if not np.isfinite(top) or (
-            block.odd[i] > 1 and not _all_above(rows[i], -np.inf)
-        ):
+        finite = np.isfinite(top)
+        if not finite or (block.odd[i] > 1 and not _all_above(rows[i], -np.inf)):
             offends[first + i] = True
         elif block.rest[i] < tiny:
             log_rest = _log_rest(rows[i], top, block.best[i])

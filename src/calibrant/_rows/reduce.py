@@ -300,34 +300,26 @@ def each_class(
         predictions = spell_out(predictions)
     if top is None:
         top = fill(predictions, {}, "numpy").columns(None)
-    logits, labels = predictions.kind == "logits", predictions.labels
+    labels = predictions.labels
     for j in range(predictions.k):
-        h, z = (_class_of_logits if logits else _class_of_probs)(predictions, top, j)
+        h, z = _one_class(predictions, top, j)
         hit = _share(labels, j) if predictions.soft else (labels == j).astype(float)
         yield _one_dimensional(h, z, hit, predictions)
 
 
-def _class_of_logits(
-    predictions: Predictions, top: Columns, j: int
-) -> tuple[Column, Column]:
+def _one_class(predictions: Predictions, top: Columns, j: int) -> tuple[Column, Column]:
+    """Confidence and log-odds of a class; of the top one as the reduction knows them."""
+    assert top.predicted is not None
+    scores, is_top = predictions.scores, top.predicted == j
+    h = scores[:, j].astype(np.float64)
     # With e = exp(z_j - z_top) and S = 1 + rest, class j has odds e / (S - e). For the
     # top class itself S - e = rest, which the reduction knows without cancellation.
-    scores = predictions.scores
-    assert top.predicted is not None
-    best = scores[np.arange(len(scores)), top.predicted].astype(np.float64)
-    with np.errstate(invalid="ignore"):  # rows of weight 0 may hold anything
-        gap = scores[:, j].astype(np.float64) - best
-    rest, e, is_top = np.exp(-top.log_odds), np.exp(gap), top.predicted == j
-    h = np.where(is_top, top.confidence, e / (1 + rest))
-    z = np.where(is_top, top.log_odds, gap - np.log1p(np.maximum(rest - e, 0)))
-    return h, z
-
-
-def _class_of_probs(
-    predictions: Predictions, top: Columns, j: int
-) -> tuple[Column, Column]:
-    is_top = top.predicted == j
-    h = np.where(is_top, top.confidence, predictions.scores[:, j].astype(np.float64))
-    with np.errstate(divide="ignore"):
-        z = np.log(h) - np.log1p(-np.minimum(h, 0.5))
-    return h, np.where(is_top, top.log_odds, z)
+    with np.errstate(all="ignore"):  # rows of weight 0 may hold anything
+        if predictions.kind == "logits":
+            best = scores[np.arange(len(scores)), top.predicted].astype(np.float64)
+            gap, rest = h - best, np.exp(-top.log_odds)
+            e = np.exp(gap)
+            h, z = e / (1 + rest), gap - np.log1p(np.maximum(rest - e, 0))
+        else:
+            z = np.log(h) - np.log1p(-np.minimum(h, 0.5))
+    return np.where(is_top, top.confidence, h), np.where(is_top, top.log_odds, z)

@@ -24,13 +24,7 @@ MOST_BINS = 1_000_000
 
 
 def count_bins(bins: BinCount, n: float) -> int:
-    """Turn a number or the cube-root rule into a number of bins.
-
-    Examples
-    --------
-    >>> count_bins(15, 1000), count_bins("cube-root", 1000)
-    (15, 10)
-    """
+    """Turn a number or the cube-root rule (10 for 1000 rows) into a number of bins."""
     if bins == "cube-root":
         return max(1, ceil(n ** (1 / 3) - 1e-9))
     count = as_number(bins)
@@ -99,13 +93,7 @@ def debiased_bins(values: Ordered) -> Bins:
 
 
 def place_in_width_bins(h: Column, bins: int, closed: str) -> Index:
-    """Number of the equal-width bin of each confidence.
-
-    Examples
-    --------
-    >>> place_in_width_bins(np.array([0.0, 0.5, 1.0]), 2, "right")
-    array([0, 0, 1])
-    """
+    """Number of the equal-width bin of each confidence."""
     inner = np.arange(1, bins) / bins
     return np.searchsorted(inner, h, side="left" if closed == "right" else "right")
 
@@ -259,14 +247,7 @@ class Isotonic:
         return cls(ordered, fit.x, fit.blocks, fit.weights)
 
     def bins(self) -> Bins:
-        """The blocks on which it is constant.
-
-        Examples
-        --------
-        >>> three = Ordered.of(*np.array([[0.2, 0.5, 0.9], [4, 1, 5], [1, 0, 5], [1, 0, 5]]))
-        >>> Isotonic.of(three).bins().upper, Isotonic.of(three).bins().accuracy
-        (array([0.5, 0.9]), array([0.2, 1. ]))
-        """
+        """The blocks on which it is constant."""
         return pool(self.ordered, np.diff(self.level, prepend=-1.0) > 0)
 
 

@@ -160,8 +160,6 @@ def normal(value: float, se: float, level: float) -> Interval:
 def on_log_odds(p: float, se: float, level: float) -> Interval:
     """Normal interval of the log-odds of a number inside (0, 1), mapped back."""
     middle = log(p) - log1p(-p)
-    low, high = (
-        1 / (1 + exp(-x)) if x > 0 else exp(x) / (1 + exp(x))
-        for x in normal(middle, se / (p * (1 - p)), level)
-    )
+    ends = normal(middle, se / (p * (1 - p)), level)
+    low, high = (1 / (1 + exp(-x)) if x > 0 else exp(x) / (1 + exp(x)) for x in ends)
     return low, high

@@ -106,9 +106,8 @@ def find_cells(columns: Columns | None, sketch: Cells) -> tuple[Neighbours, Neig
 
 
 def _has_few_values(confidence: Column) -> bool:
-    if len(np.unique(confidence[: 2 * EXACT_CELLS])) > EXACT_CELLS:
-        return False
-    return len(np.unique(confidence)) <= EXACT_CELLS
+    parts = confidence[: 2 * EXACT_CELLS], confidence  # the first tells most
+    return all(len(np.unique(part)) <= EXACT_CELLS for part in parts)
 
 
 def adaptive_error(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, inf, isfinite, isnan, sqrt
+from math import ceil, inf, isfinite, isnan
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats import closed_forms, resampling, standard_errors
 from calibrant._stats.bins import debiased_square, mass_bins
 from calibrant._stats.closed_forms import Interval, normal
-from calibrant._stats.resampling import Pieces, sums
+from calibrant._stats.resampling import Pieces, Rng, sums
 from calibrant._stats.smooth_ece import SmoothedResidual
 from calibrant._stats.standard_errors import Rows, error_of_mean
 
@@ -33,6 +33,8 @@ from calibrant._stats.standard_errors import Rows, error_of_mean
 
 Norm = Callable[[Table, Column], tuple[Column, Column]]
 """From residuals, one row per resample, and a direction to sizes and their growth."""
+
+Map = Callable[[Table], Table]
 
 STEPS = 8
 """Of Newton, on functions that are convex and nearly straight."""
@@ -121,9 +123,6 @@ def band(family: Family, value: float, level: float, most: float = inf) -> Inter
     return max(value - reach, 0.0), min(value + reach, most)
 
 
-COSINES = 12
-
-
 def denoised(pieces: Pieces, observed: Column, noise: Table) -> Column:
     """Residual of each cell with its noise taken out, as far as the data allow.
 
@@ -155,7 +154,7 @@ def shrunk(rest: Column, noise: Table, share: Column) -> Column:
 NARROWEST, WIDEST = 1 / 512, 1 / 64
 """Width of cells in confidence: half the bandwidth of SmoothECE, within these."""
 
-MOST_DRAWS, LEAST_RESAMPLES = 200_000, 200
+MOST_DRAWS, LEAST_RESAMPLES, COSINES = 200_000, 200, 12
 
 GROUP_SHRINKAGE = 4.0
 """As many rows as good as claimed are added to a group, since most may hold a few."""
@@ -174,10 +173,7 @@ class Resampled:
     level: float
 
     def interval(
-        self,
-        through: Callable[[Table], Table],
-        norm: Norm,
-        rule: Callable[..., Interval] = invert,
+        self, through: Map, norm: Norm, rule: Callable[..., Interval] = invert
     ) -> Interval:
         """Interval of the norm of what the residuals become `through` a linear map."""
         observed, shape = through(self.observed[None])[0], through(self.shape[None])[0]
@@ -191,7 +187,7 @@ def residual_intervals(
     bins: tuple[Bins, Bins],
     level: float,
     resamples: int,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> dict[str, Interval]:
     """Intervals of ECE, ACE, MCE, equal-mass ECE, SmoothECE and the KS error.
 
@@ -220,11 +216,7 @@ def residual_intervals(
 
 
 def _noise_of(
-    rows: Rows,
-    pieces: Pieces,
-    resamples: int,
-    rng: np.random.Generator,
-    cell: Index | None = None,
+    rows: Rows, pieces: Pieces, resamples: int, rng: Rng, cell: Index | None = None
 ) -> Table:
     """Resampled noise of each cell, by row or by cluster; `cell` is known for groups."""
     if rows.clusters is None:
@@ -271,7 +263,7 @@ def _reflected_kernel(h: Column, bandwidth: float) -> Table:
 
 
 def grouped_interval(
-    rows: Rows, group: Index, level: float, resamples: int, rng: np.random.Generator
+    rows: Rows, group: Index, level: float, resamples: int, rng: Rng
 ) -> Interval:
     """Interval for the sum over groups of rows of the size of their residual.
 
@@ -279,11 +271,9 @@ def grouped_interval(
     """
     columns, w = rows.columns, rows.columns.weights
     names, group = np.unique(group, return_inverse=True)
-    a = w * columns.hit
-    weight, claimed, hits, hits2 = (
-        sums(group, x, len(names))
-        for x in (w, w * columns.confidence, a, a * columns.hit)
-    )
+    hit = w * columns.hit
+    values = w, w * columns.confidence, hit, hit * columns.hit
+    weight, claimed, hits, hits2 = (sums(group, x, len(names)) for x in values)
     h, residual = claimed / weight, hits - claimed
     chance = h + residual / (weight + GROUP_SHRINKAGE)
     spread = resampling.spread_of(weight, hits, hits2, chance)
@@ -376,11 +366,6 @@ def _clustered_noise(rows: Rows, gap: Column, place: Index, bins: int) -> float:
     square = np.bincount(inverse, deviation) ** 2
     noise = np.bincount(pair % bins, square, bins) / np.bincount(at, w, bins)
     return float(noise.sum())
-
-
-def root(ends: Interval) -> Interval:
-    """Interval of the root of a square."""
-    return sqrt(ends[0]), sqrt(ends[1])
 
 
 def discrimination(

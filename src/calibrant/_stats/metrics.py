@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isnan, nan
+from math import isnan, nan, sqrt
 
 import numpy as np
 
@@ -178,8 +178,8 @@ def _squared(sample: Sample, value: float) -> Found:
 
 
 def _root(sample: Sample, value: float) -> Found:
-    ends, method = _squared(sample, value)
-    return intervals.root(ends), method
+    (low, high), method = _squared(sample, value)
+    return (sqrt(low), sqrt(high)), method
 
 
 def _discrimination(sample: Sample, value: float) -> Found:

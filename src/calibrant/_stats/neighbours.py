@@ -49,12 +49,10 @@ class Neighbours:
         """Whether misses are too few for noise to be seen."""
         return noise_is_hidden(self.weight, self.h, self.hits)
 
-    def careful(
-        self, interval: Interval, divergence: Divergence, level: float
-    ) -> Interval:
+    def careful(self, ends: Interval, divergence: Divergence, level: float) -> Interval:
         """An interval of a calibration error, wider if there are few misses."""
         rows = self.weight, self.h, self.hits
-        return with_few_misses(interval, *rows, divergence.on_unit, level)
+        return with_few_misses(ends, *rows, divergence.on_unit, level)
 
     @property
     def rank(self) -> Column:

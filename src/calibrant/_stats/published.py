@@ -48,14 +48,14 @@ class Places:
         self, divergences: Mapping[str, Divergence], factors: Mapping[str, float]
     ) -> dict[str, Curve]:
         """By divergence, its calibration error multiplied by its factor."""
-        curves, ribbon = {}, (self.low, self.high)
+        curves = {}
         for name, divergence in divergences.items():
             loss = self.losses[name]
             with np.errstate(invalid="ignore"):
                 error = factors[name] * divergence.on_unit(self.accuracy, self.at)
                 gap = loss - error  # rho(p)
             values = self.at, self.accuracy, gap, loss, self.density, self.support
-            curves[name] = Curve(*values, *ribbon)
+            curves[name] = Curve(*values, self.low, self.high)
         return curves
 
 

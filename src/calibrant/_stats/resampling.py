@@ -19,6 +19,7 @@ from calibrant._rows.columns import Columns
 from calibrant._sketch.ordered import Ordered
 from calibrant._stats.bins import mass_bins
 
+Rng = np.random.Generator
 RANK_CELLS, NEIGHBOURHOODS = 128, 30
 
 SHRINKAGE = 1.0
@@ -61,10 +62,8 @@ def cut(ordered: Ordered, bins: Sequence[Bins], width: float) -> Pieces:
     """
     nearby = mass_bins(ordered, NEIGHBOURHOODS)
     start, (*edges, within) = _starts(ordered, [*bins, nearby], width)
-    weight, claimed, hits, hits2 = (
-        np.add.reduceat(x, start)
-        for x in (ordered.weight, ordered.claimed, ordered.hits, ordered.hits2)
-    )
+    values = ordered.weight, ordered.claimed, ordered.hits, ordered.hits2
+    weight, claimed, hits, hits2 = (np.add.reduceat(x, start) for x in values)
     mean = claimed / weight
     floor = min(1.5 / ordered.total, 0.5)  # n hits in n rows leave room for misses
     chance = np.clip(_moved(mean, nearby, within), floor, 1 - floor)
@@ -76,12 +75,6 @@ def spread_of(weight: Column, hits: Column, hits2: Column, chance: Column) -> fl
     """Standard deviation of hits relative to 0s and 1s drawn with this chance.
 
     It is 1 if all hits are 0 or 1.
-
-    Examples
-    --------
-    >>> ten = np.array([10.0])
-    >>> round(spread_of(ten, 0.5 * ten, 0.26 * ten, np.array([0.5])), 2)
-    0.2
     """
     if hits2.sum() >= hits.sum() * (1 - 1e-12):
         return 1.0
@@ -126,7 +119,7 @@ def _moved(confidence: Column, bins: Bins, edges: Index) -> Column:
     return 1 - (1 - confidence * down) * up
 
 
-def resample(pieces: Pieces, resamples: int, rng: np.random.Generator) -> Table:
+def resample(pieces: Pieces, resamples: int, rng: Rng) -> Table:
     """Deviations of each cell's residual from its mean, as shares of all rows.
 
     Summed over cells, a row of them is a change in accuracy minus confidence.
@@ -145,11 +138,7 @@ def resample(pieces: Pieces, resamples: int, rng: np.random.Generator) -> Table:
 
 
 def resample_clusters(
-    columns: Columns,
-    cell: Index,
-    clusters: Index,
-    resamples: int,
-    rng: np.random.Generator,
+    columns: Columns, cell: Index, clusters: Index, resamples: int, rng: Rng
 ) -> Table:
     """The same where whole clusters of rows count 0, 1, 2, ... times.
 
@@ -174,11 +163,7 @@ def resample_clusters(
     return drawn
 
 
-def _quantiles_of_poisson(size: int) -> Column:
-    """Of the Poisson law of mean 1, at evenly spaced probabilities."""
-    chances = np.exp(-1.0) / np.cumprod([1.0, *range(1, 12)])
-    even = (np.arange(size) + 0.5) / size
-    return np.searchsorted(np.cumsum(chances), even).astype(np.float64)
-
-
-_QUANTILES = _quantiles_of_poisson(1 << 16)
+_CHANCES = np.exp(-1.0) / np.cumprod([1.0, *range(1, 12)])
+_EVEN = (np.arange(1 << 16) + 0.5) / (1 << 16)
+_QUANTILES = np.searchsorted(np.cumsum(_CHANCES), _EVEN).astype(np.float64)
+"""Of the Poisson law of mean 1, at evenly spaced probabilities."""

@@ -27,28 +27,12 @@ from calibrant._stats.standard_errors import Rows
 
 @dataclass(eq=False)
 class Sample:
-    """What one evaluation is about.
+    """What one evaluation is about: the rows, their sums by cell, and how to estimate.
 
-    Attributes
-    ----------
-    columns : Columns
-        The rows; or, where `cells` came from a sketch, rows that stand for them.
-    cells : Cells
-        The sums of the rows by cell.
-    settings : Settings
-        How to estimate.
-    target, k : str, int
-        What was asked of each row, and the number of classes.
-    clusters : array or None
-        Number of the cluster of each row, if rows depend on each other.
-    sketched : bool
-        Whether the columns only stand for the rows.
-    exact : bool
-        Whether the columns hold every distinct confidence.
-    within_error : float or None
-        The top-label ECE, if it is known from a sketch.
-    known : dict
-        Influences of the rows known so far.
+    `target` is what was asked of each row, `k` the number of classes, `clusters` the
+    cluster of each row if rows depend on each other. If it is `sketched`, the columns only
+    stand for the rows, and are `exact` if they hold every distinct confidence;
+    `within_error` is then the top-label ECE. `known` are influences computed so far.
     """
 
     columns: Columns

@@ -90,9 +90,6 @@ def error_of_mean(
     return sqrt(float((sums * sums).sum()) * count / (count - 1)) / float(n)
 
 
-# -- influences --------------------------------------------------------------------
-
-
 def of_right(right_if_hit: Mask) -> Influence:
     """Of the share of right rows: those that hit, or those that do not."""
     slope = np.where(right_if_hit, 1.0, -1.0)
