@@ -238,23 +238,23 @@ def test_crossings_are_those_of_bisection(norm, seed, size, sd):
 def test_intervals_scale_with_the_residual(value, factor):
     rng = np.random.default_rng(0)
     shape, noise = rng.normal(size=4), rng.normal(size=(200, 4))
-    plain = inversion.interval(Family(shape, noise, total_size), value, 0.95)
+    plain = inversion.invert(Family(shape, noise, total_size), value, 0.95)
     family = Family(7 * shape, factor * noise, total_size)
-    scaled = inversion.interval(family, factor * value, 0.95)
+    scaled = inversion.invert(family, factor * value, 0.95)
     np.testing.assert_allclose(scaled, factor * np.array(plain), rtol=1e-6, atol=1e-9)
     assert 0 <= plain[0] <= plain[1]
 
 
 def test_far_from_zero_the_interval_is_normal():
     noise = np.random.default_rng(0).normal(size=(20_000, 1))
-    low, high = inversion.interval(Family(np.ones(1), noise, total_size), 20.0, 0.95)
+    low, high = inversion.invert(Family(np.ones(1), noise, total_size), 20.0, 0.95)
     assert (low, high) == pytest.approx((18.04, 21.96), abs=0.06)
 
 
 def test_near_zero_the_interval_ends_at_zero_and_keeps_its_length():
     noise = np.random.default_rng(0).normal(size=(20_000, 1))
     family = Family(np.ones(1), noise, total_size)
-    ends = [inversion.interval(family, value, 0.95) for value in (0.0, 0.5, 1.9, 2.1)]
+    ends = [inversion.invert(family, value, 0.95) for value in (0.0, 0.5, 1.9, 2.1)]
     assert [low == 0 for low, _ in ends] == [True, True, True, False]
     assert ends[0][1] == ends[1][1] == pytest.approx(1.96, abs=0.1)
 
@@ -266,7 +266,7 @@ def test_interval_of_one_absolute_value_covers(truth):
     family = Family(np.ones(1), rng.normal(size=(2000, 1)), total_size)
     seen = np.abs(truth + rng.normal(size=2000))
     grid = np.linspace(0, 9, 400)
-    ends = np.array([inversion.interval(family, value, 0.95) for value in grid])
+    ends = np.array([inversion.invert(family, value, 0.95) for value in grid])
     low, high = (np.interp(seen, grid, end) for end in ends.T)
     covered = np.mean((low <= truth + 1e-9) & (truth <= high + 1e-9))
     assert covered == pytest.approx(0.95, abs=0.025)
@@ -286,7 +286,7 @@ def test_band_of_a_largest_value_covers_where_two_extremes_compete():
 
 def test_a_residual_of_no_shape_is_bounded_by_noise():
     noise = np.random.default_rng(0).normal(size=(500, 2))
-    low, high = inversion.interval(Family(np.zeros(2), noise, total_size), 0.0, 0.95)
+    low, high = inversion.invert(Family(np.zeros(2), noise, total_size), 0.0, 0.95)
     assert low == 0
     assert high == pytest.approx(np.quantile(np.abs(noise).sum(axis=1), 0.95))
 
