@@ -341,7 +341,7 @@ class Grouped:
     predicted: NDArray[np.int64]
     group: NDArray[np.str_] | None
     sums: dict[str, NDArray[np.float64]]
-    within: NDArray[np.float64] | None = None
+    within: cell_sums.Table | None = None
 
     def of_group(self, name: str) -> Grouped:
         """The sums of one group."""
@@ -526,6 +526,7 @@ def _error(frame: Frame, reading: Reading, roles: Roles) -> Exception:
 
 # -- from sums by cell and hit to a sketch ----------------------------------------------
 
+Table = cell_sums.Table
 Polynomial = NDArray[np.float64]
 """Coefficients of the powers of the place t, one column per group."""
 
@@ -555,9 +556,7 @@ def _cells(kind: cell_sums.Kind, grouped: Grouped) -> cell_sums.Cells:
     return cells
 
 
-def _residuals(
-    grouped: Grouped, terms: _Terms, empty: NDArray[np.float64] | None
-) -> NDArray[np.float64] | None:
+def _residuals(grouped: Grouped, terms: _Terms, empty: Table | None) -> Table | None:
     """Sums of residuals by predicted class and bin, if these are kept and known."""
     if grouped.within is not None:
         return grouped.within

@@ -139,13 +139,9 @@ class Sketch:
         """
         if part in self.parts:
             return self
-        predictions = inputs.read_predictions(
-            y,
-            probs=probs,
-            logits=logits,
-            classes=self._classes if classes is None else classes,
-            target=self._target,
-        )
+        names = self._classes if classes is None else classes
+        said: dict[str, Any] = {"classes": names, "target": self._target}
+        predictions = inputs.read_predictions(y, probs=probs, logits=logits, **said)
         return self._add(predictions, sample_weight, group, part)
 
     def update_pairs(
