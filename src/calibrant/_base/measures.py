@@ -97,12 +97,14 @@ MEASURES = {
         _inflated("ece", "ECE", line="ECE", watched=True, told=6),
         _inflated("ace", "ACE", line="ACE (average)"),
         _inflated(
-            "smooth_ece", "SmoothECE", "smECE", "SmoothECE", watched=True, told=7
+            "smooth_ece", "SmoothECE", "smECE", line="SmoothECE", watched=True, told=7
         ),
         _watched_mean("nll", "NLL", line="NLL", told=2),
         _watched_mean("brier", "Brier", line="Brier", phrase="Brier score", told=1),
         _error("calibration", "d_CAL", phrase="calibration error d_CAL", told=4),
-        Measure("sharpness_gap", "Sharpness gap", "gap", "", "sharpness gap", told=5),
+        Measure(
+            "sharpness_gap", "Sharpness gap", "gap", phrase="sharpness gap", told=5
+        ),
         Measure("total", "d_TOT", mean=True),
         _inflated("mce", "MCE"),
         _inflated("ece_mass", "ECE (equal mass)", "ECE-mass"),

@@ -293,15 +293,15 @@ def pool(values: Ordered, starts: Mask) -> Bins:
     return _from_sums(h[first], h[np.append(first[1:], len(h)) - 1], *sums)
 
 
-def histogram(sketch: Cells) -> Column:
+def histogram(cells: Cells) -> Column:
     """Weight of rows in equal cells of [0, 1]."""
-    return sketch.moments[0, 0].reshape(HISTOGRAM_CELLS, -1).sum(axis=1)
+    return cells.moments[0, 0].reshape(HISTOGRAM_CELLS, -1).sum(axis=1)
 
 
-def log_odds_histogram(sketch: Cells) -> Column:
+def log_odds_histogram(sums: Cells) -> Column:
     """Weight of rows in equal cells of the log-odds."""
     cells = LOG_ODDS_HISTOGRAM_CELLS, LOG_ODDS_CELLS // LOG_ODDS_HISTOGRAM_CELLS
-    return sketch.log_odds_sums[0].reshape(cells).sum(axis=1)
+    return sums.log_odds_sums[0].reshape(cells).sum(axis=1)
 
 
 RESAMPLES = 400

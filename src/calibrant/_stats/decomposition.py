@@ -34,10 +34,10 @@ class Analysis:
     curves: Mapping[str, Curve]
 
 
-def total_loss(sketch: Cells, name: str, level: float) -> Estimate:
+def total_loss(cells: Cells, name: str, level: float) -> Estimate:
     """Mean full loss; infinite if a single row's is."""
-    totals, n = sketch.totals[name], sketch.weight
-    if sketch.infinite_weight(name):
+    totals, n = cells.totals[name], cells.weight
+    if cells.infinite_weight(name):
         return Estimate(inf)
     value = totals.loss / n
     interval = closed_forms.mean(value, totals.loss2 / n, n, level) if n > 1 else None
@@ -45,37 +45,37 @@ def total_loss(sketch: Cells, name: str, level: float) -> Estimate:
 
 
 def analyse(
-    columns: Columns | None, sketch: Cells, settings: Settings, factor: float
+    columns: Columns | None, cells: Cells, settings: Settings, factor: float
 ) -> Analysis:
     """Headline analysis at the bandwidth asked for.
 
     `columns` are the rows, if had: few distinct confidences and the Epanechnikov
     kernel are then treated exactly. `factor` scales the Brier calibration error.
     """
-    factors = {n: factor if d.by_pairs else 1.0 for n, d in sketch.divergences.items()}
+    factors = {n: factor if d.by_pairs else 1.0 for n, d in cells.divergences.items()}
     if settings.adaptive:
-        return _adaptive(columns, sketch, settings, factors)
+        return _adaptive(columns, cells, settings, factors)
     kernel, bandwidth = KERNELS[settings.kernel], float(settings.bandwidth)
     if kernel is not GAUSSIAN and columns is not None:
         regression = published.regress_rows(
-            columns, sketch, bandwidth, settings.boundary
+            columns, cells, bandwidth, settings.boundary
         )
     else:
-        regression = published.regress(sketch, kernel, bandwidth, settings.boundary)
+        regression = published.regress(cells, kernel, bandwidth, settings.boundary)
     how = settings.estimator, settings.level
-    return _as_published(regression, sketch, *how, factors)
+    return _as_published(regression, cells, *how, factors)
 
 
-def analyse_as_paper(sketch: Cells, level: float) -> Analysis:
+def analyse_as_paper(cells: Cells, level: float) -> Analysis:
     """The paper's own estimate: Gaussian kernel of bandwidth 0.05, direct."""
-    regression = published.regress(sketch, GAUSSIAN, PAPER_BANDWIDTH)
-    factors = dict.fromkeys(sketch.divergences, 1.0)
-    return _as_published(regression, sketch, "direct", level, factors)
+    regression = published.regress(cells, GAUSSIAN, PAPER_BANDWIDTH)
+    factors = dict.fromkeys(cells.divergences, 1.0)
+    return _as_published(regression, cells, "direct", level, factors)
 
 
 def _as_published(
     regression: published.Regression,
-    sketch: Cells,
+    cells: Cells,
     estimator: str,
     level: float,
     factors: Mapping[str, float],
@@ -83,25 +83,25 @@ def _as_published(
     how = estimator, regression.kernel.name, regression.boundary, regression.bandwidth
     decompositions = {}
     for name, factor in factors.items():
-        error = published.calibration_error(regression, sketch, name, estimator)
-        total = total_loss(sketch, name, level)
+        error = published.calibration_error(regression, cells, name, estimator)
+        total = total_loss(cells, name, level)
         decompositions[name] = Decomposition(
             name, total, Estimate(factor * error), *how
         )
-    curves = regression.places.curves(sketch.divergences, factors)
+    curves = regression.places.curves(cells.divergences, factors)
     return Analysis(decompositions, curves)
 
 
-def find_cells(columns: Columns | None, sketch: Cells) -> tuple[Neighbours, Neighbours]:
+def find_cells(columns: Columns | None, sums: Cells) -> tuple[Neighbours, Neighbours]:
     """Cells for pairs of rows and for local fits.
 
     Every distinct confidence if there are few, else the cells of the sketch, of which
     local fits get by with fewer.
     """
     if columns is not None and _has_few_values(columns.confidence):
-        cells = neighbours.cells_of_rows(columns, sketch.divergences)
+        cells = neighbours.cells_of_rows(columns, sums.divergences)
         return cells, cells
-    cells = neighbours.cells_of_sketch(sketch)
+    cells = neighbours.cells_of_sketch(sums)
     return cells, neighbours.thin(cells, LOCAL_CELLS)
 
 
@@ -111,25 +111,25 @@ def _has_few_values(confidence: Column) -> bool:
 
 
 def adaptive_error(
-    cells: Neighbours, sketch: Cells, name: str, level: float, engine: str = "auto"
+    cells: Neighbours, sums: Cells, name: str, level: float, engine: str = "auto"
 ) -> DebiasedError:
     """Debiased calibration error: pairs for Brier, local Platt scaling otherwise."""
-    divergence = sketch.divergences[name]
+    divergence = sums.divergences[name]
     if divergence.by_pairs:
         return brier_error(cells, level)
-    totals = sketch.totals[name]
-    model_loss = (totals.unit_loss - totals.phi_hit) / sketch.weight
+    totals = sums.totals[name]
+    model_loss = (totals.unit_loss - totals.phi_hit) / sums.weight
     return platt_error.local_error(cells, divergence, model_loss, level, engine=engine)
 
 
 def calibration_of_rows(columns: Columns, settings: Settings) -> Estimate:
     """d_CAL alone, with every distinct confidence a cell of its own."""
-    sketch, name = cells_of_columns(columns, settings), settings.main.name
+    sums, name = cells_of_columns(columns, settings), settings.main.name
     if not settings.adaptive:
-        found = analyse(columns, sketch, settings, 1.0)
+        found = analyse(columns, sums, settings, 1.0)
         return found.decompositions[name].calibration
     cells = neighbours.cells_of_rows(columns, settings.divergences)
-    return _scaled(adaptive_error(cells, sketch, name, settings.level), 1.0)
+    return _scaled(adaptive_error(cells, sums, name, settings.level), 1.0)
 
 
 def cells_of_columns(columns: Columns, settings: Settings) -> Cells:
@@ -137,31 +137,31 @@ def cells_of_columns(columns: Columns, settings: Settings) -> Cells:
     finest = PAPER_BANDWIDTH
     if not settings.adaptive:
         finest = min(finest, float(settings.bandwidth))
-    sketch = Cells(settings.divergences, published.cells_for(finest))
+    cells = Cells(settings.divergences, published.cells_for(finest))
     # For fewer rows the compiled sums save nothing and need grids of their own.
     few = len(columns) < engines.WORTH_CALLING_ROWS
-    return sketch.update(columns, "numpy" if few else settings.engine)
+    return cells.update(columns, "numpy" if few else settings.engine)
 
 
 def _adaptive(
     columns: Columns | None,
-    sketch: Cells,
+    sums: Cells,
     settings: Settings,
     factors: Mapping[str, float],
 ) -> Analysis:
     level, engine = settings.level, settings.engine
-    cells, local = find_cells(columns, sketch)
-    places = platt_error.adaptive_places(local, sketch, level, engine)
+    cells, local = find_cells(columns, sums)
+    places = platt_error.adaptive_places(local, sums, level, engine)
     decompositions = {}
-    for name, divergence in sketch.divergences.items():
+    for name, divergence in sums.divergences.items():
         pairs = divergence.by_pairs
-        error = adaptive_error(cells if pairs else local, sketch, name, level, engine)
+        error = adaptive_error(cells if pairs else local, sums, name, level, engine)
         how = "pairs" if pairs else "local Platt"
-        terms = total_loss(sketch, name, level), _scaled(error, factors[name])
+        terms = total_loss(sums, name, level), _scaled(error, factors[name])
         decompositions[name] = Decomposition(
             name, *terms, how, "gaussian", "none", None
         )
-    return Analysis(decompositions, places.curves(sketch.divergences, factors))
+    return Analysis(decompositions, places.curves(sums.divergences, factors))
 
 
 def _scaled(error: DebiasedError, factor: float) -> Estimate:

@@ -98,10 +98,10 @@ class Neighbours:
         return replace(self, r1=r1, r2=r2, r3=r3, r4=r4)
 
 
-def cells_of_sketch(sketch: Cells) -> Neighbours:
+def cells_of_sketch(cells: Cells) -> Neighbours:
     """The occupied cells of the log-odds grid."""
-    sums = sketch.log_odds_sums[:, sketch.log_odds_sums[0] > 0]
-    return _gathered(sums, list(sketch.divergences))
+    sums = cells.log_odds_sums[:, cells.log_odds_sums[0] > 0]
+    return _gathered(sums, list(cells.divergences))
 
 
 def cells_of_rows(

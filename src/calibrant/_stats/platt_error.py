@@ -227,7 +227,7 @@ WIDE_GAP = 0.05
 
 
 def adaptive_places(
-    cells: Neighbours, sketch: Cells, level: float, engine: str = "auto"
+    cells: Neighbours, whole: Cells, level: float, engine: str = "auto"
 ) -> Places:
     """Local Platt scaling with its ribbon, loss and density.
 
@@ -243,12 +243,12 @@ def adaptive_places(
     K = GAUSSIAN.profile((rank[:, None] - cells.rank) / width)
     mass = np.maximum(K @ cells.weight, 1e-300)
     losses = {
-        name: np.where(empty, nan, _with_infinity(sketch, name, at, K @ sums / mass))
+        name: np.where(empty, nan, _with_infinity(whole, name, at, K @ sums / mass))
         for name, sums in cells.losses.items()
     }
     curve = [sigmoid(fitted.log_odds(z)), low, high]
     accuracy, low, high = np.where(empty, nan, curve)
-    return Places(at, accuracy, losses, _density(at, sketch), support, low, high)
+    return Places(at, accuracy, losses, _density(at, whole), support, low, high)
 
 
 def _spread_out(cells: Neighbours, nodes: Column) -> tuple[Column, Column]:
@@ -282,26 +282,26 @@ def _ribbon(
     return support, np.clip(low + shift, 0, 1), np.clip(high + shift, 0, 1)
 
 
-def _with_infinity(sketch: Cells, name: str, at: Column, loss: Column) -> Column:
+def _with_infinity(cells: Cells, name: str, at: Column, loss: Column) -> Column:
     """Infinite loss where a row of infinite loss lies within 3 bandwidths (0.05)."""
-    counts = sketch.infinite[list(sketch.divergences).index(name)]
+    counts = cells.infinite[list(cells.divergences).index(name)]
     if not counts.any():
         return loss
-    centres = (np.flatnonzero(counts) + 0.5) / sketch.cells
+    centres = (np.flatnonzero(counts) + 0.5) / cells.cells
     near = np.abs(at[:, None] - centres).min(axis=1) <= 3 * PAPER_BANDWIDTH
     return np.where(near, inf, loss)
 
 
-def _density(at: Column, sketch: Cells) -> Column:
+def _density(at: Column, cells: Cells) -> Column:
     """Density of confidences, reflected at 0 and 1, with Silverman's width or less."""
-    centres = (np.arange(sketch.cells) + 0.5) / sketch.cells
-    share = sketch.moments[0, 0] / sketch.weight
+    centres = (np.arange(cells.cells) + 0.5) / cells.cells
+    share = cells.moments[0, 0] / cells.weight
     mean = float(share @ centres)
     spread = sqrt(max(float(share @ centres**2) - mean * mean, 0.0))
-    width = 1.06 * spread * sketch.weight**-0.2
-    bandwidth = min(max(width, 48 / sketch.cells), PAPER_BANDWIDTH)
-    weights = node_weights(coarsen(sketch.moments[:1], NODES_FOR_CURVE / bandwidth))
+    width = 1.06 * spread * cells.weight**-0.2
+    bandwidth = min(max(width, 48 / cells.cells), PAPER_BANDWIDTH)
+    weights = node_weights(coarsen(cells.moments[:1], NODES_FOR_CURVE / bandwidth))
     order = np.argsort(at)
     sums = np.empty_like(at)
     sums[order] = sums_at(at[order], weights, GAUSSIAN, bandwidth, "reflect")[0]
-    return np.maximum(sums, 0) / (GAUSSIAN.mass * bandwidth * sketch.weight)
+    return np.maximum(sums, 0) / (GAUSSIAN.mass * bandwidth * cells.weight)

@@ -2,7 +2,7 @@
 
 With kernel weights K_i(p) = w_i K((p - h_i) / bandwidth), accuracy and loss at
 confidence p are the K_i(p)-weighted means of hits and losses. The calibration error
-averages phi over *all* rows, which on a sketch is a weighted sum over its nodes.
+averages phi over *all* rows, which from cells is a weighted sum over their nodes.
 """
 
 from __future__ import annotations
@@ -88,64 +88,64 @@ class Regression:
 
 
 def cells_for(bandwidth: float) -> int:
-    """Cells a sketch needs to resolve a bandwidth; a multiple of `CELLS`."""
+    """Number of cells that resolve a bandwidth; a multiple of `CELLS`."""
     return CELLS * max(1, int(np.ceil(NODES_PER_BANDWIDTH / (bandwidth * CELLS))))
 
 
 def regress(
-    sketch: Cells, kernel: Kernel, bandwidth: float, boundary: str = "none"
+    cells: Cells, kernel: Kernel, bandwidth: float, boundary: str = "none"
 ) -> Regression:
-    """Regress hits and losses on confidence, from a sketch.
+    """Regress hits and losses on confidence, from sums by cell.
 
     Exact to `NODES_PER_BANDWIDTH`'s promise for the Gaussian kernel. The corner of the
     Epanechnikov kernel limits it to about 1e-4: use `regress_rows` where rows are had.
     """
     scale = inf if kernel is EPANECHNIKOV else 1 / bandwidth
-    moments = coarsen(sketch.moments, NODES_PER_BANDWIDTH * scale)
+    moments = coarsen(cells.moments, NODES_PER_BANDWIDTH * scale)
     weights = node_weights(moments)
     at_nodes = kernels.sums_at_nodes(weights[:2], kernel, bandwidth, boundary)
-    loss_rows = [sketch.column(name) for name in sketch.divergences]
+    loss_rows = [cells.column(name) for name in cells.divergences]
     few = node_weights(coarsen(moments[[0, 1, *loss_rows]], NODES_FOR_CURVE * scale))
     at_places = kernels.sums_at(PLACES, few, kernel, bandwidth, boundary)
-    _spread_infinity(at_places, sketch, kernel, bandwidth)
+    _spread_infinity(at_places, cells, kernel, bandwidth)
     used = weights[0] != 0
-    accuracy = _share(at_nodes[1][used], at_nodes[0][used], 1e-12 * sketch.weight)
-    columns = {name: sketch.column(name, "slope") for name in sketch.divergences}
+    accuracy = _share(at_nodes[1][used], at_nodes[0][used], 1e-12 * cells.weight)
+    columns = {name: cells.column(name, "slope") for name in cells.divergences}
     slopes = {name: weights[column][used] for name, column in columns.items()}
-    how, seen = (kernel, bandwidth, boundary), _ratios(at_places, sketch.divergences)
-    return Regression(*how, sketch.weight, *seen, weights[0][used], accuracy, slopes)
+    how, seen = (kernel, bandwidth, boundary), _ratios(at_places, cells.divergences)
+    return Regression(*how, cells.weight, *seen, weights[0][used], accuracy, slopes)
 
 
 def regress_rows(
-    columns: Columns, sketch: Cells, bandwidth: float, boundary: str = "none"
+    columns: Columns, cells: Cells, bandwidth: float, boundary: str = "none"
 ) -> Regression:
     """Regress with the Epanechnikov kernel, exactly, from the rows."""
     index = np.argsort(columns.confidence, kind="stable")
     h, w = columns.confidence[index], columns.weights[index]
-    losses = [columns.loss(d)[index] for d in sketch.divergences.values()]
+    losses = [columns.loss(d)[index] for d in cells.divergences.values()]
     values = w, w * columns.hit[index], *(w * _finite(x) for x in losses)
     rows, table = h, np.stack(values)
     if boundary == "reflect":
         rows, table = _mirror(h, table, bandwidth)
     at_rows = kernels.epanechnikov_sums(h, rows, table[:2], bandwidth)
     at_places = kernels.epanechnikov_sums(PLACES, rows, table, bandwidth)
-    at_places = np.where(at_places[0] > 1e-12 * sketch.weight, at_places, 0.0)
-    _spread_infinity(at_places, sketch, EPANECHNIKOV, bandwidth)
+    at_places = np.where(at_places[0] > 1e-12 * cells.weight, at_places, 0.0)
+    _spread_infinity(at_places, cells, EPANECHNIKOV, bandwidth)
     slopes = {
         name: w * _finite(divergence.tangent(h, columns.log_odds[index])[0])
-        for name, divergence in sketch.divergences.items()
+        for name, divergence in cells.divergences.items()
     }
     accuracy = _share(at_rows[1], at_rows[0], 0.0)
     how = EPANECHNIKOV, bandwidth, boundary
-    seen = _ratios(at_places, sketch.divergences)
-    return Regression(*how, sketch.weight, *seen, w, accuracy, slopes)
+    seen = _ratios(at_places, cells.divergences)
+    return Regression(*how, cells.weight, *seen, w, accuracy, slopes)
 
 
 def _spread_infinity(
-    sums: Column, sketch: Cells, kernel: Kernel, bandwidth: float
+    sums: Column, cells: Cells, kernel: Kernel, bandwidth: float
 ) -> None:
     """Make the loss infinite wherever a row of infinite loss is near enough to count."""
-    for row, counts in zip(sums[2:], sketch.infinite, strict=True):
+    for row, counts in zip(sums[2:], cells.infinite, strict=True):
         if counts.any():
             nodes = np.pad(counts, PAD)[None]
             near = kernels.sums_at(PLACES, nodes, kernel, bandwidth)[0]
@@ -189,7 +189,7 @@ def _ratios(
 
 
 def calibration_error(
-    regression: Regression, sketch: Cells, name: str, estimator: str
+    regression: Regression, cells: Cells, name: str, estimator: str
 ) -> float:
     """d_CAL: ``"direct"`` as the authors' code, ``"plugin"`` as the Theorem.
 
@@ -197,23 +197,23 @@ def calibration_error(
     so that no divergence is evaluated at a node that no row sits on. Plug-in is the
     mean of d(a, h) less that of phi(a) - phi(m(h)).
     """
-    divergence, totals = sketch.divergences[name], sketch.totals[name]
+    divergence, totals = cells.divergences[name], cells.totals[name]
     m = regression.accuracy_at
     phi = float((regression.weight * divergence.phi_1d(m)).sum())
     if estimator == "plugin":
-        return (totals.unit_loss - totals.phi_hit + phi) / sketch.weight
-    if _certain_but_wrong(regression, sketch, divergence):
+        return (totals.unit_loss - totals.phi_hit + phi) / cells.weight
+    if _certain_but_wrong(regression, cells, divergence):
         return inf
     slope = float((regression.slopes[name] * m).sum())
-    return (phi - totals.tangent - slope) / sketch.weight
+    return (phi - totals.tangent - slope) / cells.weight
 
 
 def _certain_but_wrong(
-    regression: Regression, sketch: Cells, divergence: Divergence
+    regression: Regression, cells: Cells, divergence: Divergence
 ) -> bool:
     """Whether a forecast of 0 or 1 meets another accuracy, at an infinite price."""
     with np.errstate(all="ignore"):
         steep = np.isinf(divergence.derivative_1d(np.array([0.0, 1.0])))
-    wrong_no = sketch.certain_no > 0 and regression.accuracy[0] > 1e-9
-    wrong_yes = sketch.certain_yes > 0 and regression.accuracy[-1] < 1 - 1e-9
+    wrong_no = cells.certain_no > 0 and regression.accuracy[0] > 1e-9
+    wrong_yes = cells.certain_yes > 0 and regression.accuracy[-1] < 1 - 1e-9
     return bool((steep[0] and wrong_no) or (steep[1] and wrong_yes))

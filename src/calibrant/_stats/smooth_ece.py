@@ -69,11 +69,11 @@ def _absolute_integral(values: Column) -> float:
     return float((size.sum() - (left * right / (left + right)).sum()) / len(values))
 
 
-def smooth_error_of_sketch(sketch: Cells, bandwidth: float | None = None) -> float:
-    """SmoothECE from a sketch: its (weight, hit) nodes hold the residual too."""
-    weights = node_weights(sketch.moments[:2])
-    residual = weights[1] - grid.node_places(sketch.cells) * weights[0]
-    smoothed = SmoothedResidual(fold(residual[None])[0], sketch.weight)
+def smooth_error_of_sketch(cells: Cells, bandwidth: float | None = None) -> float:
+    """SmoothECE from sums: their (weight, hit) nodes hold the residual too."""
+    weights = node_weights(cells.moments[:2])
+    residual = weights[1] - grid.node_places(cells.cells) * weights[0]
+    smoothed = SmoothedResidual(fold(residual[None])[0], cells.weight)
     return smoothed.error(smoothed.fixed_point() if bandwidth is None else bandwidth)
 
 
@@ -195,12 +195,12 @@ def width_of_curve(error: float) -> float:
     return min(max(error, LEAST_WIDTH), 1.0)
 
 
-def smooth_curve(sketch: Cells, error: float) -> SmoothCurve:
+def smooth_curve(cells: Cells, error: float) -> SmoothCurve:
     """Accuracy and density with the reflected Gaussian of SmoothECE, given the error."""
     bandwidth = width_of_curve(error)
-    moments = grid.coarsen(sketch.moments[:2], NODES_FOR_CURVE / bandwidth)
+    moments = grid.coarsen(cells.moments[:2], NODES_FOR_CURVE / bandwidth)
     mass, hits = sums_at(PLACES, node_weights(moments), GAUSSIAN, bandwidth, "reflect")
     empty = mass < LEAST_SUPPORT
     accuracy = np.where(empty, np.nan, np.clip(hits / np.where(empty, 1, mass), 0, 1))
-    density = np.maximum(mass, 0) / (GAUSSIAN.mass * bandwidth * sketch.weight)
+    density = np.maximum(mass, 0) / (GAUSSIAN.mass * bandwidth * cells.weight)
     return SmoothCurve(bandwidth, PLACES, accuracy, density)

@@ -296,10 +296,10 @@ def calibration_bracket(
     found = held_out_gains(columns, main, fold, folds)
     every = {"lower": found.best, **found.gains}
     means = {n: _mean_gain(columns, x, clusters, level) for n, x in every.items()}
-    sketch, ordered = decomposition.cells_of_columns(columns, settings), order(columns)
-    cells, local = decomposition.find_cells(columns, sketch)
+    sums, ordered = decomposition.cells_of_columns(columns, settings), order(columns)
+    cells, local = decomposition.find_cells(columns, sums)
     seen = cells if main.by_pairs else local
-    headline = decomposition.adaptive_error(seen, sketch, main.name, level)
+    headline = decomposition.adaptive_error(seen, sums, main.name, level)
     square = debiased_square(debiased_bins(ordered.without_twins()))
     return Bracket(
         divergence=main.name,
@@ -307,7 +307,7 @@ def calibration_bracket(
         n=columns.total_weight,
         lower=means["lower"][0],
         debiased=Estimate(headline.value, headline.interval, headline.method),
-        plugin=corp_of(Isotonic.of(ordered), sketch, main.name).miscalibration,
+        plugin=corp_of(Isotonic.of(ordered), sums, main.name).miscalibration,
         second_opinion=square if main.by_pairs else None,
         gains={name: means[name][0] for name in found.gains},
         standard_errors={name: error for name, (_, error) in means.items()},

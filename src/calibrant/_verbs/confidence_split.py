@@ -33,14 +33,14 @@ class Sides(NamedTuple):
     share: float
 
 
-def adaptive_sides(columns: Columns, sketch: Cells, settings: Settings) -> Sides:
+def adaptive_sides(columns: Columns, sums: Cells, settings: Settings) -> Sides:
     """The sides of the adaptive curve."""
-    cells, local = decomposition.find_cells(columns, sketch)
+    cells, local = decomposition.find_cells(columns, sums)
     main, level = settings.main, settings.level
     curve = platt_error.choose_curve(local, LOG)
     seen = cells if main.by_pairs else local
     over = curve.at(seen.z, curve.shift) < 0
-    error = decomposition.adaptive_error(seen, sketch, main.name, level)
+    error = decomposition.adaptive_error(seen, sums, main.name, level)
     if main.by_pairs:
         each = brier_contributions(cells)
         parts = float(each[over].sum()), float(each[~over].sum())
@@ -74,15 +74,15 @@ def _parts(
     return (part, whole - part) if larger is over else (whole - part, part)
 
 
-def published_sides(columns: Columns, sketch: Cells, settings: Settings) -> Sides:
+def published_sides(columns: Columns, cells: Cells, settings: Settings) -> Sides:
     """The sides of the paper's curve."""
     main, h = settings.main, columns.confidence
-    analysis = decomposition.analyse(columns, sketch, settings, 1.0)
+    analysis = decomposition.analyse(columns, cells, settings, 1.0)
     # The paper's curve at rows, interpolated between nodes 96 to a bandwidth.
     bandwidth = float(settings.bandwidth)
-    moments = coarsen(sketch.moments[:2], NODES_PER_BANDWIDTH / bandwidth)
+    moments = coarsen(cells.moments[:2], NODES_PER_BANDWIDTH / bandwidth)
     mass, hits = sums_at_nodes(node_weights(moments), GAUSSIAN, bandwidth)
-    near = mass > 1e-9 * sketch.weight
+    near = mass > 1e-9 * cells.weight
     places = node_places(moments.shape[2])[near]
     m = np.clip(np.interp(h, places, hits[near] / mass[near]), 0.0, 1.0)
     over = m < h
@@ -194,9 +194,9 @@ def confidence_split(
     """
     settings = Settings(divergence, bandwidth, level=level).checked()
     predictions, columns = read(y, given, settings.extra)
-    sketch, main = decomposition.cells_of_columns(columns, settings), settings.main
+    cells, main = decomposition.cells_of_columns(columns, settings), settings.main
     sides = adaptive_sides if settings.adaptive else published_sides
-    found = sides(columns, sketch, settings)
+    found = sides(columns, cells, settings)
     over, under = _add_up(found, columns, main)
     gap = columns.mean(columns.confidence - columns.hit)
     return ConfidenceSplit(

@@ -149,17 +149,17 @@ def _title(recalibrator: Recalibrator) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(recalibrator).__name__).capitalize()
 
 
-class Sample(NamedTuple):
+class ScoredRows(NamedTuple):
     """Scores, labels and weights of some rows."""
 
     scores: Matrix
     y: NDArray[Any]
     weight: NDArray[Any] | None
 
-    def select(self, rows: Any) -> Sample:
+    def select(self, rows: Any) -> ScoredRows:
         """Some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
-        return Sample(self.scores[rows], self.y[rows], weight)
+        return ScoredRows(self.scores[rows], self.y[rows], weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,9 +172,9 @@ class StudyRows:
     """
 
     kind: Kind
-    test: Sample
-    parts: tuple[tuple[Sample, Any], ...]
-    whole: Sample
+    test: ScoredRows
+    parts: tuple[tuple[ScoredRows, Any], ...]
+    whole: ScoredRows
     protocol: str
     shared: int = 0
 
@@ -235,7 +235,7 @@ def _pair(given: Any, name: str) -> tuple[Any, Any]:
     return given[0], given[1]
 
 
-def _sample(scores: Any, y: Any, weight: Any, kind: str) -> Sample:
+def _sample(scores: Any, y: Any, weight: Any, kind: str) -> ScoredRows:
     if isinstance(scores, tuple) and len(scores) == 2 and np.ndim(scores[0]) == 2:
         said = f"{kind} is a pair, which needs y_test, the labels of the second."
         raise TypeError(said)
@@ -248,10 +248,10 @@ def _sample(scores: Any, y: Any, weight: Any, kind: str) -> Sample:
                 f"{name} must have one entry per row of {kind}: {len(column)} against "
                 f"{len(matrix)} rows."
             )
-    return Sample(matrix, labels, weight)
+    return ScoredRows(matrix, labels, weight)
 
 
-def _split(kind: Kind, sample: Sample, split: float, rng: Any) -> StudyRows:
+def _split(kind: Kind, sample: ScoredRows, split: float, rng: Any) -> StudyRows:
     n = len(sample.y)
     share = as_number(split)
     count = round(share * n) if 0 < share < 1 else 0
@@ -268,7 +268,7 @@ def _split(kind: Kind, sample: Sample, split: float, rng: Any) -> StudyRows:
     return StudyRows(kind, test, ((fit, slice(None)),), fit, words)
 
 
-def _cross_fitted(kind: Kind, sample: Sample, folds: Any, rng: Any) -> StudyRows:
+def _cross_fitted(kind: Kind, sample: ScoredRows, folds: Any, rng: Any) -> StudyRows:
     n = len(sample.y)
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= n:
         raise ValueError(f"folds must be a whole number from 2 to {n}; got {folds!r}.")
@@ -363,7 +363,7 @@ def _recalibrate(
     return kind, whole, fit_seconds
 
 
-def _fit(recalibrator: Recalibrator, sample: Sample, progress: Progress) -> None:
+def _fit(recalibrator: Recalibrator, sample: ScoredRows, progress: Progress) -> None:
     """Fit; what it warns of is kept in its notes, which the study shows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)

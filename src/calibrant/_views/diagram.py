@@ -268,7 +268,7 @@ def at_bandwidth(
 
 
 def sums_behind(ev: Evaluation, wish: str) -> Cells:
-    """The sketch of an evaluation, or one clear error."""
+    """The sums behind an evaluation, or one clear error."""
     if ev.sketch is None:
         raise ValueError(
             f"{wish} needs the sums behind {ev.name!r}, and this evaluation has none: "
@@ -289,19 +289,19 @@ def bins_of(ev: Evaluation, bins: Any, strategy: str) -> Bins:
     count = recorded if bins is None else binning.count_bins(bins, ev.n)
     if count == recorded:
         return ev.bins if strategy == "width" else ev.mass_bins
-    sketch = sums_behind(ev, "another number of bins")
+    sums = sums_behind(ev, "another number of bins")
     if strategy == "width":
-        return binning.width_bins(_ordered(sketch), count, ev.settings["closed"])
-    cells = cells_of_sketch(sketch)
+        return binning.width_bins(_ordered(sums), count, ev.settings["closed"])
+    cells = cells_of_sketch(sums)
     values = Ordered.of(cells.h, cells.weight, cells.hits, cells.hits2)
     return binning.mass_bins(values, count)
 
 
-def _ordered(sketch: Cells) -> Ordered:
+def _ordered(cells: Cells) -> Ordered:
     """The cells of the probability grid as distinct confidences."""
-    (weight, offset), hits = sketch.moments[0, :2], sketch.moments[1, 0]
+    (weight, offset), hits = cells.moments[0, :2], cells.moments[1, 0]
     used = weight > 0
-    centre = np.arange(sketch.cells) + 0.5
-    claimed = (weight * centre + offset) / sketch.cells
+    centre = np.arange(cells.cells) + 0.5
+    claimed = (weight * centre + offset) / cells.cells
     h = (claimed[used] / weight[used]).clip(0, 1)
     return Ordered(h, weight[used], hits[used], hits[used], claimed[used])

@@ -75,30 +75,30 @@ class Coarse:
 
 def coarse_sums(ev: Evaluation, nodes: int = NODES) -> Coarse | None:
     """The sums a page carries for one model; None if it kept none, or not of both scores."""
-    sketch: Cells | None = ev.sketch
-    if sketch is None or not {*SCORES} <= {*sketch.divergences}:
+    cells: Cells | None = ev.sketch
+    if cells is None or not {*SCORES} <= {*cells.divergences}:
         return None
-    columns = [0, 1, *(sketch.column(name) for name in SCORES)]
-    weight, hits, *of_scores = _single(split(sketch.moments[columns, :2], nodes))
-    slope = split(sketch.moments[[sketch.column("log", "slope")], :2], nodes)[0]
-    infinite = _single(split(_lost_moments(sketch), nodes))[0]
+    columns = [0, 1, *(cells.column(name) for name in SCORES)]
+    weight, hits, *of_scores = _single(split(cells.moments[columns, :2], nodes))
+    slope = split(cells.moments[[cells.column("log", "slope")], :2], nodes)[0]
+    infinite = _single(split(_lost_moments(cells), nodes))[0]
     losses = dict(zip(SCORES, of_scores, strict=True))
-    n, totals = sketch.weight, {name: sketch.totals[name] for name in SCORES}
-    lost = {score: sketch.infinite_weight(score) for score in SCORES}
+    n, totals = cells.weight, {name: cells.totals[name] for name in SCORES}
+    lost = {score: cells.infinite_weight(score) for score in SCORES}
     total = {s: inf if lost[s] else t.loss / n for s, t in totals.items()}
     tangent = {s: t.tangent / n for s, t in totals.items()}
     unit = {s: (t.unit_loss - t.phi_hit) / n for s, t in totals.items()}
-    certain = (sketch.certain_no > 0, sketch.certain_yes > 0)
+    certain = (cells.certain_no > 0, cells.certain_yes > 0)
     factor = ev.k / (ev.k - 1) if ev.settings["counterpart"] == "tight" else 1.0
     sums = weight, hits, losses, infinite, slope, n, total, tangent, unit
     said = ev.settings["boundary"], ev.settings["estimator"]
     return Coarse(*sums, certain, factor, *said)
 
 
-def _lost_moments(sketch: Cells) -> NDArray[np.float64]:
+def _lost_moments(cells: Cells) -> NDArray[np.float64]:
     """Rows of infinite log loss, taken to lie where the rows of their cell do."""
-    lost = sketch.infinite[list(sketch.divergences).index("log")]
-    weight, offset = sketch.moments[0, :2]
+    lost = cells.infinite[list(cells.divergences).index("log")]
+    weight, offset = cells.moments[0, :2]
     where = np.divide(offset, weight, out=np.zeros_like(offset), where=weight > 0)
     return np.stack([lost, lost * where])[None]
 
@@ -254,21 +254,21 @@ class PageError:
 
 
 def page_error(
-    sketch: Cells, sums: Coarse, kernel: str = "gaussian", bandwidth: float = 0.05
+    cells: Cells, sums: Coarse, kernel: str = "gaussian", bandwidth: float = 0.05
 ) -> PageError:
     """Compare coarse sums with the full sketch at 64 places that rows support."""
     live = {score: estimate(sums, bandwidth, kernel, score) for score in SCORES}
     chosen = np.unique(np.linspace(0, sums.nodes - 1, PLACES).round().astype(int))
     at, found = sums.places[chosen], KERNELS[kernel]
-    nodes = node_weights(coarsen(sketch.moments[:2], NODES_FOR_CURVE / bandwidth))
+    nodes = node_weights(coarsen(cells.moments[:2], NODES_FOR_CURVE / bandwidth))
     mass, hits = sums_at(at, nodes, found, bandwidth, sums.boundary)
     seen = live["brier"].rows[chosen] >= GEOMETRY.enough_rows
     shown = live["brier"].accuracy[chosen][seen]
     curve = float(np.abs(hits[seen] / mass[seen] - shown).max(initial=0.0))
-    exact = regress(sketch, found, bandwidth, sums.boundary)
+    exact = regress(cells, found, bandwidth, sums.boundary)
     apart = []
     for score in SCORES:
-        error = calibration_error(exact, sketch, score, sums.estimator)
+        error = calibration_error(exact, cells, score, sums.estimator)
         error *= _factor(sums, score)
         shown_error = live[score].calibration
         both_infinite = not (isfinite(error) or isfinite(shown_error))
