@@ -19,7 +19,7 @@ from coverage_page import GAP_EVERY, KINDS, page
 from worlds import WORLDS, Column, World, rival, truths
 
 from calibrant._inputs.divergences import BRIER
-from calibrant._inputs.options import LEAST_RESAMPLES, Settings
+from calibrant._inputs.options import RESAMPLES, Settings
 from calibrant._rows.columns import Columns
 from calibrant._stats import closed_forms as intervals
 from calibrant._stats.close_pairs import brier_error
@@ -41,7 +41,7 @@ def find_intervals(a: Column, p: Column, kind: str) -> dict[str, tuple]:
 
     Closed forms are the same however few resamples there are, so these are few then.
     """
-    few = LEAST_RESAMPLES if kind == "closed" else Settings().resamples
+    few = RESAMPLES[0] if kind == "closed" else Settings().resamples
     settings = Settings(resamples=few).checked()
     sample = Sample.of_rows(Columns(p, None, a), settings, "positive", 2)
     found = {name: value.interval for name, value in estimates(sample).items()}

@@ -16,7 +16,7 @@ from scipy.special import expit, logit, rel_entr
 
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._sketch.cells import LOG_ODDS_REACH
+from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._stats.neighbours import Neighbours as Cells
 
 Column = NDArray[np.float64]

@@ -134,3 +134,9 @@ def test_too_many_groups_are_refused():
 def test_a_group_may_be_called_none():
     group = np.array(["None", "nan"] * 100, dtype=object)
     assert [*cal.evaluate(Y, probs=P, group=group).per_group] == ["None", "nan"]
+
+
+@pytest.mark.parametrize("bins", [0, 2.5, "cube-root", None])
+def test_bins_are_refused_before_any_row_is_read(bins):
+    with pytest.raises(ValueError, match=r"bins must be a whole number from 1 to"):
+        cal.evaluate("no labels", probs="no rows", bins=bins)

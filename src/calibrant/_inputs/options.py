@@ -28,6 +28,7 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
     "interval": ("auto", None),
 }
 
+MOST_BINS = 1_000_000
 PAPER_BANDWIDTH = 0.05
 LEAST_BANDWIDTH, MOST_BANDWIDTH = 0.001, 10.0
 MOST_LEVEL = 1 - 1e-12
@@ -143,6 +144,7 @@ class Settings:
         if self.counterpart == "tight" and self.main is not BRIER:
             raise ValueError("counterpart='tight' is defined for Brier only.")
         check_bandwidth(self.bandwidth)
+        check_number(self.bins, "bins", 1, MOST_BINS, kind="a whole number")
         kind, remedy = "a whole number", "Use interval=None for none."
         check_number(self.resamples, "resamples", *RESAMPLES, kind=kind, remedy=remedy)
         check_rng(self.rng)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant._base.checks import as_number, check_choice
 from calibrant._base.records import Bins, Corp
 from calibrant._inputs.arrays import Column, Index, Mask
+from calibrant._inputs.options import MOST_BINS
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import LOG_ODDS_CELLS
@@ -20,7 +21,6 @@ from calibrant._sketch.ordered import Ordered, gather, order
 # -- equal-width or equal-mass bins; ties are never split --------------------------
 
 BinCount = int | str
-MOST_BINS = 1_000_000
 
 
 def count_bins(bins: BinCount, n: float) -> int:
