@@ -29,9 +29,10 @@ FUNCTIONS = [
 
 
 def numbers(record):
-    """All numbers of an evaluation but the count of rows, flat."""
+    """Numbers of an evaluation but the count of rows, flat; and ends of intervals."""
     found = record.to_dict()
     found.pop("rows")
+    ends = [estimate.pop("interval") for estimate in found["metrics"].values()]
 
     def walk(value):
         if isinstance(value, dict):
@@ -43,11 +44,14 @@ def numbers(record):
         elif isinstance(value, int | float) or value in ("nan", "inf", "-inf"):
             yield float(value)
 
-    return np.array(list(walk(plain(found))))
+    return np.array(list(walk(plain(found)))), np.array(list(walk(plain(ends))))
 
 
 def same(a, b, tolerance=1e-9):
-    np.testing.assert_allclose(numbers(a), numbers(b), rtol=tolerance, atol=tolerance)
+    """The same to round-off; of resampled intervals, it may turn a draw or two."""
+    (one, ends), (other, others) = numbers(a), numbers(b)
+    np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(ends, others, rtol=1e-3, atol=1e-3)
 
 
 @settings(max_examples=25)
@@ -60,7 +64,7 @@ def test_weights_count_copies_of_rows(rows, data, options):
     assume(times.any())
     weighted = cal.evaluate_pairs(a, h, sample_weight=times, **options)
     copied = cal.evaluate_pairs(np.repeat(a, times), np.repeat(h, times), **options)
-    same(weighted, copied)
+    same(weighted, copied, 1e-8)  # the spread of equal losses is the root of round-off
 
 
 @settings(max_examples=15)

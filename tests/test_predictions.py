@@ -60,7 +60,7 @@ BAD = {
     "infinite sum of weights": (ValueError, r"sums to inf over 3 rows", (Y,), {"probs": P, "sample_weight": [1e308] * 3}),
     "+inf logit of the positive class": (ValueError, r"logits must be finite; row 1 is inf", ([0, 1],), {"logits": [-np.inf, np.inf]}),
     "bandwidth too large": (ValueError, r"number from 0.001 to 10, got 1000000", (Y,), {"probs": P, "bandwidth": 1_000_000}),
-    "too many bins": (ValueError, r"at most 1,000,000", (Y,), {"probs": P, "bins": 10**9}),
+    "too many bins": (ValueError, r"from 1 to 1,000,000", (Y,), {"probs": P, "bins": 10**9}),
     "bins in words": (ValueError, r"bins must be a whole number from 1", (Y,), {"probs": P, "bins": "many"}),
     "paper preset and another bandwidth": (ValueError, r"preset='paper' means bandwidth=0.05, got bandwidth=0.2", (Y,), {"probs": P, "preset": "paper", "bandwidth": 0.2}),
     "tight counterpart of log": (ValueError, r"defined for Brier only", (Y,), {"probs": P, "counterpart": "tight", "divergence": "log"}),

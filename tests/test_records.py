@@ -49,7 +49,8 @@ def made():
 
 
 def test_every_class_of_record_comes_back(made):
-    public = {c.__name__ for c in _subclasses(Record)} - {"Columnar"}
+    ours = [c for c in _subclasses(Record) if c.__module__.startswith("calibrant.")]
+    public = {c.__name__ for c in ours} - {"Columnar"}
     assert public == set(made) - {"grouped"}
     for record in made.values():
         again = type(record).from_json(record.to_json())
