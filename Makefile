@@ -30,7 +30,7 @@ LONG := tests/frozen tests/test_engines_clusters.py tests/test_propositions.py \
 	tests/test_report_browser.py tests/test_coverage.py tests/test_population.py \
 	$(foreach x,docs experiments vision cli_,$(wildcard tests/test_$(x)*.py))
 # Each stage once, in half a minute.
-QUICK := arrays bins calibration_tests canonical comparison confidence_split evaluation \
+QUICK := arrays bins comparison confidence_split evaluation \
 	files first_class golden_small mean_replacement options ordered predictions project \
 	records reduction results sketch smoothing sums table temperature terminal views writing
 

@@ -94,7 +94,8 @@ class Cells:
     probability cells. `certain_no` and `certain_yes` are the weight of rows of log-odds
     -inf and inf.
 
-    The cells of a sketch (`for_sketch`) keep more: `values` are tables of distinct
+    The cells of a sketch (`for_sketch`) keep more, and those of rows in hand do without
+    `low` and `high` (`ends` says whether they are kept): `values` are tables of distinct
     confidences, of which all but the first wait to be merged, or None once there were too
     many; `within` are residuals by predicted class, None where no class is predicted or
     there are too many.
@@ -107,6 +108,7 @@ class Cells:
     certain_yes: float = 0.0
     values: list[Table] | None = None
     within: Table | None = None
+    ends: bool = True
     table: Table = field(init=False)
     low: Column = field(init=False)
     high: Column = field(init=False)
@@ -115,6 +117,7 @@ class Cells:
     def __post_init__(self) -> None:
         count = grid.steps(self.cells)
         self.table = np.zeros((count, len(self.fields)))
+        count = count if self.ends else 0
         self.low, self.high = np.full(count, np.inf), np.full(count, -np.inf)
         self.totals = {name: Totals() for name in self.divergences}
 
@@ -134,11 +137,12 @@ class Cells:
     def update(self, columns: Columns, engine: str = "auto") -> Self:
         """Add rows of positive weight, in parts that stay in cache; returns itself."""
         self._forget()
-        block: Block | NumbaBlock = Block(self.table, self.low, self.high, self.cells)
+        low, high = (self.low, self.high) if self.ends else (None, None)
+        block: Block | NumbaBlock = Block(self.table, low, high, self.cells)
         if engines.wanted_for_rows(engine, len(columns)):
             from calibrant._sketch import numba_cells
 
-            block = numba_cells.Block(self.table, self.low, self.high, self.cells)
+            block = numba_cells.Block(self.table, low, high, self.cells)
         for start in range(0, len(columns), grid.CHUNK):
             self._add_part(columns.take(slice(start, start + grid.CHUNK)), block)
         block.flush()
@@ -195,7 +199,7 @@ class Cells:
                 "cells add up only if they have the same divergences and number: "
                 f"{mine}, {self.cells} against {theirs}, {other.cells}."
             )
-        both = Cells(self.divergences, self.cells)
+        both = Cells(self.divergences, self.cells, ends=self.ends)
         for name in ("rows", "certain_no", "certain_yes", "table"):
             setattr(both, name, getattr(self, name) + getattr(other, name))
         both.low = np.minimum(self.low, other.low)
@@ -209,7 +213,7 @@ class Cells:
 
     def sums(self) -> Cells:
         """A copy of the sums alone, which rows to come leave as it is."""
-        alone = Cells(self.divergences, self.cells)
+        alone = Cells(self.divergences, self.cells, ends=self.ends)
         for name in ("rows", "certain_no", "certain_yes"):
             setattr(alone, name, getattr(self, name))
         alone.table, alone.totals = self.table.copy(), dict(self.totals)
@@ -263,11 +267,11 @@ class Cells:
         """
         cell, used = grid.path(self.cells).probability, np.flatnonzero(self.table[:, 0])
         table, cell = self.table[used, columns], cell[used]
-        sums = np.zeros((self.cells, table.shape[1]))
+        sums = np.zeros((table.shape[1], self.cells))
         own = np.diff(cell, prepend=-1) > 0
-        sums[cell[own]] = table[own]
-        np.add.at(sums, cell[~own], table[~own])
-        return np.ascontiguousarray(sums.T)
+        sums[:, cell[own]] = table[own].T
+        np.add.at(sums.T, cell[~own], table[~own])
+        return sums
 
     def infinite_weight(self, name: str) -> float:
         """Weight of the rows whose loss is infinite."""
@@ -387,7 +391,9 @@ class Block:
     They lie field by field, as NumPy fills them.
     """
 
-    def __init__(self, table: Table, low: Column, high: Column, cells: int) -> None:
+    def __init__(
+        self, table: Table, low: Column | None, high: Column | None, cells: int
+    ) -> None:
         self.table, self.low, self.high, self.cells = table, low, high, cells
         self._sums: Table | None = None
 
@@ -415,8 +421,9 @@ class Block:
                 self._sums = np.zeros(self.table.shape[::-1])
             for field, x in enumerate(contributions):
                 self._sums[field] += np.bincount(cell, x, len(self.table))
-        np.minimum.at(self.low, cell, h)
-        np.maximum.at(self.high, cell, h)
+        if self.low is not None and self.high is not None:
+            np.minimum.at(self.low, cell, h)
+            np.maximum.at(self.high, cell, h)
 
     def flush(self) -> None:
         """Join the total, some cells at a time for the sake of the cache."""

@@ -106,7 +106,11 @@ class Block:
     """Partial sums of rows by cell, to be added to the table of a sketch."""
 
     def __init__(
-        self, table: NDArray[np.float64], low: Column, high: Column, cells: int
+        self,
+        table: NDArray[np.float64],
+        low: Column | None,
+        high: Column | None,
+        cells: int,
     ) -> None:
         self.table, self.low, self.high, self.cells = table, low, high, cells
         self._block = np.zeros_like(table)
@@ -165,7 +169,8 @@ def _add_rows(table, low, high, h, own, hit, log_odds, values, lost, weight, cel
             sums[at + 7] += w * z
         for d in range(len(lost)):
             sums[at + 8 + d] += w * lost[d, i]
-        low[cell], high[cell] = min(low[cell], h[i]), max(high[cell], h[i])
+        if low is not None:
+            low[cell], high[cell] = min(low[cell], h[i]), max(high[cell], h[i])
 
 
 # -- sums by cell and hit: what frames do in a query, as one compiled loop -------------

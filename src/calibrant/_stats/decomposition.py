@@ -137,7 +137,7 @@ def cells_of_columns(columns: Columns, settings: Settings) -> Cells:
     finest = PAPER_BANDWIDTH
     if not settings.adaptive:
         finest = min(finest, float(settings.bandwidth))
-    cells = Cells(settings.divergences, published.cells_for(finest))
+    cells = Cells(settings.divergences, published.cells_for(finest), ends=False)
     # For fewer rows the compiled sums save nothing and need grids of their own.
     few = len(columns) < engines.WORTH_CALLING_ROWS
     return cells.update(columns, "numpy" if few else settings.engine)
