@@ -7,14 +7,14 @@ Each case of `cases.py` is run again and compared with `goldens.json.gz`, which 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import cases
+import freeze
 import pytest
 
 HERE = Path(__file__).parent
@@ -46,23 +46,6 @@ A key is the name of a case, or that and the beginning of a path in its result, 
 
 SHOWN = 8
 """Differences that a failure lists."""
-
-
-def load(name: str) -> Any:
-    """A file of this folder as a module, wherever pytest was started."""
-    if name in sys.modules and Path(sys.modules[name].__file__ or "").parent == HERE:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-cases = load("cases")
-freeze = load("freeze")
 
 
 @pytest.fixture(scope="session")

@@ -6,34 +6,18 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import lzma
-import sys
 from pathlib import Path
 from typing import Any
 
+import cases
+import freeze
 import pytest
+import test_frozen as frozen
 
 HERE = Path(__file__).parent
 FILES = HERE / "old_files"
-
-
-def _load(name: str) -> Any:
-    """A file of this folder as a module, wherever pytest was started."""
-    if name in sys.modules and Path(sys.modules[name].__file__ or "").parent == HERE:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-frozen = _load("test_frozen")
-cases, freeze = frozen.cases, frozen.freeze
 EXPECTED = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
 SKETCHES = [name for name in EXPECTED if name.endswith(".npz")]
 
