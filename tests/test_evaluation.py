@@ -202,3 +202,20 @@ def test_class_wise_mean_leaves_out_a_class_that_never_occurs():
     first, second, third = (one.metrics["auroc"] for one in ev.per_class)
     assert np.isnan(third)
     assert ev.metrics["auroc"] == pytest.approx((first + second) / 2)
+
+
+def test_a_group_is_evaluated_on_its_own_rows():
+    rng = np.random.default_rng(0)
+    z, group = rng.normal(size=(600, 3)), rng.choice(["a", "b"], 600)
+    y, weight = rng.integers(0, 3, 600), rng.integers(0, 3, 600)
+    cluster = rng.integers(0, 40, 600)
+    options = {"sample_weight": weight, "cluster": cluster}
+    found = cal.evaluate(y, logits=z, group=group, **options).per_group
+    for name, of_group in found.items():
+        own = group == name
+        some = {key: values[own] for key, values in options.items()}
+        alone = cal.evaluate(y[own], logits=z[own], **some)
+        assert of_group.rows == np.count_nonzero(weight[own])
+        assert of_group.metrics == alone.metrics
+        for key, estimate in alone.metrics.items():
+            assert of_group.metrics[key].interval == estimate.interval
