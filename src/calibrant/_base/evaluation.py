@@ -31,7 +31,13 @@ class Evaluation(Views, Record):
     name, k : str, int
         The model's name, and the number of classes; 2 for pairs.
     n, rows : float, int
-        Total weight, and rows of positive weight; equal without weights.
+        Examples, each row counted as often as `frequency` says, and rows of positive
+        weight.
+    n_effective : float
+        Number of examples of equal weight that would have as little noise: n, unless
+        `sample_weight` was given.
+    n_clusters : int or None
+        Number of clusters, if they were given; of a sketch at most 128 are told apart.
     target : str
         ``"top-label"``, ``"positive"``, ``"class-wise"`` or ``"pairs"``.
     divergence : str
@@ -118,6 +124,8 @@ class Evaluation(Views, Record):
     per_group: Mapping[str, Evaluation] = field(default_factory=dict)
     soft_rows: float = 0.0
     fingerprint: str | None = None
+    n_effective: float | None = None
+    n_clusters: int | None = None
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})

@@ -216,7 +216,7 @@ class Scores(TypedDict, total=False):
         Labels, or correctness if ``confidence=`` is given.
     probs, logits, confidence : array_like
         Scores; exactly one of the three.
-    target, classes, sample_weight
+    target, classes, sample_weight, frequency
         As in `calibrant.evaluate`.
     """
 
@@ -226,6 +226,7 @@ class Scores(TypedDict, total=False):
     target: str | None
     classes: Any
     sample_weight: Any
+    frequency: Any
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -21,8 +21,8 @@ from calibrant._inputs.arrays import Column, Index, Matrix, as_scores, to_numpy
 Kind = Literal["probs", "logits", "confidence"]
 Target = Literal["top-label", "positive", "class-wise"]
 TARGETS = ("top-label", "positive", "class-wise")
-LEAST_MEAN_WEIGHT, MOST_MEAN_WEIGHT = 0.05, 1e6
 LEAST_CLUSTERS, MOST_GROUPS = 10, 200
+MOST_CLUSTER_GROUPS = 128
 DIGEST = 16
 
 MOSTLY = 0.5
@@ -34,8 +34,9 @@ class Predictions:
     """Scores with their labels, of agreeing shapes; nothing converted or copied.
 
     `labels` are column numbers, or a matrix of soft labels. Scores are one number
-    per row (the positive class, or a confidence) or one per row and class. `clusters`
-    (numbers) and `groups` (names) are those of the rows of positive weight.
+    per row (the positive class, or a confidence) or one per row and class. `weight` and
+    `squared` are as in `Columns`. `clusters` (numbers) and `groups` (names) are those of the
+    rows of positive weight; `cluster_groups` puts clusters together (`groups_of_clusters`).
     """
 
     scores: Matrix
@@ -46,6 +47,8 @@ class Predictions:
     classes: tuple[Hashable, ...]
     clusters: Index | None = None
     groups: NDArray[np.str_] | None = None
+    squared: Column | None = None
+    cluster_groups: Index | None = None
 
     @property
     def k(self) -> int:
@@ -67,6 +70,7 @@ def read_predictions(
     classes: Sequence[Hashable] | None = None,
     target: str | None = None,
     sample_weight: Any = None,
+    frequency: Any = None,
     cluster: Any = None,
     group: Any = None,
 ) -> Predictions:
@@ -95,8 +99,8 @@ def read_predictions(
             f"{kind} are all 0 or 1, and the labels are not: are the two swapped? "
             "Labels, or correctness, come first."
         )
-    weight = read_weight(sample_weight, len(scores))
-    found = Predictions(scores, kind, labels, weight, chosen, names)
+    weight, squared = read_weights(sample_weight, frequency, len(scores))
+    found = Predictions(scores, kind, labels, weight, chosen, names, squared=squared)
     if cluster is None and group is None:
         return found
     return _with_names(found, cluster, group)
@@ -255,55 +259,107 @@ def _read_hits(y: Any, n: int, name: str) -> NDArray[Any]:
     return hits
 
 
-def read_weight(sample_weight: Any, n: int, *, part: bool = False) -> Column | None:
-    """Read weights; of a part of the rows they may all be 0 and of any mean."""
-    if sample_weight is None:
+Weights = tuple[Column | None, Column | None]
+"""Mass f w of each row and f w^2; None for all 1, and where f w^2 is f w."""
+
+
+def read_weights(
+    sample_weight: Any, frequency: Any, n: int, *, part: bool = False
+) -> Weights:
+    """Read importance weights and counts of rows.
+
+    Weights are scaled to mean 1, so their unit does not matter; where they only tell
+    which rows count, they are 1. Those of a part of the rows are left as they are.
+    """
+    weight = _read_weight(sample_weight, "sample_weight", n)
+    count = _read_weight(frequency, "frequency", n)
+    if count is not None and (broken := count != np.floor(count)).any():
+        rule, remedy = "frequency must hold whole numbers;", "Is it a sample_weight?"
+        raise RowError.at_first(rule, broken, count, "not whole", remedy)
+    mass = count if weight is None else weight if count is None else weight * count
+    if mass is None or part:
+        return _unscaled(weight, count, mass)
+    if not mass.any():
+        named = "sample_weight" if frequency is None else "frequency"
+        raise ValueError(f"{named} is zero for every row; nothing is left.")
+    if weight is None:
+        return mass, None
+    counts = (mass > 0).astype(np.float64) if count is None else count * (mass > 0)
+    largest = float(weight[mass > 0].max())
+    scaled = np.where(mass > 0, weight / largest, 0.0)  # no sum overflows
+    if np.all((scaled == 0) | (scaled == 1)):
+        return counts, None
+    scaled *= counts.sum() / (counts * scaled).sum()
+    return counts * scaled, counts * scaled * scaled
+
+
+def _unscaled(
+    weight: Column | None, count: Column | None, mass: Column | None
+) -> Weights:
+    if weight is None or mass is None or np.all((weight == 0) | (weight == 1)):
+        return mass, None
+    return mass, mass * weight
+
+
+def _read_weight(given: Any, name: str, n: int) -> Column | None:
+    if given is None:
         return None
-    weight = _flat(to_numpy(sample_weight, "sample_weight"))
+    weight = _flat(to_numpy(given, name))
     if weight.dtype != bool:  # a mask is a weight of 0 or 1
-        weight = as_scores(weight, "sample_weight")
+        weight = as_scores(weight, name)
     weight = weight.astype(np.float64)
-    check_length(weight, n, "sample_weight")
+    check_length(weight, n, name)
     bad = ~((weight >= 0) & np.isfinite(weight))
     if bad.any():
-        rule = "sample_weight must be finite and not negative;"
+        rule = f"{name} must be finite and not negative;"
         raise RowError.at_first(rule, bad, weight)
-    if part:
-        return weight
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every row; nothing is left.")
-    with np.errstate(over="ignore"):
-        check_weight_scale(float(weight.sum()), int(np.count_nonzero(weight)))
     return weight
 
 
-def check_weight_scale(total: float, rows: int) -> None:
-    """Weights are counts: refuse shares, which would pass for a handful of rows."""
-    if not LEAST_MEAN_WEIGHT <= total / rows <= MOST_MEAN_WEIGHT:
-        raise ValueError(
-            f"sample_weight counts rows (weight 2 is a row twice), but sums to "
-            f"{total:.6g} over {rows} rows. Multiply it by {rows} / its sum."
-        )
-
-
-def read_clusters(cluster: Any, predictions: Predictions) -> Index | None:
-    """Number the clusters of the rows that count, from 0 on; None if none are given.
+def read_clusters(
+    cluster: Any, predictions: Predictions
+) -> tuple[Index, Index] | tuple[None, None]:
+    """Number the clusters of the rows that count, and the groups of clusters.
 
     Rows of a cluster belong together: of one patient, say, or one game.
     """
     if cluster is None:
-        return None
+        return None, None
+    hashed = hash_clusters(cluster, predictions)
+    found, number = np.unique(hashed, return_inverse=True)
+    check_clusters(len(found))
+    return number, groups_of_clusters(found)[number]
+
+
+def check_clusters(count: int) -> None:
+    """Raise unless there are enough clusters to learn from."""
+    if count < LEAST_CLUSTERS:
+        raise ValueError(
+            f"cluster has {count} distinct values; fewer than {LEAST_CLUSTERS} say "
+            "nothing of how clusters differ. Leave cluster out, or use smaller ones."
+        )
+
+
+def hash_clusters(cluster: Any, predictions: Predictions) -> NDArray[np.uint64]:
+    """A number for the cluster of each row that counts, the same on every machine."""
     remedy = "Give rows that belong to no other a cluster of their own."
     names = _names(cluster, "cluster", predictions, remedy)
     if names.dtype == object:
         names = names.astype(str)
     found, number = np.unique(names, return_inverse=True)
-    if len(found) < LEAST_CLUSTERS:
-        raise ValueError(
-            f"cluster has {len(found)} distinct values; fewer than {LEAST_CLUSTERS} say "
-            "nothing of how clusters differ. Leave cluster out, or use smaller ones."
-        )
-    return number
+    digests = (blake2b(str(x).encode(), digest_size=8) for x in found.tolist())
+    joined = b"".join(digest.digest() for digest in digests)
+    return np.frombuffer(joined, "<u8").astype(np.uint64)[number]
+
+
+def groups_of_clusters(clusters: NDArray[np.uint64]) -> Index:
+    """The group of each of these distinct clusters: itself, or one of 128 if more.
+
+    Products between groups are then products between clusters, but for few.
+    """
+    if len(clusters) <= MOST_CLUSTER_GROUPS:
+        return np.argsort(np.argsort(clusters))
+    return (clusters % np.uint64(MOST_CLUSTER_GROUPS)).astype(np.intp)
 
 
 def read_groups(group: Any, predictions: Predictions) -> NDArray[np.str_] | None:
@@ -345,8 +401,11 @@ def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
             "cluster= and group= are not for target='class-wise'. Evaluate one class "
             "at a time with target='positive'."
         )
-    clusters, groups = read_clusters(cluster, found), read_groups(group, found)
-    named = replace(found, clusters=clusters, groups=groups)
+    (clusters, together), groups = (
+        read_clusters(cluster, found),
+        read_groups(group, found),
+    )
+    named = replace(found, clusters=clusters, groups=groups, cluster_groups=together)
     if clusters is None or groups is None:
         return named
     for name in np.unique(groups).tolist():

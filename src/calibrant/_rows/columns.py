@@ -21,8 +21,10 @@ class Columns:
     whether it came true, or its share under soft labels. `exact_log_odds` are exact also
     where h rounds to 1; None if the confidence was given as it is and they follow from it.
     `losses` are the full losses by divergence, empty if they are d(a, h) themselves.
-    `weight` are frequency weights; None counts every row once. `predicted` is the
-    predicted class (top-label only).
+    `weight` is the mass f w of each row, f how many rows it stands for and w its
+    importance, of mean 1; None counts every row once. `squared` is f w^2, by which the
+    noise of rows adds up; None where weights only count. `predicted` is the predicted class
+    (top-label only).
     """
 
     confidence: Column
@@ -31,6 +33,7 @@ class Columns:
     losses: Mapping[str, Column] = field(default_factory=dict)
     weight: Column | None = None
     predicted: NDArray[Any] | None = None
+    squared: Column | None = None
 
     def __len__(self) -> int:
         return len(self.confidence)
@@ -54,6 +57,24 @@ class Columns:
     def total_weight(self) -> float:
         """n, counting each row as often as its weight says."""
         return float(len(self) if self.weight is None else self.weight.sum())
+
+    @property
+    def squares(self) -> Column:
+        """The sum of squared weights that each row stands for."""
+        return self.weights if self.squared is None else self.squared
+
+    @property
+    def count(self) -> float:
+        """How many rows these stand for."""
+        if self.weight is None or self.squared is None:
+            return self.total_weight
+        return float(np.rint(self.weight**2 / self.squared).sum())
+
+    @property
+    def effective(self) -> float:
+        """Number of rows of equal weight that would have as little noise."""
+        total = self.total_weight
+        return total if self.squared is None else total**2 / float(self.squared.sum())
 
     @property
     def hard(self) -> bool:
@@ -83,7 +104,7 @@ class Columns:
 
     def take(self, rows: NDArray[Any] | slice) -> Columns:
         """Some of the rows, by mask, index or slice."""
-        optional = self.exact_log_odds, self.weight, self.predicted
+        optional = self.exact_log_odds, self.weight, self.predicted, self.squared
         z, *others = (None if x is None else x[rows] for x in optional)
         losses = {name: loss[rows] for name, loss in self.losses.items()}
         return Columns(self.confidence[rows], z, self.hit[rows], losses, *others)

@@ -47,11 +47,14 @@ class Output:
         self.predicted = np.empty(n, np.int32)
         self.extra = {name: np.empty(n) for name in extra}
 
-    def columns(self, weight: Column | None) -> Columns:
+    def columns(
+        self, weight: Column | None = None, squared: Column | None = None
+    ) -> Columns:
         """The filled columns."""
         losses = {"brier": self.brier, "log": self.log, **self.extra}
         filled = self.confidence, self.log_odds, self.hit, losses
-        return Columns(*filled, weight, self.predicted).without_zero_weights()
+        rest = weight, self.predicted, squared
+        return Columns(*filled, *rest).without_zero_weights()
 
 
 def fill(
@@ -213,7 +216,8 @@ def reduce_to_columns(
         return _positive(predictions)
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
-    return fill(predictions, extra, engine).columns(predictions.weight)
+    weights = predictions.weight, predictions.squared
+    return fill(predictions, extra, engine).columns(*weights)
 
 
 def spell_out(predictions: Predictions) -> Predictions:
@@ -285,7 +289,8 @@ def _share(soft: NDArray[Any], j: int) -> Column:
 def _one_dimensional(
     h: Column, z: Column | None, hit: Column, predictions: Predictions
 ) -> Columns:
-    return Columns(h, z, hit, weight=predictions.weight).without_zero_weights()
+    weight, squared = predictions.weight, predictions.squared
+    return Columns(h, z, hit, weight=weight, squared=squared).without_zero_weights()
 
 
 def each_class(
@@ -299,7 +304,7 @@ def each_class(
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
     if top is None:
-        top = fill(predictions, {}, "numpy").columns(None)
+        top = fill(predictions, {}, "numpy").columns()
     labels = predictions.labels
     for j in range(predictions.k):
         h, z = _one_class(predictions, top, j)

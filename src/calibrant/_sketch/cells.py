@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Index
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.predictions import MOST_GROUPS
 from calibrant._rows import engines
 from calibrant._rows.columns import Columns, log_odds_of
 from calibrant._sketch import grid
+from calibrant._sketch.clusters import ClusterSums, Hashes
 
 if TYPE_CHECKING:
     from calibrant._sketch.numba_cells import Block as NumbaBlock
@@ -33,8 +34,11 @@ CELL_SUMS = (*MOMENTS, *OF_ROWS[:-1])
 FEW = 4096
 """Rows up to which only the cells they fall in are touched."""
 
-FLUSHED = 512
-"""Cells that join the total at a time."""
+SQUARES = ("w2", "w2r", "w2r2", "w3r2")
+"""Sums of w^2, w^2 r, w^2 r^2 and w^3 r^2, r the residual, where rows have weights."""
+
+WITHOUT_WEIGHTS = ("weight_0", "r1", "r2", "r2")
+"""What they are where rows only count."""
 
 CLASS_BINS = 300
 """Bins by which residuals of each predicted class are kept: 10, 15, 20, 25, 30, 50, 60,
@@ -49,7 +53,7 @@ MOST_VALUES = 1 << 17
 WAITING = 1 << 17
 """Rows that wait until their confidences are worth merging."""
 
-VALUES = ("weight", "hit", "hit2", "z", "finite_z")
+VALUES = ("weight", "hit", "hit2", "z", "finite_z", "w2")
 """Sums kept of each distinct confidence, before the loss of each divergence."""
 
 
@@ -58,9 +62,9 @@ class Totals:
     """Exact sums over all rows for one divergence.
 
     `loss` and `loss2` are the full loss and its square over rows where it is finite
-    (`Cells.infinite` counts the others). `unit_loss` is the sum of d(a, h),
-    `phi_hit` of phi(a), and `tangent` of phi(h) - h phi'(h) over rows where phi'(h)
-    is finite.
+    (`Cells.infinite` counts the others), `w2_loss` and `w2_loss2` the same with squared
+    weights. `unit_loss` is the sum of d(a, h), `phi_hit` of phi(a), and `tangent` of
+    phi(h) - h phi'(h) over rows where phi'(h) is finite.
     """
 
     loss: float = 0.0
@@ -68,6 +72,15 @@ class Totals:
     unit_loss: float = 0.0
     phi_hit: float = 0.0
     tangent: float = 0.0
+    w2_loss: float = 0.0
+    w2_loss2: float = 0.0
+
+    @classmethod
+    def of_counted(
+        cls, loss: float, loss2: float, unit: float, phi: float, tangent: float
+    ) -> Totals:
+        """Of rows without weights."""
+        return cls(loss, loss2, unit, phi, tangent, loss, loss2)
 
     def __add__(self, other: Totals) -> Totals:
         mine, theirs = self.as_array(), other.as_array()
@@ -76,6 +89,11 @@ class Totals:
     def as_array(self) -> NDArray[np.float64]:
         """The sums in the order of the fields."""
         return np.array([getattr(self, name) for name in self.__slots__])
+
+    def times(self, factor: float) -> Totals:
+        """Of the same rows with all weights multiplied."""
+        powers = np.array([1, 1, 1, 1, 1, 2, 2])
+        return Totals(*(self.as_array() * factor**powers).tolist())
 
 
 def fields_of(divergences: Mapping[str, Divergence]) -> tuple[str, ...]:
@@ -89,10 +107,11 @@ def fields_of(divergences: Mapping[str, Divergence]) -> tuple[str, ...]:
 class Cells:
     """Additive sums of rows by cell, whatever their number: all that estimators read.
 
-    `table` has a row of sums (`fields_of`) for each cell of the path (`grid.path`), `low`
-    and `high` the least and the largest confidence in it; `cells` is the number of
-    probability cells. `certain_no` and `certain_yes` are the weight of rows of log-odds
-    -inf and inf.
+    `table` has a row for each kind of sum (`fields_of`) with a number for each cell of the
+    path (`grid.path`), `low` and `high` the least and the largest confidence in it; `cells`
+    is the number of probability cells. `rows` are those added, `count` how many they stand
+    for. `certain_no` and `certain_yes` are the weight of rows of log-odds -inf and inf.
+    `squares` (`SQUARES`) are there once rows had weights, `clusters` where they were given.
 
     The cells of a sketch (`for_sketch`) keep more, and those of rows in hand do without
     `low` and `high` (`ends` says whether they are kept): `values` are tables of distinct
@@ -104,8 +123,11 @@ class Cells:
     divergences: Mapping[str, Divergence]
     cells: int = grid.CELLS
     rows: int = 0
+    count: float = 0.0
     certain_no: float = 0.0
     certain_yes: float = 0.0
+    squares: Table | None = None
+    clusters: ClusterSums | None = None
     values: list[Table] | None = None
     within: Table | None = None
     ends: bool = True
@@ -116,7 +138,7 @@ class Cells:
 
     def __post_init__(self) -> None:
         count = grid.steps(self.cells)
-        self.table = np.zeros((count, len(self.fields)))
+        self.table = np.zeros((len(self.fields), count))
         count = count if self.ends else 0
         self.low, self.high = np.full(count, np.inf), np.full(count, -np.inf)
         self.totals = {name: Totals() for name in self.divergences}
@@ -134,9 +156,18 @@ class Cells:
 
     # -- adding up -------------------------------------------------------------------
 
-    def update(self, columns: Columns, engine: str = "auto") -> Self:
-        """Add rows of positive weight, in parts that stay in cache; returns itself."""
+    def update(
+        self, columns: Columns, engine: str = "auto", clusters: Hashes | None = None
+    ) -> Self:
+        """Add rows of positive weight, in parts that stay in cache; returns itself.
+
+        `clusters` are numbers of their clusters (`hash_clusters`).
+        """
         self._forget()
+        if columns.squared is not None:
+            self._add_squares(columns, columns.squared)
+        elif self.squares is not None:
+            self._add_squares(columns, columns.weights)
         low, high = (self.low, self.high) if self.ends else (None, None)
         block: Block | NumbaBlock = Block(self.table, low, high, self.cells)
         if engines.wanted_for_rows(engine, len(columns)):
@@ -148,6 +179,9 @@ class Cells:
         block.flush()
         self._add_values(columns)
         self._add_within(columns)
+        if clusters is not None:
+            known = self.clusters or ClusterSums.none(self.divergences)
+            self.clusters = known.plus(clusters, columns, self.divergences)
         return self
 
     def _forget(self) -> None:
@@ -158,6 +192,7 @@ class Cells:
     def _add_part(self, part: Columns, block: Block | NumbaBlock) -> None:
         columns = part.with_log_odds()
         self.rows += len(columns)
+        self.count += columns.count
         self.certain_no += _sum(columns.weight, np.isneginf(columns.log_odds))
         self.certain_yes += _sum(columns.weight, np.isposinf(columns.log_odds))
         values, lost = [_times(columns.weight, columns.hit)], list[Column]()
@@ -170,6 +205,17 @@ class Cells:
         if part.exact_log_odds is not None:
             own = log_odds_of(columns.confidence)
         block.add(columns, own, values, lost)
+
+    def _add_squares(self, columns: Columns, squared: Column) -> None:
+        """Add sums of squared weights, which so far were those of rows that count."""
+        if self.squares is None:
+            self.squares = np.stack([self[name] for name in WITHOUT_WEIGHTS])
+        h = columns.confidence
+        cell = grid.locate(h, log_odds_of(h), self.cells)[0]
+        r, cubed = columns.hit - h, squared**2 / columns.weights
+        terms = squared, squared * r, squared * r * r, cubed * r * r
+        for number, x in enumerate(terms):
+            self.squares[number] += np.bincount(cell, x, self.squares.shape[1])
 
     def _add_values(self, columns: Columns) -> None:
         for start in range(0, len(columns), WAITING):
@@ -200,8 +246,14 @@ class Cells:
                 f"{mine}, {self.cells} against {theirs}, {other.cells}."
             )
         both = Cells(self.divergences, self.cells, ends=self.ends)
-        for name in ("rows", "certain_no", "certain_yes", "table"):
+        for name in (*SCALARS, "table"):
             setattr(both, name, getattr(self, name) + getattr(other, name))
+        if self.squares is not None or other.squares is not None:
+            both.squares = self.squared_sums + other.squared_sums
+        found = [x for x in (self.clusters, other.clusters) if x is not None]
+        both.clusters = (
+            found[0] + found[1] if len(found) == 2 else next(iter(found), None)
+        )
         both.low = np.minimum(self.low, other.low)
         both.high = np.maximum(self.high, other.high)
         both.totals = {n: t + other.totals[n] for n, t in self.totals.items()}
@@ -214,11 +266,33 @@ class Cells:
     def sums(self) -> Cells:
         """A copy of the sums alone, which rows to come leave as it is."""
         alone = Cells(self.divergences, self.cells, ends=self.ends)
-        for name in ("rows", "certain_no", "certain_yes"):
+        for name in SCALARS:
             setattr(alone, name, getattr(self, name))
         alone.table, alone.totals = self.table.copy(), dict(self.totals)
         alone.low, alone.high = self.low.copy(), self.high.copy()
+        alone.squares = None if self.squares is None else self.squares.copy()
+        alone.clusters = self.clusters
         return alone
+
+    def scaled(self) -> Cells:
+        """The same with weights of mean 1, which frees them of their unit."""
+        if self.squares is None:
+            return self
+        factor = self.count / self.weight
+        found = self.sums()
+        found.table *= factor
+        found.certain_no, found.certain_yes = (
+            factor * x for x in (self.certain_no, self.certain_yes)
+        )
+        found.squares = self.squares * factor ** np.array([[2], [2], [2], [3]])
+        found.totals = {name: x.times(factor) for name, x in self.totals.items()}
+        found.within = None if self.within is None else factor * self.within
+        if self.clusters is not None:
+            found.clusters = self.clusters.times(factor)
+        if self.values is not None:
+            settled = _unless_full(self.values)
+            found.values = settled and [_scaled_values(settled[0], factor)]
+        return found
 
     # -- what estimators read --------------------------------------------------------
 
@@ -229,12 +303,26 @@ class Cells:
 
     def __getitem__(self, name: str) -> Column:
         """The sums of that name, by cell of the path."""
-        return self.table[:, self.fields.index(name)]
+        return self.table[self.fields.index(name)]
 
     @cached_property
     def weight(self) -> float:
         """Total weight of the rows."""
-        return float(self.table[:, 0].sum())
+        return float(self.table[0].sum())
+
+    @property
+    def squared_sums(self) -> Table:
+        """`SQUARES` by cell of the path, whether rows have weights or count."""
+        if self.squares is not None:
+            return self.squares
+        return np.stack([self[name] for name in WITHOUT_WEIGHTS])
+
+    @property
+    def effective(self) -> float:
+        """Number of rows of equal weight that would have as little noise."""
+        if self.squares is None:
+            return self.weight
+        return self.weight**2 / float(self.squares[0].sum())
 
     @cached_property
     def moments(self) -> grid.Moments:
@@ -255,23 +343,23 @@ class Cells:
         """Sums by log-odds cell: `CELL_SUMS`, then the loss of each divergence."""
         losses = [f"{name}_loss_0" for name in self.divergences]
         names = ["weight_0", "hit_0", *CELL_SUMS[len(MOMENTS) :], *losses]
-        columns = [self.fields.index(name) for name in names]
+        return np.stack([self._by_log_odds(self[name]) for name in names])
+
+    @property
+    def squares_by_log_odds(self) -> Table | None:
+        """`SQUARES` by log-odds cell; None where rows only count."""
+        if self.squares is None:
+            return None
+        return np.stack([self._by_log_odds(x) for x in self.squares])
+
+    def _by_log_odds(self, sums: Column) -> Column:
         cell = grid.path(self.cells).log_odds
-        first = np.flatnonzero(np.diff(cell, prepend=-1))
-        return np.add.reduceat(self.table[:, columns], first, axis=0).T.copy()
+        return np.asarray(np.bincount(cell, sums, grid.LOG_ODDS_CELLS), np.float64)
 
-    def _by_probability(self, columns: slice) -> Table:
-        """Columns of the table by probability cell, one row for each.
-
-        Nearly every cell of the path has one of its own, so only the others are added.
-        """
-        cell, used = grid.path(self.cells).probability, np.flatnonzero(self.table[:, 0])
-        table, cell = self.table[used, columns], cell[used]
-        sums = np.zeros((table.shape[1], self.cells))
-        own = np.diff(cell, prepend=-1) > 0
-        sums[:, cell[own]] = table[own].T
-        np.add.at(sums.T, cell[~own], table[~own])
-        return sums
+    def _by_probability(self, fields: slice) -> Table:
+        """Rows of the table by probability cell."""
+        cell = grid.path(self.cells).probability
+        return np.stack([np.bincount(cell, x, self.cells) for x in self.table[fields]])
 
     def infinite_weight(self, name: str) -> float:
         """Weight of the rows whose loss is infinite."""
@@ -304,21 +392,36 @@ class Cells:
         asks for log-odds as the adaptive estimates read them.
         """
         if self.distinct is not None:
-            h, weight, hits, hits2, z, finite_z, *losses = self.distinct
+            h, weight, hits, hits2, z, finite_z, w2, *losses = self.distinct
         else:
             some = self["weight_0"] > 0
-            h, *sums = (self[name][some] for name in ("h", *self._fields_of_values))
-            weight, hits, hits2, z, finite_z, *losses = sums
+            weight, hits, hits2, z, finite_z, w2, *losses = self._values(some)
             # Round-off must not leave the cell.
-            h = np.clip(h / weight, self.low[some], self.high[some])
+            h = np.clip(self["h"][some] / weight, self.low[some], self.high[some])
         by_name = dict(zip(self.divergences, losses, strict=True))
-        return _two_rows_each(h, weight, hits, hits2, z if cut else finite_z, by_name)
+        squared = None if self.squares is None else w2
+        z = z if cut else finite_z
+        rows = _two_rows_each(h, weight, hits, hits2, z, by_name, squared)
+        return rows.without_zero_weights()
 
-    @property
-    def _fields_of_values(self) -> list[str]:
-        """The fields that hold what is kept of each distinct confidence."""
+    def _values(self, some: NDArray[np.bool_]) -> Table:
+        """What is kept of each distinct confidence (`VALUES`, then losses), by cell."""
         losses = [f"{name}_loss_0" for name in self.divergences]
-        return ["weight_0", "hit_0", *VALUES[2:], *losses]
+        w2 = self["weight_0"] if self.squares is None else self.squares[0]
+        first = [self[name] for name in ("weight_0", "hit_0", *VALUES[2:-1])]
+        return np.stack([*first, w2, *(self[name] for name in losses)])[:, some]
+
+    def clustered_columns(self) -> tuple[Columns, Index]:
+        """The same for each pair of a cluster and a log-odds cell, and its cluster."""
+        assert self.clusters is not None
+        weight, hits, _, h, w2, *losses = self.clusters.sums
+        by_name = dict(zip(self.divergences, losses, strict=True))
+        h = np.clip(h / weight, 0.0, 1.0)
+        z = weight * log_odds_of(h)
+        squared = None if self.squares is None else w2
+        rows = _two_rows_each(h, weight, hits, hits, z, by_name, squared)
+        numbers = np.tile(self.clusters.numbers, 2)
+        return rows.without_zero_weights(), numbers[rows.weights > 0]
 
     def find_values(self) -> None:
         """Keep distinct confidences, if no cell holds two of them."""
@@ -326,10 +429,10 @@ class Cells:
         self.values = None
         if not (self.low[some] < self.high[some]).any():
             h = np.abs(self.low[some])  # -0.0 is 0
-            sums = (self[name][some] for name in self._fields_of_values)
-            self.values = [np.stack([h, *sums])]
+            self.values = [np.vstack([h, self._values(some)])]
 
 
+SCALARS = ("rows", "count", "certain_no", "certain_yes")
 _COMPUTED = ("weight", "moments", "infinite", "log_odds_sums", "distinct")
 
 
@@ -354,7 +457,10 @@ def _terms_of(
         loss = np.where(lost, 0.0, loss)
     slope, tangent = _tangent(columns, divergence)
     unit, phi = _sum(w, columns.unit_loss(divergence)), _sum_of_phi(columns, divergence)
-    totals = Totals(_sum(w, loss), _sum(w, loss * loss), unit, phi, _sum(w, tangent))
+    plain = _sum(w, loss), _sum(w, loss * loss), unit, phi, _sum(w, tangent)
+    totals = Totals.of_counted(*plain)
+    if (w2 := columns.squared) is not None:
+        totals = Totals(*plain, _sum(w2, loss), _sum(w2, loss * loss))
     return loss, slope, lost.astype(np.float64), totals
 
 
@@ -386,16 +492,12 @@ def _sum(weight: Column | None, column: NDArray[Any]) -> float:
 
 
 class Block:
-    """Partial sums of rows by cell, to be added to the table of `Cells`.
-
-    They lie field by field, as NumPy fills them.
-    """
+    """Rows on their way into the table of `Cells`, field by field."""
 
     def __init__(
         self, table: Table, low: Column | None, high: Column | None, cells: int
     ) -> None:
         self.table, self.low, self.high, self.cells = table, low, high, cells
-        self._sums: Table | None = None
 
     def add(
         self,
@@ -414,24 +516,17 @@ class Block:
         contributions = _contributions(columns, place, values, lost)
         if len(cell) <= FEW:
             touched, at = np.unique(cell, return_inverse=True)
-            sums = [np.bincount(at, x, len(touched)) for x in contributions]
-            self.table[touched, : len(sums)] += np.transpose(sums)
+            for number, x in enumerate(contributions):
+                self.table[number, touched] += np.bincount(at, x, len(touched))
         else:
-            if self._sums is None:
-                self._sums = np.zeros(self.table.shape[::-1])
-            for field, x in enumerate(contributions):
-                self._sums[field] += np.bincount(cell, x, len(self.table))
+            for number, x in enumerate(contributions):
+                self.table[number] += np.bincount(cell, x, self.table.shape[1])
         if self.low is not None and self.high is not None:
             np.minimum.at(self.low, cell, h)
             np.maximum.at(self.high, cell, h)
 
     def flush(self) -> None:
-        """Join the total, some cells at a time for the sake of the cache."""
-        if self._sums is not None:
-            for start in range(0, len(self.table), FLUSHED):
-                some = slice(start, start + FLUSHED)
-                self.table[some] += self._sums[:, some].T
-            self._sums = None
+        """Nothing waits: every part joins the table at once."""
 
 
 def _contributions(
@@ -464,8 +559,18 @@ def _values_of(columns: Columns, divergences: Mapping[str, Divergence]) -> Table
     cut = np.clip(z, -grid.LOG_ODDS_REACH, grid.LOG_ODDS_REACH)
     losses = [columns.loss(divergence) for divergence in divergences.values()]
     finite = [np.where(np.isfinite(x), x, 0.0) for x in (z, *losses)]
-    sums = [_times(w, x) for x in (np.ones_like(a), a, a * a, cut, *finite)]
-    return np.stack([np.abs(columns.confidence), *sums])  # -0.0 is 0
+    first, *rest = finite
+    sums = [_times(w, x) for x in (np.ones_like(a), a, a * a, cut, first)]
+    losses = [_times(w, x) for x in rest]
+    h = np.abs(columns.confidence)  # -0.0 is 0
+    return np.stack([h, *sums, columns.squares, *losses])
+
+
+def _scaled_values(values: Table, factor: float) -> Table:
+    """Distinct confidences of the same rows with all weights multiplied."""
+    powers = np.ones(len(values))
+    powers[0], powers[1 + VALUES.index("w2")] = 0, 2
+    return np.asarray(values * factor ** powers[:, None])
 
 
 def _unless_full(parts: list[Table]) -> list[Table] | None:
@@ -486,18 +591,23 @@ def _two_rows_each(
     hits2: Column,
     z: Column,
     losses: Mapping[str, Column],
+    squared: Column | None,
 ) -> Columns:
     yes = np.zeros_like(hits)
     np.divide(hits, hits2, out=yes, where=hits2 > 0)
     yes = np.minimum(hits * yes, weight)
     share = np.minimum(np.divide(hits, yes, out=np.zeros_like(hits), where=yes > 0), 1)
+    both = np.concatenate([weight - yes, yes])
+    if squared is not None:
+        squared = both * np.tile(squared / weight, 2)
     return Columns(
         np.tile(h, 2),
         np.tile(z / weight, 2),
         np.concatenate([np.zeros_like(share), share]),
         {name: np.tile(loss / weight, 2) for name, loss in losses.items()},
-        np.concatenate([weight - yes, yes]),
-    ).without_zero_weights()
+        both,
+        squared=squared,
+    )
 
 
 # -- rows of one kind ------------------------------------------------------------------
@@ -510,6 +620,7 @@ class Kind:
     target: str
     classes: tuple[Hashable, ...]
     divergences: Mapping[str, Divergence]
+    clustered: bool = False
 
     def check_fits(self, other: Kind) -> None:
         """Raise unless rows of the other kind may be added."""
@@ -525,6 +636,11 @@ class Kind:
                     f"only rows of the same kind add up in a sketch, and these have "
                     f"different {what}: {one!r} and {two!r}."
                 )
+        if self.clustered != other.clustered:
+            raise ValueError(
+                "some rows of this sketch have clusters and others have none. Give "
+                "cluster= with all of them, or with none."
+            )
 
     def empty(self) -> Cells:
         """No rows of this kind yet."""

@@ -24,6 +24,8 @@ class Ordered:
         The distinct confidences; the total weight, the hits and their squares at each.
     claimed : array
         Weight times confidence: the hits that were claimed.
+    squared : array
+        Sum of squared weights; the weight itself where weights only count.
     """
 
     confidence: Column
@@ -31,18 +33,30 @@ class Ordered:
     hits: Column
     hits2: Column
     claimed: Column
+    squared: Column
 
     @classmethod
     def of(
-        cls, confidence: Column, weight: Column, hits: Column, hits2: Column
+        cls,
+        confidence: Column,
+        weight: Column,
+        hits: Column,
+        hits2: Column,
+        squared: Column | None = None,
     ) -> Ordered:
         """Gathered rows; what was claimed follows from weight and confidence."""
-        return cls(confidence, weight, hits, hits2, weight * confidence)
+        squared = weight if squared is None else squared
+        return cls(confidence, weight, hits, hits2, weight * confidence, squared)
 
     @property
     def total(self) -> float:
         """Total weight."""
         return float(self.weight.sum())
+
+    @property
+    def effective(self) -> float:
+        """Number of rows of equal weight that would have as little noise."""
+        return self.total**2 / float(self.squared.sum())
 
     @property
     def residual(self) -> Column:
@@ -55,10 +69,12 @@ class Ordered:
         if starts.all():
             return self
         weight, hits, claimed = gather(starts, self.weight, self.hits, self.claimed)
-        hits2 = hits
+        hits2, squared = hits, weight
         if self.hits2 is not self.hits:
             (hits2,) = gather(starts, self.hits2)
-        return Ordered(self.confidence[starts], weight, hits, hits2, claimed)
+        if self.squared is not self.weight:
+            (squared,) = gather(starts, self.squared)
+        return Ordered(self.confidence[starts], weight, hits, hits2, claimed, squared)
 
 
 def gather(starts: NDArray[np.bool_], *columns: Column) -> list[Column]:
@@ -102,7 +118,10 @@ def order(columns: Columns) -> Ordered:
     w = np.ones(len(h)) if columns.weight is None else columns.weight[index]
     starts = np.concatenate([[True], h[1:] != h[:-1]])
     a = columns.hit[index]
-    return Ordered.of(h[starts], *gather(starts, w, w * a, w * a * a))
+    sums = [w, w * a, w * a * a]
+    if columns.squared is not None:
+        sums.append(columns.squared[index])
+    return Ordered.of(h[starts], *gather(starts, *sums))
 
 
 def _order_packed(columns: Columns) -> Ordered:

@@ -542,15 +542,16 @@ def sketch_of(kind: cell_sums.Kind, grouped: Grouped) -> Sketch:
 def _cells(kind: cell_sums.Kind, grouped: Grouped) -> cell_sums.Cells:
     cells, sums, terms = kind.empty(), grouped.sums, _Terms(grouped)
     for name, values in _fields(kind, terms):
-        column = cells.fields.index(name)
-        cells.table[:, column] = np.bincount(terms.at, values, grid.STEPS)
+        cells[name][:] = np.bincount(terms.at, values, grid.STEPS)
     np.minimum.at(cells.low, terms.at, sums["low"])
     np.maximum.at(cells.high, terms.at, sums["high"])
-    cells.rows = int(sums["rows"].sum())
+    cells.rows, cells.count = int(sums["rows"].sum()), float(terms.weight.sum())
     cells.certain_no, cells.certain_yes = float(terms.no.sum()), float(terms.yes.sum())
     for name in kind.divergences:
         totals = terms.brier_totals() if name == "brier" else terms.log_totals()
-        cells.totals[name] = cell_sums.Totals(*(float(x.sum()) for x in totals))
+        cells.totals[name] = cell_sums.Totals.of_counted(
+            *(float(x.sum()) for x in totals)
+        )
     cells.find_values()
     cells.within = _residuals(grouped, terms, cells.within)
     return cells

@@ -22,6 +22,7 @@ from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import each_class, reduce_to_columns
 from calibrant._sketch import storage
 from calibrant._sketch.cells import Cells, Kind, bounds_of, check_groups
+from calibrant._sketch.clusters import Hashes
 
 MOST_CLASSES = 200
 """Classes up to which a sketch of each may be kept."""
@@ -114,6 +115,8 @@ class Sketch:
         logits: Any = None,
         classes: Sequence[Hashable] | None = None,
         sample_weight: Any = None,
+        frequency: Any = None,
+        cluster: Any = None,
         group: Any = None,
         part: str | None = None,
     ) -> Sketch:
@@ -121,8 +124,9 @@ class Sketch:
 
         Parameters
         ----------
-        y, probs, logits, classes, sample_weight, group
-            As in `evaluate`. Weights may all be 0; their mean is judged at the end.
+        y, probs, logits, classes, sample_weight, frequency, cluster, group
+            As in `evaluate`. Weights are of one unit in all updates, and may all be 0.
+            Clusters are named in every update or in none.
         part : str, optional
             A name for these rows, such as that of their file. Rows of a part that is
             already in the sketch are skipped: a stream that was interrupted can start
@@ -142,7 +146,10 @@ class Sketch:
         names = self._classes if classes is None else classes
         said: dict[str, Any] = {"classes": names, "target": self._target}
         predictions = inputs.read_predictions(y, probs=probs, logits=logits, **said)
-        return self._add(predictions, sample_weight, group, part)
+        weights = inputs.read_weights(
+            sample_weight, frequency, len(predictions.scores), part=True
+        )
+        return self._add(predictions, weights, cluster, group, part)
 
     def update_pairs(
         self,
@@ -151,6 +158,8 @@ class Sketch:
         *,
         loss: Any = None,
         sample_weight: Any = None,
+        frequency: Any = None,
+        cluster: Any = None,
         group: Any = None,
         part: str | None = None,
     ) -> Sketch:
@@ -158,8 +167,8 @@ class Sketch:
 
         Parameters
         ----------
-        correct, confidence, sample_weight, group
-            As in `evaluate_pairs`.
+        correct, confidence, sample_weight, frequency, cluster, group
+            As in `evaluate_pairs`; see `update`.
         loss : array_like or mapping of them, optional
             The full loss of each row, where the pairs are what is left of predictions
             of many classes: the Brier score, or ``{"brier": ..., "log": ...}``. Only
@@ -179,28 +188,35 @@ class Sketch:
         if self._target is not None and loss is None:
             raise ValueError("target does not apply to confidence pairs.")
         predictions = inputs.read_predictions(correct, confidence=confidence)
-        return self._add(predictions, sample_weight, group, part, loss)
+        weights = inputs.read_weights(
+            sample_weight, frequency, len(predictions.scores), part=True
+        )
+        return self._add(predictions, weights, cluster, group, part, loss)
 
     def _add(
         self,
         predictions: inputs.Predictions,
-        sample_weight: Any,
+        weights: inputs.Weights,
+        cluster: Any,
         group: Any,
         part: str | None,
         loss: Any = None,
     ) -> Sketch:
-        weight = inputs.read_weight(sample_weight, len(predictions.scores), part=True)
-        predictions = replace(predictions, weight=weight)
-        names = inputs.read_groups(group, predictions)
+        weight, squared = weights
+        predictions = replace(predictions, weight=weight, squared=squared)
+        names, hashes = inputs.read_groups(group, predictions), None
+        if cluster is not None:
+            hashes = inputs.hash_clusters(cluster, predictions)
         if weight is not None and not weight.any():
             return self
         kind, columns = reduced(predictions, self._divergences, loss, self.engine)
+        kind = replace(kind, clustered=hashes is not None)
         with self._whole_update(kind, names):
-            self._add_rows(columns, names)
+            self._add_rows(columns, names, hashes)
             if self.per_class:
                 rows = each_class(predictions)
                 for own, columns in zip(self.per_class, rows, strict=True):
-                    own.update(columns, self.engine)
+                    own.update(columns, self.engine, hashes)
             self.soft_rows += inputs.soft_weight(predictions)
             self._parts |= {part} if part is not None else set()
         return self
@@ -231,12 +247,15 @@ class Sketch:
             self.per_class = [Cells.for_sketch(kind.divergences) for _ in range(count)]
         self.kind, self.cells = kind, kind.empty()
 
-    def _add_rows(self, columns: Columns, names: NDArray[np.str_] | None) -> None:
+    def _add_rows(
+        self, columns: Columns, names: NDArray[np.str_] | None, hashes: Hashes | None
+    ) -> None:
         assert self.kind is not None
-        self.cells.update(columns, self.engine)
+        self.cells.update(columns, self.engine, hashes)
         for name in [] if names is None else np.unique(names).tolist():
-            group = self.groups.setdefault(name, self.kind.empty())
-            group.update(columns.take(names == name), self.engine)
+            group, some = self.groups.setdefault(name, self.kind.empty()), names == name
+            own = None if hashes is None else hashes[some]
+            group.update(columns.take(some), self.engine, own)
 
     # -- what it holds ---------------------------------------------------------------
 
@@ -447,7 +466,8 @@ class Sketch:
 def _unpacked(about: dict[str, Any], cells: dict[str, Cells]) -> Sketch:
     """The sketch of what `Sketch.packed` packed."""
     rows = cells["rows"]
-    kind = Kind(about["target"], tuple(about["classes"]), rows.divergences)
+    told = about["target"], tuple(about["classes"]), rows.divergences
+    kind = Kind(*told, clustered=rows.clusters is not None)
     titled = {title.partition(" ")[::2]: own for title, own in cells.items()}
     groups = {name: own for (what, name), own in titled.items() if what == "group"}
     sketch = Sketch.of(kind, rows, groups)

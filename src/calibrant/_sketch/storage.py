@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._inputs.divergences import Divergence, find_divergence
-from calibrant._sketch.cells import Cells, Totals
+from calibrant._sketch.cells import VALUES, Cells, Totals
+from calibrant._sketch.clusters import ClusterSums
 
 Arrays = dict[str, NDArray[Any]]
 VERSION = 1
@@ -112,9 +113,15 @@ def _arrays_of(cells: Cells) -> Arrays:
         "certain": np.array([cells.certain_no, cells.certain_yes]),
         "totals": np.array([total.as_array() for total in cells.totals.values()]),
         "cells": some.astype(np.int32),
-        "table": cells.table[some],
+        "count": np.array([cells.count]),
+        "table": cells.table[:, some].T,
         "ends": np.stack([cells.low[some], cells.high[some]]),
     }
+    if cells.squares is not None:
+        arrays["squares"] = cells.squares[:, some]
+    if (found := cells.clusters) is not None:
+        arrays |= {"cluster": found.cluster, "cluster_cell": found.cell}
+        arrays |= {"cluster_sums": found.sums, "folded": np.array([found.folded])}
     if cells.within is not None:
         arrays["within"] = cells.within
     if cells.values is not None:
@@ -134,10 +141,30 @@ def _cells(
     cells.rows = int(arrays["rows"][0])
     cells.certain_no, cells.certain_yes = arrays["certain"].tolist()
     for name, total in zip(divergences, arrays["totals"].tolist(), strict=True):
-        cells.totals[name] = Totals(*total)
-    cells.table[some] = arrays["table"]
+        whole = len(total) == len(Totals.__slots__)  # in 0.1.0 rows only counted
+        cells.totals[name] = (Totals if whole else Totals.of_counted)(*total)
+    cells.table[:, some] = arrays["table"].T
     cells.low[some], cells.high[some] = arrays["ends"]
+    cells.count = float(arrays["count"][0]) if "count" in arrays else cells.weight
+    if "squares" in arrays:
+        cells.squares = np.zeros((len(arrays["squares"]), len(cells.low)))
+        cells.squares[:, some] = arrays["squares"]
+    if "cluster" in arrays:
+        cells.clusters = ClusterSums(
+            arrays["cluster"],
+            arrays["cluster_cell"],
+            arrays["cluster_sums"],
+            bool(arrays["folded"][0]),
+        )
     if "values" in arrays:
         waiting = [arrays["waiting"]] if arrays["waiting"].size else []
-        cells.values = [arrays["values"], *waiting]
+        parts = [arrays["values"], *waiting]
+        cells.values = [_with_squares(x, len(divergences)) for x in parts]
     return cells
+
+
+def _with_squares(values: NDArray[Any], losses: int) -> NDArray[Any]:
+    """Distinct confidences as we keep them; those of 0.1.0 had no squared weights."""
+    if len(values) == 1 + len(VALUES) + losses:
+        return values
+    return np.insert(values, len(VALUES), values[1], axis=0)

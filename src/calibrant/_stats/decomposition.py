@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 
 from calibrant._base.records import Curve, Decomposition, Estimate
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Index
 from calibrant._inputs.options import PAPER_BANDWIDTH, Settings
 from calibrant._rows import engines
 from calibrant._rows.columns import Columns
@@ -45,16 +45,21 @@ def total_loss(cells: Cells, name: str, level: float) -> Estimate:
 
 
 def analyse(
-    columns: Columns | None, cells: Cells, settings: Settings, factor: float
+    columns: Columns | None,
+    cells: Cells,
+    settings: Settings,
+    factor: float,
+    cluster_groups: Index | None = None,
 ) -> Analysis:
     """Headline analysis at the bandwidth asked for.
 
     `columns` are the rows, if had: few distinct confidences and the Epanechnikov
     kernel are then treated exactly. `factor` scales the Brier calibration error.
+    `cluster_groups` numbers the group of clusters of each row.
     """
     factors = {n: factor if d.by_pairs else 1.0 for n, d in cells.divergences.items()}
     if settings.adaptive:
-        return _adaptive(columns, cells, settings, factors)
+        return _adaptive(columns, cells, settings, factors, cluster_groups)
     kernel, bandwidth = KERNELS[settings.kernel], float(settings.bandwidth)
     if kernel is not GAUSSIAN and columns is not None:
         regression = published.regress_rows(
@@ -92,16 +97,23 @@ def _as_published(
     return Analysis(decompositions, curves)
 
 
-def find_cells(columns: Columns | None, sums: Cells) -> tuple[Neighbours, Neighbours]:
+def find_cells(
+    columns: Columns | None, sums: Cells, cluster_groups: Index | None = None
+) -> tuple[Neighbours, Neighbours]:
     """Cells for pairs of rows and for local fits.
 
     Every distinct confidence if there are few, else the cells of the sketch, of which
-    local fits get by with fewer.
+    local fits get by with fewer. Sketches know clusters by cell only.
     """
-    if columns is not None and _has_few_values(columns.confidence):
-        cells = neighbours.cells_of_rows(columns, sums.divergences)
+    groups = None
+    if sums.clusters is not None:
+        groups = neighbours.groups_of_clusters(sums.clusters)
+    elif columns is not None and _has_few_values(columns.confidence):
+        cells = neighbours.cells_of_rows(columns, sums.divergences, cluster_groups)
         return cells, cells
-    cells = neighbours.cells_of_sketch(sums)
+    elif columns is not None and cluster_groups is not None:
+        groups = neighbours.groups_of_rows(columns, cluster_groups)
+    cells = neighbours.cells_of_sketch(sums, groups)
     return cells, neighbours.thin(cells, LOCAL_CELLS)
 
 
@@ -148,9 +160,10 @@ def _adaptive(
     sums: Cells,
     settings: Settings,
     factors: Mapping[str, float],
+    cluster_groups: Index | None,
 ) -> Analysis:
     level, engine = settings.level, settings.engine
-    cells, local = find_cells(columns, sums)
+    cells, local = find_cells(columns, sums, cluster_groups)
     places = platt_error.adaptive_places(local, sums, level, engine)
     decompositions = {}
     for name, divergence in sums.divergences.items():

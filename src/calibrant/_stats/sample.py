@@ -30,9 +30,11 @@ class Sample:
     """What one evaluation is about: the rows, their sums by cell, and how to estimate.
 
     `target` is what was asked of each row, `k` the number of classes, `clusters` the
-    cluster of each row if rows depend on each other. If it is `sketched`, the columns only
+    cluster of each row if rows depend on each other, and `cluster_groups` the group of
+    clusters (at most 128) it belongs to. If it is `sketched`, the columns only
     stand for the rows, and are `exact` if they hold every distinct confidence;
-    `within_error` is then the top-label ECE. `known` are influences computed so far.
+    `within_error` is then the top-label ECE, and `clustered` columns stand for the rows of
+    each cluster. `known` are influences computed so far.
     """
 
     columns: Columns
@@ -41,9 +43,11 @@ class Sample:
     target: str
     k: int
     clusters: Index | None = None
+    cluster_groups: Index | None = None
     sketched: bool = False
     exact: bool = True
     within_error: float | None = None
+    clustered: Columns | None = None
     known: dict[str, Column | None] = field(default_factory=dict)
 
     @classmethod
@@ -54,18 +58,21 @@ class Sample:
         target: str,
         k: int,
         clusters: Index | None = None,
+        cluster_groups: Index | None = None,
     ) -> Sample:
         """The sample of rows that are all here."""
         cells = cells_of_columns(columns, settings)
-        return cls(columns, cells, settings, target, k, clusters)
+        return cls(columns, cells, settings, target, k, clusters, cluster_groups)
 
     def of_some(self, rows: Any) -> Sample:
         """The sample of some of the rows, their clusters numbered anew."""
-        clusters = None
-        if self.clusters is not None:
-            clusters = np.unique(self.clusters[rows], return_inverse=True)[1]
+        known = (self.clusters, self.cluster_groups)
+        named = (
+            None if x is None else np.unique(x[rows], return_inverse=True)[1]
+            for x in known
+        )
         columns = self.columns.take(rows)
-        return Sample.of_rows(columns, self.settings, self.target, self.k, clusters)
+        return Sample.of_rows(columns, self.settings, self.target, self.k, *named)
 
     @cached_property
     def h(self) -> Column:
@@ -103,8 +110,9 @@ class Sample:
 
     @cached_property
     def rows(self) -> Rows:
-        """The rows by exact confidence, in order."""
-        return Rows(self.columns, order(self.columns), self.clusters)
+        """The rows by exact confidence, in order, and by their clusters."""
+        columns = self.columns if self.clustered is None else self.clustered
+        return Rows(columns, order(self.columns), self.clusters)
 
     @cached_property
     def values(self) -> Rows:

@@ -290,7 +290,7 @@ def calibration_bracket(
     settings = Settings(divergence=divergence, level=level, rng=rng).checked()
     check_number(folds, "folds", LEAST_FOLDS, kind="a whole number")
     predictions, columns = read(y, given)
-    clusters, main = read_clusters(cluster, predictions), settings.main
+    (clusters, _), main = read_clusters(cluster, predictions), settings.main
     seed = np.random.default_rng(settings.rng)
     fold = assign_folds(len(columns), clusters, folds, seed)
     found = held_out_gains(columns, main, fold, folds)

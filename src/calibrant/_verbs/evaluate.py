@@ -16,7 +16,7 @@ from calibrant._base.records import Bins, Curve, Decomposition, Estimate
 from calibrant._inputs.options import Options, Settings, takes_options, target_of
 from calibrant._inputs.predictions import (
     Predictions,
-    check_weight_scale,
+    check_clusters,
     facts_of_rows,
     read_predictions,
 )
@@ -50,6 +50,7 @@ def evaluate(
     classes: Sequence[Hashable] | None = None,
     target: str | None = None,
     sample_weight: Any = None,
+    frequency: Any = None,
     cluster: Any = None,
     group: Any = None,
     name: str = "model",
@@ -73,9 +74,11 @@ def evaluate(
         positive class, is each class. Two columns need it said; 1-D scores are
         ``"positive"``, three columns or more ``"top-label"``.
     sample_weight : array_like, optional
-        Frequency weights: a row of weight 2 counts as two rows. Weights of another
-        kind should be scaled to mean 1, since n enters the width and the intervals;
-        these, and the noise taken out of d_CAL, are then right only if weights vary little.
+        Importance of each row, in any unit: all weights times 3 change nothing. What
+        weights leave to learn from is `n_effective`, and intervals are as wide as it asks
+        for. A weight of 0 removes a row.
+    frequency : array_like of int, optional
+        How many rows each stands for: the same as repeating it.
     cluster : array_like, optional
         The cluster of each row (a patient, a game), if rows depend on each other.
         Values stay the same, intervals are as wide as clusters ask for.
@@ -104,9 +107,9 @@ def evaluate(
     True
     """
     settings = Settings.of(options, evaluate)
-    rows = (probs, logits, confidence, classes, target, sample_weight, cluster, group)
+    rows = probs, logits, confidence, classes, target, sample_weight, frequency
     if isinstance(y, Sketch):
-        check_alone(rows)
+        check_alone((*rows, cluster, group))
         return evaluate_sketch(y, settings, name)
     predictions = read_predictions(
         y,
@@ -116,6 +119,7 @@ def evaluate(
         classes=classes,
         target=target,
         sample_weight=sample_weight,
+        frequency=frequency,
         cluster=cluster,
         group=group,
     )
@@ -123,7 +127,8 @@ def evaluate(
         raise ValueError("counterpart='tight' applies to target='top-label' only.")
     if predictions.target == "class-wise":
         return evaluate_each_class(predictions, settings, name)
-    about = target_of(predictions), predictions.k, predictions.clusters
+    clusters = predictions.clusters, predictions.cluster_groups
+    about = target_of(predictions), predictions.k, *clusters
     facts = facts_of_rows(predictions)
     columns = reduce_to_columns(predictions, settings.extra, settings.engine)
     sample = Sample.of_rows(columns, settings, *about)
@@ -142,6 +147,7 @@ def evaluate_pairs(
     confidence: Any,
     *,
     sample_weight: Any = None,
+    frequency: Any = None,
     cluster: Any = None,
     group: Any = None,
     name: str = "model",
@@ -159,7 +165,7 @@ def evaluate_pairs(
         Booleans, 0/1, or shares in [0, 1].
     confidence : array_like
         Numbers in [0, 1].
-    sample_weight, cluster, group, name, **options
+    sample_weight, frequency, cluster, group, name, **options
         As in `evaluate`.
 
     Examples
@@ -174,6 +180,7 @@ def evaluate_pairs(
         correct,
         confidence=confidence,
         sample_weight=sample_weight,
+        frequency=frequency,
         cluster=cluster,
         group=group,
         name=name,
@@ -198,16 +205,17 @@ def _each_group(
 def evaluate_sample(sample: Sample, name: str, *, keep: bool = True) -> Evaluation:
     """The record of a sample; `keep` says whether its sums stay with the record."""
     cells, settings = sample.cells, sample.settings
-    headline = analyse(
-        sample.columns if sample.exact else None, cells, settings, sample.factor
-    )
+    columns = sample.columns if sample.exact else None
+    headline = analyse(columns, cells, settings, sample.factor, sample.cluster_groups)
     paper = analyse_as_paper(cells, settings.level)
     decompositions = _with_intervals(headline, sample)
     metrics = estimates(sample)
     values = sample.values.ordered
     return Evaluation(
         name=name,
-        n=cells.weight,
+        n=cells.count,
+        n_effective=cells.effective,
+        n_clusters=None if sample.clusters is None else int(sample.clusters.max()) + 1,
         rows=cells.rows,
         k=sample.k,
         target=sample.target,
@@ -265,18 +273,18 @@ def evaluate_each_class(
         predictions = spell_out(predictions)
     facts = facts_of_rows(predictions)
     out = fill(predictions, settings.extra, settings.engine)
-    top = out.columns(predictions.weight)
+    top = out.columns(predictions.weight, predictions.squared)
     plain = replace(settings, interval=None)  # resamples for each class are too much
     per_class: list[Evaluation] = []
     pooled: Cells | None = None
-    classes = each_class(predictions, out.columns(None))
+    classes = each_class(predictions, out.columns())
     for label, columns in zip(predictions.classes, classes, strict=True):
         sample = Sample.of_rows(columns, plain, "positive", predictions.k)
         per_class.append(evaluate_sample(sample, str(label), keep=False))
         pooled = sample.cells if pooled is None else pooled + sample.cells
     assert pooled is not None
     whole = Whole(
-        n=top.total_weight,
+        n=top.count,
         rows=len(top),
         hits=top.mean(top.hit),
         brier=top.mean(top.losses["brier"]),
@@ -314,6 +322,7 @@ def add_up(
     return Evaluation(
         name=name,
         n=whole.n,
+        n_effective=per_class[0].n_effective,
         rows=whole.rows,
         k=len(per_class),
         target="class-wise",
@@ -433,7 +442,6 @@ def evaluate_sketch(sketch: Sketch, settings: Settings, name: str) -> Evaluation
         )
     if settings.counterpart == "tight" and kind.target != "top-label":
         raise ValueError("counterpart='tight' applies to target='top-label' only.")
-    check_weight_scale(cells.weight, cells.rows)
     if kind.target == "class-wise":
         return _each_class(sketch, kind, settings, name)
     found = _evaluate(cells, kind, settings, name)
@@ -449,7 +457,7 @@ def check_alone(rows: Iterable[object]) -> None:
     if any(given is not None for given in rows):
         raise TypeError(
             "a sketch already holds its rows: give scores, classes, target, "
-            "sample_weight and group to Sketch and its update; cluster= needs the rows."
+            "sample_weight, frequency, cluster and group to Sketch and its update."
         )
 
 
@@ -461,8 +469,14 @@ def _evaluate(cells: Cells, kind: Kind, settings: Settings, name: str) -> Evalua
 
 def _sample_of(cells: Cells, settings: Settings, target: str, k: int) -> Sample:
     """Rows that stand for those of a sketch, beside its sums."""
+    cells = cells.scaled()
     own = cells.columns(cut=settings.adaptive), cells.sums(), settings, target, k
-    return Sample(*own, sketched=True, exact=cells.exact)
+    sample = Sample(*own, sketched=True, exact=cells.exact)
+    if cells.clusters is None:
+        return sample
+    check_clusters(cells.clusters.count)
+    columns, numbers = cells.clustered_columns()
+    return replace(sample, clustered=columns, clusters=numbers, cluster_groups=numbers)
 
 
 def _top_label_error(cells: Cells, settings: Settings) -> float | None:

@@ -304,4 +304,5 @@ def _ordered(cells: Cells) -> Ordered:
     centre = np.arange(cells.cells) + 0.5
     claimed = (weight * centre + offset) / cells.cells
     h = (claimed[used] / weight[used]).clip(0, 1)
-    return Ordered(h, weight[used], hits[used], hits[used], claimed[used])
+    weight, hits, claimed = weight[used], hits[used], claimed[used]
+    return Ordered(h, weight, hits, hits, claimed, weight)

@@ -358,7 +358,8 @@ def sketch_of(sums: Sums, target: str, classes: tuple[Hashable, ...]) -> Sketch:
         BUILT_IN, rows=int(arrays["rows"]), within=arrays.get("within")
     )
     cells.certain_no, cells.certain_yes = arrays["certain"].tolist()
-    cells.table, cells.low, cells.high = (arrays[x] for x in ("table", "low", "high"))
+    cells.table, cells.count = arrays["table"].T.copy(), float(cells.rows)
+    cells.low, cells.high = arrays["low"], arrays["high"]
     for name, total in zip(BUILT_IN, arrays["totals"].tolist(), strict=True):
-        cells.totals[name] = cell_sums.Totals(*total)
+        cells.totals[name] = cell_sums.Totals.of_counted(*total)
     return Sketch.of(cell_sums.Kind(target, classes, BUILT_IN), cells)
