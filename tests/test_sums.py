@@ -1,6 +1,7 @@
 """Cells: sums that add up, and stand for the rows."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import pairs
 
 from calibrant._inputs.divergences import BRIER, BUILT_IN, LOG
-from calibrant._inputs.predictions import read_predictions
+from calibrant._inputs.predictions import read_predictions, read_weights
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import (
@@ -23,14 +24,17 @@ from calibrant._sketch.grid import (
 
 
 def sketch_of(h, a, w=None):
-    read = read_predictions(a, confidence=h, sample_weight=w)
+    read = read_predictions(a, confidence=h)
+    weight, squared = read_weights(w, None, len(h), part=True)
+    read = replace(read, weight=weight, squared=squared)
     return Cells(BUILT_IN).update(reduce_to_columns(read))
 
 
 def sums(sketch):
     totals = [total.as_array() for total in sketch.totals.values()]
-    scalars = [sketch.rows, sketch.weight, sketch.certain_no, sketch.certain_yes]
-    parts = [sketch.moments, sketch.log_odds_sums, sketch.infinite]
+    scalars = [sketch.rows, sketch.count, sketch.weight]
+    scalars += [sketch.certain_no, sketch.certain_yes]
+    parts = [sketch.moments, sketch.log_odds_sums, sketch.infinite, sketch.squared_sums]
     return np.concatenate([*totals, scalars, *(part.ravel() for part in parts)])
 
 
