@@ -8,6 +8,7 @@ import pytest
 
 import calibrant as cal
 from calibrant._base.checks import RowError
+from calibrant._inputs.predictions import read_predictions
 
 P = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
 Y = [0, 1, 2]
@@ -56,8 +57,8 @@ BAD = {
     "unknown divergence": (ValueError, r"divergence must be one of 'brier', 'log'", (Y,), {"probs": P, "divergence": "mse"}),
     "level of 95": (ValueError, r"level must be between 0 and 1, got 95", (Y,), {"probs": P, "level": 95}),
     "no bins": (ValueError, r"bins must be a whole number from 1", (Y,), {"probs": P, "bins": 0}),
-    "shares as weights": (ValueError, r"sums to 0.03 over 3 rows. Multiply it by 3", (Y,), {"probs": P, "sample_weight": [1e-2, 1e-2, 1e-2]}),
-    "infinite sum of weights": (ValueError, r"sums to inf over 3 rows", (Y,), {"probs": P, "sample_weight": [1e308] * 3}),
+    "half a row": (ValueError, r"frequency must hold whole numbers; row 1 is 0.5.*sample_weight", (Y,), {"probs": P, "frequency": [1, 0.5, 1]}),
+    "counts that are all 0": (ValueError, r"frequency is zero for every row", (Y,), {"probs": P, "frequency": [0, 0, 0]}),
     "+inf logit of the positive class": (ValueError, r"logits must be finite; row 1 is inf", ([0, 1],), {"logits": [-np.inf, np.inf]}),
     "bandwidth too large": (ValueError, r"number from 0.001 to 10, got 1000000", (Y,), {"probs": P, "bandwidth": 1_000_000}),
     "too many bins": (ValueError, r"from 1 to 1,000,000", (Y,), {"probs": P, "bins": 10**9}),
@@ -258,3 +259,28 @@ def test_rows_of_a_part_are_counted_in_the_whole():
     )
     uncounted = RowError("y must be whole;", 1, "is 0.5").shifted(3)
     assert str(uncounted) == "y must be whole; row 4 is 0.5."
+
+
+def test_weights_are_free_of_unit_and_counts_are_not():
+    w = np.array([0.5, 2.0, 0.0])
+    plain = read_predictions(Y, probs=P, sample_weight=w)
+    np.testing.assert_array_equal(plain.weight, [0.4, 1.6, 0.0])
+    np.testing.assert_allclose(plain.squared, [0.16, 2.56, 0.0], rtol=1e-15)
+    for unit in (1e-300, 4.0, 1e300):
+        scaled = read_predictions(Y, probs=P, sample_weight=unit * w)
+        np.testing.assert_allclose(scaled.weight, plain.weight, rtol=1e-15)
+    counted = read_predictions(Y, probs=P, frequency=[3, 1, 0])
+    assert counted.weight.tolist() == [3, 1, 0]
+    assert counted.squared is None
+
+
+def test_weights_that_only_choose_rows_are_counts():
+    chosen = read_predictions(Y, probs=P, sample_weight=[0.1, 0.1, 0.0])
+    assert chosen.weight.tolist() == [1, 1, 0]
+    assert chosen.squared is None
+
+
+def test_both_kinds_of_weights_are_multiplied():
+    both = read_predictions(Y, probs=P, sample_weight=[1, 3, 1], frequency=[2, 2, 0])
+    assert both.weight.tolist() == [1, 3, 0]
+    assert both.squared.tolist() == [0.5, 4.5, 0]

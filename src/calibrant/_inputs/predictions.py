@@ -437,13 +437,13 @@ def fingerprint(labels: Any, weight: Any = None) -> str:
     >>> fingerprint([0, 1, 1])
     '42a84923c908a9d6ec107c8e67e58ad0'
     """
-    y = np.asarray(labels).astype(np.float64) + 0.0  # -0.0 is 0
-    w = np.ones(len(y)) if weight is None else np.asarray(weight).astype(np.float64)
-    y, w = y[w > 0], w[w > 0]
+    y, w = np.asarray(labels), None if weight is None else np.asarray(weight)
+    if w is not None and not w.all():
+        y, w = y[w > 0], w[w > 0]
     state = blake2b(str(y.shape).encode(), digest_size=DIGEST)
-    state.update(np.ascontiguousarray(y, "<f8").tobytes())
-    if not np.all(w == 1):
-        state.update(np.ascontiguousarray(w, "<f8").tobytes())
+    state.update(np.ascontiguousarray(y + 0.0, "<f8").data)  # -0.0 is 0
+    if w is not None and not np.all(w == 1):
+        state.update(np.ascontiguousarray(w, "<f8").data)
     return state.hexdigest()
 
 

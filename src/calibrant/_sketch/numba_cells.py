@@ -102,8 +102,8 @@ FLUSH = grid.CHUNK
 """Rows after which partial sums join the total: sums of sums have less round-off."""
 
 
-TURNED = 512
-"""Cells that join the total at a time."""
+TURNED = 16
+"""Cells that join the total at a time, for the sake of the cache."""
 
 
 class Block:
@@ -136,12 +136,19 @@ class Block:
             self.flush()
 
     def flush(self) -> None:
-        """Join the total, some cells at a time for the sake of the cache."""
-        for start in range(0, len(self._block), TURNED):
-            some = slice(start, start + TURNED)
-            self.table[:, some] += self._block[some].T
-        self._block[:] = 0.0
+        """Join the total."""
+        _join(self.table, self._block)
         self._rows = 0
+
+
+@kernel
+def _join(table, block):
+    for first in range(0, len(block), TURNED):
+        last = min(first + TURNED, len(block))
+        for field in range(len(table)):
+            for cell in range(first, last):
+                table[field, cell] += block[cell, field]
+        block[first:last] = 0.0
 
 
 @kernel

@@ -13,6 +13,8 @@ from calibrant._rows.columns import Columns
 ROUND_OFF = 64
 """Confidences this many units in the last place apart are one value, written twice."""
 
+PART = 1 << 15
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ordered:
@@ -106,7 +108,11 @@ def starts_of_values(h: Column) -> NDArray[np.bool_]:
     >>> starts_of_values(np.array([0.1, 0.3, 0.1 + 0.2, 0.5]))
     array([ True,  True, False,  True])
     """
-    return np.diff(h.view(np.int64), prepend=-ROUND_OFF - 1) > ROUND_OFF
+    bits, starts = h.view(np.int64), np.ones(len(h), bool)
+    for first in range(0, len(h), PART):  # parts that stay in cache
+        part = bits[first : first + PART + 1]
+        np.greater(part[1:] - part[:-1], ROUND_OFF, out=starts[first + 1 :][:PART])
+    return starts
 
 
 def order(columns: Columns) -> Ordered:
