@@ -98,16 +98,15 @@ def _sum_residual(h, hit, weight, moments):
 # -- the numba twin of `Cells.update`: every sum of a row added in one go --------------
 
 
-FLUSH = grid.CHUNK
+PART = grid.CHUNK
 """Rows after which partial sums join the total: sums of sums have less round-off."""
 
-
-TURNED = 16
-"""Cells that join the total at a time, for the sake of the cache."""
+TURNED = 512
+"""Cells that join the table at a time."""
 
 
 class Block:
-    """Partial sums of rows by cell, to be added to the table of a sketch."""
+    """Sums of rows on their way into the table of a sketch; a cell's lie together."""
 
     def __init__(
         self,
@@ -117,7 +116,7 @@ class Block:
         cells: int,
     ) -> None:
         self.table, self.low, self.high, self.cells = table, low, high, cells
-        self._block = np.zeros(table.shape[::-1])  # a cell's sums lie together
+        self._total, self._part = (np.zeros(table.shape[::-1]) for _ in range(2))
         self._rows = 0
 
     def add(
@@ -130,25 +129,20 @@ class Block:
         """As `cells.Block.add`."""
         h, rest = columns.confidence, (np.stack(values), np.stack(lost), columns.weight)
         rows = h, log_odds, columns.hit, columns.log_odds, *rest, self.cells
-        _add_rows(self._block, self.low, self.high, *rows)
+        _add_rows(self._part, self.low, self.high, *rows)
         self._rows += len(h)
-        if self._rows >= FLUSH:
-            self.flush()
+        if self._rows >= PART:
+            self._total += self._part
+            self._part[:] = 0.0
+            self._rows = 0
 
     def flush(self) -> None:
-        """Join the total."""
-        _join(self.table, self._block)
-        self._rows = 0
-
-
-@kernel
-def _join(table, block):
-    for first in range(0, len(block), TURNED):
-        last = min(first + TURNED, len(block))
-        for field in range(len(table)):
-            for cell in range(first, last):
-                table[field, cell] += block[cell, field]
-        block[first:last] = 0.0
+        """Join the table, some cells at a time for the sake of the cache."""
+        self._total += self._part
+        del self._part  # the table is about to take as much memory
+        for start in range(0, len(self._total), TURNED):
+            some = slice(start, start + TURNED)
+            self.table[:, some] += self._total[some].T
 
 
 @kernel
