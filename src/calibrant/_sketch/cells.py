@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, Index
+from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.predictions import MOST_GROUPS
 from calibrant._rows import engines
@@ -174,8 +174,12 @@ class Cells:
             from calibrant._sketch import numba_cells
 
             block = numba_cells.Block(self.table, low, high, self.cells)
-        for start in range(0, len(columns), grid.CHUNK):
-            self._add_part(columns.take(slice(start, start + grid.CHUNK)), block)
+        parts = -(
+            -len(columns) // grid.CHUNK
+        )  # of equal size: the last as large as any
+        step = -(-len(columns) // max(parts, 1))
+        for start in range(0, len(columns), max(step, 1)):
+            self._add_part(columns.take(slice(start, start + step)), block)
         block.flush()
         self._add_values(columns)
         self._add_within(columns)
@@ -195,7 +199,7 @@ class Cells:
         self.count += columns.count
         self.certain_no += _sum(columns.weight, np.isneginf(columns.log_odds))
         self.certain_yes += _sum(columns.weight, np.isposinf(columns.log_odds))
-        values, lost = [_times(columns.weight, columns.hit)], list[Column]()
+        values, lost = [_times(columns.weight, columns.hit)], list[Mask]()
         for name, divergence in self.divergences.items():
             *terms, infinite, totals = _terms_of(columns, divergence)
             self.totals[name] += totals
@@ -294,6 +298,13 @@ class Cells:
             found.values = settled and [_scaled_values(settled[0], factor)]
         return found
 
+    def settle(self) -> None:
+        """Keep what estimators read, and drop the table it comes from: no more rows."""
+        _ = self.weight, self.infinite, self.log_odds_sums
+        rest = len(OF_ROWS) + len(self.divergences)
+        self.table.resize((len(self.table) - rest, self.table.shape[1]), refcheck=False)
+        self.table = self.moments[0, :, :0]
+
     # -- what estimators read --------------------------------------------------------
 
     @property
@@ -343,27 +354,26 @@ class Cells:
         """Sums by log-odds cell: `CELL_SUMS`, then the loss of each divergence."""
         losses = [f"{name}_loss_0" for name in self.divergences]
         names = ["weight_0", "hit_0", *CELL_SUMS[len(MOMENTS) :], *losses]
-        return np.stack([self._by_log_odds(self[name]) for name in names])
+        fields = [self.fields.index(name) for name in names]
+        return self._by_log_odds(self.table[fields])
 
     @property
     def squares_by_log_odds(self) -> Table | None:
         """`SQUARES` by log-odds cell; None where rows only count."""
-        if self.squares is None:
-            return None
-        return np.stack([self._by_log_odds(x) for x in self.squares])
+        return None if self.squares is None else self._by_log_odds(self.squares)
 
-    def _by_log_odds(self, sums: Column) -> Column:
+    def _by_log_odds(self, sums: Table) -> Table:
         cell = grid.path(self.cells).log_odds
-        return np.asarray(np.bincount(cell, sums, grid.LOG_ODDS_CELLS), np.float64)
+        return _added_up(sums, cell, grid.LOG_ODDS_CELLS)
 
     def _by_probability(self, fields: slice) -> Table:
         """Rows of the table by probability cell."""
         cell = grid.path(self.cells).probability
-        return np.stack([np.bincount(cell, x, self.cells) for x in self.table[fields]])
+        return _added_up(self.table[fields], cell, self.cells)
 
     def infinite_weight(self, name: str) -> float:
         """Weight of the rows whose loss is infinite."""
-        return float(self[f"{name}_infinite"].sum())
+        return float(self.infinite[list(self.divergences).index(name)].sum())
 
     def column(self, name: str, part: str = "loss") -> int:
         """Row of `moments` that holds the loss or slope of a divergence."""
@@ -436,12 +446,20 @@ SCALARS = ("rows", "count", "certain_no", "certain_yes")
 _COMPUTED = ("weight", "moments", "infinite", "log_odds_sums", "distinct")
 
 
+def _added_up(table: Table, cell: Index, cells: int) -> Table:
+    """Sums over cells of each row of a table."""
+    sums = np.empty((len(table), cells))
+    for number, row in enumerate(table):
+        sums[number] = np.bincount(cell, row, cells)
+    return sums
+
+
 # -- what rows contribute --------------------------------------------------------------
 
 
 def _terms_of(
     columns: Columns, divergence: Divergence
-) -> tuple[Column, Column, Column, Totals]:
+) -> tuple[Column, Column, Mask, Totals]:
     """Loss and slope phi'(h) of each row, where the loss is infinite, and the totals.
 
     Loss and slope are 0 where they are infinite.
@@ -461,7 +479,7 @@ def _terms_of(
     totals = Totals.of_counted(*plain)
     if (w2 := columns.squared) is not None:
         totals = Totals(*plain, _sum(w2, loss), _sum(w2, loss * loss))
-    return loss, slope, lost.astype(np.float64), totals
+    return loss, slope, lost, totals
 
 
 def _tangent(columns: Columns, divergence: Divergence) -> tuple[Column, Column]:
@@ -504,12 +522,12 @@ class Block:
         columns: Columns,
         log_odds: Column,
         values: list[Column],
-        lost: list[Column],
+        lost: list[Mask],
     ) -> None:
         """Add rows; `log_odds` are those of the confidences themselves.
 
         `values` are columns whose moments are summed, weights included: hit, then loss
-        and slope of each divergence; `lost` is 1 where a loss is infinite.
+        and slope of each divergence; `lost` says where a loss is infinite.
         """
         h = columns.confidence
         cell, place = grid.locate(h, log_odds, self.cells)
@@ -530,7 +548,7 @@ class Block:
 
 
 def _contributions(
-    columns: Columns, t: Column, values: list[Column], lost: list[Column]
+    columns: Columns, t: Column, values: list[Column], lost: list[Mask]
 ) -> Iterator[Column | None]:
     """What each row adds to each field, one after the other; None stands for ones."""
     w, h, a, z = columns.weight, columns.confidence, columns.hit, columns.log_odds
@@ -547,7 +565,7 @@ def _contributions(
     for x in (a * a, r, r2, r2 * r, r2 * r2, h, cut, finite):
         yield _times(w, x)
     if any(x.any() for x in lost):  # the last fields, which are nearly always 0
-        yield from (_times(w, x) for x in lost)
+        yield from (_times(w, x.astype(np.float64)) for x in lost)
 
 
 # -- distinct confidences --------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Mask
 from calibrant._rows import numba_reduce as reduced
 from calibrant._rows.columns import Columns
 from calibrant._rows.engines import over_ranges
@@ -124,7 +124,7 @@ class Block:
         columns: Columns,
         log_odds: Column,
         values: list[Column],
-        lost: list[Column],
+        lost: list[Mask],
     ) -> None:
         """As `cells.Block.add`."""
         h, rest = columns.confidence, (np.stack(values), np.stack(lost), columns.weight)

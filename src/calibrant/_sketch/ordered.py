@@ -145,7 +145,8 @@ def _order_packed(columns: Columns) -> Ordered:
     starts[0] = True
     np.not_equal(key[1:], key[:-1], out=starts[1:])
     weight = np.ones(len(key))
-    if not starts.all():
-        weight, hit = gather(starts, weight, hit)
-        key = key[starts]
-    return Ordered.of(key.view(np.float64), weight, hit, hit)
+    if starts.all():
+        h = key.view(np.float64)
+        return Ordered(h, weight, hit, hit, h, weight)  # each row claims its confidence
+    weight, hit = gather(starts, weight, hit)
+    return Ordered.of(key[starts].view(np.float64), weight, hit, hit)

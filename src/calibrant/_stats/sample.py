@@ -77,7 +77,8 @@ class Sample:
     @cached_property
     def h(self) -> Column:
         """Confidence of each row, without a negative zero."""
-        return np.abs(self.columns.confidence)
+        h = self.columns.confidence
+        return np.abs(h) if np.signbit(h).any() else h
 
     @cached_property
     def residual(self) -> Column:

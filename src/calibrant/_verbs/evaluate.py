@@ -205,9 +205,12 @@ def _each_group(
 def evaluate_sample(sample: Sample, name: str, *, keep: bool = True) -> Evaluation:
     """The record of a sample; `keep` says whether its sums stay with the record."""
     cells, settings = sample.cells, sample.settings
+    if keep:
+        cells.settle()
     columns = sample.columns if sample.exact else None
     headline = analyse(columns, cells, settings, sample.factor, sample.cluster_groups)
-    paper = analyse_as_paper(cells, settings.level)
+    as_paper = settings.preset == "paper" and sample.factor == 1
+    paper = headline if as_paper else analyse_as_paper(cells, settings.level)
     decompositions = _with_intervals(headline, sample)
     metrics = estimates(sample)
     values = sample.values.ordered
