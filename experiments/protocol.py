@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import calibrant as cal
 from calibrant import recalibration
@@ -31,8 +30,8 @@ KERNELS: tuple[Kernel, ...] = (
 )
 """Kernels and bandwidths of the paper's figures."""
 
-DRAWS, POINTS = 10, 5000
-"""The paper averages ten estimates, each from 5,000 rows."""
+POINTS = 5000
+"""Rows of each of the estimates that the paper averages."""
 
 
 class Subsampled(NamedTuple):
@@ -89,12 +88,12 @@ class Experiment:
     @cached_property
     def by_rows(self) -> dict[str, Subsampled]:
         """As the paper says: each estimate sees 5,000 rows and no other."""
-        return {ev.name: _subsample_rows(ev) for ev in self.study}
+        return {ev.name: _subsampled(ev, "rows") for ev in self.study}
 
     @cached_property
     def by_points(self) -> dict[str, Subsampled]:
         """As the authors' code does: a curve from all rows, averaged at 5,000."""
-        return {ev.name: _subsample_points(ev) for ev in self.study}
+        return {ev.name: _subsampled(ev, "points") for ev in self.study}
 
     @property
     def can_be_subsampled(self) -> bool:
@@ -176,25 +175,5 @@ def _d_cal(ev: cal.Evaluation, kernel: Kernel) -> float:
     return float(cal.calibration_error(hit, confidence=h, kernel=name, bandwidth=width))
 
 
-def _subsample_rows(ev: cal.Evaluation) -> Subsampled:
-    h, hit = ev.columns.confidence, ev.columns.hit
-    return _summary(
-        cal.calibration_error(hit[some], confidence=h[some], bandwidth=PAPER_KERNEL[1])
-        for some in _draws(len(h), replace=False)
-    )
-
-
-def _subsample_points(ev: cal.Evaluation) -> Subsampled:
-    h, curve = ev.columns.confidence, ev.paper_curve
-    squared = (np.interp(h, curve.confidence, curve.accuracy) - h) ** 2
-    return _summary(squared[some].mean() for some in _draws(len(h), replace=True))
-
-
-def _draws(n: int, *, replace: bool) -> list[NDArray[Any]]:
-    rng = np.random.default_rng(SEED)
-    return [rng.choice(n, POINTS, replace=replace) for _ in range(DRAWS)]
-
-
-def _summary(estimates: Iterable[float]) -> Subsampled:
-    values = np.array([float(x) for x in estimates])
-    return Subsampled(float(values.mean()), float(values.std(ddof=1)))
+def _subsampled(ev: cal.Evaluation, of: str) -> Subsampled:
+    return Subsampled(*cal.paper_spread(ev, of=of, size=POINTS, rng=SEED))

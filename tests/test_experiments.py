@@ -13,7 +13,6 @@ from experiments import __main__ as command
 from experiments import claims, exceptions, figures, judges, models, paper, tables
 from experiments.protocol import (
     BASELINE,
-    DRAWS,
     HB,
     IR,
     KERNELS,
@@ -115,7 +114,7 @@ def slow_squares(h, hit):
 
 def ten(estimate, n, *, replace):
     rng = np.random.default_rng(SEED)
-    found = [estimate(rng.choice(n, POINTS, replace=replace)) for _ in range(DRAWS)]
+    found = [estimate(rng.choice(n, POINTS, replace=replace)) for _ in range(10)]
     return np.mean(found), np.std(found, ddof=1)
 
 

@@ -41,6 +41,7 @@ from ._verbs.metric_functions import (
     smooth_ece,
     top_label_ece,
 )
+from ._verbs.paper_spread import PaperSpread, paper_spread
 from ._verbs.study import Study, study
 
 __version__: str
@@ -61,6 +62,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Finding",
+    "PaperSpread",
     "Sketch",
     "SmoothCurve",
     "Study",
@@ -88,6 +90,7 @@ __all__ = [
     "logit_smoothed_ece",
     "mce",
     "nll",
+    "paper_spread",
     "plot",
     "recalibration",
     "register_divergence",
