@@ -75,6 +75,11 @@ class Evaluation(Views, Record):
         One for each group of rows, if groups were given.
     soft_rows : float
         Weight of rows whose label is a share between 0 and 1.
+    duplicates : int
+        Rows that repeat score and outcome of another, where that is no chance.
+    repeated : dict of str to int
+        Columns of ids in the file the rows are from, and how many distinct ids there are,
+        if these repeat and are not the clusters.
     fingerprint : str or None
         Hash of labels and weights: models of the same fingerprint saw the same rows.
     sketch, columns, clusters : Cells, Columns, array, or None
@@ -126,6 +131,8 @@ class Evaluation(Views, Record):
     fingerprint: str | None = None
     n_effective: float | None = None
     n_clusters: int | None = None
+    duplicates: int = 0
+    repeated: Mapping[str, int] = field(default_factory=dict)
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})

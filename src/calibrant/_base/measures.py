@@ -12,9 +12,20 @@ from calibrant._base.records import Estimate
 TRIVIAL_SHARE = 0.99
 """From this share of rows at one confidence on, calibration is no achievement."""
 
-FEW_VALUES, TRIVIAL_SPREAD = 20, (0.005, 0.02)
-"""So few confidences are as good as one if their standard deviation is smaller than that
-of a share of all rows, within these limits."""
+EXPLAINED, APART, EQUAL = 1e-3, 0.15, 1e-3
+"""Confidences are narrow if their variance is below this share of the outcome's, m (1 - m),
+and their standard deviation below this share of m and 1 - m; they are equal to three digits
+if it is below the last share of these."""
+
+LEAST_GAIN = 3.0
+"""Log-likelihood (nats) that confidences must gain over their mean to be informative. Noise
+reaches it in less than 1 % of all data sets, and never in more than exp(-3) = 5 %."""
+
+CLEARLY = 3.0
+"""Standard errors by which an AUROC above one half is no chance."""
+
+LEAST_ROWS, LEAST_BINS = 50, 5
+"""Fewer rows, or fewer bins, do not show whether confidences say anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +138,67 @@ def columns() -> dict[str, Measure]:
 
 
 def is_trivial(ev: Evaluation) -> bool:
-    """Whether (nearly) all rows have the same confidence.
+    """Whether the spread of the confidences explains (almost) nothing.
 
-    Such a model is calibrated by matching one number, and says nothing of single rows.
+    Such a model is calibrated by matching one number, and cannot tell one example from
+    another: (nearly) all confidences are equal, or they lie close together and explain
+    the outcomes no better than their mean does. Rare events are no such case: confidences
+    of 0.0001 and 0.001 are close together, but one is ten times the other.
     """
     if ev.rows < 2:
         return False
+    if ev.per_class:
+        return all(map(is_trivial, ev.per_class))
     if ev.largest_share >= TRIVIAL_SHARE:
         return True
-    if ev.distinct > FEW_VALUES or ev.rows < 10 * ev.distinct:
+    seen = int((ev.mass_bins.count > 0).sum()) >= min(LEAST_BINS, ev.distinct)
+    if not seen or ev.rows < min(LEAST_ROWS, 10 * ev.distinct):
         return False
-    # Few confidences may be nearly equal, as cross-fitted means are.
+    middle, spread, gain = spread_of(ev)
+    rarer = min(middle, 1 - middle)
+    narrow = spread**2 < EXPLAINED * middle * (1 - middle) and spread < APART * rarer
+    if not narrow or gain >= LEAST_GAIN:
+        return False
+    return spread < EQUAL * rarer or not _discriminates(ev)
+
+
+def spread_of(ev: Evaluation) -> tuple[float, float, float]:
+    """Mean and standard deviation of the confidences, and what they gain over the mean.
+
+    The gain is in log-likelihood, to second order: the sum over rows of
+    (h - m) (a - m - (h - m) / 2) / (m (1 - m)), by bins of equal weight. Of noise that is
+    independent of the outcomes it is below 0 on average.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> ev = cal.evaluate_pairs([1, 0] * 50, [0.75, 0.25] * 50)
+    >>> spread_of(ev)
+    (0.5, 0.25, 37.5)
+    """
     bins = ev.mass_bins
-    h, n = bins.confidence[bins.count > 0], bins.count[bins.count > 0]
-    middle = (n * h).sum() / n.sum()
-    spread = sqrt((n * (h - middle) ** 2).sum() / n.sum())
-    low, high = TRIVIAL_SPREAD
-    return spread < min(max(0.5 / sqrt(ev.n), low), high)
+    n, h, a = (x[bins.count > 0] for x in (bins.count, bins.confidence, bins.accuracy))
+    middle = float(n @ h / n.sum())
+    apart, unit = h - middle, max(middle * (1 - middle), 1e-300)
+    gain = n @ (apart * (a - middle - apart / 2)) / unit
+    gain *= effective(ev) / n.sum()
+    return middle, sqrt(n @ apart**2 / n.sum()), float(gain)
+
+
+def effective(ev: Evaluation) -> float:
+    """Effective number of examples: fewer than there are if weights differ."""
+    return ev.n if ev.n_effective is None else ev.n_effective
+
+
+def _discriminates(ev: Evaluation) -> bool:
+    """Whether hits clearly have higher confidences than misses."""
+    found = float(ev.metrics.get("auroc", nan))
+    return found - CLEARLY * auroc_error(ev) > 0.5
+
+
+def auroc_error(ev: Evaluation) -> float:
+    """Largest standard error an AUROC near one half can have."""
+    bins, n = ev.bins, effective(ev)
+    filled = bins.count > 0
+    share = float(bins.count[filled] @ bins.accuracy[filled] / bins.count.sum())
+    return sqrt((n + 1) / (12 * max(n * n * share * (1 - share), 1e-300)))

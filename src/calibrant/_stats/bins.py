@@ -87,6 +87,41 @@ def _from_sums(
     return Bins(lower, upper, weight, claimed / whole, accuracy, spread)
 
 
+LEAST_MIXED, FEW_MIXED = 12.0, 0.25
+"""Equal confidences whose outcomes should differ by chance: so many say something, and
+they are duplicates if less than this share of them do."""
+
+
+def duplicates(ordered: Ordered, bins: Bins) -> int:
+    """Rows that repeat another, score and outcome; 0 where ties may be chance.
+
+    Rounded scores are equal too, but then outcomes differ: w rows of accuracy q have not
+    all the same outcome with probability 1 - q^w - (1 - q)^w. Duplicates always have.
+    Weights must be counts and hits 0 or 1; q is the accuracy of the bin or the
+    confidence, whichever is surer.
+
+    Examples
+    --------
+    >>> h = np.linspace(0.3, 0.7, 50)
+    >>> hits = np.tile([0.0, 2.0], 25)
+    >>> twice = Ordered.of(h, np.full(50, 2.0), hits, hits)
+    >>> duplicates(twice, mass_bins(twice, 5))
+    50
+    """
+    tied = ordered.weight > 1
+    if not tied.any():
+        return 0
+    w, hits, h = (x[tied] for x in (ordered.weight, ordered.hits, ordered.confidence))
+    place = np.minimum(np.searchsorted(bins.upper, h), len(bins.upper) - 1)
+    q = np.stack([h, bins.accuracy[place]])
+    surer = np.maximum(q, 1 - q).max(axis=0)
+    expected = float((1 - surer**w - (1 - surer) ** w).sum())
+    pure = (hits == 0) | (hits == w)
+    if expected < LEAST_MIXED or (~pure).sum() > FEW_MIXED * expected:
+        return 0
+    return int((w[pure] - 1).sum())
+
+
 def debiased_bins(values: Ordered) -> Bins:
     """Equal-mass bins by the cube-root rule, for the debiased L2 error."""
     return mass_bins(values, count_bins("cube-root", values.total))

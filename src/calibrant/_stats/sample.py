@@ -136,6 +136,15 @@ class Sample:
         """As many bins of equal weight."""
         return binning.mass_bins(self.values.ordered, self.settings.bins)
 
+    @property
+    def duplicates(self) -> int:
+        """Rows that repeat another, unless weights or clusters account for them."""
+        ordered = self.rows.ordered
+        counted = self.columns.weight is None and ordered.hits2 is ordered.hits
+        if self.sketched or self.clusters is not None or not counted:
+            return 0
+        return binning.duplicates(ordered, self.mass_bins)
+
     @cached_property
     def debiased_bins(self) -> Bins:
         """Equal-mass bins by the cube-root rule, for the debiased L2 error."""

@@ -241,6 +241,7 @@ def evaluate_sample(sample: Sample, name: str, *, keep: bool = True) -> Evaluati
         else min(MOST_VALUES + 1, cells.rows),
         largest_share=float(values.weight.max() / values.total),
         settings=settings.to_dict(),
+        duplicates=sample.duplicates,
         sketch=cells if keep else None,
     )
 
@@ -347,6 +348,7 @@ def add_up(
         largest_share=min(ev.largest_share for ev in per_class),
         settings=settings.to_dict(),
         per_class=tuple(per_class),
+        duplicates=max(ev.duplicates for ev in per_class),
     )
 
 

@@ -100,7 +100,7 @@ def head_lines(comparison: Comparison) -> list[str]:
 def remarks(comparison: Comparison, found: Iterable[Finding]) -> list[Note]:
     """What stands out beside the tables: mean confidence, findings, notes of fits."""
     told = [in_brief(one) for one in found if one.code not in SHOWN_BY_TABLES]
-    texts = [*directions(comparison), *told, *fit_notes(comparison)]
+    texts = [*verdicts(comparison), *told, *fit_notes(comparison)]
     return [Note(text, finding=True) for text in texts]
 
 
@@ -108,6 +108,35 @@ def fit_notes(comparison: Comparison) -> list[str]:
     """What the fits of recalibrators had to say."""
     effects = comparison.effects.items()
     return [f"{name}: {note}" for name, effect in effects for note in effect.notes]
+
+
+def verdicts(comparison: Comparison) -> list[str]:
+    """Which models show no miscalibration, and which way mean confidences are off."""
+    clean = [ev.name for ev in comparison if no_evidence(ev)]
+    found = [f"No evidence of miscalibration: {names(clean)}."] if clean else []
+    return [*found, *directions(comparison)]
+
+
+def excludes_zero(value: Estimate) -> bool:
+    """Whether an interval says that a number is not 0.
+
+    Examples
+    --------
+    >>> excludes_zero(Estimate(0.1, (0.0, 0.2))), excludes_zero(Estimate(0.1, (0.05, 0.2)))
+    (False, True)
+    """
+    return value.interval is not None and not (
+        value.interval[0] <= 0 <= value.interval[1]
+    )
+
+
+def no_evidence(ev: Evaluation) -> bool:
+    """Whether there are intervals of calibration errors, and none excludes 0."""
+    if ev.decomposition.calibration.interval is None:
+        return False
+    errors = [parts.calibration for parts in ev.decompositions.values()]
+    gap = ev.metrics.get("confidence_gap", Estimate(0.0))
+    return not any(map(excludes_zero, [*errors, gap]))
 
 
 def directions(comparison: Comparison) -> list[str]:
@@ -121,7 +150,7 @@ def directions(comparison: Comparison) -> list[str]:
 
 
 def direction(ev: Evaluation, least: float = FAR_OFF) -> str:
-    """Which way the mean confidence is off, if it is by so much.
+    """Which way the mean confidence is off, if it is by so much and not by chance.
 
     Examples
     --------
@@ -131,8 +160,9 @@ def direction(ev: Evaluation, least: float = FAR_OFF) -> str:
     >>> direction(cal.evaluate([1, 0], probs=[0.9, 0.9], target="positive"))
     'Forecasts too high'
     """
-    gap = ev.metrics.get("confidence_gap", 0.0)
-    if abs(gap) < least:
+    gap = ev.metrics.get("confidence_gap", Estimate(0.0))
+    chance = gap.interval is not None and not excludes_zero(gap)
+    if chance or not gap or abs(gap) < least:
         return ""
     return DIRECTIONS[ev.target == "positive"][gap > 0]
 
@@ -237,7 +267,7 @@ def _methods(ev: Evaluation) -> str:
 
 def _notes(ev: Evaluation) -> list[str]:
     """What a reader should know before quoting a number."""
-    notes = [_direction(ev)]
+    notes = [_direction(ev), _no_evidence(ev)]
     values = [float(parts.calibration) for parts in ev.decompositions.values()]
     if round(min(values), 4) < 0:
         notes.append(
@@ -253,6 +283,18 @@ def _notes(ev: Evaluation) -> list[str]:
         )
     notes += [*map(in_brief, ev.audit()), _methods(ev)]
     return [note for note in notes if note]
+
+
+def _no_evidence(ev: Evaluation) -> str:
+    """The good news, and how large an error the interval leaves room for."""
+    error = ev.decomposition.calibration
+    if not no_evidence(ev) or error.interval is None:
+        return ""
+    low, high = (number(end) for end in error.interval)
+    return (
+        f"no evidence of miscalibration: the interval of d_CAL, [{low}, {high}], begins "
+        "at 0 (this does not prove calibration)."
+    )
 
 
 def _direction(ev: Evaluation) -> str:
@@ -350,20 +392,21 @@ def _line(ev: Evaluation, curve: Curve) -> str:
     h, m = curve.confidence[seen], curve.accuracy[seen]
     off = m - h
     worst = int(np.argmax(np.abs(off)))
-    side = _side(off)
+    side = _side(off, told=bool(direction(ev, 0.0)))
     ends = f"from {m[0]:.2f} at confidence {h[0]:.2f} to {m[-1]:.2f} at {h[-1]:.2f}"
     far = f"furthest at confidence {h[worst]:.2f}, where it is {m[worst]:.2f}"
     return f"The curve runs {ends} and {side}, {far}."
 
 
-def _side(off: np.ndarray) -> str:
+def _side(off: np.ndarray, *, told: bool) -> str:
+    """Where the curve lies; what that means is told unless it may be chance."""
     above, below = off.max(), -off.min()
     if max(above, below) < NEARLY:
         return "follows the diagonal"
     if below < NEARLY:
-        return "lies above the diagonal (under-confident)"
+        return "lies above the diagonal" + " (under-confident)" * told
     if above < NEARLY:
-        return "lies below the diagonal (over-confident)"
+        return "lies below the diagonal" + " (over-confident)" * told
     return "crosses the diagonal"
 
 

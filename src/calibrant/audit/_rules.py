@@ -10,15 +10,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
-from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, is_trivial
+from calibrant._base.measures import (
+    MEASURES,
+    TRIVIAL_SHARE,
+    auroc_error,
+    effective,
+    is_trivial,
+    spread_of,
+)
 from calibrant._base.records import Estimate, listed
+from calibrant._inputs.arrays import Column
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.bins import binned_error, width_bins
 from calibrant._stats.close_pairs import brier_error
@@ -26,6 +33,7 @@ from calibrant._stats.closed_forms import WIDENED, Interval, quantile
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.published import calibration_error, regress
 from calibrant._verbs import compare
+from calibrant._views.words import direction, excludes_zero, score_in_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,21 +93,144 @@ HALF = 0.5
 
 
 def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
-    """(Nearly) all rows have the same confidence.
+    """The spread of the confidences explains (almost) nothing.
 
-    Such a model is calibrated by matching one number, its accuracy, and says nothing of
-    single rows. Mean replacement does this to any model: accuracy stays, calibration
-    errors vanish, and only a proper score or the sharpness gap shows what was lost.
+    All confidences are equal, or so close together that they explain the outcomes no better
+    than their mean. Such a model is calibrated by matching one number, its accuracy, and
+    cannot tell one example from another. Mean replacement does this to any model, with
+    or without noise on top: accuracy stays, calibration errors vanish, and only a proper
+    score or the sharpness gap shows what was lost.
     """
     if is_trivial(ev):
+        middle, spread, gain = spread_of(ev)
         share = 100 * ev.largest_share
+        given = f"gives {share:.4g} % of its rows the same confidence"
+        if ev.largest_share < TRIVIAL_SHARE:
+            given = f"gives every row (nearly) the same confidence, {middle:.3g}"
+            given += f" with a standard deviation of {spread:.1g} that explains nothing"
         yield Told(
             "serious",
-            f"{ev.name} gives {share:.4g} % of its rows the same confidence: it is "
-            "calibrated by matching one number.",
-            {"largest_share": ev.largest_share, "distinct": float(ev.distinct)},
+            f"{ev.name} {given}: it is calibrated by matching one number.",
+            {
+                "largest_share": ev.largest_share,
+                "distinct": float(ev.distinct),
+                "spread": spread,
+                "gain": gain,
+            },
             "Do not quote its calibration error alone; compare Brier score and NLL.",
         )
+
+
+WORTH = 0.01
+"""Share of the proper score from which on recalibration is worth it."""
+
+
+def miscalibrated(ev: Evaluation) -> Iterator[Told]:
+    """The model is miscalibrated: the interval of d_CAL excludes 0.
+
+    The size is d_CAL with its interval, and its share of the proper score is the most that
+    recalibration can save. The direction is that of the mean confidence, if its interval
+    excludes 0 too. Most of the error lies in the region named, the smallest range of
+    confidence with at least half of it (by 15 bins of equal weight, noise taken out). Of
+    calibrated models, this is raised as often as their interval is wrong.
+    """
+    parts = ev.decomposition
+    if not excludes_zero(parts.calibration):
+        return
+    assert parts.calibration.interval is not None
+    value, (low, high) = float(parts.calibration), parts.calibration.interval
+    evidence = {"calibration": value, "low": low, "high": high}
+    score, gap = score_in_words(ev.divergence), ev.metrics.get("confidence_gap")
+    if gap is not None:
+        evidence["confidence_gap"] = float(gap)
+    where, ends = _region(ev)
+    evidence |= ends
+    severity, saved, advice = _worth(ev, score)
+    which = direction(ev, 0.0).lower() or "no clear direction"
+    size = f"calibration error {value:.4f} [{low:.4f}, {high:.4f}]{saved}"
+    text = f"{ev.name} is miscalibrated ({which}): {size}{where}."
+    yield Told(severity, text, evidence, advice)
+
+
+def _worth(ev: Evaluation, score: str) -> tuple[str, str, str]:
+    """Severity, size beside the proper score, and whether recalibration is worth it."""
+    parts = ev.decomposition
+    assert parts.calibration.interval is not None
+    total = float(parts.total)
+    if not 0 < total < float("inf"):
+        return "warning", "", "Recalibrate (calibrant.study compares methods)."
+    share, *ends = (x / total for x in (parts.calibration, *parts.calibration.interval))
+    least, most = (100 * min(max(x, 0.0), 1.0) for x in ends)
+    saved = f", {100 * share:.2g} % of the {score}"
+    if ends[1] < WORTH:
+        advice = f"Recalibration would lower the {score} by {most:.2g} % at most: hardly"
+        return "note", saved, f"{advice} worth it."
+    range_ = f"Recalibration can lower the {score} by {least:.2g} to {most:.2g} %"
+    if ends[0] < WORTH:
+        return "note", saved, f"{range_}: see what calibrant.study saves."
+    return "warning", saved, f"{range_}: it is worth it (calibrant.study)."
+
+
+def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
+    """Where most of the error is, in words and numbers; empty if bins do not see it."""
+    bins, filled = ev.mass_bins, ev.mass_bins.count > 0
+    n, h, a, variance, lower, upper = (
+        getattr(bins, name)[filled]
+        for name in ("count", "confidence", "accuracy", "variance", "lower", "upper")
+    )
+    noise = variance * ev.n / effective(ev)
+    error = np.maximum(n * (a - h) ** 2 - noise, 0.0)
+    if not error.sum() > 0:
+        return ", in ranges of confidence too narrow for bins", {}
+    start, stop = shortest_run(error, n)
+    here, low, high = slice(start, stop), float(lower[start]), float(upper[stop - 1])
+    weight = n[here].sum()
+    share = float(weight / n.sum())
+    confidence, accuracy = (float(n[here] @ x[here] / weight) for x in (h, a))
+    span = between(low, high)
+    found = "accuracy" if ev.target in ("top-label", "pairs") else "observed frequency"
+    where = f"; most of it at {span} ({100 * share:.0f} % of examples), where"
+    where += f" mean confidence is {confidence:.3g} and {found} {accuracy:.3g}"
+    return where, {
+        "region_low": low,
+        "region_high": high,
+        "region_share": share,
+        "region_gap": confidence - accuracy,
+    }
+
+
+def shortest_run(size: Column, weight: Column) -> tuple[int, int]:
+    """The consecutive entries of least weight that hold half of the size.
+
+    Examples
+    --------
+    >>> shortest_run(np.array([0.0, 1.0, 5.0, 4.0]), np.ones(4))
+    (2, 3)
+    """
+    before = np.concatenate([[0.0], np.cumsum(size)])
+    passed = np.concatenate([[0.0], np.cumsum(weight)])
+    starts = np.arange(len(size))
+    wanted = before[:-1] + 0.5 * before[-1]
+    stops = np.searchsorted(before, wanted * (1 - 1e-12))
+    there = stops <= len(size)
+    cost = np.where(there, passed[np.minimum(stops, len(size))] - passed[:-1], np.inf)
+    best = int(np.argmin(cost))
+    return int(starts[best]), max(int(stops[best]), best + 1)
+
+
+def between(low: float, high: float) -> str:
+    """A range of confidences, with as many digits as tell its ends apart.
+
+    Examples
+    --------
+    >>> between(0.5, 0.75), between(0.99951, 0.99987), between(0.3, 0.3)
+    ('0.50 to 0.75', '0.9995 to 0.9999', '0.3')
+    """
+    if low == high:
+        return f"{low:.6g}"
+    least = 10.0 ** -np.arange(2, 15)
+    digits = 2 + int(np.argmax(least <= max(high - low, 1e-14)))
+    return f"{low:.{digits}f} to {high:.{digits}f}"
 
 
 def few_confidences(ev: Evaluation) -> Iterator[Told]:
@@ -264,6 +395,154 @@ def too_few_rows(ev: Evaluation) -> Iterator[Told]:
         )
 
 
+FEW_EVENTS = 20
+"""Fewer wrong predictions, or fewer right ones, are few."""
+
+OUTCOMES = {
+    "positive": ("non-events", "events"),
+    "top-label": ("wrong predictions", "correct predictions"),
+    "pairs": ("wrong answers", "correct answers"),
+}
+"""What misses and hits are called, by target."""
+
+
+def few_events(ev: Evaluation) -> Iterator[Told]:
+    """There are few wrong predictions, or few right ones (few events, or non-events).
+
+    However many examples there are, what is known of calibration and discrimination rests
+    on the rarer outcome: 10 errors among 100,000 predictions say as much as 10 among 20.
+    Intervals of rare outcomes are wide and less reliable than their level says.
+    """
+    if ev.rows < TOO_FEW_ROWS or ev.target not in OUTCOMES or ev.soft_rows:
+        return
+    bins, filled = ev.bins, ev.bins.count > 0
+    n = bins.count[filled] * effective(ev) / ev.n
+    counts = [float(n @ x[filled]) for x in (bins.accuracy, bins.confidence)]
+    hits_rarer = bool(counts[0] <= n.sum() / 2)
+    seen, expected = counts if hits_rarer else [n.sum() - x for x in counts]
+    if min(seen, (seen + expected) / 2) < FEW_EVENTS:
+        what = OUTCOMES[ev.target][hits_rarer]
+        yield Told(
+            "warning" if ev.rows >= FEW_ROWS else "note",
+            f"{ev.name} has {_count(seen)} {what} in {ev.rows:,} examples "
+            f"({_count(expected)} expected): its numbers rest on few events.",
+            {"observed": seen, "expected": expected, "rows": float(ev.rows)},
+            "Quote intervals, do not rank models by such numbers, and collect more "
+            f"{what}.",
+        )
+
+
+def _count(value: float) -> str:
+    """A count, or an expected one: whole where it is."""
+    return f"{round(value, 6):.3g}" if value < FEW_EVENTS else f"{value:,.0f}"
+
+
+LEAST_EFFECTIVE = 1 / 3
+
+
+def weights(ev: Evaluation) -> Iterator[Told]:
+    """Importance weights leave little: the effective n is below a third of n.
+
+    Where few examples carry most of the weight, averages vary as if there were only
+    those. The effective number of examples is (sum of weights)^2 / sum of squared
+    weights; intervals are as wide as it asks for.
+    """
+    left = effective(ev)
+    if left < LEAST_EFFECTIVE * ev.n:
+        yield Told(
+            "warning",
+            f"The weights of {ev.name} leave an effective number of {left:,.0f} examples "
+            f"out of {ev.n:,.10g}.",
+            {"effective": left, "n": ev.n, "share": left / ev.n},
+            "Quote the effective number beside n; trim extreme weights, or collect "
+            "examples where weights are large.",
+        )
+
+
+def duplicates(ev: Evaluation) -> Iterator[Told]:
+    """Examples occur more than once, with the same score and the same outcome.
+
+    Repeated examples are no new evidence, and intervals that count them are too narrow. Equal
+    confidences alone prove nothing: forecasts rounded to 1 % are often equal. But then
+    outcomes differ at equal confidences as often as elsewhere; this is raised if they
+    (almost) never do where chance would have them differ at 12 confidences or more.
+    """
+    if ev.duplicates:
+        share = ev.duplicates / ev.rows
+        yield Told(
+            "serious" if share > 0.01 else "warning",
+            f"{ev.duplicates:,} of {ev.rows:,} examples of {ev.name} repeat the score and "
+            "the outcome of another: they are counted as if they were new.",
+            {"rows": float(ev.duplicates), "share": share},
+            "Drop duplicates, or pass cluster= with one cluster for each original example.",
+        )
+
+
+FEW_CLUSTERS, SMALL_CLUSTERS = 20, 100
+"""At least so many groups, of at most so many rows on average, are like clusters."""
+
+
+def clusters_ignored(ev: Evaluation) -> Iterator[Told]:
+    """Examples seem to depend on each other, and no cluster= was given.
+
+    Answers to one question, visits of one patient or moments of one game are often right
+    or wrong together. Intervals that count them one by one are then too narrow. This is
+    raised if there are many small groups whose mean errors differ by more than chance
+    allows, or if a file has a column of repeated ids.
+    """
+    if ev.n_clusters is not None:
+        return
+    for name, count in ev.repeated.items():
+        yield Told(
+            "note",
+            f"The column {name!r} of {ev.name} repeats: {count:,} values in {ev.rows:,} "
+            "examples, which are counted as independent.",
+            {"clusters": float(count), "rows": float(ev.rows)},
+            f"If examples of one {name} belong together, make it the cluster (cluster=).",
+        )
+    effect, limit = _design_effect(ev)
+    if effect > limit:
+        count = len(ev.per_group)
+        yield Told(
+            "warning",
+            f"Mean errors of {ev.name} differ between its {count} groups: they vary "
+            f"{effect:.2g} times as much as independent examples would.",
+            {"design_effect": effect, "chance": limit, "groups": float(count)},
+            "If examples of a group belong together, pass it as cluster= too.",
+        )
+
+
+def _design_effect(ev: Evaluation) -> tuple[float, float]:
+    """How much more group means vary than by chance, and what chance may reach.
+
+    The first is the mean of n_g (gap_g - gap)^2 / v over small groups, where v is the
+    variance of one residual; under independence n_g gap_g^2 has mean v.
+    """
+    own = [x for x in ev.per_group.values() if "confidence_gap" in x.metrics]
+    if len(own) < FEW_CLUSTERS or ev.rows > SMALL_CLUSTERS * len(own):
+        return 0.0, 1.0
+    n, gap, square = (
+        np.array(x)
+        for x in zip(
+            *((x.n, float(x.metrics["confidence_gap"]), _square(x)) for x in own),
+            strict=True,
+        )
+    )
+    freedom = len(own) - 1
+    variance = (n @ square) / n.sum()
+    sum_ = float(n @ (gap - n @ gap / n.sum()) ** 2)
+    limit = 1 + 3 * (2 / freedom) ** 0.5
+    return sum_ / freedom / max(variance, 1e-300), limit
+
+
+def _square(ev: Evaluation) -> float:
+    """Mean squared residual a - h, by bins."""
+    bins, filled = ev.bins, ev.bins.count > 0
+    off = bins.accuracy[filled] - bins.confidence[filled]
+    n = bins.count[filled]
+    return float(n @ (bins.variance[filled] + off**2) / n.sum())
+
+
 def below_chance(ev: Evaluation) -> Iterator[Told]:
     """Predictions do worse than chance.
 
@@ -278,7 +557,7 @@ def below_chance(ev: Evaluation) -> Iterator[Told]:
     if value is None or not value < chance:
         return
     if key == "auroc":
-        high = value + 2 * _auroc_error(ev)
+        high = value + 2 * auroc_error(ev)
     else:
         high = value.interval[1] if value.interval else float(value)
     if high < chance:
@@ -290,12 +569,6 @@ def below_chance(ev: Evaluation) -> Iterator[Told]:
             "Check the order of the classes (classes=), which class is positive, and "
             "that labels belong to these rows.",
         )
-
-
-def _auroc_error(ev: Evaluation) -> float:
-    """Largest standard error an AUROC near one half can have."""
-    hits = float(np.nansum(ev.bins.count * ev.bins.accuracy))
-    return sqrt((ev.n + 1) / (12 * max(hits * (ev.n - hits), 1e-300)))
 
 
 def soft_labels(ev: Evaluation) -> Iterator[Told]:
@@ -316,6 +589,7 @@ def soft_labels(ev: Evaluation) -> Iterator[Told]:
 
 MODEL_RULES: tuple[Rule, ...] = (
     trivial_confidence,
+    miscalibrated,
     few_confidences,
     infinite_loss,
     one_dimensional_score,
@@ -323,6 +597,10 @@ MODEL_RULES: tuple[Rule, ...] = (
     narrow_defect,
     thin_support,
     too_few_rows,
+    few_events,
+    weights,
+    duplicates,
+    clusters_ignored,
     below_chance,
     soft_labels,
 )
