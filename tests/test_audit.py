@@ -13,7 +13,9 @@ from strategies import pairs
 
 import calibrant as cal
 from calibrant._base.comparison import Comparison, Effect
+from calibrant._base.measures import is_trivial, spread_of
 from calibrant._base.records import SEVERITIES, Finding
+from calibrant._views.words import direction
 from calibrant.audit import _rules as comparison_rules
 from calibrant.audit._audit import CODES, audit, docs_page
 from calibrant.recalibration import TemperatureScaling
@@ -66,11 +68,13 @@ def test_a_temperature_scaled_network_has_no_findings(data):
     assert audit(rowful(y[2000:], probs=ts.predict_proba(z[2000:]), name="TS")) == ()
 
 
-def test_real_models_that_are_fine_have_no_findings(data):
+def test_real_models_that_are_fine_are_miscalibrated_at_most(data):
     for name in ("imagenet5k_efficientnet_lite0", "mnist_cleanlab_cv"):
         arrays = data(name)
         scores = {k: arrays[k] for k in ("probs", "logits") if k in arrays}
-        assert audit(rowful(arrays["labels"], name=name, **scores)) == ()
+        ev = rowful(arrays["labels"], name=name, **scores)
+        low, _ = ev.decomposition.calibration.interval
+        assert codes(ev) == (["miscalibrated"] if low > 0 else [])
 
 
 # -- one model --------------------------------------------------------------------
@@ -83,6 +87,318 @@ def test_one_confidence_for_all_rows_is_trivial():
     assert found.severity == "serious"
     assert found.evidence["largest_share"] == 1.0
     assert "few-confidences" not in codes(rowful([1, 0] * 500, confidence=[0.5] * 1000))
+
+
+def noisy_mean(noise, n=2000, p=0.8, seed=0):
+    """Mean replacement with noise on top: the outcomes, and confidences near their mean."""
+    rng = np.random.default_rng([seed, n])
+    hit = rng.random(n) < p
+    return hit, np.clip(hit.mean() + noise * rng.normal(size=n), 0, 1)
+
+
+def plain(hit, h, name="model", **options):
+    return cal.evaluate_pairs(hit, h, name=name, interval=None, **options)
+
+
+@pytest.mark.parametrize("noise", [1e-6, 1e-5, 1e-4, 1e-3])
+@pytest.mark.parametrize(("n", "p"), [(200, 0.5), (2000, 0.8), (20_000, 0.95)])
+def test_noise_does_not_hide_mean_replacement(noise, n, p):
+    for seed in range(3):
+        ev = plain(*noisy_mean(noise, n, p, seed))
+        found = only(ev, "trivial-confidence")
+        assert found.evidence["spread"] == pytest.approx(noise, rel=0.15)
+        assert "(nearly) the same confidence" in found.text
+        assert is_trivial(cal.Evaluation.from_json(ev.to_json()))
+
+
+def test_noise_on_the_mean_does_not_win_a_calibration_column():
+    rng = np.random.default_rng(1)
+    h = rng.beta(2, 1, 2000)
+    hit = rng.random(2000) < h**1.3
+    noisy = plain(hit, hit.mean() + 1e-4 * rng.normal(size=2000), "noisy mean")
+    found = Comparison((noisy, plain(hit, h, "honest")))
+    assert noisy.metrics["ece"] < found["honest"].metrics["ece"]
+    with pytest.warns(UserWarning, match="tell one example from another"):
+        assert found.best("ece").name == "honest"
+    assert found.best("brier").name == "honest"
+
+
+def weak(n, d, p=0.5, shrunk=1.0, seed=0):
+    """Two normal laws d apart, calibrated, or with log-odds shrunk to their mean."""
+    rng = np.random.default_rng([seed, n])
+    hit = rng.random(n) < p
+    z = np.log(p / (1 - p)) + shrunk * (d * (rng.normal(size=n) + d * hit) - d * d / 2)
+    return hit, 1 / (1 + np.exp(-z))
+
+
+def rare(n, seed=0):
+    """Calibrated events of probability 0.0001 to 0.01."""
+    rng = np.random.default_rng([seed, n])
+    h = 10 ** rng.uniform(-4, -3, n) * np.where(rng.random(n) < 0.02, 10, 1)
+    return rng.random(n) < h, h
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        weak(200, 0.178),  # AUROC 0.55
+        weak(20_000, 0.178),
+        weak(20_000, 0.178, p=0.9),
+        weak(20_000, 0.178, shrunk=0.5),
+        weak(50_000, 0.07),  # AUROC 0.52
+        weak(300, 1.2, shrunk=0.02),  # narrow, and AUROC 0.8
+        weak(300, 2.0),
+        rare(20_000),
+        rare(100_000),
+    ],
+)
+def test_weak_narrow_and_rare_are_not_trivial(rows):
+    assert not is_trivial(plain(*rows))
+
+
+def test_confidences_equal_to_three_digits_are_trivial_in_whatever_order():
+    hit, h = weak(2000, 1.2)
+    ev = plain(hit, 0.5 + 1e-5 * (h - 0.5))
+    assert ev.metrics["auroc"] > 0.75
+    assert is_trivial(ev)
+
+
+def test_what_confidences_gain_is_their_log_likelihood():
+    hit, h = weak(5000, 0.3)
+    ev = plain(hit, h, bins=1000)
+    m = h.mean()
+    gain = np.where(hit, np.log(h / m), np.log((1 - h) / (1 - m))).sum()
+    middle, spread, found = spread_of(ev)
+    assert (middle, spread) == pytest.approx((m, h.std()), rel=1e-3)
+    assert found == pytest.approx(gain, rel=0.05)
+
+
+def test_every_class_trivial_makes_a_model_trivial():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 600)
+    probs = np.full((600, 3), 1 / 3) + 1e-6 * rng.normal(size=(600, 3))
+    probs /= probs.sum(axis=1, keepdims=True)
+    assert is_trivial(cal.evaluate(y, probs=probs, target="class-wise"))
+    z = 2 * rng.normal(size=(600, 3))
+    assert not is_trivial(cal.evaluate(y, logits=z, target="class-wise"))
+
+
+# -- verdicts follow the interval ---------------------------------------------------
+
+
+def over_sure(n=4000, seed=0, power=1.5, above=0.0):
+    """Confidences that come true with probability h^power from one place on."""
+    rng = np.random.default_rng([seed, n])
+    h = rng.uniform(0.5, 1, n)
+    return rng.random(n) < np.where(h > above, h**power, h), h
+
+
+def test_miscalibration_has_size_direction_region_and_worth():
+    hit, h = over_sure(power=3.0, above=0.85)
+    ev = cal.evaluate_pairs(hit, h, name="net")
+    found, error = only(ev, "miscalibrated"), ev.decomposition.calibration
+    assert found.severity == "warning"
+    seen = found.evidence
+    assert seen["calibration"] == error
+    assert (seen["low"], seen["high"]) == error.interval
+    assert seen["confidence_gap"] == ev.metrics["confidence_gap"]
+    inside = (h >= seen["region_low"]) & (h <= seen["region_high"])
+    assert seen["region_low"] > 0.8
+    assert seen["region_share"] == pytest.approx(inside.mean())
+    assert seen["region_gap"] == pytest.approx((h - hit)[inside].mean())
+    assert f"net is miscalibrated (over-confident): calibration error {error:.4f} [" in (
+        found.text
+    )
+    assert "% of the Brier score; most of it at 0.8" in found.text
+    assert "it is worth it" in found.advice
+
+
+def test_miscalibration_that_no_one_need_mend_is_a_note():
+    rng = np.random.default_rng(0)
+    h = rng.uniform(0.3, 0.7, 60_000)
+    ev = plain(rng.random(60_000) < h - 0.02, h)
+    found = only(ev, "miscalibrated")
+    assert found.severity == "note"
+    assert "hardly worth it" in found.advice
+
+
+def test_errors_of_both_signs_have_no_direction():
+    rng = np.random.default_rng(0)
+    h = rng.uniform(0.1, 0.9, 6000)
+    hit = rng.random(6000) < 0.5 + 0.4 * (h - 0.5)
+    ev = cal.evaluate(hit.astype(int), probs=h)
+    assert "(no clear direction)" in only(ev, "miscalibrated").text
+    assert direction(ev, 0.0) == ""
+    low = cal.evaluate(hit.astype(int), probs=h**2)
+    assert "(forecasts too low)" in only(low, "miscalibrated").text
+
+
+def test_an_infinite_loss_has_no_share():
+    hit, h = over_sure()
+    h[0], hit[0] = 1.0, False
+    found = only(cal.evaluate_pairs(hit, h, divergence="log"), "miscalibrated")
+    assert "% of the" not in found.text
+    assert "Recalibrate" in found.advice
+
+
+def test_a_region_is_the_lightest_run_with_half_of_the_error():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        size, weight = rng.exponential(size=8) ** 3, rng.uniform(1, 2, 8)
+        runs = [
+            (weight[i:j].sum(), i, j)
+            for i in range(8)
+            for j in range(i + 1, 9)
+            if size[i:j].sum() >= size.sum() / 2
+        ]
+        assert comparison_rules.shortest_run(size, weight) == min(runs)[1:]
+
+
+def test_no_verdict_where_the_interval_holds_0():
+    hit, h = over_sure(2000, seed=1, power=1.0)
+    ev = cal.evaluate_pairs(hit, h, name="fair")
+    assert ev.decomposition.calibration.interval[0] == 0
+    text = " ".join(str(ev).split())
+    assert "miscalibrated" not in codes(ev)
+    assert "no evidence of miscalibration: the interval of d_CAL, [0.0000, 0.0" in text
+    assert "-confident" not in text
+    several = str(Comparison((ev, cal.evaluate_pairs(hit**2, h**3, name="bad"))))
+    assert "No evidence of miscalibration: fair." in several
+    assert "bad is miscalibrated" in " ".join(several.split())
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_mean_within_its_interval_has_no_direction(sign):
+    ev = good(300)
+    gap = sign * 0.04
+    for interval, word in (((gap - 0.05, gap + 0.05), False), ((gap, gap), True)):
+        metrics = {**ev.metrics, "confidence_gap": cal.Estimate(gap, interval)}
+        told = replace(ev, metrics=metrics)
+        assert bool(direction(told)) is word
+        assert ("mean confidence is" in str(told)) is word
+
+
+def test_without_an_interval_there_is_no_verdict():
+    few = cal.evaluate_pairs([1, 0, 1, 1] * 5, [0.9, 0.4, 0.8, 0.7] * 5)
+    assert few.decomposition.calibration.interval is None
+    assert "miscalibrat" not in str(few)
+
+
+@pytest.mark.simulation
+def test_calibrated_models_are_accused_as_often_as_their_interval_is_wrong():
+    accused = 0
+    for seed in range(60):
+        hit, h = over_sure(300, seed, power=1.0)
+        ev = plain(hit, h)
+        low, _ = ev.decomposition.calibration.interval
+        found = "miscalibrated" in codes(ev)
+        assert found == (low > 0)
+        accused += found
+    assert accused <= 6  # 4 % of 60 are 2.4; more than 6 have probability 0.01
+
+
+# -- few events, weights, duplicates, clusters ---------------------------------------
+
+
+@pytest.mark.parametrize(("events", "fires"), [(0, True), (19, True), (20, False)])
+def test_few_events_are_counted_on_the_rarer_side(events, fires):
+    hit = np.arange(4000) < events
+    h = np.random.default_rng(0).uniform(0.004, 0.01, 4000)
+    for outcome, forecast in ((hit, h), (~hit, 1 - h)):
+        ev = plain(outcome, forecast)
+        assert ("few-events" in codes(ev)) is fires
+        if fires:
+            assert only(ev, "few-events").evidence["observed"] == pytest.approx(events)
+    if events == 19:
+        ev = cal.evaluate(hit.astype(int), probs=h, name="fraud")
+        told = only(ev, "few-events")
+        assert "fraud has 19 events in 4,000 examples (28 expected)" in told.text
+
+
+def test_events_that_were_not_expected_are_not_few():
+    hit = np.arange(4000) < 300
+    assert "few-events" not in codes(plain(hit, np.linspace(1e-4, 2e-3, 4000)))
+
+
+def test_weights_that_leave_little_are_named():
+    rng = np.random.default_rng(0)
+    h = rng.random(3000)
+    hit = rng.random(3000) < h
+    heavy = rng.lognormal(0, 1.5, 3000)
+    ev = plain(hit, h, sample_weight=heavy)
+    found = only(ev, "weights")
+    left = heavy.sum() ** 2 / (heavy**2).sum()
+    assert found.evidence["effective"] == pytest.approx(left)
+    assert f"{left:,.0f} examples out of 3,000" in found.text
+    for mild in (None, np.full(3000, 7.0), rng.uniform(0.5, 1.5, 3000)):
+        assert "weights" not in codes(plain(hit, h, sample_weight=mild))
+    counts = rng.integers(1, 50, 3000)
+    assert "weights" not in codes(plain(hit, h, frequency=counts))
+
+
+def test_repeated_rows_are_found():
+    rng = np.random.default_rng(0)
+    h = rng.beta(2, 1, 500)
+    hit = rng.random(500) < h
+    ev = cal.evaluate_pairs(np.repeat(hit, 8), np.repeat(h, 8))
+    found = only(ev, "duplicates")
+    assert found.severity == "serious"
+    assert found.evidence["rows"] == 3500
+    some = plain(np.concatenate([hit, hit[:60]]), np.concatenate([h, h[:60]]))
+    assert only(some, "duplicates").evidence["rows"] == 60
+    z = 2 * rng.normal(size=(1500, 4))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    twice = {"logits": np.tile(z, (2, 1)), "interval": None}
+    assert cal.evaluate(np.tile(y, 2), **twice).duplicates == 1500
+    assert cal.evaluate(np.tile(y, 2), target="class-wise", **twice).duplicates == 1500
+    known = np.tile(np.arange(1500), 2)
+    assert "duplicates" not in codes(cal.evaluate(np.tile(y, 2), cluster=known, **twice))
+
+
+@pytest.mark.parametrize("n", [300, 1000, 10_000])
+@pytest.mark.parametrize("step", [0.1, 0.01, 0.001, 1e-4, 1 / 300, 2**-11])
+def test_coarse_scores_are_no_duplicates(n, step):
+    rng = np.random.default_rng([n, int(1 / step)])
+    p = rng.beta(2, 1, n)
+    h = np.clip(np.round(p / step) * step, 0, 1)
+    for hit in (rng.random(n) < p, rng.random(n) < p**3, p > 0.6):
+        assert plain(hit, h).duplicates == 0
+
+
+def test_small_groups_that_err_together_are_clusters():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(25), 12)
+    h = rng.beta(3, 1, 300)
+    z = np.log(h / (1 - h)) + 2 * rng.normal(size=25)[group]
+    hit = rng.random(300) < 1 / (1 + np.exp(-z))
+    together = plain(hit, h, group=group)
+    found = only(together, "clusters-ignored")
+    assert found.evidence["design_effect"] > 2
+    again = cal.Evaluation.from_json(together.to_json())
+    assert "clusters-ignored" in codes(again)
+    assert "clusters-ignored" not in codes(replace(together, n_clusters=25))
+    apart = plain(rng.random(300) < h, h, group=group)
+    assert "clusters-ignored" not in codes(apart)
+    few = plain(hit, h, group=group // 5)
+    assert "clusters-ignored" not in codes(few)
+
+
+def test_the_design_effect_is_that_of_the_sandwich():
+    rng = np.random.default_rng(1)
+    group = np.repeat(np.arange(50), 20)
+    h = rng.uniform(0.2, 0.9, 1000)
+    hit = rng.random(1000) < np.clip(h + 0.2 * rng.normal(size=50)[group], 0, 1)
+    effect, _ = comparison_rules._design_effect(plain(hit, h, group=group, bins=500))
+    r = hit - h
+    sums = np.bincount(group, r - r.mean())
+    assert effect == pytest.approx(sums @ sums / 49 / 20 / (r @ r / 1000), rel=0.02)
+
+
+def test_repeated_ids_of_a_file_are_named():
+    ev = replace(good(), repeated={"patient_id": 250})
+    assert "'patient_id' whose values repeat" in only(ev, "clusters-ignored").text
+    assert "clusters-ignored" not in codes(replace(ev, n_clusters=250))
+    assert cal.Evaluation.from_json(ev.to_json()).repeated == {"patient_id": 250}
 
 
 @pytest.mark.parametrize(
@@ -222,12 +538,14 @@ def test_a_real_study_fires_for_the_right_reasons(data):
 def test_the_forest_and_the_language_models_fire_for_the_right_reasons(data):
     forest = data("adult_random_forest")
     assert codes(rowful(forest["outcome"], probs=forest["prob"])) == [
+        "miscalibrated",
         "infinite-loss",
         "few-confidences",
     ]
     llm = data("llm_stated_confidence")
     found = rowful(llm["correct"], confidence=llm["stated_confidence"])
     assert codes(found) == [
+        "miscalibrated",
         "infinite-loss",
         "few-confidences",
         "one-dimensional-score",

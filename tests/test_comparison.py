@@ -206,7 +206,7 @@ def test_remarks_name_who_they_are_about():
 
     assert "Over-confident on average: a (4.0 points)." in about(confidence_gap=0.04)
     assert "Under-confident on average: a (4.0 points)." in about(confidence_gap=-0.04)
-    assert "-confident" not in about(confidence_gap=0.029)
+    assert "-confident on average" not in about(confidence_gap=0.029)
     few = cal.evaluate_pairs([1, 0, 1] * 400, [0.9, 0.2, 0.8] * 400, name="few")
     text = str(Comparison((few,)))
     assert (

@@ -144,9 +144,10 @@ class Comparison(Views, Record):
     def best(self, by: str = "brier") -> Evaluation:
         """The best model by one column; the first of several that are equal.
 
-        A calibration error alone is won by models that say the same of every row. Such a
-        model is passed over in a calibration column, and a warning says so. Below 0 a
-        calibration error counts as 0. NaN and infinity are never best.
+        A calibration error alone is won by models whose confidences are (nearly) all the
+        same, or differ only by noise. Such a model is passed over in a calibration column,
+        and a warning says so. Below 0 a calibration error counts as 0. NaN and infinity
+        are never best.
         """
         check_choice(by, "by", tuple(columns_of_tables()))
         measure = columns_of_tables()[by]
@@ -163,15 +164,15 @@ class Comparison(Views, Record):
         honest = [ev for ev in ranked if not is_trivial(ev)]
         if not honest:
             raise ValueError(
-                f"no model can be best by {by!r}: each has the same confidence in every "
-                "row, and such a model is calibrated by matching one number. Use "
+                f"no model can be best by {by!r}: each has (nearly) the same confidence "
+                "in every row, and such a model is calibrated by matching one number. Use "
                 "by='brier' or by='nll'."
             )
         if place[honest[0].name] > place[ranked[0].name]:
             warnings.warn(
                 f"{ranked[0].name!r} has the least {measure.label}, but gives (nearly) "
-                "every row the same confidence: that is trivially calibrated and says "
-                f"nothing of single rows. {honest[0].name!r} is the best of the "
+                "every row the same confidence: it is trivially calibrated and cannot "
+                f"tell one example from another. {honest[0].name!r} is the best of the "
                 "others; by='brier' weighs calibration and sharpness together.",
                 stacklevel=2,
             )

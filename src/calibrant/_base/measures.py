@@ -12,7 +12,7 @@ from calibrant._base.records import Estimate
 TRIVIAL_SHARE = 0.99
 """From this share of rows at one confidence on, calibration is no achievement."""
 
-EXPLAINED, APART, EQUAL = 1e-3, 0.15, 1e-3
+EXPLAINED, APART, EQUAL = 1e-3, 0.25, 1e-3
 """Confidences are narrow if their variance is below this share of the outcome's, m (1 - m),
 and their standard deviation below this share of m and 1 - m; they are equal to three digits
 if it is below the last share of these."""

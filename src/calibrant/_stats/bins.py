@@ -88,38 +88,34 @@ def _from_sums(
 
 
 LEAST_MIXED, FEW_MIXED = 12.0, 0.25
-"""Equal confidences whose outcomes should differ by chance: so many say something, and
-they are duplicates if less than this share of them do."""
+"""Values at which equal scores should have unequal outcomes by chance: so many say
+something, and equal scores are duplicates if less than this share of these have."""
 
 
-def duplicates(ordered: Ordered, bins: Bins) -> int:
+def duplicates(ordered: Ordered) -> int:
     """Rows that repeat another, score and outcome; 0 where ties may be chance.
 
-    Rounded scores are equal too, but then outcomes differ: w rows of accuracy q have not
-    all the same outcome with probability 1 - q^w - (1 - q)^w. Duplicates always have.
-    Weights must be counts and hits 0 or 1; q is the accuracy of the bin or the
-    confidence, whichever is surer.
+    Rounded scores are equal too, but then the outcomes of equal scores differ about as
+    often as those of neighbouring ones. Duplicates never differ. Weights must be counts,
+    and hits 0 or 1.
 
     Examples
     --------
-    >>> h = np.linspace(0.3, 0.7, 50)
-    >>> hits = np.tile([0.0, 2.0], 25)
-    >>> twice = Ordered.of(h, np.full(50, 2.0), hits, hits)
-    >>> duplicates(twice, mass_bins(twice, 5))
+    >>> h, hits = np.linspace(0.3, 0.7, 50), np.tile([0.0, 2.0], 25)
+    >>> duplicates(Ordered.of(h, np.full(50, 2.0), hits, hits))
     50
     """
     tied = ordered.weight > 1
-    if not tied.any():
+    if not tied.any() or len(tied) < LEAST_MIXED:
         return 0
-    w, hits, h = (x[tied] for x in (ordered.weight, ordered.hits, ordered.confidence))
-    place = np.minimum(np.searchsorted(bins.upper, h), len(bins.upper) - 1)
-    q = np.stack([h, bins.accuracy[place]])
-    surer = np.maximum(q, 1 - q).max(axis=0)
-    expected = float((1 - surer**w - (1 - surer) ** w).sum())
-    pure = (hits == 0) | (hits == w)
-    if expected < LEAST_MIXED or (~pure).sum() > FEW_MIXED * expected:
+    rate = ordered.hits / ordered.weight
+    next_ = np.append(rate[1:], rate[-2])
+    expected = float((rate + next_ - 2 * rate * next_)[tied].sum())
+    pure = tied & ((rate == 0) | (rate == 1))
+    mixed = int(tied.sum() - pure.sum())
+    if expected < LEAST_MIXED or mixed > FEW_MIXED * expected:
         return 0
-    return int((w[pure] - 1).sum())
+    return int((ordered.weight[pure] - 1).sum())
 
 
 def debiased_bins(values: Ordered) -> Bins:

@@ -143,7 +143,7 @@ class Sample:
         counted = self.columns.weight is None and ordered.hits2 is ordered.hits
         if self.sketched or self.clusters is not None or not counted:
             return 0
-        return binning.duplicates(ordered, self.mass_bins)
+        return binning.duplicates(ordered)
 
     @cached_property
     def debiased_bins(self) -> Bins:

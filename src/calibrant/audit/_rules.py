@@ -462,10 +462,10 @@ def weights(ev: Evaluation) -> Iterator[Told]:
 def duplicates(ev: Evaluation) -> Iterator[Told]:
     """Examples occur more than once, with the same score and the same outcome.
 
-    Repeated examples are no new evidence, and intervals that count them are too narrow. Equal
-    confidences alone prove nothing: forecasts rounded to 1 % are often equal. But then
-    outcomes differ at equal confidences as often as elsewhere; this is raised if they
-    (almost) never do where chance would have them differ at 12 confidences or more.
+    Repeated examples are no new evidence, and intervals that count them are too narrow.
+    Equal scores alone prove nothing: forecasts rounded to 1 % are often equal. But then the
+    outcomes of equal scores differ about as often as those of neighbouring ones. This is
+    raised if they (almost) never do, at 12 scores or more.
     """
     if ev.duplicates:
         share = ev.duplicates / ev.rows
@@ -495,10 +495,10 @@ def clusters_ignored(ev: Evaluation) -> Iterator[Told]:
     for name, count in ev.repeated.items():
         yield Told(
             "note",
-            f"The column {name!r} of {ev.name} repeats: {count:,} values in {ev.rows:,} "
-            "examples, which are counted as independent.",
-            {"clusters": float(count), "rows": float(ev.rows)},
-            f"If examples of one {name} belong together, make it the cluster (cluster=).",
+            f"{ev.name} has a column {name!r} whose values repeat, and its examples are "
+            "counted as independent.",
+            {"distinct": float(count)},
+            f"If examples of one {name} depend on each other, make it the cluster.",
         )
     effect, limit = _design_effect(ev)
     if effect > limit:
@@ -508,7 +508,7 @@ def clusters_ignored(ev: Evaluation) -> Iterator[Told]:
             f"Mean errors of {ev.name} differ between its {count} groups: they vary "
             f"{effect:.2g} times as much as independent examples would.",
             {"design_effect": effect, "chance": limit, "groups": float(count)},
-            "If examples of a group belong together, pass it as cluster= too.",
+            "If examples of a group depend on each other, pass it as cluster= too.",
         )
 
 

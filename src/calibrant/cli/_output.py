@@ -6,7 +6,7 @@ import json
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ def _evaluate_file(
     file: str, name: str, said: Mapping[str, Any], progress: Any
 ) -> Evaluation:
     """In memory where the file fits, in batches where it does not."""
+    from calibrant.files._inspect import repeated_ids
     from calibrant.files._read import batches, read
 
     paths, roles = flags.paths_of(file), flags.roles_of(said)
@@ -63,10 +64,13 @@ def _evaluate_file(
         )
     found = read(paths, roles)
     progress(0.5, f"evaluate {name}")
+    options |= {"group": found.group, "name": name}
     if found.pairs:
-        pairs = {key: value for key, value in options.items() if key != "target"}
-        return evaluate_pairs(**found.arguments, **pairs, group=found.group, name=name)
-    return evaluate(**found.arguments, **options, group=found.group, name=name)
+        del options["target"]
+        ev = evaluate_pairs(**found.arguments, **options)
+    else:
+        ev = evaluate(**found.arguments, **options)
+    return replace(ev, repeated=repeated_ids(paths))
 
 
 def sketch_in(paths: list[str]) -> Sketch | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,15 @@ from calibrant.files._sources import Block, Entry, FileError, Request, Source
 
 LOOKED_AT = 10_000  # rows from which ranges and examples are taken
 MOST_SHOWN = 40  # entries that are looked at and printed
+
+ID = re.compile(
+    r"(?i:(.*[_ .-])?(id|uuid|patient|subject|person|user|question|prompt|game|match"
+    r"|session|video|document))|[a-z]+Id",
+)
+"""Names of columns that say what a row belongs to: patient_id, question, gameId."""
+
+FEWEST_IDS, REPEATS = 10, 1.1
+"""Ids are like clusters if there are so many, each with so many rows on average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +54,8 @@ class Contents:
     """What `inspect` found.
 
     `reading` says how the file would be read, or is None; then `problem` says why not
-    and which option helps.
+    and which option helps. `repeated` are columns of ids that occur more than once in the
+    first rows, with the number of distinct ones.
     """
 
     path: Path
@@ -54,6 +65,7 @@ class Contents:
     items: tuple[Item, ...]
     reading: str | None
     problem: str | None
+    repeated: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         many = f", the first of {self.files} files" if self.files > 1 else ""
@@ -63,7 +75,11 @@ class Contents:
         if len(self.items) > MOST_SHOWN:
             lines.append(f"  and {len(self.items) - MOST_SHOWN} more")
         said = f"Reads as: {self.reading}." if self.reading else self.problem
-        return "\n".join([*lines, str(said)])
+        lines.append(str(said))
+        for name in self.repeated:
+            column = repr(sources.shorten(name))
+            lines.append(f"{column} repeats: rows of one {column} may belong together.")
+        return "\n".join(lines)
 
 
 def aligned(rows: list[tuple[str, ...]]) -> list[str]:
@@ -104,21 +120,54 @@ def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
             rows = sum(len(block[name]) for block in blocks)
     except FileError as error:
         problem, how = str(error), None
-    items = tuple(_items(source))
-    return Contents(source.path, source.format, len(files), rows, items, how, problem)
+    seen = _look(source)
+    items = tuple(_item(entry, seen.get(entry.name)) for entry in source.entries)
+    about = source.path, source.format, len(files), rows, items, how, problem
+    return Contents(*about, repeated=_repeated(seen))
 
 
-def _items(source: Source) -> Iterator[Item]:
-    """Entries with a look at their rows: of a table at once, of arrays one by one."""
-    first = [e for e in source.entries[:MOST_SHOWN] if e.kind != "other"]
+def repeated_ids(paths: Paths) -> dict[str, int]:
+    """Columns of ids that repeat in the first rows of a file, and how many there are.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = f"{folder.name}/model.npz"
+    >>> ids = np.arange(60) // 3
+    >>> np.savez(path, prob=ids / 60, outcome=ids % 2, patient_id=ids, row_id=range(60))
+    >>> repeated_ids(path)
+    {'patient_id': 20}
+    >>> folder.cleanup()
+    """
+    source = next(iter(open_all(find_files(paths))))
+    named = {entry.name for entry in source.entries if ID.fullmatch(entry.name)}
+    return _repeated(_look(source, named)) if named else {}
+
+
+def _repeated(seen: Block) -> dict[str, int]:
+    found = {}
+    for name, values in seen.items():
+        if ID.fullmatch(name) and values.ndim == 1:
+            count = len(set(values.tolist()))
+            if FEWEST_IDS <= count and REPEATS * count <= len(values):
+                found[name] = count
+    return found
+
+
+def _look(source: Source, wanted: Container[str] | None = None) -> Block:
+    """The first rows: of a table at once, of arrays one by one."""
+    entries: Sequence[Entry] = source.entries[:MOST_SHOWN]
+    if wanted is not None:
+        entries = [e for e in source.entries if e.name in wanted]
+    first = [e for e in entries if e.kind != "other"]
     usable = [e.name for e in first if e.shape and 0 not in e.shape]
     together = [tuple(usable)] if source.is_table and usable else [(n,) for n in usable]
     seen: Block = {}
     for names in together:
         with suppress(FileError):  # how it would be read says what is wrong
             seen |= next(source.blocks(Request(names, LOOKED_AT, most=LOOKED_AT)), {})
-    for entry in source.entries:
-        yield _item(entry, seen.get(entry.name))
+    return seen
 
 
 def _item(entry: Entry, values: NDArray[Any] | None) -> Item:
