@@ -206,8 +206,9 @@ def test_miscalibration_has_size_direction_region_and_worth():
     assert seen["region_low"] > 0.8
     assert seen["region_share"] == pytest.approx(inside.mean())
     assert seen["region_gap"] == pytest.approx((h - hit)[inside].mean())
-    assert f"net is miscalibrated (over-confident): calibration error {error:.4f} [" in (
-        found.text
+    assert (
+        f"net is miscalibrated (over-confident): calibration error {error:.4f} ["
+        in (found.text)
     )
     assert "% of the Brier score; most of it at 0.8" in found.text
     assert "it is worth it" in found.advice
@@ -352,7 +353,9 @@ def test_repeated_rows_are_found():
     assert cal.evaluate(np.tile(y, 2), **twice).duplicates == 1500
     assert cal.evaluate(np.tile(y, 2), target="class-wise", **twice).duplicates == 1500
     known = np.tile(np.arange(1500), 2)
-    assert "duplicates" not in codes(cal.evaluate(np.tile(y, 2), cluster=known, **twice))
+    assert "duplicates" not in codes(
+        cal.evaluate(np.tile(y, 2), cluster=known, **twice)
+    )
 
 
 @pytest.mark.parametrize("n", [300, 1000, 10_000])

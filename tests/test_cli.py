@@ -166,6 +166,14 @@ def test_report_prints_the_numbers_of_evaluate(folder):
     assert found["name"] == "predictions"
 
 
+def test_report_notices_ids_that_repeat(folder):
+    z, y = noisy()
+    np.savez(folder / "ids.npz", logits=z, labels=y, question_id=np.arange(400) // 4)
+    found = json.loads(run("report", "ids.npz", "--json", cwd=folder).stdout)
+    assert found["evaluations"][0]["repeated"] == {"question_id": 100}
+    assert "clusters-ignored" in {one["code"] for one in found["findings"]}
+
+
 def test_report_writes_a_page_and_does_not_replace_one(folder):
     page = folder / "report.html"
     done = run("report", "a.npz", "b.parquet", "-o", "report.html", cwd=folder)

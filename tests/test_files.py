@@ -14,6 +14,7 @@ from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.cells import Cells
 from calibrant.files import FileError, Roles, batches, inspect, read
+from calibrant.files._inspect import repeated_ids
 
 SRC = Path(cal.__file__).resolve().parent.parent
 
@@ -556,6 +557,25 @@ def test_inspect_says_what_to_pass(csv):
     assert "say which with --probs NAME" in str(contents)
     roles = Roles(y="truth", probs="score")
     assert inspect(contents.path, roles).reading == "probs 'score', label 'truth'"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "found"),
+    [
+        ("patient_id", [i // 3 for i in range(60)], {"patient_id": 20}),
+        ("Question", [f"q{i % 12}" for i in range(60)], {"Question": 12}),
+        ("gameId", [i % 30 for i in range(60)], {"gameId": 30}),
+        ("row_id", list(range(60)), {}),  # a number of the row
+        ("match", [i % 2 for i in range(60)], {}),  # yes or no
+        ("grid", [i // 3 for i in range(60)], {}),
+        ("paid", [i // 3 for i in range(60)], {}),
+    ],
+)
+def test_columns_of_ids_that_repeat_are_noticed(csv, name, values, found):
+    lines = [f"{x},{i % 2},0.{i % 9 + 1}" for i, x in enumerate(values)]
+    path = csv("\n".join([f"{name},correct,confidence", *lines]))
+    assert repeated_ids(path) == inspect(path).repeated == found
+    assert (f"{name!r} repeats" in str(inspect(path))) is bool(found)
 
 
 def test_inspect_looks_at_forty_columns_of_many(csv):

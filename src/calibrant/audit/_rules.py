@@ -131,8 +131,10 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     The size is d_CAL with its interval, and its share of the proper score is the most that
     recalibration can save. The direction is that of the mean confidence, if its interval
     excludes 0 too. Most of the error lies in the region named, the smallest range of
-    confidence with at least half of it (by 15 bins of equal weight, noise taken out). Of
-    calibrated models, this is raised as often as their interval is wrong.
+    confidence with at least half of it (by bins of equal weight, noise taken out). Of
+    calibrated models, this is raised as often as their interval is wrong. Where no interval
+    of a calibration error excludes 0, print and report say that there is no evidence of
+    miscalibration.
     """
     parts = ev.decomposition
     if not excludes_zero(parts.calibration):
@@ -163,7 +165,9 @@ def _worth(ev: Evaluation, score: str) -> tuple[str, str, str]:
     least, most = (100 * min(max(x, 0.0), 1.0) for x in ends)
     saved = f", {100 * share:.2g} % of the {score}"
     if ends[1] < WORTH:
-        advice = f"Recalibration would lower the {score} by {most:.2g} % at most: hardly"
+        advice = (
+            f"Recalibration would lower the {score} by {most:.2g} % at most: hardly"
+        )
         return "note", saved, f"{advice} worth it."
     range_ = f"Recalibration can lower the {score} by {least:.2g} to {most:.2g} %"
     if ends[0] < WORTH:
@@ -335,7 +339,8 @@ def narrow_defect(ev: Evaluation) -> Iterator[Told]:
             f"The log calibration error of {ev.name}, {value:.4f}, misses some of a "
             f"narrow range of confidence; its interval reaches up to {high:.4f}.",
             {"log_calibration": value, "high": high},
-            "Lead with the Brier calibration error, and look for jumps in the curve.",
+            "Look for jumps in the curve. The Brier calibration error sees narrower ranges, "
+            "though not arbitrarily narrow ones.",
         )
 
 
@@ -410,10 +415,10 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
     """There are few wrong predictions, or few right ones (few events, or non-events).
 
     However many examples there are, what is known of calibration and discrimination rests
-    on the rarer outcome: 10 errors among 100,000 predictions say as much as 10 among 20.
-    Intervals of rare outcomes are wide and less reliable than their level says.
+    on the rarer outcome: from 10 errors, be they among 100 predictions or 100,000, the rate
+    of errors is known to about a third of itself.
     """
-    if ev.rows < TOO_FEW_ROWS or ev.target not in OUTCOMES or ev.soft_rows:
+    if ev.n < TOO_FEW_ROWS or ev.target not in OUTCOMES or ev.soft_rows:
         return
     bins, filled = ev.bins, ev.bins.count > 0
     n = bins.count[filled] * effective(ev) / ev.n
@@ -423,10 +428,10 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
     if min(seen, (seen + expected) / 2) < FEW_EVENTS:
         what = OUTCOMES[ev.target][hits_rarer]
         yield Told(
-            "warning" if ev.rows >= FEW_ROWS else "note",
-            f"{ev.name} has {_count(seen)} {what} in {ev.rows:,} examples "
+            "warning" if ev.n >= FEW_ROWS else "note",
+            f"{ev.name} has {_count(seen)} {what} in {ev.n:,.10g} examples "
             f"({_count(expected)} expected): its numbers rest on few events.",
-            {"observed": seen, "expected": expected, "rows": float(ev.rows)},
+            {"observed": seen, "expected": expected, "n": ev.n},
             "Quote intervals, do not rank models by such numbers, and collect more "
             f"{what}.",
         )

@@ -150,7 +150,7 @@ def _repeated(seen: Block) -> dict[str, int]:
     for name, values in seen.items():
         if ID.fullmatch(name) and values.ndim == 1:
             count = len(set(values.tolist()))
-            if FEWEST_IDS <= count and REPEATS * count <= len(values):
+            if count >= FEWEST_IDS and REPEATS * count <= len(values):
                 found[name] = count
     return found
 
