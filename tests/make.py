@@ -28,6 +28,12 @@ def forecasts(n, accuracy=lambda p: p**2, digits=None, seed=0):
     return (rng.random(n) < accuracy(p)).astype(float), p
 
 
+def balanced(n):
+    """Hits and confidences that agree in every range: calibrated beyond chance."""
+    h = np.linspace(0.02, 0.98, n)
+    return np.diff(np.floor(np.cumsum(h) + 0.5), prepend=0.0), h
+
+
 def unrelated(n, k, seed=0):
     """Labels that have nothing to do with the logits."""
     rng = np.random.default_rng(seed)

@@ -1,7 +1,7 @@
 """Results open their own views."""
 
 import pytest
-from make import forecasts
+from make import balanced, forecasts
 
 import calibrant as cal
 from calibrant.report import report
@@ -48,3 +48,41 @@ def test_results_print_themselves(results):
     assert str(contrast).startswith(str(several).split("\n", 1)[0])
     assert "Against a:" in str(contrast)
     assert [finding.code for finding in several.audit()]
+
+
+def test_print_and_report_bring_the_good_news(tmp_path):
+    ev, other = (cal.evaluate_pairs(*balanced(300), name=name) for name in "ab")
+    several = cal.Comparison((ev, other))
+    assert "no evidence of miscalibration" in " ".join(str(ev).split())
+    for one, told in ((ev, "a."), (several, "a and b.")):
+        page = one.report(tmp_path / "page.html", force=True).read_text()
+        assert f"<p>No evidence of miscalibration: {told}</p>" in page
+    assert "No evidence of miscalibration: a and b." in str(several)
+
+
+def test_a_finding_is_printed_reported_and_written(tmp_path):
+    a, h = forecasts(2000)
+    ev = cal.evaluate_pairs(a, h, name="sure")
+    (found,) = [one for one in ev.audit() if one.code == "miscalibrated"]
+    assert f"{found.text} [miscalibrated]" in " ".join(str(ev).split())
+    page = ev.report(tmp_path / "page.html").read_text()
+    assert found.text in page
+    assert "miscalibrated: d_CAL" in page
+    assert cal.Evaluation.from_json(ev.to_json()).audit() == ev.audit()
+
+
+def test_a_trivial_model_is_no_good_news():
+    hit, h = balanced(300)
+    constant = cal.evaluate_pairs(hit, hit.mean() + 1e-5 * h, name="constant")
+    fair = cal.evaluate_pairs(hit, h, name="fair")
+    text = str(cal.Comparison((constant, fair)))
+    assert "No evidence of miscalibration: fair." in text
+
+
+def test_a_curve_is_not_called_over_confident_by_chance():
+    ev = cal.evaluate_pairs(*balanced(300))
+    low, high = ev.metrics["confidence_gap"].interval
+    assert low < 0 < high
+    assert "-confident" not in ev.describe()
+    sure = cal.evaluate_pairs(*forecasts(2000))
+    assert "lies below the diagonal (over-confident)" in sure.describe()

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant._base.checks import check_choice
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES
+from calibrant._base.measures import MEASURES, is_trivial
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
 from calibrant._inputs.divergences import find_divergence
 from calibrant._views.diagram import GEOMETRY
@@ -111,8 +111,11 @@ def fit_notes(comparison: Comparison) -> list[str]:
 
 
 def verdicts(comparison: Comparison) -> list[str]:
-    """Which models show no miscalibration, and which way mean confidences are off."""
-    clean = [ev.name for ev in comparison if no_evidence(ev)]
+    """Which models show no miscalibration, and which way mean confidences are off.
+
+    For a trivial model the first is no good news, and tables say why.
+    """
+    clean = [ev.name for ev in comparison if no_evidence(ev) and not is_trivial(ev)]
     found = [f"No evidence of miscalibration: {names(clean)}."] if clean else []
     return [*found, *directions(comparison)]
 

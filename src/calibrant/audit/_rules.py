@@ -33,7 +33,7 @@ from calibrant._stats.closed_forms import WIDENED, Interval, quantile
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.published import calibration_error, regress
 from calibrant._verbs import compare
-from calibrant._views.words import direction, excludes_zero, score_in_words
+from calibrant._views.words import FAR_OFF, direction, excludes_zero, score_in_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +124,9 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
 WORTH = 0.01
 """Share of the proper score from which on recalibration is worth it."""
 
+FORECASTS = ("positive", "class-wise")
+"""Targets whose hits are events, not correct predictions."""
+
 
 def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     """The model is miscalibrated: the interval of d_CAL excludes 0.
@@ -148,7 +151,8 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     where, ends = _region(ev)
     evidence |= ends
     severity, saved, advice = _worth(ev, score)
-    which = direction(ev, 0.0).lower() or "no clear direction"
+    least = FAR_OFF if gap is None or gap.interval is None else 0.0
+    which = direction(ev, least).lower() or "no clear direction"
     size = f"calibration error {value:.4f} [{low:.4f}, {high:.4f}]{saved}"
     text = f"{ev.name} is miscalibrated ({which}): {size}{where}."
     yield Told(severity, text, evidence, advice)
@@ -178,29 +182,28 @@ def _worth(ev: Evaluation, score: str) -> tuple[str, str, str]:
 def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
     """Where most of the error is, in words and numbers; empty if bins do not see it."""
     bins, filled = ev.mass_bins, ev.mass_bins.count > 0
-    n, h, a, variance, lower, upper = (
-        getattr(bins, name)[filled]
-        for name in ("count", "confidence", "accuracy", "variance", "lower", "upper")
+    n, h, a, variance = (
+        x[filled] for x in (bins.count, bins.confidence, bins.accuracy, bins.variance)
     )
     noise = variance * ev.n / effective(ev)
     error = np.maximum(n * (a - h) ** 2 - noise, 0.0)
     if not error.sum() > 0:
         return ", in ranges of confidence too narrow for bins", {}
     start, stop = shortest_run(error, n)
-    here, low, high = slice(start, stop), float(lower[start]), float(upper[stop - 1])
-    weight = n[here].sum()
-    share = float(weight / n.sum())
-    confidence, accuracy = (float(n[here] @ x[here] / weight) for x in (h, a))
-    span = between(low, high)
-    found = "accuracy" if ev.target in ("top-label", "pairs") else "observed frequency"
-    where = f"; most of it at {span} ({100 * share:.0f} % of examples), where"
-    where += f" mean confidence is {confidence:.3g} and {found} {accuracy:.3g}"
-    return where, {
-        "region_low": low,
-        "region_high": high,
-        "region_share": share,
-        "region_gap": confidence - accuracy,
-    }
+    here = slice(start, stop)
+    weight = float(n[here].sum())
+    low, high = bins.lower[filled][start], bins.upper[filled][stop - 1]
+    confidence, accuracy = (float(n[here] @ x[here]) / weight for x in (h, a))
+    share, gap = weight / float(n.sum()), confidence - accuracy
+    where = f"; most of it at {between(low, high)} ({100 * share:.0f} % of examples), "
+    size = (float(error[here].sum()) / weight) ** 0.5
+    found = "observed frequency" if ev.target in FORECASTS else "accuracy"
+    if abs(gap) < size / 2:
+        where += f"where confidences are too high and too low by about {size:.2g}"
+    else:
+        where += f"where mean confidence is {confidence:.3g} and {found} {accuracy:.3g}"
+    ends = {"region_low": float(low), "region_high": float(high)}
+    return where, {**ends, "region_share": share, "region_gap": gap}
 
 
 def shortest_run(size: Column, weight: Column) -> tuple[int, int]:

@@ -69,6 +69,13 @@ SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
     ),
     "thin-support": lambda e: f"{100 * e['share']:.0f}% of ECE from thin bins",
     "soft-labels": lambda _: "soft labels",
+    "miscalibrated": lambda e: (
+        f"miscalibrated: d_CAL {fixed(100 * e['calibration'], 2)}"
+    ),
+    "few-events": lambda e: f"rests on few events ({e['observed']:.3g})",
+    "weights": lambda e: f"effective n {e['effective']:,.0f}",
+    "duplicates": lambda e: f"{rows(e['rows'])} repeated",
+    "clusters-ignored": lambda _: "clusters ignored",
 }
 """Findings about one model in a word or two, made of their evidence, by code."""
 
