@@ -224,6 +224,14 @@ def test_miscalibration_that_no_one_need_mend_is_a_note():
     assert "hardly worth it" in found.advice
 
 
+def test_small_errors_are_told_with_digits_that_show_them():
+    rng = np.random.default_rng(0)
+    h = rng.uniform(1e-3, 2e-3, 60_000)
+    found = only(plain(rng.random(60_000) < 4 * h, h, name="rare"), "miscalibrated")
+    value, low, high = (found.evidence[x] for x in ("calibration", "low", "high"))
+    assert f"calibration error {value:.2g} [{low:.2g}, {high:.2g}]" in found.text
+
+
 def test_errors_of_both_signs_have_no_direction():
     rng = np.random.default_rng(0)
     h = rng.uniform(0.1, 0.9, 6000)
@@ -264,7 +272,10 @@ def test_no_verdict_where_the_interval_holds_0():
     ev = cal.evaluate_pairs(hit, h, name="fair")
     text = " ".join(str(ev).split())
     assert "miscalibrated" not in codes(ev)
-    assert "no evidence of miscalibration: the interval of d_CAL, [0.0000, 0.0" in text
+    assert (
+        "no evidence of miscalibration: the interval of d_CAL reaches from 0 to 0.0"
+        in text
+    )
     assert "-confident" not in text
     several = str(Comparison((ev, cal.evaluate_pairs(hit**2, h**3, name="bad"))))
     assert "No evidence of miscalibration: fair." in several

@@ -293,10 +293,9 @@ def _no_evidence(ev: Evaluation) -> str:
     error = ev.decomposition.calibration
     if not no_evidence(ev) or error.interval is None:
         return ""
-    low, high = (number(end) for end in error.interval)
     return (
-        f"no evidence of miscalibration: the interval of d_CAL, [{low}, {high}], begins "
-        "at 0 (this does not prove calibration)."
+        "no evidence of miscalibration: the interval of d_CAL reaches from 0 to "
+        f"{error.interval[1]:.2g} (this does not prove calibration)."
     )
 
 

@@ -124,6 +124,9 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
 WORTH = 0.01
 """Share of the proper score from which on recalibration is worth it."""
 
+SMALL = 5e-4
+"""Below it four digits do not tell the ends of an interval apart."""
+
 FORECASTS = ("positive", "class-wise")
 """Targets whose hits are events, not correct predictions."""
 
@@ -153,7 +156,8 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     severity, saved, advice = _worth(ev, score)
     least = FAR_OFF if gap is None or gap.interval is None else 0.0
     which = direction(ev, least).lower() or "no clear direction"
-    size = f"calibration error {value:.4f} [{low:.4f}, {high:.4f}]{saved}"
+    form = ".4f" if high >= SMALL else ".2g"
+    size = f"calibration error {value:{form}} [{low:{form}}, {high:{form}}]{saved}"
     text = f"{ev.name} is miscalibrated ({which}): {size}{where}."
     yield Told(severity, text, evidence, advice)
 
