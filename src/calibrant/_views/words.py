@@ -12,7 +12,7 @@ import numpy as np
 from calibrant._base.checks import check_choice
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, is_trivial
+from calibrant._base.measures import MEASURES, effective, is_trivial
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
 from calibrant._inputs.divergences import find_divergence
 from calibrant._views.diagram import GEOMETRY
@@ -51,7 +51,7 @@ def describe(ev: Evaluation) -> str:
     """The whole evaluation as a few lines of text."""
     classes = "" if ev.target == "pairs" else f", {ev.k} classes"
     lines = [
-        f"{ev.name}: {ev.n:,.10g} rows{classes}",
+        f"{ev.name}: {count_in_words(ev)}{classes}",
         f"target: {ev.target} ({TARGETS[ev.target]})",
         "",
         *_decomposition_lines(ev),
@@ -62,6 +62,18 @@ def describe(ev: Evaluation) -> str:
     if notes:
         lines += ["", *note_lines([Note(text) for text in notes])]
     return "\n".join(lines)
+
+
+NEARLY_ALL = 0.95
+"""Below this share of n, the effective number of examples is told."""
+
+
+def count_in_words(ev: Evaluation) -> str:
+    """How many rows there are, and how few weights and clusters leave of them."""
+    left = effective(ev)
+    less = f" (effective n {left:,.0f})" if left < NEARLY_ALL * ev.n else ""
+    together = "" if ev.n_clusters is None else f" in {ev.n_clusters:,} clusters"
+    return f"{ev.n:,.10g} rows{less}{together}"
 
 
 def describe_comparison(comparison: Comparison, *, unicode: bool | None = None) -> str:
@@ -89,7 +101,7 @@ def head_lines(comparison: Comparison) -> list[str]:
     first, count = comparison[0], len(comparison)
     classes = "" if first.target == "pairs" else f", {first.k:,} classes"
     lines = [
-        f"{count} model{'' if count == 1 else 's'}, {first.n:,.10g} rows{classes}",
+        f"{count} model{'' if count == 1 else 's'}, {count_in_words(first)}{classes}",
         f"target: {first.target} ({TARGETS[first.target]})",
     ]
     if comparison.protocol:
@@ -98,10 +110,11 @@ def head_lines(comparison: Comparison) -> list[str]:
 
 
 def remarks(comparison: Comparison, found: Iterable[Finding]) -> list[Note]:
-    """What stands out beside the tables: mean confidence, findings, notes of fits."""
+    """What stands out beside the tables: verdicts, findings, notes of fits."""
     told = [in_brief(one) for one in found if one.code not in SHOWN_BY_TABLES]
-    texts = [*verdicts(comparison), *told, *fit_notes(comparison)]
-    return [Note(text, finding=True) for text in texts]
+    texts = [*directions(comparison), *told, *fit_notes(comparison)]
+    good = [Note(text) for text in good_news(comparison)]
+    return [*good, *(Note(text, finding=True) for text in texts)]
 
 
 def fit_notes(comparison: Comparison) -> list[str]:
@@ -110,14 +123,10 @@ def fit_notes(comparison: Comparison) -> list[str]:
     return [f"{name}: {note}" for name, effect in effects for note in effect.notes]
 
 
-def verdicts(comparison: Comparison) -> list[str]:
-    """Which models show no miscalibration, and which way mean confidences are off.
-
-    For a trivial model the first is no good news, and tables say why.
-    """
+def good_news(comparison: Comparison) -> list[str]:
+    """Which models show no miscalibration; of a trivial one that is no news."""
     clean = [ev.name for ev in comparison if no_evidence(ev) and not is_trivial(ev)]
-    found = [f"No evidence of miscalibration: {names(clean)}."] if clean else []
-    return [*found, *directions(comparison)]
+    return [f"No evidence of miscalibration: {names(clean)}."] if clean else []
 
 
 def excludes_zero(value: Estimate) -> bool:

@@ -18,7 +18,13 @@ from calibrant._base.measures import MEASURES, is_trivial
 from calibrant._base.records import Estimate, Finding, as_plain
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._views.diagram import GEOMETRY, View, view
-from calibrant._views.words import direction, fit_notes, score_in_words, verdicts
+from calibrant._views.words import (
+    direction,
+    directions,
+    fit_notes,
+    good_news,
+    score_in_words,
+)
 from calibrant.report import _coarse as coarse
 from calibrant.table._layout import Heading, Style, choose, fixed, keys_of
 from calibrant.table._table import make_table, rows
@@ -100,8 +106,8 @@ def summary(comparison: Comparison) -> list[str]:
     plain = Comparison(comparison.evaluations)
     notes = make_table(plain, Style(), columns=["accuracy"]).notes
     unlike = [note.text for note in notes if note.finding]
-    first = [*_headline(comparison), *verdicts(comparison)]
-    return [*first, *unlike, *fit_notes(comparison)]
+    first = [*_headline(comparison), *good_news(comparison)]
+    return [*first, *directions(comparison), *unlike, *fit_notes(comparison)]
 
 
 def _headline(comparison: Comparison) -> Iterator[str]:
