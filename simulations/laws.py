@@ -114,32 +114,6 @@ def _beta(a: float, b: float) -> Rows:
 
 Laws = Mapping[str, Callable[[Load], Rows]]
 
-BENCH: Laws = {
-    "CIFAR-10 ResNet-32": lambda load: top_label(load("cifar10_akamaster_resnet32")),
-    "CIFAR-10 WRN-28-10": lambda load: top_label(load("cifar10_peterson_wrn_28_10")),
-    "CIFAR-100 DenseNet-BC": lambda load: top_label(
-        load("cifar100_netcal_densenet_bc_100")
-    ),
-    "ImageNet EfficientNet-Lite0": lambda load: top_label(
-        load("imagenet5k_efficientnet_lite0")
-    ),
-    "ImageNet ResNeXt-101": lambda load: _one_of_many(
-        load("imagenet_val_top1_14models"), "torchvision_resnext101_32x8d"
-    ),
-    "ImageNet EfficientNet-B3": lambda load: _one_of_many(
-        load("imagenet_val_top1_14models"), "timm_efficientnet_b3a"
-    ),
-    "ImageNet Inception-v3": lambda load: _one_of_many(
-        load("imagenet_val_top1_14models"), "timm_tf_inception_v3"
-    ),
-    "Games": lambda load: _forecasts(load("fivethirtyeight_games")),
-    "Stated by a language model": lambda load: _stated(load("llm_stated_confidence")),
-    "Adult, random forest": lambda load: _forecasts(load("adult_random_forest")),
-    "Beta(4, 1)": lambda load: _beta(4, 1),
-    "Beta(1/2, 1/2)": lambda load: _beta(0.5, 0.5),
-}
-"""Laws by which the constants of the estimators were chosen."""
-
 HOLD_OUT: Laws = {
     "CIFAR-10 VGG-16": lambda load: top_label(load("cifar10_verified_vgg16")),
     "CIFAR-10 WRN-28-10, human-tuned": lambda load: top_label(
