@@ -20,7 +20,7 @@ CASES = (
 """Confidence, accuracy and rows. The last four are the hold-out of this page."""
 
 NEGLIGIBLE = 1e-6
-"""Numbers of hits less likely than this in all are left out, and count as missed."""
+"""Numbers of hits less likely than this in all are left out."""
 
 
 @cache
@@ -42,22 +42,29 @@ def likely(m: float, n: int) -> list[tuple[int, float]]:
     return [(int(i), float(chance[i])) for i in sorted(kept)]
 
 
-def coverage(h: float, m: float, n: int, divergence: str) -> tuple[float, float]:
-    """Probability that the interval holds the truth, and that it begins above."""
+Shares = tuple[float | None, float | None]
+
+
+def coverage(h: float, m: float, n: int, divergence: str) -> Shares:
+    """Probability that the interval holds the truth, and that it begins above.
+
+    None where there is no interval, as for few rows.
+    """
     truth = (m - h) ** 2 if divergence == "brier" else float(kl(m, h))
     truth = truth if truth > 1e-14 else 0.0
     slack = 1e-9 * truth + 1e-13
-    held = above = 0.0
+    held = above = given = 0.0
     for hits, chance in likely(m, n):
         ends = intervals(h, hits, n)[divergence]
         if ends is None:
             continue
+        given += chance
         held += chance * (ends[0] <= truth + slack and truth <= ends[1] + slack)
         above += chance * (ends[0] > truth + slack)
-    return held, above
+    return (held / given, above / given) if given else (None, None)
 
 
-def enumerate_cases() -> list[list[float]]:
+def enumerate_cases() -> list[list[float | None]]:
     """Case, coverage and false lower ends of Brier, and of log."""
     return [
         [h, m, n, *coverage(h, m, n, "brier"), *coverage(h, m, n, "log")]

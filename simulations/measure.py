@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 import calibrant as cal
 
@@ -12,6 +13,10 @@ Found = tuple[float, tuple[float, float] | None]
 """A number and its interval, if it has one."""
 
 NOTHING: Found = (np.nan, None)
+
+ENDS = ("low", "high")
+NEXT_TO = 0.002
+"""Confidences as close as this have one accuracy, where rows have few values."""
 
 CHEAP = ("d_brier", "d_log", "brier", "log", "accuracy")
 """What `interval=None` gives an interval to."""
@@ -41,6 +46,8 @@ def _measured(world: World, rows: Rows, wanted: set[str]) -> dict[str, Found]:
     cheap = wanted.isdisjoint(RESAMPLED)
     ev = evaluate(rows, rows.confidence, "model", "auto" if not cheap else None)
     found = _own(ev)
+    if world.rare:
+        found |= dict.fromkeys(("ace", "mce"), NOTHING)  # of bins that no row falls in
     if not wanted.isdisjoint(PAIRED):
         other = evaluate(rows, rival(rows.confidence), "rival", None)
         found |= _differences(cal.compare(ev, other).differences["rival"])
@@ -87,16 +94,32 @@ def curve_errors(world: World, rows: Rows, ev: cal.Evaluation) -> dict[str, Foun
         "ise": _squared_error(curve, rows.confidence, truth),
         "ise_paper": _squared_error(paper, rows.confidence, truth),
     }
-    places = curve.confidence
-    low, high = np.quantile(rows.confidence, (0.005, 0.995))
-    here = (places >= low) & (places <= high) & np.isfinite(curve.low)
-    m = world.truth_at(places[here])
-    inside = (curve.low[here] <= m + 1e-9) & (m <= curve.high[here] + 1e-9)
-    found["pointwise"] = float(inside.mean()), None
-    if hasattr(curve, "band_low"):
-        band = (curve.band_low[here] <= m + 1e-9) & (m <= curve.band_high[here] + 1e-9)
-        found["simultaneous"] = float(band.all()), None
+    here = _among(curve.confidence, rows.confidence)
+    m = world.truth_at(curve.confidence)
+    inside = _inside(m, curve.low, curve.high)[here & np.isfinite(curve.low)]
+    if len(inside):
+        found["pointwise"] = float(inside.mean()), None
+    low, high = (getattr(curve, f"band_{x}", curve.low * np.nan) for x in ENDS)
+    inside = _inside(m, low, high)[here & np.isfinite(low)]
+    if len(inside):
+        found["simultaneous"] = float(inside.all()), None
     return found
+
+
+def _inside(m: Column, low: Column, high: Column) -> NDArray[np.bool_]:
+    return (low <= m + 1e-9) & (m <= high + 1e-9)
+
+
+def _among(places: Column, h: Column) -> NDArray[np.bool_]:
+    """Places between rows; if these have few values, only places next to one."""
+    low, high = np.quantile(h, (0.005, 0.995))
+    values = np.unique(h[(h >= low) & (h <= high)])
+    if len(values) > len(h) / 2:
+        return (places >= low) & (places <= high)
+    after = np.minimum(np.searchsorted(values, places), len(values) - 1)
+    before = np.maximum(after - 1, 0)
+    away = np.minimum(abs(values[after] - places), abs(values[before] - places))
+    return away <= NEXT_TO
 
 
 def _squared_error(curve: cal.Curve, h: Column, truth: Column) -> Found:

@@ -38,15 +38,26 @@ PROMISED = tuple(WORDS)[:11]
 """Those whose coverage the documentation speaks of."""
 
 
+EASY = (
+    "Where a model is calibrated, and events are rare or it is nearly always sure, the RMSE"
+    " of d_CAL (Brier) is at most {} times that of debiased bins"
+)
+HARD = (
+    "Where a model is nearly always sure and wrong about it, the RMSE of d_CAL is at most"
+    " {} times that of calibrant 0.1.0"
+)
+
+
 def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
     whole = [head, ["---"] * len(head), *lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in whole) + "\n"
 
 
-def percent(share: float) -> str:
+def percent(share: float | None) -> str:
     """A share in per cent, or nothing."""
-    return f"{100 * share:.1f}" if np.isfinite(share) else ""
+    known = share is not None and np.isfinite(share)
+    return f"{100 * share:.1f}" if known else ""
 
 
 @dataclass(frozen=True)
@@ -95,7 +106,7 @@ class Page:
     worlds: Sequence[About]
     cells: Cells
     first: Cells
-    enumeration: Sequence[Sequence[float]]
+    enumeration: Sequence[Sequence[float | None]]
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -254,19 +265,8 @@ class Page:
             for case in self.cases("d_brier", "d_log")
             if case.world.saturated and not case.world.calibrated
         ]
-        return (
-            _worst(
-                easy,
-                "Where a model is calibrated, and events are rare or it is nearly always"
-                " sure, the RMSE of d_CAL (Brier) is at most {} times that of debiased bins",
-            )
-            + _worst(
-                hard,
-                "Where a model is nearly always sure and wrong about it, the RMSE of d_CAL"
-                " is at most {} times that of calibrant 0.1.0",
-            )
-            + "\n"
-        )
+        told = _worst(easy, EASY), _worst(hard, HARD)
+        return " ".join(filter(None, told)) + "\n"
 
     # -- curve ----------------------------------------------------------------
 
@@ -308,13 +308,14 @@ class Page:
     def constants(self) -> str:
         """Coverage by enumeration, where all rows have one confidence."""
         if not self.enumeration:
-            return "Not run.\n"
-        least = min(min(row[3], row[5]) for row in self.enumeration)
-        bad = sum(min(row[3], row[5]) < EXACT for row in self.enumeration)
+            return "See `coverage.md`.\n"
+        shares = [row[i] for row in self.enumeration for i in (3, 5)]
+        known = [share for share in shares if share is not None]
+        bad = sum(share < EXACT for share in known)
         text = (
-            f"Exact coverage, a sum over all numbers of hits, is at least"
-            f" {percent(least)} %, and below {100 * EXACT:.0f} % in {bad} of"
-            f" {len(self.enumeration)} cases.\n\n"
+            f"Exact coverage of d_CAL, a sum over all numbers of hits, is at least"
+            f" {percent(min(known))} %, and below {100 * EXACT:.0f} % in {bad} of"
+            f" {len(known)} cases.\n\n"
         )
         head = ["h", "accuracy", "n", "Brier", "begins above", "log", "begins above"]
         lines = [
@@ -398,7 +399,6 @@ def _worst(ratios: Sequence[tuple[float, Case]], words: str) -> str:
     middle = np.median([ratio for ratio, _ in known])
     return words.format(f"{ratio:.2f}") + (
         f" ({WORDS[case.name]}: {case.where}), and {middle:.2f} times in the median case."
-        " "
     )
 
 
@@ -481,9 +481,10 @@ TITLES = {
 def pages(cells: Cells, other: dict) -> dict[str, str]:
     """Each page by its file, if there are results for it."""
     first = runs.load(FIRST)[0]
+    exact = {"development": other.get("enumeration", [])}
     known = [About(**about) for about in other["worlds"].values()]
     return {
-        name: Page(title, worlds, cells, first, other.get("enumeration", [])).text()
+        name: Page(title, worlds, cells, first, exact.get(kind, [])).text()
         for name, (title, kind) in TITLES.items()
         if (worlds := [world for world in known if world.kind == kind])
     }

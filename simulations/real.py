@@ -23,6 +23,6 @@ def real_worlds(load: laws.Load) -> Iterable[World]:
 def _world(law: laws.Law, name: str, words: str, accuracy: laws.Column) -> World:
     return World(
         *(name, words, atoms(law.h, law.mass)),
-        lambda h: accuracy[np.searchsorted(law.h, h)],
+        lambda h: np.interp(h, law.h, accuracy),
         saturated=not name.startswith(laws.NO_NETWORKS),
     )

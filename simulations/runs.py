@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -180,11 +181,7 @@ def _plain(tally: Tally) -> list[float]:
 
 def _on_one_line(text: str) -> str:
     """Lists of numbers need no line for each."""
-    parts = text.split("[")
-    lists = [part.split("]", 1) for part in parts[1:]]
-    return parts[0] + "".join(
-        "[" + " ".join(inner.split()) + "]" + rest for inner, rest in lists
-    )
+    return re.sub(r"\[[^][]*\]", lambda found: " ".join(found[0].split()), text)
 
 
 # -- running -----------------------------------------------------------------------

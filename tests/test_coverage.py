@@ -1,5 +1,6 @@
 """How often intervals hold the truth, and the harness of `simulations` that counts it."""
 
+import re
 from dataclasses import astuple, replace
 
 import numpy as np
@@ -266,6 +267,27 @@ def test_a_page_is_told_what_the_worlds_are():
 def test_the_committed_pages_are_made_of_the_committed_results(name):
     text = (runs.HERE / name).read_text("utf-8")
     assert text == pages.pages(*runs.load())[name]
+
+
+INCLUDE = (
+    r"{include} (.*/simulations/.*)\n:start-after: \"(.*)\"\n(?::end-before: \"(.*)\")?"
+)
+
+
+def included():
+    """Which part of which page the documentation takes over: page, file, start, end."""
+    for page in sorted((runs.HERE.parent / "docs").rglob("*.md")):
+        for found in re.findall(INCLUDE, page.read_text("utf-8")):
+            yield page, *found
+
+
+@pytest.mark.parametrize(("page", "file", "start", "end"), included())
+def test_what_the_documentation_takes_over_is_there(page, file, start, end):
+    _, found, rest = (page.parent / file).read_text("utf-8").partition(start)
+    assert found
+    part, found, _ = rest.partition(end) if end else (rest, "end", "")
+    assert found
+    assert part.strip()
 
 
 # -- coverage ------------------------------------------------------------------------
