@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import bdtr, bdtrc
 
 from . import runs
 from .runs import About, Cells, Tally
@@ -87,10 +88,11 @@ class Case:
 
     @property
     def by_chance(self) -> bool:
-        """Whether 92 % (or 98 %) could look like this once in 40 times."""
-        target = LEAST if self.tally.coverage < LEAST else MOST
-        near = np.sqrt(target * (1 - target) / max(self.tally.intervals, 1))
-        return bool(abs(self.tally.coverage - target) <= 1.96 * near)
+        """Whether 92 % (or 98 %) would look like this once in 40 times, or more often."""
+        covered, count = self.tally.covered, self.tally.intervals
+        if self.tally.coverage < LEAST:
+            return bool(bdtr(covered, count, LEAST) > 0.025)
+        return bool(bdtrc(covered - 1, count, MOST) > 0.025)
 
     @property
     def where(self) -> str:
@@ -245,23 +247,30 @@ class Page:
             tally = cell.get(name, Tally())
             truth = getattr(case.world, name)
             row += [f"{truth:.2e}", f"{tally.bias:+.1e}", f"{tally.rmse:.2e}"]
-            row += [_ratio(tally, cell.get("bins"))] if name == "d_brier" else []
+            row += (
+                [_shown(_ratio(tally, cell.get("bins")))] if name == "d_brier" else []
+            )
             paper = cell.get(name.replace("d_", "paper_"))
-            row += [_ratio(tally, paper), _ratio(tally, self._first(case, name))]
+            ratios = _ratio(tally, paper), self._versus_first(case, name)
+            row += map(_shown, ratios)
         return row
 
-    def _first(self, case: Case, name: str) -> Tally | None:
-        return self.first.get((case.world.name, case.n), {}).get(name)
+    def _versus_first(self, case: Case, name: str) -> float:
+        """RMSE relative to that of 0.1.0, if both saw the same data sets."""
+        place = case.world.name, case.n
+        ours = self.cells[place].get(f"early_{name}", Tally())
+        theirs = self.first.get(place, {}).get(name, Tally())
+        return _ratio(ours, theirs) if ours.count == theirs.count else np.nan
 
     def ratios(self) -> str:
         """Two sentences: against bins where little is to find, and against 0.1.0."""
         easy = [
-            (_number(case.tally, self.cells[case.world.name, case.n].get("bins")), case)
+            (_ratio(case.tally, self.cells[case.world.name, case.n].get("bins")), case)
             for case in self.cases("d_brier")
             if case.world.calibrated and (case.world.rare or case.world.saturated)
         ]
         hard = [
-            (_number(case.tally, self._first(case, case.name)), case)
+            (self._versus_first(case, case.name), case)
             for case in self.cases("d_brier", "d_log")
             if case.world.saturated and not case.world.calibrated
         ]
@@ -382,12 +391,11 @@ def _accused(case: Case) -> str:
     return f"{percent(share)} ± {percent(se)}"
 
 
-def _number(ours: Tally, theirs: Tally | None) -> float:
+def _ratio(ours: Tally, theirs: Tally | None) -> float:
     return ours.rmse / theirs.rmse if theirs and theirs.rmse else np.nan
 
 
-def _ratio(ours: Tally, theirs: Tally | None) -> str:
-    ratio = _number(ours, theirs)
+def _shown(ratio: float) -> str:
     return f"{ratio:.2f}" if np.isfinite(ratio) else ""
 
 

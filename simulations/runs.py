@@ -24,6 +24,9 @@ DATA = Path(os.environ.get("CALIBRANT_DATA", HERE.parent.parent / "shared" / "da
 SIZES = (50, 300, 1_000, 10_000, 100_000)
 SLACK = 1e-9
 
+EARLY = 200
+"""Data sets that release 0.1.0 has seen, for a comparison on the same ones."""
+
 
 @cache
 def worlds(kind: str) -> tuple[World, ...]:
@@ -236,9 +239,16 @@ def fold(cells: Cells, task: Task, found: Sequence[dict[str, Found]]) -> None:
     cell = cells.setdefault((task.world, task.n), {})
     for replicate, numbers in enumerate(found, task.first):
         for name, number in numbers.items():
-            tally = cell.setdefault(name, Tally())
-            if tally.count == replicate:
-                tally.add(number, truth_of(name, known))
+            for tallied in _names(name, replicate):
+                tally = cell.setdefault(tallied, Tally())
+                if tally.count == replicate:
+                    tally.add(number, truth_of(name, known))
+
+
+def _names(name: str, replicate: int) -> list[str]:
+    """Where a data set is tallied: d_CAL of early ones also on its own."""
+    early = name in ("d_brier", "d_log") and replicate < EARLY
+    return [name, f"early_{name}"] if early else [name]
 
 
 def truth_of(name: str, known: dict[str, float]) -> float:
