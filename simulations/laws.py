@@ -178,4 +178,5 @@ def gather(law: Law, count: Column, hits: Column) -> Cells:
     some = count > 0
     count, hits, h = count[some], hits[some], law.h[some]
     powers = [hits * (1 - h) ** j + (count - hits) * (-h) ** j for j in range(1, 5)]
-    return Cells(count, hits, hits, *powers, h, law.z[some], {})
+    unweighted = count, powers[0], powers[1], powers[1]
+    return Cells(count, hits, hits, *powers, h, law.z[some], {}, *unweighted)
