@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, rel_entr
+from scipy.special import expit
 
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.reduce import reduce_to_columns
@@ -23,7 +23,7 @@ Column = NDArray[np.float64]
 Load = Callable[[str], Mapping[str, Any]]
 """From the name of a file to its arrays."""
 
-ATOMS, ROUND_OFF = 600, 1e-15
+ATOMS = 600
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,20 +50,6 @@ class Law:
     def rank(self) -> Column:
         """Mid-rank of each atom."""
         return np.cumsum(self.mass) - self.mass / 2
-
-    def brier(self, accuracy: Column) -> float:
-        """Mean of (m - h)^2."""
-        return float(self.mass @ (accuracy - self.h) ** 2)
-
-    def log(self, accuracy: Column) -> float:
-        """Mean of KL(m || h); what round-off leaves of a calibrated one is 0."""
-        mean = float(self.mass @ self.divergence(accuracy))
-        return mean if mean > ROUND_OFF else 0.0
-
-    def divergence(self, accuracy: Column) -> Column:
-        """KL(m || h) at each atom, exact where h is next to 1."""
-        wrong = rel_entr(1 - accuracy, expit(-self.z))
-        return rel_entr(accuracy, self.h) + wrong
 
 
 # -- laws --------------------------------------------------------------------------
@@ -99,46 +85,7 @@ def _forecasts(arrays: Mapping[str, Any]) -> Rows:
     return pairs(arrays["outcome"], arrays["prob"])
 
 
-def _stated(arrays: Mapping[str, Any]) -> Rows:
-    h = arrays["stated_confidence"]
-    given = np.isfinite(h)
-    return pairs(arrays["correct"][given], np.clip(h[given], 0, 1))
-
-
-def _beta(a: float, b: float) -> Rows:
-    """Rows of a Beta law, somewhat too sure."""
-    rng = np.random.default_rng(5)
-    h = rng.beta(a, b, 40_000)
-    return pairs(rng.random(len(h)) < expit(0.7 * logit(h) + 0.1), h)
-
-
 Laws = Mapping[str, Callable[[Load], Rows]]
-
-BENCH: Laws = {
-    "CIFAR-10 ResNet-32": lambda load: top_label(load("cifar10_akamaster_resnet32")),
-    "CIFAR-10 WRN-28-10": lambda load: top_label(load("cifar10_peterson_wrn_28_10")),
-    "CIFAR-100 DenseNet-BC": lambda load: top_label(
-        load("cifar100_netcal_densenet_bc_100")
-    ),
-    "ImageNet EfficientNet-Lite0": lambda load: top_label(
-        load("imagenet5k_efficientnet_lite0")
-    ),
-    "ImageNet ResNeXt-101": lambda load: _one_of_many(
-        load("imagenet_val_top1_14models"), "torchvision_resnext101_32x8d"
-    ),
-    "ImageNet EfficientNet-B3": lambda load: _one_of_many(
-        load("imagenet_val_top1_14models"), "timm_efficientnet_b3a"
-    ),
-    "ImageNet Inception-v3": lambda load: _one_of_many(
-        load("imagenet_val_top1_14models"), "timm_tf_inception_v3"
-    ),
-    "Games": lambda load: _forecasts(load("fivethirtyeight_games")),
-    "Stated by a language model": lambda load: _stated(load("llm_stated_confidence")),
-    "Adult, random forest": lambda load: _forecasts(load("adult_random_forest")),
-    "Beta(4, 1)": lambda load: _beta(4, 1),
-    "Beta(1/2, 1/2)": lambda load: _beta(0.5, 0.5),
-}
-"""Laws by which the constants of the estimators were chosen."""
 
 HOLD_OUT: Laws = {
     "CIFAR-10 VGG-16": lambda load: top_label(load("cifar10_verified_vgg16")),
@@ -159,14 +106,7 @@ HOLD_OUT: Laws = {
 }
 """Laws that no choice in the estimators was based on."""
 
-NO_NETWORKS = (
-    "Games",
-    "Stated by a language model",
-    "Adult, random forest",
-    "Beta(4, 1)",
-    "Beta(1/2, 1/2)",
-    "Recession forecasts",
-)
+NO_NETWORKS = ("Recession forecasts",)
 
 
 def reduce_to_atoms(rows: Rows, most: int = ATOMS) -> Law:
@@ -189,36 +129,10 @@ def reduce_to_atoms(rows: Rows, most: int = ATOMS) -> Law:
 
 # -- truths ------------------------------------------------------------------------
 
-FITS = ("beta fit", "flexible fit")
-SMOOTH = (*FITS, "temperature 1.5", "temperature 0.8")
-OTHERS = ("calibrated", "narrow defect")
-BENCH_ONLY = ("temperature 2.5", "top too sure")
-
 
 def truths(law: Law, rows: Rows) -> dict[str, Column]:
-    """Accuracies at the atoms: calibrated, smooth (two fit the rows), and a jump."""
-    h, z = law.h, law.z
-    stated = h.round(6)  # 0.7 in single precision is 0.7
-    defect = (stated >= 0.7) & (stated <= 0.8)
-    return {
-        "calibrated": h,
-        "beta fit": _beta_fit(law, rows),
-        "flexible fit": _flexible_fit(law, rows),
-        "temperature 1.5": expit(z / 1.5),
-        "temperature 0.8": expit(z / 0.8),
-        "narrow defect": np.where(defect, h - 0.12, h),
-        "temperature 2.5": expit(z / 2.5),
-        "top too sure": np.where(h > 0.99, h - 0.03, h),
-    }
-
-
-def _beta_fit(law: Law, rows: Rows) -> Column:
-    """Beta calibration: a logistic regression on log h and log(1 - h)."""
-
-    def features(z: Column) -> Column:
-        return np.stack([np.ones_like(z), -np.logaddexp(0, -z), np.logaddexp(0, z)], 1)
-
-    return expit(features(law.z) @ _logistic_regression(features(rows.z), rows.hit))
+    """Accuracies at the atoms: the confidence itself, and a fit to the real hits."""
+    return {"calibrated": law.h, "flexible fit": _flexible_fit(law, rows)}
 
 
 def _flexible_fit(law: Law, rows: Rows) -> Column:
@@ -264,4 +178,5 @@ def gather(law: Law, count: Column, hits: Column) -> Cells:
     some = count > 0
     count, hits, h = count[some], hits[some], law.h[some]
     powers = [hits * (1 - h) ** j + (count - hits) * (-h) ** j for j in range(1, 5)]
-    return Cells(count, hits, hits, *powers, h, law.z[some], {})
+    unweighted = count, powers[0], powers[1], powers[1]
+    return Cells(count, hits, hits, *powers, h, law.z[some], {}, *unweighted)

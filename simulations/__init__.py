@@ -1,0 +1,1 @@
+"""How calibrant does where the truth is known: `python -m simulations --help`."""
