@@ -322,8 +322,8 @@ def load(path: str | Path) -> Recalibrator:
     >>> from calibrant.recalibration import MeanReplacement, load
     >>> file = Path(tempfile.mkdtemp()) / "mean.json"
     >>> MeanReplacement().fit([[2.0, 0.0], [0.0, 1.0]], [0, 1]).save(file)
-    >>> load(file).accuracy_
-    1.0
+    >>> round(load(file).accuracy_, 4)  # 2 of 2 are right: 2.5 of 3
+    0.8333
     """
     return Recalibrator.load(path)
 
