@@ -42,6 +42,10 @@ class ByMode(Recalibrator):
     def _fit(self, rows: Rows, report: Report) -> None:
         """Fit on rows of which the absent classes are known."""
 
+    @abstractmethod
+    def _certainties(self) -> str | None:
+        """Where the fit makes a class impossible, in words, if it does anywhere."""
+
     def _check_options(self) -> None:
         super()._check_options()
         self._check_not_negative("smoothing")
@@ -63,6 +67,12 @@ class ByMode(Recalibrator):
             fate = "become impossible, as in netcal" if self.compat else kept
             absent = f"{self.absent_.size} of {rows.k} classes have no row to fit on"
             self._note(f"{absent}; they {fate}.")
+        if not self.smoothing and (certain := self._certainties()):
+            remedy = "compat=None and smoothing=1" if self.compat else "smoothing=1"
+            self._note(
+                f"{certain}, so a class can become impossible, and the log loss of a new "
+                f"row infinite. Use {remedy} to rule that out."
+            )
 
     def _divide(self, values: Matrix, probs: Matrix) -> None:
         """Turn new values of all classes into distributions, in place."""

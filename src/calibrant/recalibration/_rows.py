@@ -147,6 +147,14 @@ def _check_labels_are_classes(labels: NDArray[Any]) -> None:
         raise RowError(rule, row, what)
 
 
+def effective_weight(predictions: Predictions) -> Column | None:
+    """Weights of rows that add up to their effective number; counts as they are."""
+    weight, squared = predictions.weight, predictions.squared
+    if weight is None or squared is None:
+        return weight
+    return weight * (weight.sum() / squared.sum())
+
+
 Kind = Literal["logits", "probs"]
 
 
@@ -190,7 +198,7 @@ class Rows:
 
     @property
     def total_weight(self) -> float:
-        """Number of rows, or the sum of their weights."""
+        """Number of rows; where weights differ, the effective one."""
         return float(len(self) if self.weight is None else self.weight.sum())
 
     def weights(self, part: slice) -> Column | float:
