@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from oracles import effective
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, log_expit, logsumexp, softmax
 from strategies import problems
@@ -114,7 +115,7 @@ def test_platt_agrees_with_the_plain_definition(smoothing, weighted):
     s, y = make_binary()
     weight = np.random.default_rng(1).uniform(0.5, 3, len(y)) if weighted else None
     model = PlattScaling(smoothing=smoothing).fit(s, y, weight)
-    w = np.ones(len(y)) if weight is None else weight
+    w = effective(weight, len(y))
     expected = slow_fit([s], y, w, smoothing)
     found = model.slope_[0], model.intercept_[0]
     np.testing.assert_allclose(found, expected, atol=1e-5)

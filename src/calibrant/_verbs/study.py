@@ -260,10 +260,11 @@ def _pair(given: Any, name: str) -> tuple[Any, Any]:
 def _check_no_cluster_is_in_both(fit: ScoredRows, test: ScoredRows) -> None:
     if fit.cluster is None or test.cluster is None:
         return
-    both = np.intersect1d(fit.cluster, test.cluster)
-    if both.size:
+    first, second = comparable(fit.cluster), comparable(test.cluster)
+    both = np.intersect1d(first, second).tolist()
+    if both:
         raise ValueError(
-            f"cluster must not be in both sets, to fit on and to test on; {both.size} "
+            f"cluster must not be in both sets, to fit on and to test on; {len(both)} "
             f"are, the first of them {both[0]!r}. Divide the rows by cluster, or pass one "
             "set and split= or folds=."
         )
@@ -323,10 +324,14 @@ def _units(sample: ScoredRows) -> Index:
     """What must stay together, numbered as it comes: the cluster of each row, or the row."""
     if sample.cluster is None:
         return np.arange(len(sample.y))
-    cluster = sample.cluster.astype(str) if sample.cluster.dtype == object else None
-    names = sample.cluster if cluster is None else cluster
+    names = comparable(sample.cluster)
     _, first, number = np.unique(names, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[number]
+
+
+def comparable(cluster: Any) -> NDArray[Any]:
+    """Names of clusters that can be sorted: text, if they are of several kinds."""
+    return cluster.astype(str) if cluster.dtype == object else np.asarray(cluster)
 
 
 def _in_clusters(sample: ScoredRows) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._inputs.arrays import Matrix
+from calibrant._inputs.arrays import Matrix, to_numpy
 from calibrant.recalibration._estimator import Recalibrator
 from calibrant.recalibration._temperature import TemperatureScaling
 
@@ -86,7 +87,9 @@ class RecalibratedClassifier(
             self.estimator_ = self.estimator
             scores = self._scores(X)
         else:
-            folds = self.cv if cluster is None else whole_clusters(self.cv, X, y, cluster)
+            folds = (
+                self.cv if cluster is None else whole_clusters(self.cv, X, y, cluster)
+            )
             scores = cross_val_predict(
                 self.estimator, X, y, cv=folds, method=self._method
             )
@@ -124,16 +127,21 @@ class RecalibratedClassifier(
 
 def whole_clusters(cv: Any, X: Any, y: Any, cluster: Any) -> list[tuple[Any, Any]]:
     """The folds of a splitter, none of which may cut a cluster."""
-    names = np.asarray(cluster)
+    names = to_numpy(cluster, "cluster")
+    names = names.astype(str) if names.dtype == object else names
     count = len(np.unique(names))
     if isinstance(cv, int) and cv > count:
-        raise ValueError(f"cv must be at most {count}, the number of clusters; got {cv}.")
+        raise ValueError(
+            f"cv must be at most {count}, the number of clusters; got {cv}."
+        )
     splitter = StratifiedGroupKFold(cv) if isinstance(cv, int) else check_cv(cv, y)
-    folds = list(splitter.split(X, y, names))
+    with warnings.catch_warnings():  # of clusters that are ignored: that is seen below
+        warnings.simplefilter("ignore", UserWarning)
+        folds = list(splitter.split(X, y, names))
     for fit, test in folds:
-        if (cut := np.intersect1d(names[fit], names[test])).size:
+        if cut := np.intersect1d(names[fit], names[test]).tolist():
             raise ValueError(
-                f"cv must not cut a cluster; it cuts {cut.size}, the first of them "
+                f"cv must not cut a cluster; it cuts {len(cut)}, the first of them "
                 f"{cut[0]!r}. Use a splitter by groups, such as GroupKFold."
             )
     return folds

@@ -172,10 +172,10 @@ class HistogramBinning(modes.ByMode):
     Examples
     --------
     >>> from calibrant.recalibration import HistogramBinning
-    >>> h = [0.9, 0.9, 0.9, 0.9, 0.2]  # of the second class; 3 of 4 are right
-    >>> binned = HistogramBinning(scores="probs", bins=2).fit(h, [1, 1, 1, 0, 0])
+    >>> h = [0.9, 0.9, 0.9, 0.9, 0.2, 0.2]  # of the second class; 3 of 4 are right
+    >>> binned = HistogramBinning(scores="probs", bins=2).fit(h, [1, 1, 1, 0, 0, 1])
     >>> binned.values_[1].tolist(), binned.predict_proba([0.8]).tolist()
-    ([0.0, 0.75], [[0.25, 0.75]])
+    ([0.5, 0.75], [[0.25, 0.75]])
     """
 
     learned = ("edges_", "counts_", "values_", "absent_")

@@ -207,10 +207,10 @@ class IsotonicCalibration(modes.ByMode):
     Examples
     --------
     >>> from calibrant.recalibration import IsotonicCalibration
-    >>> p = [0.1, 0.2, 0.3, 0.4, 0.9]  # of the second class
-    >>> curve = IsotonicCalibration(scores="probs").fit(p, [0, 1, 0, 1, 1])
-    >>> curve.predict_proba([0.25, 0.35])[:, 1].round(3).tolist()
-    [0.5, 0.75]
+    >>> p = [0.1, 0.1, 0.3, 0.4, 0.9, 0.9]  # of the second class
+    >>> curve = IsotonicCalibration(scores="probs").fit(p, [0, 1, 0, 1, 1, 0])
+    >>> curve.predict_proba([0.2, 0.35, 0.8])[:, 1].round(3).tolist()
+    [0.333, 0.5, 0.667]
     """
 
     learned = ("knots_", "values_", "starts_", "absent_", "weight_")

@@ -67,11 +67,12 @@ class ByMode(Recalibrator):
             fate = "become impossible, as in netcal" if self.compat else kept
             absent = f"{self.absent_.size} of {rows.k} classes have no row to fit on"
             self._note(f"{absent}; they {fate}.")
-        if not self.smoothing and (certain := self._certainties()):
-            remedy = "compat=None and smoothing=1" if self.compat else "smoothing=1"
+        if self.smoothing or self.compat:
+            return
+        if certain := self._certainties():
             self._note(
                 f"{certain}, so a class can become impossible, and the log loss of a new "
-                f"row infinite. Use {remedy} to rule that out."
+                "row infinite; smoothing=1 rules that out."
             )
 
     def _divide(self, values: Matrix, probs: Matrix) -> None:

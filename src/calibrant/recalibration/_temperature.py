@@ -233,7 +233,8 @@ def room(rows: Rows, beta: float) -> float:
     """How far rows that are all right leave room for a miss; negative if they do not.
 
     That is what softmax(beta z) expects labels to lie below the largest score of their
-    row, all rows together, less what the second largest does in a mean row.
+    row, all rows together, less what the second largest does in a mean row. Rows in which
+    one class is certain have no say.
     """
 
     def work(part: slice) -> Column:
@@ -241,11 +242,12 @@ def room(rows: Rows, beta: float) -> float:
         e = np.exp(beta * d.astype(np.float64))
         expected = np.vecdot(e, d) / e.sum(axis=1)
         second = np.partition(d, -2, axis=1)[:, -2].astype(np.float64)
-        weight = rows.weights(part)
-        return np.array([np.sum(weight * expected), np.sum(weight * second)])
+        there = rows.weights(part) * (second > FARTHEST)
+        sums = rows.weights(part) * expected, there * second, there
+        return np.array([np.sum(x) for x in sums])
 
-    expected, second = rows.add_up(work)
-    return float(second / rows.total_weight - expected)
+    expected, second, there = rows.add_up(work)
+    return float(second / there - expected) if there else 0.0
 
 
 def within_evidence(rows: Rows, found: Found) -> Found:

@@ -88,8 +88,9 @@ class MeanReplacement(Recalibrator):
             )
         elif measured != self.accuracy_:
             self._note(
-                f"every row is right; a confidence of 1 would make the loss of any other "
-                f"infinite, so it is {self.accuracy_:.6g}."
+                f"{'every' if measured else 'no'} row is right; a confidence of "
+                f"{measured:g} would make the loss of any other infinite, so it is "
+                f"{self.accuracy_:.6g}."
             )
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
