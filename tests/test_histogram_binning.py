@@ -27,6 +27,7 @@ MODES, STRATEGIES = ("one-vs-rest", "top-label"), ("width", "mass")
 SMOOTHINGS = st.sampled_from([0.0, 0.5, 3.0])
 
 needs_numba = pytest.mark.usefixtures("numba")
+quiet = pytest.mark.filterwarnings("ignore::calibrant.recalibration.FitWarning")
 
 
 @pytest.fixture(scope="session")
@@ -399,6 +400,7 @@ def test_smoothing_makes_the_log_loss_finite(data, mode):
     assert -np.log(smooth[at]).mean() < -np.log(new[at]).mean()
 
 
+@quiet
 def test_logits_and_their_probabilities_give_the_same(data):
     z, y = (data("cifar10_akamaster_resnet32")[key] for key in ("logits", "labels"))
     from_logits = HistogramBinning().fit(z[:2000], y[:2000]).predict_proba(z[2000:])

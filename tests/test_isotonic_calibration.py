@@ -273,10 +273,10 @@ def test_engines_agree_on_many_classes(kind, dtype, monkeypatch):
     z = 3 * rng.normal(size=(2500, 120)).astype(dtype)
     y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
     scores = z if kind == "logits" else softmax(z).astype(dtype)
-    weight = rng.integers(0, 4, len(y))
+    count = rng.integers(0, 4, len(y))
     monkeypatch.setenv("CALIBRANT_THREADS", "3")
     slow, fast = (
-        IsotonicCalibration(kind, engine=engine).fit(scores, y, weight)
+        IsotonicCalibration(kind, engine=engine).fit(scores, y, frequency=count)
         for engine in ENGINES
     )
     np.testing.assert_array_equal(slow.knots_, fast.knots_)
@@ -442,6 +442,7 @@ def test_smoothing_helps_confidences_that_round_to_1_too(data, mode):
     assert new.min() > 0
 
 
+@quiet
 @needs_numba
 def test_engines_agree_on_imagenet(data):
     arrays = data("imagenet5k_efficientnet_lite0")
