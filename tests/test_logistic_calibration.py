@@ -319,12 +319,32 @@ def test_a_negative_slope_is_noted():
 @every_method
 def test_infinite_log_odds_count_as_the_most_extreme_finite_ones(method):
     p = np.array([0.0, 0.1, 0.3, 0.6, 0.8, 1.0] * 5)
-    y = np.array([0, 0, 1, 1, 0, 1] * 4 + [1, 0, 0, 1, 1, 0])
+    y = np.array([0, 0, 1, 1, 0, 1] * 4 + [0, 0, 0, 1, 1, 1])
     with pytest.warns(FitWarning, match="10 log-odds are infinite"):
         model = method(scores="probs").fit(p, y)
     assert model.reach_ == pytest.approx(np.log(9))
     probs = model.predict_proba([0.0, 0.1, 0.9, 1.0])
     np.testing.assert_allclose(probs[[0, 3]], probs[[1, 2]], atol=1e-12)
+
+
+@every_method
+@pytest.mark.parametrize("least", [0.0, 1e-12])
+def test_labels_next_to_impossible_do_not_spoil_the_other_rows(method, least):
+    """Calibrated forecasts, but three in ten are sure, and a tenth of these are wrong."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 4000)
+    y = (rng.uniform(size=4000) < p).astype(int)
+    sure = rng.uniform(size=4000) < 0.3
+    claimed = np.where(rng.uniform(size=4000) < 0.1, 1 - y, y)
+    p[sure] = np.where(claimed[sure] == 1, 1 - least, least)
+    with pytest.warns(FitWarning, match="uniform distribution is mixed in first"):
+        model = method(scores="probs").fit(p[:1000], y[:1000])
+    known = np.where(sure, np.clip(p, 0.1, 0.9), p)[
+        1000:
+    ]  # to those who know who is sure
+    best = -np.mean(np.log(np.where(y[1000:] == 1, known, 1 - known)))
+    given = model.predict_proba(p[1000:])[np.arange(3000), y[1000:]]
+    assert -np.mean(np.log(given)) < 1.02 * best
 
 
 @every_method

@@ -415,6 +415,14 @@ def test_scores_that_are_no_numbers_are_refused(method, bad):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_a_row_that_is_refused_has_its_number_among_many(method):
+    z, y = np.tile(Z, (10, 1)), np.tile(Y, 10)
+    z[2000, 1] = np.nan  # among the few that are looked at first
+    with pytest.raises(ValueError, match="logits must be finite: row 2000"):
+        method().fit(z, y)
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_not_fitted(method, part):
     error = part("sklearn").exceptions.NotFittedError
     with pytest.raises(error, match=r"is not fitted yet: call fit\(scores, y\)"):

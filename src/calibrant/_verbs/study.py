@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
@@ -270,9 +269,7 @@ def _check_no_cluster_is_in_both(fit: ScoredRows, test: ScoredRows) -> None:
         )
 
 
-def _sample(
-    scores: Any, y: Any, kind: str, beside: Mapping[str, Any] = MappingProxyType({})
-) -> ScoredRows:
+def _sample(scores: Any, y: Any, kind: str, beside: Mapping[str, Any]) -> ScoredRows:
     if isinstance(scores, tuple) and len(scores) == 2 and np.ndim(scores[0]) == 2:
         said = f"{kind} is a pair, which needs y_test, the labels of the second."
         raise TypeError(said)

@@ -217,7 +217,7 @@ class Rows:
     def block(self, part: slice) -> Matrix:
         """Scores of some rows in the working precision, checked. Do not write to it."""
         block = np.ascontiguousarray(self.scores[part], dtype=self.work_type)
-        if self._offends(block).any():
+        if self.offends(block).any():
             self.check()
         return block
 
@@ -259,12 +259,12 @@ class Rows:
 
     def check(self) -> None:
         """Raise one error for all rows that break a rule, if there are any."""
-        bad = [self._offends(self.scores[part]) for part in self.parts()]
+        bad = [self.offends(self.scores[part]) for part in self.parts()]
         y, classes = np.zeros(len(self), np.intp), tuple(range(self.k))
         checked = Predictions(self.scores, self.kind, y, None, "top-label", classes)
         raise_for_offenders(checked, np.flatnonzero(np.concatenate(bad)))
 
-    def _offends(self, block: Matrix) -> Mask:
+    def offends(self, block: Matrix) -> Mask:
         """Which rows break a rule."""
         if self.kind == "logits":
             return ~np.isfinite(block.max(axis=1))

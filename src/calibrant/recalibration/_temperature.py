@@ -226,7 +226,12 @@ def minimise(loss: LogLoss, bounds: tuple[float, float] | None) -> Found:
 def sample(rows: Rows, count: int = FIRST_ROWS) -> Rows:
     """About so many rows, spread over all."""
     every = len(rows) // count
-    return rows.select(slice(None, None, every)) if every > 1 else rows
+    if every < 2:
+        return rows
+    few = rows.select(slice(None, None, every))
+    if few.offends(few.scores).any():
+        rows.check()  # an error names the row by its number among all
+    return few
 
 
 def room(rows: Rows, beta: float) -> float:
