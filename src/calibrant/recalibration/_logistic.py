@@ -283,10 +283,10 @@ class _OneVsRest(Recalibrator):
 
     def _lifted(self, rows: Rows) -> Rows:
         """The rows with the lapse rate that they need."""
-        self.lapse_ = temperature.learn_lapse(rows)
+        self.lapse_ = temperature.learn_lapse(rows, floor=True)
         if self.lapse_:
             impossible = temperature.impossible_labels(rows)
-            self._note(str(temperature.lapse_note(impossible, self.lapse_)))
+            self._note(temperature.lapse_note(impossible, self.lapse_))
         return temperature.lifted(rows, self.lapse_)
 
     def _read(self, rows: Rows) -> Odds:
@@ -378,7 +378,7 @@ class PlattScaling(_OneVsRest):
     each class is mapped on its own, against all others, and rows are divided by their
     sum. Log-odds are exact also where the probability rounds to 0 or 1. Infinite ones
     (a probability of exactly 0 or 1, a logit of -inf) count as `reach_`. Where labels were
-    impossible, or next to it, a lapse rate is mixed in first, as in `TemperatureScaling`.
+    impossible, or next to it, a lapse rate may be mixed in first, as in `VectorScaling`.
     It takes some tens of rows of each class: with fewer, several classes are better served
     by `TemperatureScaling` or `VectorScaling`.
 

@@ -33,7 +33,9 @@ FIRST_ROWS = 1000
 LEAST, MOST = 1e-3, 1e2
 """Range of beta times the spread of the scores: from next to uniform to all but sure."""
 
-LAPSES = tuple(digit * 10.0**power for power in range(-6, 0) for digit in (1, 2, 5))
+LAPSES = tuple(
+    float(f"{digit}e{power}") for power in range(-15, 0) for digit in (1, 2, 5)
+)
 PAYS, EVIDENCE = 0.04, 4.0
 """A lapse rate is used if it lowers the log loss by that share, and its sum by that much."""
 
@@ -295,33 +297,48 @@ def impossible_labels(rows: Rows) -> int:
     return int(np.sum(own <= (0 if rows.kind == "probs" else FARTHEST)))
 
 
-def learn_lapse(rows: Rows) -> float:
+def floored(rows: Rows) -> Rows:
+    """Logarithms of probabilities, of which 0 counts as the least other."""
+    positive = (rows.probabilities(part) for part in rows.parts())
+    least = min(float(p.min(where=p > 0, initial=1.0)) for p in positive)
+
+    def lift(part: slice, out: Matrix) -> None:
+        np.log(np.maximum(rows.probabilities(part), out.dtype.type(least)), out=out)
+
+    return Rows(rows.filled(lift), "logits", rows.labels, rows.weight)
+
+
+def learn_lapse(rows: Rows, *, floor: bool = False) -> float:
     """The share of the uniform distribution that scores need before they are scaled.
 
     It is 0 unless labels were impossible, or so nearly that a single temperature would
     have to serve both them and all other rows, at the expense of the log loss. A few rows
-    tell whether that may be.
+    tell whether that may be. A method for which 0 counts as a `floor` can do without.
     """
-    if impossible_labels(rows):
+    impossible = impossible_labels(rows) > 0
+    if impossible and not floor:
         return _best_lapse(rows)[0]
     few = sample(rows, max(200, min(FIRST_ROWS, FIRST_SCORES // rows.k)))
-    if _best_loss(few, FIRST_LAPSE) > (1 - PAYS / 2) * _best_loss(few, 0.0):
+    enough = (1 - PAYS / 2) * (inf if impossible else _best_loss(few, 0.0))
+    if _best_loss(few, FIRST_LAPSE) > enough:
         return 0.0
-    plain, (lapse, mixed) = _best_loss(rows, 0.0), _best_lapse(rows)
+    plain = _best_loss(floored(rows) if impossible else rows, 0.0)
+    lapse, mixed = _best_lapse(rows)
     enough = max(PAYS * plain, EVIDENCE / rows.total_weight)
     return lapse if plain - mixed > enough else 0.0
 
 
 def _best_lapse(rows: Rows) -> tuple[float, float]:
-    """The best of `LAPSES`, and its log loss, going downhill from the middle."""
-    at, known = len(LAPSES) // 2, dict[int, float]()
-    while True:
-        near = [i for i in (at, at - 1, at + 1) if 0 <= i < len(LAPSES)]
-        known |= {i: _best_loss(rows, LAPSES[i]) for i in near if i not in known}
-        best = min(near, key=known.__getitem__)
-        if best == at:
-            return LAPSES[at], known[at]
-        at = best
+    """The best of `LAPSES`, and its log loss, going downhill by decades, then closer."""
+    at, known = LAPSES.index(FIRST_LAPSE), dict[int, float]()
+    for stride in (3, 1):
+        while True:
+            near = [i for i in (at, at - stride, at + stride) if 0 <= i < len(LAPSES)]
+            known |= {i: _best_loss(rows, LAPSES[i]) for i in near if i not in known}
+            before, at = at, min(near, key=known.__getitem__)
+            if at == before:
+                break
+    return LAPSES[at], known[at]
 
 
 def _best_loss(rows: Rows, lapse: float) -> float:
@@ -502,8 +519,8 @@ class TemperatureScaling(Recalibrator):
         self._learn_temperature(lifted(rows, self.lapse_))
         self.impossible_ = impossible_labels(rows)
         progress(1.0, "temperature")
-        if note := lapse_note(self.impossible_, self.lapse_):
-            self._note(note)
+        if self.impossible_ or self.lapse_:
+            self._note(lapse_note(self.impossible_, self.lapse_))
 
     def _learn_temperature(self, rows: Rows) -> None:
         found = self._find(rows)
@@ -530,10 +547,8 @@ class TemperatureScaling(Recalibrator):
         return "logits", rows.filled(fill)
 
 
-def lapse_note(impossible: int, lapse: float) -> str | None:
-    """What one should know of labels that were next to impossible."""
-    if not impossible and not lapse:
-        return None
+def lapse_note(impossible: int, lapse: float) -> str:
+    """What one should know of labels that were impossible, or next to it."""
     rows = f"{impossible} rows gave their label probability 0"
     which = rows if impossible else "some rows gave their label next to no probability"
     if not lapse:
