@@ -215,3 +215,9 @@ def pav(h, a, weight):
         for at in range(k)
     ]
     return np.array(fit)[np.searchsorted(values, h)]
+
+
+def effective(weight, n):
+    """Importance weights that add up to the effective number of rows; 1 without any."""
+    w = np.ones(n) if weight is None else np.array(weight, float)
+    return w * w.sum() / (w * w).sum()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from oracles import effective
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax, softmax
 from strategies import problems
@@ -41,7 +42,7 @@ def log_loss(model, scores, y, weight=None):
 def slow_fit(method, z, y, weight, strength):
     """The definition, with W and b written out, by BFGS with numerical gradients."""
     n, k = z.shape
-    w = np.ones(n) if weight is None else weight
+    w = effective(weight, n)
     x = log_softmax(z, axis=1) if method is DirichletCalibration else z
     s = np.sqrt(np.average(z.var(axis=1), weights=w))
     full = method is not VectorScaling
@@ -287,6 +288,25 @@ def test_a_probability_of_0_counts_as_the_least_positive_one(method):
         softmax(clipped @ weight.T + model.intercept_, axis=1),
         atol=1e-12,
     )
+
+
+@every_method
+@pytest.mark.parametrize("least", [0.0, 1e-12])
+def test_labels_next_to_impossible_do_not_spoil_the_other_rows(method, least):
+    """Calibrated forecasts, but three in ten are sure, and a tenth of these are wrong."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 4000)
+    y = (rng.uniform(size=4000) < p).astype(int)
+    sure = rng.uniform(size=4000) < 0.3
+    claimed = np.where(rng.uniform(size=4000) < 0.1, 1 - y, y)
+    p[sure] = np.where(claimed[sure] == 1, 1 - least, least)
+    with pytest.warns(FitWarning, match="is mixed in first" if least else "count as"):
+        model = method(scores="probs").fit(p[:1000], y[:1000])
+    assert (model.lapse_ > 0) == (model.floor_ is None) == (least > 0)
+    known = np.clip(p[1000:], 0.1, 0.9)  # for those who know who is sure
+    known = np.where(sure[1000:], known, p[1000:])
+    best = -np.mean(np.log(np.where(y[1000:] == 1, known, 1 - known)))
+    assert log_loss(model, p[1000:], y[1000:]) < 1.02 * best
 
 
 @every_method

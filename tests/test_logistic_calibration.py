@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from oracles import effective
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, log_expit, logsumexp, softmax
 from strategies import problems
@@ -114,7 +115,7 @@ def test_platt_agrees_with_the_plain_definition(smoothing, weighted):
     s, y = make_binary()
     weight = np.random.default_rng(1).uniform(0.5, 3, len(y)) if weighted else None
     model = PlattScaling(smoothing=smoothing).fit(s, y, weight)
-    w = np.ones(len(y)) if weight is None else weight
+    w = effective(weight, len(y))
     expected = slow_fit([s], y, w, smoothing)
     found = model.slope_[0], model.intercept_[0]
     np.testing.assert_allclose(found, expected, atol=1e-5)
@@ -324,6 +325,26 @@ def test_infinite_log_odds_count_as_the_most_extreme_finite_ones(method):
     assert model.reach_ == pytest.approx(np.log(9))
     probs = model.predict_proba([0.0, 0.1, 0.9, 1.0])
     np.testing.assert_allclose(probs[[0, 3]], probs[[1, 2]], atol=1e-12)
+
+
+@every_method
+@pytest.mark.parametrize("least", [0.0, 1e-12])
+def test_labels_next_to_impossible_do_not_spoil_the_other_rows(method, least):
+    """Calibrated forecasts, but three in ten are sure, and a tenth of these are wrong."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 4000)
+    y = (rng.uniform(size=4000) < p).astype(int)
+    sure = rng.uniform(size=4000) < 0.3
+    claimed = np.where(rng.uniform(size=4000) < 0.1, 1 - y, y)
+    p[sure] = np.where(claimed[sure] == 1, 1 - least, least)
+    with pytest.warns(FitWarning, match="is mixed in first" if least else "count as"):
+        model = method(scores="probs").fit(p[:1000], y[:1000])
+    known = np.where(sure, np.clip(p, 0.1, 0.9), p)[
+        1000:
+    ]  # to those who know who is sure
+    best = -np.mean(np.log(np.where(y[1000:] == 1, known, 1 - known)))
+    given = model.predict_proba(p[1000:])[np.arange(3000), y[1000:]]
+    assert -np.mean(np.log(given)) < 1.02 * best
 
 
 @every_method

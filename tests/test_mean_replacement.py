@@ -59,10 +59,15 @@ def test_rows_of_the_paper_in_closed_form(model):
 
 
 def counted(right, n, k):
-    """Rows of two kinds, right and wrong, with the number of rows as weight."""
+    """Rows of two kinds, right and wrong, and how many there are of each."""
     z = np.zeros((2, k))
     z[:, 2] = 5
     return z, np.array([2, 3]), np.array([right, n - right])
+
+
+def fit_counted(right, n, k):
+    z, y, count = counted(right, n, k)
+    return MeanReplacement().fit(z, y, frequency=count)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -70,10 +75,10 @@ def counted(right, n, k):
 def test_rows_of_the_paper_from_data_of_those_accuracies(model, sign):
     k, n_fit, n_test, *printed = ROWS[model]
     accuracy, ece, *scores = (float(x) for x in printed)
-    test, y, weight = counted(round(accuracy * n_test / 100), n_test, k)
+    test, y, count = counted(round(accuracy * n_test / 100), n_test, k)
     right = round((accuracy + sign * ece) * n_fit / 100)
-    fitted = MeanReplacement().fit(*counted(right, n_fit, k))
-    ev = cal.evaluate(y, probs=fitted.predict_proba(test), sample_weight=weight)
+    fitted = fit_counted(right, n_fit, k)
+    ev = cal.evaluate(y, probs=fitted.predict_proba(test), frequency=count)
     assert 100 * ev.metrics["accuracy"] == pytest.approx(accuracy, abs=HALF)
     one_row = 100 / n_fit
     for name in ("ece", "ace", "smooth_ece"):
@@ -85,10 +90,37 @@ def test_rows_of_the_paper_from_data_of_those_accuracies(model, sign):
 
 
 def test_the_predicted_class_keeps_its_place_above_chance_only():
-    z, y, weight = counted(3, 10, 4)
-    fitted = MeanReplacement().fit(z, y, weight)
+    z, *_ = counted(3, 10, 4)
+    fitted = fit_counted(3, 10, 4)
     assert fitted.accuracy_ == 0.3
     assert fitted.predict(z).tolist() == [2, 2]
     with pytest.warns(FitWarning, match="below 1/4"):
-        worse = MeanReplacement().fit(*counted(2, 10, 4))
+        worse = fit_counted(2, 10, 4)
     assert worse.predict(z).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("n", [2, 5, 400])
+def test_where_all_or_none_are_right_half_a_row_more_goes_each_way(n):
+    with pytest.warns(FitWarning, match="every row is right"):
+        right = fit_counted(n, n, 4)
+    assert right.accuracy_ == pytest.approx((n + 0.5) / (n + 1), rel=1e-15)
+    with pytest.warns(FitWarning, match="no longer the likeliest"):
+        wrong = fit_counted(0, n, 4)
+    assert wrong.accuracy_ == pytest.approx(0.5 / (n + 1), rel=1e-15)
+    for fitted in (right, wrong):
+        p = fitted.predict_proba([[0.0, 0.0, 5.0, 0.0]])
+        assert np.isfinite(np.log(p)).all()
+        assert len(fitted.notes_) == 1
+
+
+def test_one_row_that_is_wrong():
+    with pytest.warns(FitWarning, match="no row is right; .* so it is 0.25"):
+        fit_counted(0, 1, 4)
+
+
+def test_at_the_edge_weights_count_as_their_effective_number():
+    z, y = np.array([[2.0, 0.0]] * 4), np.zeros(4, int)
+    with pytest.warns(FitWarning, match="every row is right"):
+        fitted = MeanReplacement().fit(z, y, [1, 1, 1, 3])
+    n = 6**2 / 12
+    assert fitted.accuracy_ == pytest.approx((n + 0.5) / (n + 1), rel=1e-15)

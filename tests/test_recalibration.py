@@ -94,6 +94,8 @@ NOT_FOR_US = {
     "check_classifiers_train": "three classes in two columns",
     "check_classifiers_one_label": "a class that is the only one in y need not be the only one",
     "check_supervised_y_2d": "a column of labels is read without a warning",
+    "check_sample_weight_equivalence_on_dense_data": "weights have no unit: a row twice is "
+    "frequency=2, which penalties and pseudo-rows can tell from a weight of 2",
 }
 
 
@@ -209,12 +211,47 @@ def test_row_order_does_not_matter(make):
 
 
 @pytest.mark.parametrize("make", VARIANTS)
-def test_weight_two_is_a_row_twice_and_weight_zero_is_no_row(make):
-    weight = np.random.default_rng(2).integers(0, 3, len(Y))
-    repeated = np.repeat(np.arange(len(Y)), weight)
-    p = make().fit(Z, Y, weight).predict_proba(Z)
+def test_frequency_two_is_a_row_twice_and_frequency_zero_is_no_row(make):
+    count = np.random.default_rng(2).integers(0, 3, len(Y))
+    repeated = np.repeat(np.arange(len(Y)), count)
+    p = make().fit(Z, Y, frequency=count).predict_proba(Z)
     q = make().fit(Z[repeated], Y[repeated]).predict_proba(Z)
+    exact = type(make()) in (MeanReplacement, HistogramBinning, IsotonicCalibration)
+    np.testing.assert_allclose(p, q, atol=1e-12 if exact else 2e-5)
+
+
+@pytest.mark.parametrize("make", VARIANTS)
+@pytest.mark.parametrize("unit", [3.0, 1e-3, 1e6])
+def test_weights_have_no_unit(make, unit):
+    weight = np.random.default_rng(2).exponential(size=len(Y))
+    p = make().fit(Z, Y, weight).predict_proba(Z)
+    q = make().fit(Z, Y, unit * weight).predict_proba(Z)
+    np.testing.assert_allclose(p, q, atol=1e-6)
+    same = make().fit(Z, Y, np.full(len(Y), unit)).predict_proba(Z)
+    np.testing.assert_array_equal(same, make().fit(Z, Y).predict_proba(Z))
+
+
+def test_weights_count_as_their_effective_number():
+    w = np.random.default_rng(4).exponential(size=len(Y))
+    fitted = HistogramBinning(mode="top-label", bins=3).fit(Z, Y, w)
+    assert fitted.counts_.sum() == pytest.approx(w.sum() ** 2 / (w @ w), rel=1e-12)
+    counted = HistogramBinning(mode="top-label", bins=3).fit(Z, Y, frequency=Y + 1)
+    assert counted.counts_.sum() == (Y + 1).sum()
+
+
+@pytest.mark.parametrize("make", VARIANTS)
+def test_counts_and_weights_go_together(make):
+    count = np.random.default_rng(2).integers(0, 3, len(Y))
+    weight = np.random.default_rng(3).exponential(size=len(Y))
+    again = np.repeat(np.arange(len(Y)), count)
+    p = make().fit(Z, Y, weight, frequency=count).predict_proba(Z)
+    q = make().fit(Z[again], Y[again], weight[again]).predict_proba(Z)
     np.testing.assert_allclose(p, q, atol=2e-5)
+
+
+def test_a_frequency_is_a_whole_number():
+    with pytest.raises(ValueError, match="frequency must hold whole numbers"):
+        MeanReplacement().fit(Z, Y, frequency=np.full(len(Y), 0.5))
 
 
 SMALL = [
@@ -236,11 +273,11 @@ def test_small_data_in_any_order_or_weighted_give_the_same(problem, make, random
     order = random.sample(range(len(y)), len(y))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
-        given = make().fit(z, y, times).predict_proba(z)
+        given = make().fit(z, y, frequency=times).predict_proba(z)
         others = (
-            make().fit(z[order], y[order], times[order]),
+            make().fit(z[order], y[order], frequency=times[order]),
             make().fit(z.repeat(times, axis=0), y.repeat(times)),
-            make().fit(np.r_[z, z[:1]], np.r_[y, y[:1]], np.r_[times, 0]),
+            make().fit(np.r_[z, z[:1]], np.r_[y, y[:1]], frequency=np.r_[times, 0]),
         )
     exact = isinstance(make(), ByMode)
     for other in others:
@@ -378,6 +415,14 @@ def test_scores_that_are_no_numbers_are_refused(method, bad):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_a_row_that_is_refused_has_its_number_among_many(method):
+    z, y = np.tile(Z, (10, 1)), np.tile(Y, 10)
+    z[2000, 1] = np.nan  # among the few that are looked at first
+    with pytest.raises(ValueError, match="logits must be finite: row 2000"):
+        method().fit(z, y)
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_not_fitted(method, part):
     error = part("sklearn").exceptions.NotFittedError
     with pytest.raises(error, match=r"is not fitted yet: call fit\(scores, y\)"):
@@ -499,6 +544,36 @@ def test_few_rows_and_classes(make, p, y):
     new = make(scores="probs").fit(p, y).predict_proba(p)
     np.testing.assert_allclose(new.sum(axis=1), 1, atol=1e-12)
     assert (new >= 0).all()
+
+
+FINITE = [
+    make for make in VARIANTS if not isinstance(make(), ByMode) or make().smoothing
+]
+
+
+@pytest.mark.parametrize("make", FINITE)
+@pytest.mark.parametrize("rows", [1, 5, 50])
+@pytest.mark.parametrize("worse", [False, True])
+def test_rows_that_are_all_right_or_all_wrong_leave_new_losses_finite(
+    make, rows, worse
+):
+    z, y = Z[:rows] / 3, Z[:rows].argmin(1) if worse else Z[:rows].argmax(1)
+    p = make().fit(z, y).predict_proba(Z / 3)
+    before = cal.nll(Y, logits=Z / 3)
+    assert cal.nll(Y, probs=p) < (8 if worse else 1.5) + before
+
+
+@pytest.mark.parametrize("make", [m for m in VARIANTS if isinstance(m(), ByMode)])
+def test_certainties_are_warned_of_unless_they_are_smoothed_or_netcals(make):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fitted = make().fit(Z, Y)
+    p = fitted.predict_proba(Z)
+    said = [str(w.message) for w in told]
+    silent = fitted.smoothing > 0 or fitted.compat == "netcal"
+    assert ((p == 0) | (p == 1)).any() or fitted.smoothing > 0
+    assert len(said) == (0 if silent else 1)
+    assert silent or "smoothing=1 rules that out" in said[0]
 
 
 # -- files -------------------------------------------------------------------------------
@@ -630,7 +705,7 @@ def test_mean_replacement_is_the_papers():
 def test_mean_replacement_of_a_bad_model_says_so():
     with pytest.warns(FitWarning, match="no longer the likeliest"):
         fitted = MeanReplacement().fit(*worse_than_chance())
-    assert fitted.accuracy_ == 0
+    assert fitted.accuracy_ == 0.5 / 401
     assert len(fitted.notes_) == 1
 
 
@@ -674,6 +749,36 @@ def test_recalibrated_classifier_behind_a_frozen_one_and_in_cross_validation(
     ).fit(X, y)
     assert cross_fitted.predict_proba(X).shape == (150, 3)
     assert cross_fitted.classes_.tolist() == ["se", "ve", "vi"]
+
+
+def recording(base, seen):
+    """A classifier that keeps the first column of the rows it is fitted on."""
+
+    class Recording(base):
+        def fit(self, X, y):
+            seen.append(X[:, 0])
+            return base.fit(self, X, y)
+
+    return Recording()
+
+
+def test_folds_of_a_recalibrated_classifier_do_not_cut_a_cluster(iris, part):
+    X, y = iris
+    game = np.arange(150) // 6
+    X = np.c_[game, X[:, 1:]]
+    seen = []
+    bayes = recording(part("sklearn.naive_bayes").GaussianNB, seen)
+    model = RecalibratedClassifier(bayes, HistogramBinning("probs"), cv=5)
+    model.fit(X, y, cluster=game)
+    *folds, whole = seen
+    assert len(whole) == 150
+    for rows in folds:
+        assert all(np.sum(rows == one) in (0, 6) for one in range(25))
+    with pytest.raises(ValueError, match="cv must be at most 25, the number of clus"):
+        RecalibratedClassifier(bayes, cv=30).fit(X, y, cluster=game)
+    cuts = part("sklearn.model_selection").KFold(4)
+    with pytest.raises(ValueError, match="cv must not cut a cluster; it cuts"):
+        RecalibratedClassifier(bayes, cv=cuts).fit(X, y, cluster=game)
 
 
 def test_recalibrated_classifier_needs_a_fitted_one(iris, part):

@@ -163,16 +163,16 @@ def test_cross_fitting_tests_every_row_unseen():
     assert found.protocol.startswith("cross-fitted on 600 rows in 5 folds")
 
 
-def test_weights_are_rows():
-    weight = np.random.default_rng(0).integers(1, 3, len(Y))
+def test_frequencies_are_rows():
+    count = np.random.default_rng(0).integers(1, 3, len(Y))
     fit, test = slice(0, 300), slice(300, None)
     weighted = cal.study(
         Y[fit],
         Y[test],
         logits=(Z[fit], Z[test]),
-        sample_weight=(weight[fit], weight[test]),
+        frequency=(count[fit], count[test]),
     )
-    places = [np.repeat(np.arange(600)[part], weight[part]) for part in (fit, test)]
+    places = [np.repeat(np.arange(600)[part], count[part]) for part in (fit, test)]
     repeated = cal.study(
         Y[places[0]], Y[places[1]], logits=(Z[places[0]], Z[places[1]])
     )
@@ -181,6 +181,143 @@ def test_weights_are_rows():
             assert a.metrics[name] == pytest.approx(b.metrics[name], abs=1e-7)
         one, other = weighted.effects[a.name], repeated.effects[a.name]
         assert (one.changed, one.tied) == (other.changed, other.tied)
+
+
+def test_weights_have_no_unit():
+    weight = np.random.default_rng(0).exponential(size=len(Y))
+    one, other = (
+        cal.study(Y, logits=Z, split=0.5, sample_weight=unit * weight, interval=None)
+        for unit in (1, 1000)
+    )
+    for a, b in zip(one, other, strict=True):
+        for name in ("accuracy", "ece", "nll", "brier"):
+            assert a.metrics[name] == pytest.approx(b.metrics[name], abs=1e-7)
+        first, second = one.effects[a.name], other.effects[a.name]
+        assert first.changed == pytest.approx(second.changed)
+        assert first.changed <= 300
+
+
+# -- clusters ---------------------------------------------------------------------------
+
+
+def read(cluster=None, split=None, folds=None, rng=0, y=Y, z=Z):
+    divided = {"split": split, "folds": folds, "rng": rng}
+    return read_study_rows(y, None, logits=z, probs=None, cluster=cluster, **divided)
+
+
+GAMES = {
+    "equal": np.arange(600) // 6,
+    "names": np.array([f"game {i % 41}" for i in range(600)]),
+    "of all sizes": np.sort(np.random.default_rng(0).geometric(0.05, 600)),
+    "one is large": np.where(np.arange(600) < 300, -1, np.arange(600)),
+    "objects": np.array([("a", i // 20)[i % 2] for i in range(600)], object),
+}
+
+
+@pytest.mark.parametrize("rng", [0, 1, None])
+@pytest.mark.parametrize("case", GAMES)
+def test_no_cluster_is_in_two_folds(case, rng):
+    cluster = GAMES[case]
+    names, size = np.unique(cluster.astype(str), return_counts=True)
+    rows = read(cluster, folds=4, rng=rng)
+    where = {name: set() for name in names}
+    for number, (sample, places) in enumerate(rows.parts):
+        for name in cluster.astype(str)[places]:
+            where[name].add(number)
+        assert not set(sample.cluster.astype(str)) & set(cluster.astype(str)[places])
+        assert len(sample.y) + len(places) == 600
+    assert all(len(folds) == 1 for folds in where.values())
+    filled = [len(places) for _, places in rows.parts]
+    assert max(filled) - min(filled) <= max(size.max(), 300 if size.max() > 150 else 0)
+
+
+@pytest.mark.parametrize("rng", [0, None])
+@pytest.mark.parametrize("case", GAMES)
+def test_a_split_cuts_no_cluster(case, rng):
+    cluster = GAMES[case].astype(str)
+    rows = read(GAMES[case], split=0.3, rng=rng)
+    ((fit, _),) = rows.parts
+    both = set(fit.cluster.astype(str)), set(rows.test.cluster.astype(str))
+    assert not both[0] & both[1]
+    assert both[0] | both[1] == set(cluster)
+    largest = np.unique(cluster, return_counts=True)[1].max()
+    assert abs(len(fit.y) - 180) <= largest
+
+
+@pytest.mark.parametrize("divided", [{"folds": 5}, {"split": 0.3}])
+@pytest.mark.parametrize("rng", [0, None])
+def test_clusters_of_one_row_are_no_clusters(divided, rng):
+    names = np.random.default_rng(1).permutation(600)
+    plain, single = read(rng=rng, **divided), read(names, rng=rng, **divided)
+    for (a, at), (b, there) in zip(plain.parts, single.parts, strict=True):
+        np.testing.assert_array_equal(a.scores, b.scores)
+        np.testing.assert_array_equal(a.y, b.y)
+        if "folds" in divided:
+            np.testing.assert_array_equal(at, there)
+
+
+def test_folds_of_clusters_are_balanced_in_rows():
+    rng = np.random.default_rng(0)
+    cluster = np.repeat(np.arange(120), rng.integers(1, 30, 120))
+    y, z = over_confident(len(cluster), 4, spread=2)
+    rows = read(cluster, folds=5, y=y, z=z)
+    filled = [len(places) for _, places in rows.parts]
+    assert max(filled) - min(filled) <= 2
+
+
+def test_clusters_in_a_study():
+    cluster = np.arange(600) // 6
+    found = cal.study(Y, logits=Z, folds=5, methods="temperature", cluster=cluster)
+    assert "in 5 folds, in whole clusters: each row" in found.protocol
+    for ev in found:
+        pairs = np.unique(np.stack([ev.clusters, cluster]), axis=1)
+        assert pairs.shape == (2, 100)  # the same clusters by other numbers
+    split = cal.study(Y, logits=Z, split=0.5, methods="temperature", cluster=cluster)
+    assert "drawn at random, in whole clusters" in split.protocol
+
+
+def test_differences_in_a_study_are_those_of_clusters():
+    """Rows six times over say no more than once, if the six are one cluster."""
+    fit, test, six = slice(0, 300), slice(300, 600), np.repeat(np.arange(300, 600), 6)
+    given = {"methods": "temperature", "interval": None}
+    once = cal.study(Y[fit], Y[test], logits=(Z[fit], Z[test]), **given)
+    pair = np.arange(300), six
+    often = cal.study(Y[fit], Y[six], logits=(Z[fit], Z[six]), cluster=pair, **given)
+    for name in ("nll", "brier"):
+        one, other = (
+            cal.compare(study).differences["Temperature"][name]
+            for study in (once, often)
+        )
+        assert other.interval == pytest.approx(one.interval, rel=0.01)
+        assert other.method == "paired, clusters"
+
+
+def test_forecasts_of_the_same_race_are_not_both_fitted_on_and_tested(data):
+    """By rows, isotonic regression knows each race; by race, it gains nothing."""
+    arrays = data("fivethirtyeight_governors")
+    p, y = arrays["prob"][::4].astype(float), arrays["outcome"][::4].astype(int)
+    options = {"folds": 5, "methods": ["isotonic"], "interval": None}
+    by_row = cal.study(y, probs=p, **options)
+    by_race = cal.study(y, probs=p, cluster=arrays["race"][::4], **options)
+    gains = [
+        float(s[0].metrics["brier"] - s[1].metrics["brier"]) for s in (by_row, by_race)
+    ]
+    assert gains[0] > 0.002
+    assert gains[1] < 0
+
+
+def test_two_sets_of_clusters():
+    cluster = np.arange(600) // 6
+    half = slice(0, 300), slice(300, None)
+    given = {"logits": tuple(Z[h] for h in half), "methods": "temperature"}
+    found = cal.study(
+        Y[:300], Y[300:], cluster=tuple(cluster[h] for h in half), **given
+    )
+    assert found[0].clusters is not None
+    with pytest.raises(ValueError, match=r"both sets.*; 25 are, the first of them 25"):
+        cal.study(
+            Y[:300], Y[300:], cluster=(cluster[:300], cluster[:300] + 25), **given
+        )
 
 
 def test_binary_scores_of_one_column():
@@ -272,6 +409,14 @@ def test_methods_are_checked(methods, message):
         ({"logits": (Z, Z[:, :3]), "y_test": Y}, ValueError, "same columns"),
         ({"logits": (Z, Z), "y_test": Y, "split": 0.2}, ValueError, "divide one set"),
         ({"logits": Z, "sample_weight": [1]}, ValueError, "sample_weight must have"),
+        ({"logits": Z, "frequency": [1]}, ValueError, "frequency must have"),
+        ({"logits": Z, "cluster": [1]}, ValueError, "cluster must have"),
+        (
+            {"logits": Z, "cluster": np.arange(600) % 3, "folds": 4},
+            ValueError,
+            "folds must be a whole number from 2 to 3, the number of clusters; got 4",
+        ),
+        ({"logits": Z, "cluster": np.ones(600)}, ValueError, "two distinct values"),
         ({"logits": Z, "bandwith": 1}, TypeError, "bandwith"),
     ],
 )

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import brentq
-from scipy.special import log_softmax, softmax
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import log_softmax, logsumexp, softmax
 from strategies import problems
 
 import calibrant as cal
@@ -20,9 +20,11 @@ from calibrant.recalibration import (
 )
 from calibrant.recalibration._rows import Rows
 from calibrant.recalibration._temperature import (
+    LAPSES,
     Bend,
     BrierLoss,
     LogLoss,
+    learn_lapse,
     mixture_weights,
     search,
 )
@@ -133,7 +135,7 @@ def test_forecasts_of_one_event(name, data):
     assert fitted.temperature_ == pytest.approx(best_temperature(z, y), rel=1e-6)
 
 
-def test_zeros_at_labels_are_left_out_and_counted(data):
+def test_zeros_at_labels_are_counted_and_mixed_with_the_uniform(data):
     arrays = data("llm_sciq_4class_probs")
     probs = arrays["gpt4o_stated_probs"]
     y = arrays["gpt4o_stated_labels"].astype(int)
@@ -142,8 +144,63 @@ def test_zeros_at_labels_are_left_out_and_counted(data):
         fitted = TemperatureScaling(scores="probs").fit(probs, y)
     assert fitted.impossible_ == impossible == 1
     assert 0 < fitted.temperature_ < np.inf
+    e = fitted.lapse_
+    assert 0 < e < 0.5
     p = fitted.predict_proba(probs)
-    np.testing.assert_array_equal(p == 0, probs == 0)
+    mixed = np.log((1 - e) * probs.astype(float) + e / 4)
+    expected = softmax(mixed / fitted.temperature_, axis=1)
+    np.testing.assert_allclose(p, expected, atol=1e-6)
+    assert cal.nll(y, probs=p) < 0.14
+
+
+def test_zeros_elsewhere_stay():
+    p, y = np.array([[0.7, 0.3, 0.0], [0.2, 0.5, 0.3]] * 50), np.array([0, 1] * 50)
+    y[::7] = 1
+    fitted = TemperatureScaling(scores="probs").fit(p, y)
+    assert fitted.lapse_ == fitted.impossible_ == 0
+    np.testing.assert_array_equal(fitted.predict_proba(p) == 0, p == 0)
+
+
+def near_zero(n, seed, least=1e-9):
+    """Calibrated forecasts, but three in ten are sure, and a tenth of these are wrong."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.05, 0.95, n)
+    y = (rng.uniform(size=n) < p).astype(int)
+    sure = rng.uniform(size=n) < 0.3
+    claimed = np.where(rng.uniform(size=n) < 0.1, 1 - y, y)
+    p[sure] = np.where(claimed[sure] == 1, 1 - least, least)
+    return p, y
+
+
+@pytest.mark.parametrize("least", [1e-15, 1e-9, 1e-6])
+@pytest.mark.parametrize("n", [300, 5000])
+def test_labels_next_to_impossible_do_not_spoil_the_other_rows(n, least):
+    with pytest.warns(FitWarning, match="label next to no probability, so .* is mixed"):
+        fitted = TemperatureScaling(scores="probs").fit(*near_zero(n, 0, least))
+    new, y = near_zero(5000, 1, least)
+    p = np.log(np.stack([1 - new, new], axis=1))
+    best = min(nll(p / t, y) for t in np.geomspace(0.5, 50, 60))
+    got = cal.nll(y, probs=fitted.predict_proba(new), target="top-label")
+    assert got < 0.96 * best
+    mixtures = [
+        nll(np.log((1 - e) * np.exp(p) + e / 2) / t, y)
+        for e in np.geomspace(1e-4, 0.5, 20)
+        for t in np.geomspace(0.3, 3, 20)
+    ]
+    assert got < 1.01 * min(mixtures)
+
+
+def test_the_lapse_rate_is_the_best_of_its_grid():
+    p, y = near_zero(400, 2)
+    rows = Rows(np.stack([1 - p, p], axis=1), "probs", y)
+    losses = {
+        e: min(
+            nll(np.log((1 - e) * rows.scores + e / 2) / t, y)
+            for t in np.geomspace(0.2, 5, 400)
+        )
+        for e in LAPSES
+    }
+    assert learn_lapse(rows) == min(losses, key=losses.get)
 
 
 # -- the two engines, the passes ------------------------------------------------------
@@ -263,14 +320,48 @@ def test_the_unit_of_logits_does_not_matter(factor):
     assert not other.at_boundary_
 
 
-def test_separable_data_end_at_the_least_temperature():
-    z, _ = noisy()
+@pytest.mark.parametrize("divergence", ["log", "brier"])
+@pytest.mark.parametrize("n", [5, 300])
+def test_separable_data_end_where_one_more_row_is_missed(n, divergence):
+    """All are right, and every row once more, with weight 1/n, is the runner-up's."""
+    z, _ = noisy(n, size=1.0)
     with pytest.warns(FitWarning, match="hardly a row contradicts its largest score"):
-        fitted = TemperatureScaling().fit(z, z.argmax(axis=1))
+        fitted = TemperatureScaling(divergence=divergence).fit(z, z.argmax(axis=1))
     assert fitted.at_boundary_
-    spread = np.sqrt(z.var(axis=1).mean())
-    assert fitted.temperature_ == pytest.approx(spread / 100, rel=1e-9)
-    assert np.isfinite(fitted.predict_proba(z)).all()
+    d = z - z.max(axis=1, keepdims=True)
+    first, second = np.zeros(n), np.sort(d, axis=1)[:, -2]
+
+    def loss(t):
+        return np.sum(logsumexp(d / t, axis=1) - first / t) - second.mean() / t
+
+    found = minimize_scalar(loss, bounds=(1e-3, 10), options={"xatol": 1e-10})
+    assert fitted.temperature_ == pytest.approx(found.x, rel=1e-5)
+    assert fitted.temperature_ < 1
+
+
+def test_few_rows_that_are_right_do_not_make_sure_scores_surer():
+    z, _ = noisy(n=5)
+    with pytest.warns(FitWarning, match="hardly a row"):
+        fitted = TemperatureScaling().fit(z, z.argmax(axis=1))
+    assert fitted.temperature_ == 1
+    assert fitted.at_boundary_
+
+
+@pytest.mark.simulation
+def test_five_rows_do_no_harm_to_speak_of():
+    """Before there was a limit, the log loss of new rows was 3 on average."""
+    rng = np.random.default_rng(0)
+    losses = []
+    for _ in range(40):
+        z = 3 * rng.normal(size=(505, 3))
+        y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)
+            fitted = TemperatureScaling().fit(z[:5], y[:5])
+        losses.append((nll(z[5:] / fitted.temperature_, y[5:]), nll(z[5:], y[5:])))
+    fitted, plain = np.array(losses).T
+    assert fitted.mean() < plain.mean() + 0.1
+    assert fitted.max() < 1.2
 
 
 @pytest.mark.parametrize("divergence", ["log", "brier"])
@@ -338,10 +429,21 @@ def test_ensemble_insures_against_sure_and_wrong():
     """Most rows are calibrated; a few are sure, of which one in ten is wrong."""
     z = np.array([[2.0, 0.0]] * 880 + [[40.0, 0.0]] * 100)
     y = np.array([0] * 775 + [1] * 105 + [0] * 90 + [1] * 10)
-    single, mixed = (
-        TemperatureScaling().fit(z, y),
-        EnsembleTemperatureScaling().fit(z, y),
-    )
+    mixed = EnsembleTemperatureScaling().fit(z, y)
     assert mixed.weights_[2] > 0.01
-    before = cal.nll(y, probs=single.predict_proba(z), target="top-label")
-    assert cal.nll(y, probs=mixed.predict_proba(z), target="top-label") < before - 0.01
+    before = nll(z / mixed.temperature_, y)
+    after = cal.nll(y, probs=mixed.predict_proba(z), target="top-label")
+    assert after < before - 0.01
+    with pytest.warns(FitWarning, match="next to no probability"):
+        single = TemperatureScaling().fit(z, y)  # so does a lapse rate
+    p = single.predict_proba(z)
+    assert cal.nll(y, probs=p, target="top-label") < before - 0.01
+
+
+def test_the_ensemble_leaves_no_class_impossible():
+    p, y = np.array([[0.7, 0.3, 0.0], [0.2, 0.5, 0.3]] * 50), np.array([0, 1] * 50)
+    y[::7] = 1
+    mixed = EnsembleTemperatureScaling(scores="probs").fit(p, y)
+    assert mixed.weights_[2] >= 0.5 / 101
+    assert mixed.weights_.sum() == pytest.approx(1)
+    assert (mixed.predict_proba(p) >= 0.5 / 303 - 1e-12).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 import time
 import warnings
@@ -17,7 +18,7 @@ from calibrant._base.comparison import Comparison, Effect
 from calibrant._base.evaluation import Evaluation
 from calibrant._inputs.arrays import Column, Index, Mask, Matrix, as_scores, to_numpy
 from calibrant._inputs.options import Estimation, Settings, takes_options
-from calibrant._inputs.predictions import Kind, shared_rows
+from calibrant._inputs.predictions import Kind, read_weights, shared_rows
 from calibrant._verbs.evaluate import evaluate
 from calibrant.recalibration import _affine, _temperature
 from calibrant.recalibration._estimator import (
@@ -150,16 +151,29 @@ def _title(recalibrator: Recalibrator) -> str:
 
 
 class ScoredRows(NamedTuple):
-    """Scores, labels and weights of some rows."""
+    """Scores, labels, weights, counts and clusters of some rows."""
 
     scores: Matrix
     y: NDArray[Any]
-    weight: NDArray[Any] | None
+    weight: NDArray[Any] | None = None
+    frequency: NDArray[Any] | None = None
+    cluster: NDArray[Any] | None = None
 
     def select(self, rows: Any) -> ScoredRows:
         """Some of the rows."""
-        weight = None if self.weight is None else self.weight[rows]
-        return ScoredRows(self.scores[rows], self.y[rows], weight)
+        return ScoredRows._make(None if x is None else x[rows] for x in self)
+
+    @property
+    def mass(self) -> Column:
+        """How many rows each counts as; weights have mean 1."""
+        mass, _ = read_weights(self.weight, self.frequency, len(self.y))
+        return np.ones(len(self.y)) if mass is None else mass
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """What `evaluate` is given beside labels and scores."""
+        given = {"sample_weight": self.weight, "frequency": self.frequency}
+        return {**given, "cluster": self.cluster}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,12 +199,15 @@ def read_study_rows(
     *,
     logits: Any,
     probs: Any,
-    sample_weight: Any,
     split: float | None,
     folds: int | None,
     rng: Any,
+    **beside: Any,
 ) -> StudyRows:
-    """Read scores and labels, and decide who is fitted on what."""
+    """Read scores and labels, and decide who is fitted on what.
+
+    Beside them are `sample_weight`, `frequency` and `cluster`, if they are given.
+    """
     if (logits is None) == (probs is None):
         raise TypeError(
             "pass exactly one of logits= and probs=; the two are never told apart by "
@@ -202,20 +219,24 @@ def read_study_rows(
         if split is not None or folds is not None:
             said = "split and folds divide one set of rows; y_test is a second."
             raise ValueError(said)
-        return _two_sets(kind, given, y, y_test, sample_weight)
+        return _two_sets(kind, given, y, y_test, beside)
     if split is not None and folds is not None:
         raise ValueError("split and folds exclude each other; pass one of them.")
-    sample = _sample(given, y, sample_weight, kind)
+    sample = _sample(given, y, kind, beside)
     if folds is not None:
         return _cross_fitted(kind, sample, folds, rng)
     return _split(kind, sample, PAPER_SPLIT if split is None else split, rng)
 
 
-def _two_sets(kind: Kind, given: Any, y: Any, y_test: Any, weight: Any) -> StudyRows:
+def _two_sets(
+    kind: Kind, given: Any, y: Any, y_test: Any, beside: Mapping[str, Any]
+) -> StudyRows:
     scores = _pair(given, kind)
-    weights = (None, None) if weight is None else _pair(weight, "sample_weight")
-    fit = _sample(scores[0], y, weights[0], kind)
-    test = _sample(scores[1], y_test, weights[1], kind)
+    pairs = {name: _pair(x, name) for name, x in beside.items() if x is not None}
+    first, second = ({n: x[at] for n, x in pairs.items()} for at in (0, 1))
+    fit = _sample(scores[0], y, kind, first)
+    test = _sample(scores[1], y_test, kind, second)
+    _check_no_cluster_is_in_both(fit, test)
     if fit.scores.shape[1:] != test.scores.shape[1:]:
         raise ValueError(
             f"{kind} must have the same columns in both sets: {fit.scores.shape} to fit "
@@ -235,20 +256,33 @@ def _pair(given: Any, name: str) -> tuple[Any, Any]:
     return given[0], given[1]
 
 
-def _sample(scores: Any, y: Any, weight: Any, kind: str) -> ScoredRows:
+def _check_no_cluster_is_in_both(fit: ScoredRows, test: ScoredRows) -> None:
+    if fit.cluster is None or test.cluster is None:
+        return
+    first, second = comparable(fit.cluster), comparable(test.cluster)
+    both = np.intersect1d(first, second).tolist()
+    if both:
+        raise ValueError(
+            f"cluster must not be in both sets, to fit on and to test on; {len(both)} "
+            f"are, the first of them {both[0]!r}. Divide the rows by cluster, or pass one "
+            "set and split= or folds=."
+        )
+
+
+def _sample(scores: Any, y: Any, kind: str, beside: Mapping[str, Any]) -> ScoredRows:
     if isinstance(scores, tuple) and len(scores) == 2 and np.ndim(scores[0]) == 2:
         said = f"{kind} is a pair, which needs y_test, the labels of the second."
         raise TypeError(said)
     matrix, labels = as_scores(scores, kind), to_numpy(y, "y")
-    if weight is not None:
-        weight = to_numpy(weight, "sample_weight")
-    for name, column in (("y", labels), ("sample_weight", weight)):
-        if column is not None and len(column) != len(matrix):
+    given = {n: to_numpy(x, n) for n, x in beside.items() if x is not None}
+    for name, column in {"y": labels, **given}.items():
+        if len(column) != len(matrix):
             raise ValueError(
                 f"{name} must have one entry per row of {kind}: {len(column)} against "
                 f"{len(matrix)} rows."
             )
-    return ScoredRows(matrix, labels, weight)
+    columns = (given.get(name) for name in ("sample_weight", "frequency", "cluster"))
+    return ScoredRows(matrix, labels, *columns)
 
 
 def _split(kind: Kind, sample: ScoredRows, split: float, rng: Any) -> StudyRows:
@@ -260,33 +294,91 @@ def _split(kind: Kind, sample: ScoredRows, split: float, rng: Any) -> StudyRows:
             f"split must be the share of rows to fit on, and leave rows on both sides; "
             f"got {split!r} for {n} rows."
         )
-    order = _order(n, rng)
+    unit = _units(sample)
+    place = np.argsort(_order(unit.max() + 1, rng))[unit]
+    order = np.argsort(place, kind="stable")
+    count = _nearest_cut(place[order], count)
     fit, test = sample.select(order[:count]), sample.select(order[count:])
     drawn = "the first rows" if rng is None else "drawn at random"
-    how = f"{100 * count / n:.3g} %, {drawn}"
+    how = f"{100 * count / n:.3g} %, {drawn}{_in_clusters(sample)}"
     words = f"fitted on {count:,} rows ({how}), tested on the other {n - count:,}"
     return StudyRows(kind, test, ((fit, slice(None)),), fit, words)
 
 
+def _nearest_cut(unit: Index, count: int) -> int:
+    """Where to cut ordered rows so that about so many come first and no unit is cut.
+
+    >>> _nearest_cut(np.array([0, 0, 0, 1, 1, 2]), 4), _nearest_cut(np.arange(6), 4)
+    (3, 4)
+    """
+    cuts = np.flatnonzero(np.diff(unit)) + 1
+    if not cuts.size:
+        raise ValueError("cluster must have two distinct values or more for a split.")
+    return int(cuts[np.argmin(np.abs(cuts - count))])
+
+
+def _units(sample: ScoredRows) -> Index:
+    """What must stay together, numbered as it comes: the cluster of each row, or the row."""
+    if sample.cluster is None:
+        return np.arange(len(sample.y))
+    names = comparable(sample.cluster)
+    _, first, number = np.unique(names, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[number]
+
+
+def comparable(cluster: Any) -> NDArray[Any]:
+    """Names of clusters that can be sorted: text, if they are of several kinds."""
+    return cluster.astype(str) if cluster.dtype == object else np.asarray(cluster)
+
+
+def _in_clusters(sample: ScoredRows) -> str:
+    return "" if sample.cluster is None else ", in whole clusters"
+
+
 def _cross_fitted(kind: Kind, sample: ScoredRows, folds: Any, rng: Any) -> StudyRows:
-    n = len(sample.y)
-    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= n:
-        raise ValueError(f"folds must be a whole number from 2 to {n}; got {folds!r}.")
-    # Every class is spread over the folds as evenly as it goes.
-    order, y = _order(n, rng), sample.y
-    _, codes = np.unique(y if y.ndim == 1 else y.argmax(axis=1), return_inverse=True)
-    fold = np.empty(n, np.intp)
-    fold[order[np.argsort(codes[order], kind="stable")]] = np.arange(n) % folds
+    unit = _units(sample)
+    n, units = len(sample.y), int(unit.max()) + 1
+    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= units:
+        what = "" if sample.cluster is None else ", the number of clusters"
+        raise ValueError(
+            f"folds must be a whole number from 2 to {units}{what}; got {folds!r}."
+        )
+    y = sample.y if sample.y.ndim == 1 else sample.y.argmax(axis=1)
+    fold = assign_folds(unit, y, folds, _order(units, rng))
     parts = tuple(
         (sample.select(fold != number), np.flatnonzero(fold == number))
         for number in range(folds)
     )
-    words = f"cross-fitted on {n:,} rows in {folds} folds: each row is tested unseen"
+    how = f"{folds} folds{_in_clusters(sample)}"
+    words = f"cross-fitted on {n:,} rows in {how}: each row is tested unseen"
     return StudyRows(kind, sample, parts, sample, words)
 
 
+def assign_folds(unit: Index, y: NDArray[Any], folds: int, order: Index) -> Index:
+    """The fold of each row: units stay whole, folds are as equal as that allows.
+
+    Large units come first, each to the fold of fewest rows. Among units of one size, every
+    class (of the first row) is spread over the folds as evenly as it goes.
+
+    >>> assign_folds(np.array([0, 1, 1, 1, 2, 0]), np.zeros(6), 2, np.arange(3)).tolist()
+    [1, 0, 0, 0, 1, 1]
+    """
+    _, first, size = np.unique(unit, return_index=True, return_counts=True)
+    _, code = np.unique(y[first], return_inverse=True)
+    order = order[np.lexsort((code[order], -size[order]))]
+    fold = np.empty(len(size), np.intp)
+    filled = [(0, number) for number in range(folds)]
+    for at in order.tolist() if size.max() > 1 else ():
+        rows, number = filled[0]
+        fold[at] = number
+        heapq.heapreplace(filled, (rows + int(size[at]), number))
+    if size.max() == 1:
+        fold[order] = np.arange(len(size)) % folds
+    return fold[unit]
+
+
 def _order(n: int, rng: Any) -> Index:
-    """A random order of the rows, or the order they are in."""
+    """A random order of the rows, or of clusters, or the order they are in."""
     return np.arange(n) if rng is None else np.random.default_rng(rng).permutation(n)
 
 
@@ -329,13 +421,11 @@ def attempt(
     kind, result, fit_seconds = _recalibrate(recalibrator, rows, progress)
     apply_seconds = time.perf_counter() - begun - fit_seconds
     progress(FITTING, "evaluate")
-    weight = rows.test.weight
-    given: dict[str, Any] = {kind: result, "sample_weight": weight}
+    given: dict[str, Any] = {kind: result, **rows.test.beside}
     evaluation = evaluate(rows.test.y, **given, name=name, **options)
     if len(rows.parts) > 1:  # cross-fitted: the one to keep learns from all rows
         _fit(recalibrator, rows.whole, silent)
-    weight = np.ones(len(result)) if weight is None else np.asarray(weight, np.float64)
-    made = evaluation, recalibrator, *_predictions(result), weight
+    made = evaluation, recalibrator, *_predictions(result), rows.test.mass
     return Trial(*made, fit_seconds, apply_seconds)
 
 
@@ -367,7 +457,8 @@ def _fit(recalibrator: Recalibrator, sample: ScoredRows, progress: Progress) -> 
     """Fit; what it warns of is kept in its notes, which the study shows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
-        recalibrator.fit(*sample, progress=progress)
+        counts = {} if sample.frequency is None else {"frequency": sample.frequency}
+        recalibrator.fit(*sample[:3], **counts, progress=progress)
 
 
 def _predictions(result: Matrix) -> tuple[Index, Mask]:
@@ -426,6 +517,8 @@ def study(
     folds: int | None = None,
     rng: Any = 0,
     sample_weight: Any = None,
+    frequency: Any = None,
+    cluster: Any = None,
     classes: Any = None,
     target: str | None = None,
     progress: Progress | None = None,
@@ -436,9 +529,9 @@ def study(
     Parameters
     ----------
     y, y_test : array_like
-        Labels of the rows to fit on and to test on. With `y_test`, scores (and weights)
-        are pairs ``(calibration, test)``. Without, `y` is one set of rows, of which
-        `split` or `folds` says how it is used.
+        Labels of the rows to fit on and to test on. With `y_test`, scores (and weights,
+        counts, clusters) are pairs ``(calibration, test)``. Without, `y` is one set of
+        rows, of which `split` or `folds` says how it is used.
     logits, probs : array_like or pair of array_like
         Scores; exactly one of the two.
     methods : str, sequence or mapping
@@ -454,8 +547,13 @@ def study(
         so small sets are used well.
     rng : int, Generator or None
         How rows are drawn. None takes the first rows, in order, as the authors did.
-    sample_weight : array_like or pair of array_like, optional
-        Weight 2 is a row twice, weight 0 is no row.
+    sample_weight, frequency : array_like or pair of array_like, optional
+        Importance of each row, in any unit, and how many rows it stands for; as in
+        `evaluate`, to fit and to test.
+    cluster : array_like or pair of array_like, optional
+        The cluster of each row (a patient, a game). All rows of a cluster are fitted on,
+        or all are tested on: a method that knows a game by some of its rows would seem to
+        gain on the others. Intervals are as wide as clusters ask for.
     classes, target
         As in `evaluate`.
     progress : callable, optional
@@ -482,8 +580,13 @@ def study(
     'Temperature'
     """
     preset = Settings.of(options, study).preset
-    scores = {"logits": logits, "probs": probs, "sample_weight": sample_weight}
-    rows = read_study_rows(y, y_test, **scores, split=split, folds=folds, rng=rng)
+    divided = {"split": split, "folds": folds, "rng": rng}
+    beside = {
+        "sample_weight": sample_weight,
+        "frequency": frequency,
+        "cluster": cluster,
+    }
+    rows = read_study_rows(y, y_test, logits=logits, probs=probs, **divided, **beside)
     k = 2 if rows.test.scores.ndim == 1 else rows.test.scores.shape[1]
     classes = class_names(rows.whole.y, k, classes)
     chosen = recalibrators_for(methods, rows.kind, classes, preset)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import (
+    StratifiedGroupKFold,
+    check_cv,
+    cross_val_predict,
+)
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._inputs.arrays import Matrix
+from calibrant._inputs.arrays import Matrix, to_numpy
 from calibrant.recalibration._estimator import Recalibrator
 from calibrant.recalibration._temperature import TemperatureScaling
 
@@ -33,7 +39,7 @@ class RecalibratedClassifier(
     recalibrator : Recalibrator, optional
         By default ``TemperatureScaling(scores="probs")``.
     cv : int or cross-validation splitter, optional
-        As in scikit-learn.
+        As in scikit-learn; with clusters, a number stands for `StratifiedGroupKFold`.
 
     Attributes
     ----------
@@ -60,8 +66,20 @@ class RecalibratedClassifier(
         self.recalibrator = recalibrator
         self.cv = cv
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the recalibrator, and with `cv` the classifier too."""
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        frequency: Any = None,
+        cluster: Any = None,
+    ) -> Self:
+        """Fit the recalibrator, and with `cv` the classifier too.
+
+        Weights and counts are for the recalibrator, as in `Recalibrator.fit`. With
+        `cluster`, the cluster of each row, no fold cuts a cluster.
+        """
         recalibrator = self.recalibrator or TemperatureScaling(scores="probs")
         self.recalibrator_ = clone(recalibrator)
         if self.cv is None:
@@ -69,14 +87,17 @@ class RecalibratedClassifier(
             self.estimator_ = self.estimator
             scores = self._scores(X)
         else:
+            folds = (
+                self.cv if cluster is None else whole_clusters(self.cv, X, y, cluster)
+            )
             scores = cross_val_predict(
-                self.estimator, X, y, cv=self.cv, method=self._method
+                self.estimator, X, y, cv=folds, method=self._method
             )
             self.estimator_ = clone(self.estimator).fit(X, y)
         self.classes_ = self.estimator_.classes_
         if self.recalibrator_.classes is None:
             self.recalibrator_.set_params(classes=self.classes_.tolist())
-        self.recalibrator_.fit(scores, y, sample_weight)
+        self.recalibrator_.fit(scores, y, sample_weight, frequency=frequency)
         return self
 
     def predict_proba(self, X: Any) -> Matrix:
@@ -102,3 +123,25 @@ class RecalibratedClassifier(
     def _fitted(self) -> Recalibrator:
         check_is_fitted(self, "recalibrator_")
         return self.recalibrator_
+
+
+def whole_clusters(cv: Any, X: Any, y: Any, cluster: Any) -> list[tuple[Any, Any]]:
+    """The folds of a splitter, none of which may cut a cluster."""
+    names = to_numpy(cluster, "cluster")
+    names = names.astype(str) if names.dtype == object else names
+    count = len(np.unique(names))
+    if isinstance(cv, int) and cv > count:
+        raise ValueError(
+            f"cv must be at most {count}, the number of clusters; got {cv}."
+        )
+    splitter = StratifiedGroupKFold(cv) if isinstance(cv, int) else check_cv(cv, y)
+    with warnings.catch_warnings():  # of clusters that are ignored: that is seen below
+        warnings.simplefilter("ignore", UserWarning)
+        folds = list(splitter.split(X, y, names))
+    for fit, test in folds:
+        if cut := np.intersect1d(names[fit], names[test]).tolist():
+            raise ValueError(
+                f"cv must not cut a cluster; it cuts {len(cut)}, the first of them "
+                f"{cut[0]!r}. Use a splitter by groups, such as GroupKFold."
+            )
+    return folds

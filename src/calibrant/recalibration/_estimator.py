@@ -107,6 +107,7 @@ class Recalibrator(ABC):
         y: Any,
         sample_weight: Any = None,
         *,
+        frequency: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit on held-out rows, never on those the classifier was trained on.
@@ -118,7 +119,11 @@ class Recalibrator(ABC):
         y : array_like
             Labels: column numbers, or names of the classes.
         sample_weight : array_like, optional
-            Weight 2 is a row twice, weight 0 is no row.
+            Importance of each row, in any unit; 0 is no row. Together rows count as
+            many as their effective number, (sum w)^2 / sum w^2, where that matters: in
+            penalties, pseudo-rows and Platt's targets.
+        frequency : array_like of int, optional
+            How many rows each stands for: the same as repeating it.
         progress : callable, optional
             Called as ``progress(share_done, what)`` while fitting.
         """
@@ -126,7 +131,7 @@ class Recalibrator(ABC):
         self.notes_ = ()
         self._check_options()
         names = reading.column_names(scores)
-        rows = self._read_to_fit(scores, y, sample_weight)
+        rows = self._read_to_fit(scores, y, sample_weight, frequency)
         if names is not None:
             self.feature_names_in_ = names
         self._learn(rows, progress or silent)
@@ -197,7 +202,9 @@ class Recalibrator(ABC):
             if not 0 <= as_number(value) < inf:
                 raise ValueError(f"{name} must be a number, 0 or more; got {value!r}.")
 
-    def _read_to_fit(self, scores: Any, y: Any, sample_weight: Any) -> Rows:
+    def _read_to_fit(
+        self, scores: Any, y: Any, sample_weight: Any, frequency: Any
+    ) -> Rows:
         given = reading.flat_if_single(reading.read_scores(scores))
         if y is None:
             raise ValueError(
@@ -212,10 +219,12 @@ class Recalibrator(ABC):
             classes=reading.class_names(labels, k, self.classes),
             target="top-label",
             sample_weight=sample_weight,
+            frequency=frequency,
         )
         if predictions.soft:
             raise ValueError("y must hold one class per row for fitting.")
-        rows = self._rows(given, predictions.labels, predictions.weight)
+        weight = reading.effective_weight(predictions)
+        rows = self._rows(given, predictions.labels, weight)
         self.classes_ = reading.names_as_array(predictions.classes)
         self.n_features_in_ = reading.width(given)
         return rows
@@ -321,9 +330,9 @@ def load(path: str | Path) -> Recalibrator:
     >>> import tempfile
     >>> from calibrant.recalibration import MeanReplacement, load
     >>> file = Path(tempfile.mkdtemp()) / "mean.json"
-    >>> MeanReplacement().fit([[2.0, 0.0], [0.0, 1.0]], [0, 1]).save(file)
+    >>> MeanReplacement().fit([[2.0, 0.0], [0.0, 1.0]] * 2, [0, 1, 1, 1]).save(file)
     >>> load(file).accuracy_
-    1.0
+    0.75
     """
     return Recalibrator.load(path)
 

@@ -135,7 +135,7 @@ class HistogramBinning(modes.ByMode):
     - A class without any row to fit on keeps its own probability; a note counts them.
     - A row whose new values are all 0 keeps its probabilities.
     - A bin without a hit gives exactly 0, which makes the log loss infinite where it is
-      wrong: `smoothing` prevents that.
+      wrong: a note tells, and `smoothing` prevents that.
 
     Parameters
     ----------
@@ -163,7 +163,8 @@ class HistogramBinning(modes.ByMode):
     edges_ : ndarray
         Edges of the bins: (bins + 1,), but (k, bins + 1) for equal mass one-vs-rest.
     counts_, values_ : ndarray
-        Weight of the rows in each bin, and what the bin gives: (k, bins), but (bins,)
+        Number of the rows in each bin (as much of the effective number as their weight
+        is of all), and what the bin gives: (k, bins), but (bins,)
         for top-label.
     absent_ : ndarray
         Column numbers of classes without a row, one-vs-rest.
@@ -171,10 +172,10 @@ class HistogramBinning(modes.ByMode):
     Examples
     --------
     >>> from calibrant.recalibration import HistogramBinning
-    >>> h = [0.9, 0.9, 0.9, 0.9, 0.2]  # of the second class; 3 of 4 are right
-    >>> binned = HistogramBinning(scores="probs", bins=2).fit(h, [1, 1, 1, 0, 0])
+    >>> h = [0.9, 0.9, 0.9, 0.9, 0.2, 0.2]  # of the second class; 3 of 4 are right
+    >>> binned = HistogramBinning(scores="probs", bins=2).fit(h, [1, 1, 1, 0, 0, 1])
     >>> binned.values_[1].tolist(), binned.predict_proba([0.8]).tolist()
-    ([0.0, 0.75], [[0.25, 0.75]])
+    ([0.5, 0.75], [[0.25, 0.75]])
     """
 
     learned = ("edges_", "counts_", "values_", "absent_")
@@ -226,6 +227,12 @@ class HistogramBinning(modes.ByMode):
             counts[c], hits[c] = count_column(p, rows.y == c, weight, self.edges_[c])
             report(c / rows.k)
         return counts, hits
+
+    def _certainties(self) -> str | None:
+        filled, sure = self.counts_ > 0, (0, 1) if self.mode == "top-label" else (0,)
+        certain = int(np.sum(np.isin(self.values_, sure) & filled))
+        whose = "accuracy 0 or 1" if self.mode == "top-label" else "a share of 0"
+        return f"{certain} of {filled.sum()} bins have {whose}" if certain else None
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
         if self.mode == "top-label":

@@ -176,7 +176,7 @@ class IsotonicCalibration(modes.ByMode):
     - A class without any row to fit on keeps its own probability; a note counts them.
     - A row whose new values are all 0 keeps its probabilities.
     - The lowest level often is exactly 0, which makes the log loss infinite where it is
-      wrong: `smoothing` prevents that.
+      wrong: a note tells, and `smoothing` prevents that.
 
     Parameters
     ----------
@@ -202,15 +202,15 @@ class IsotonicCalibration(modes.ByMode):
     absent_ : ndarray
         Column numbers of classes without a row, one-vs-rest; they have no knots.
     weight_ : float
-        Number of rows of the fit, or the sum of their weights.
+        Number of rows of the fit; where weights differ, the effective one.
 
     Examples
     --------
     >>> from calibrant.recalibration import IsotonicCalibration
-    >>> p = [0.1, 0.2, 0.3, 0.4, 0.9]  # of the second class
-    >>> curve = IsotonicCalibration(scores="probs").fit(p, [0, 1, 0, 1, 1])
-    >>> curve.predict_proba([0.25, 0.35])[:, 1].round(3).tolist()
-    [0.5, 0.75]
+    >>> p = [0.1, 0.1, 0.3, 0.4, 0.9, 0.9]  # of the second class
+    >>> curve = IsotonicCalibration(scores="probs").fit(p, [0, 1, 0, 1, 1, 0])
+    >>> curve.predict_proba([0.2, 0.35, 0.8])[:, 1].round(3).tolist()
+    [0.333, 0.5, 0.667]
     """
 
     learned = ("knots_", "values_", "starts_", "absent_", "weight_")
@@ -237,6 +237,14 @@ class IsotonicCalibration(modes.ByMode):
             curves = fit_columns(rows, differs, report)
         self.knots_, self.values_ = curves.knots, curves.values
         self.starts_ = curves.starts
+
+    def _certainties(self) -> str | None:
+        if self.mode == "top-label":
+            certain = np.isin(self.values_, (0, 1)).any()
+            return "the curve ends at accuracy 0 or 1" if certain else None
+        begins = self.starts_[:-1][np.diff(self.starts_) > 0]
+        zeros = int(np.sum(self.values_[begins] == 0))
+        return f"{zeros} of {len(begins)} curves begin at exactly 0" if zeros else None
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
         dtype = np.dtype(np.float64) if self.compat else rows.work_type

@@ -16,6 +16,7 @@ from calibrant._inputs.arrays import Column, Index, Mask, Matrix, Table
 from calibrant._rows import losses as row_losses
 from calibrant._rows.engines import over_ranges
 from calibrant._rows.reduce import BLOCK_BYTES
+from calibrant.recalibration import _temperature as temperature
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows
 
@@ -246,6 +247,7 @@ class _OneVsRest(Recalibrator):
     smoothing: float
     reach_: float
     converged_: bool
+    lapse_ = 0.0  # of files of 0.1.0, too
 
     coefficients: ClassVar[tuple[str, ...]]  # of a class: slopes, then the shift
     rising: ClassVar[bool] = False  # whether no slope may be negative
@@ -259,6 +261,7 @@ class _OneVsRest(Recalibrator):
         self._check_not_negative("smoothing")
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
+        rows = self._lifted(rows)
         odds = self._read(rows)
         columns = fitted_columns(rows.k)
         counts = np.bincount(rows.y, rows.weight, rows.k).astype(np.float64)
@@ -277,6 +280,14 @@ class _OneVsRest(Recalibrator):
         for name, values in zip(self.coefficients, learned, strict=True):
             setattr(self, name, values)
         self._tell(columns, fitted)
+
+    def _lifted(self, rows: Rows) -> Rows:
+        """The rows with the lapse rate that they need."""
+        self.lapse_ = temperature.learn_lapse(rows, floor=True)
+        if self.lapse_:
+            impossible = temperature.impossible_labels(rows)
+            self._note(temperature.lapse_note(impossible, self.lapse_))
+        return temperature.lifted(rows, self.lapse_)
 
     def _read(self, rows: Rows) -> Odds:
         """Read all rows, and find how far their finite log-odds reach."""
@@ -343,7 +354,7 @@ class _OneVsRest(Recalibrator):
         return ", ".join(names) + (", ..." if len(columns) > 3 else "")
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
-        columns = fitted_columns(rows.k)
+        rows, columns = temperature.lifted(rows, self.lapse_), fitted_columns(rows.k)
         learned = np.stack([getattr(self, name) for name in self.coefficients])
 
         def work(part: slice, out: Matrix) -> None:
@@ -366,9 +377,10 @@ class PlattScaling(_OneVsRest):
     With two classes the positive one is mapped, and the other gets the rest. With more,
     each class is mapped on its own, against all others, and rows are divided by their
     sum. Log-odds are exact also where the probability rounds to 0 or 1. Infinite ones
-    (a probability of exactly 0 or 1, a logit of -inf) count as `reach_`. It takes some
-    tens of rows of each class: with fewer, several classes are better served by
-    `TemperatureScaling` or `VectorScaling`.
+    (a probability of exactly 0 or 1, a logit of -inf) count as `reach_`. Where labels were
+    impossible, or next to it, a lapse rate may be mixed in first, as in `VectorScaling`.
+    It takes some tens of rows of each class: with fewer, several classes are better served
+    by `TemperatureScaling` or `VectorScaling`.
 
     Parameters
     ----------
@@ -386,6 +398,8 @@ class PlattScaling(_OneVsRest):
         row or of every row.
     reach_ : float
         The most extreme finite log-odds of the fit.
+    lapse_ : float
+        The lapse rate, nearly always 0. A `FitWarning` tells of any other.
     converged_ : bool
         Whether the optimum was found for all classes.
 
@@ -403,7 +417,7 @@ class PlattScaling(_OneVsRest):
     """
 
     coefficients = ("slope_", "intercept_")
-    learned = (*coefficients, "reach_", "converged_")
+    learned = (*coefficients, "reach_", "lapse_", "converged_")
 
     scores: str = "logits"
     smoothing: float = 1.0
@@ -433,7 +447,7 @@ class BetaCalibration(_OneVsRest):
     a_, b_, c_ : ndarray of shape (k,), or (1,) for two classes
         The map of each class, 1, 1 and 0 (no change) for a class that is the label of no
         row or of every row.
-    reach_, converged_
+    reach_, lapse_, converged_
         As in `PlattScaling`.
 
     References
@@ -450,7 +464,7 @@ class BetaCalibration(_OneVsRest):
     """
 
     coefficients = ("a_", "b_", "c_")
-    learned = (*coefficients, "reach_", "converged_")
+    learned = (*coefficients, "reach_", "lapse_", "converged_")
     rising = True
 
     scores: str = "logits"

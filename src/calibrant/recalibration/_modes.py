@@ -42,6 +42,10 @@ class ByMode(Recalibrator):
     def _fit(self, rows: Rows, report: Report) -> None:
         """Fit on rows of which the absent classes are known."""
 
+    @abstractmethod
+    def _certainties(self) -> str | None:
+        """Where the fit makes a class impossible, in words, if it does anywhere."""
+
     def _check_options(self) -> None:
         super()._check_options()
         self._check_not_negative("smoothing")
@@ -63,6 +67,13 @@ class ByMode(Recalibrator):
             fate = "become impossible, as in netcal" if self.compat else kept
             absent = f"{self.absent_.size} of {rows.k} classes have no row to fit on"
             self._note(f"{absent}; they {fate}.")
+        if self.smoothing or self.compat:
+            return
+        if certain := self._certainties():
+            self._note(
+                f"{certain}, so a class can become impossible, and the log loss of a new "
+                "row infinite; smoothing=1 rules that out."
+            )
 
     def _divide(self, values: Matrix, probs: Matrix) -> None:
         """Turn new values of all classes into distributions, in place."""

@@ -147,6 +147,14 @@ def _check_labels_are_classes(labels: NDArray[Any]) -> None:
         raise RowError(rule, row, what)
 
 
+def effective_weight(predictions: Predictions) -> Column | None:
+    """Weights of rows that add up to their effective number; counts as they are."""
+    weight, squared = predictions.weight, predictions.squared
+    if weight is None or squared is None:
+        return weight
+    return weight * (weight.sum() / squared.sum())
+
+
 Kind = Literal["logits", "probs"]
 
 
@@ -190,7 +198,7 @@ class Rows:
 
     @property
     def total_weight(self) -> float:
-        """Number of rows, or the sum of their weights."""
+        """Number of rows; where weights differ, the effective one."""
         return float(len(self) if self.weight is None else self.weight.sum())
 
     def weights(self, part: slice) -> Column | float:
@@ -209,7 +217,7 @@ class Rows:
     def block(self, part: slice) -> Matrix:
         """Scores of some rows in the working precision, checked. Do not write to it."""
         block = np.ascontiguousarray(self.scores[part], dtype=self.work_type)
-        if self._offends(block).any():
+        if self.offends(block).any():
             self.check()
         return block
 
@@ -251,12 +259,12 @@ class Rows:
 
     def check(self) -> None:
         """Raise one error for all rows that break a rule, if there are any."""
-        bad = [self._offends(self.scores[part]) for part in self.parts()]
+        bad = [self.offends(self.scores[part]) for part in self.parts()]
         y, classes = np.zeros(len(self), np.intp), tuple(range(self.k))
         checked = Predictions(self.scores, self.kind, y, None, "top-label", classes)
         raise_for_offenders(checked, np.flatnonzero(np.concatenate(bad)))
 
-    def _offends(self, block: Matrix) -> Mask:
+    def offends(self, block: Matrix) -> Mask:
         """Which rows break a rule."""
         if self.kind == "logits":
             return ~np.isfinite(block.max(axis=1))
@@ -265,6 +273,15 @@ class Rows:
         if not block.min() >= 0:
             offends |= ~(block >= 0).all(axis=1)
         return offends
+
+
+def inside(share: float, n: float) -> float:
+    """A share of n rows, as if half a row more had gone each way if it is 0 or 1.
+
+    >>> inside(1.0, 4), inside(0.0, 4), inside(0.25, 4)
+    (0.9, 0.1, 0.25)
+    """
+    return share if 0 < share < 1 else (share * n + 0.5) / (n + 1)
 
 
 def softmax(z: Matrix) -> Matrix:

@@ -33,6 +33,15 @@ FIRST_ROWS = 1000
 LEAST, MOST = 1e-3, 1e2
 """Range of beta times the spread of the scores: from next to uniform to all but sure."""
 
+LAPSES = tuple(
+    float(f"{digit}e{power}") for power in range(-15, 0) for digit in (1, 2, 5)
+)
+PAYS, EVIDENCE = 0.04, 4.0
+"""A lapse rate is used if it lowers the log loss by that share, and its sum by that much."""
+
+FIRST_LAPSE, FIRST_SCORES = 5e-3, 100_000
+"""A lapse rate tried on about that many scores, to see whether a search is worth it."""
+
 FARTHEST = -1e30
 """Logits farther below the largest one count as impossible: so does -inf."""
 
@@ -185,9 +194,10 @@ def spread(rows: Rows) -> float:
         count = there.sum(axis=1)
         d = np.where(there, d, 0.0)
         mean = d.sum(axis=1) / count
-        return float(np.sum((np.vecdot(d, d) / count - mean * mean).clip(min=0)))
+        within = (np.vecdot(d, d) / count - mean * mean).clip(min=0)
+        return float(np.sum(rows.weights(part) * within))
 
-    return sqrt(rows.add_up(variance) / len(rows))
+    return sqrt(rows.add_up(variance) / rows.total_weight)
 
 
 def minimise(loss: LogLoss, bounds: tuple[float, float] | None) -> Found:
@@ -215,10 +225,126 @@ def minimise(loss: LogLoss, bounds: tuple[float, float] | None) -> Found:
     return found
 
 
-def sample(rows: Rows) -> Rows:
-    """About a thousand rows, spread over all."""
-    every = len(rows) // FIRST_ROWS
-    return rows.select(slice(None, None, every)) if every > 1 else rows
+def sample(rows: Rows, count: int = FIRST_ROWS) -> Rows:
+    """About so many rows, spread over all."""
+    every = len(rows) // count
+    if every < 2:
+        return rows
+    few = rows.select(slice(None, None, every))
+    if few.offends(few.scores).any():
+        rows.check()  # an error names the row by its number among all
+    return few
+
+
+def room(rows: Rows, beta: float) -> float:
+    """How far rows that are all right leave room for a miss; negative if they do not.
+
+    That is what softmax(beta z) expects labels to lie below the largest score of their
+    row, all rows together, less what the second largest does in a mean row. Rows in which
+    one class is certain have no say.
+    """
+
+    def work(part: slice) -> Column:
+        d, _ = below_top(rows, part)
+        e = np.exp(beta * d.astype(np.float64))
+        expected = np.vecdot(e, d) / e.sum(axis=1)
+        second = np.partition(d, -2, axis=1)[:, -2].astype(np.float64)
+        there = rows.weights(part) * (second > FARTHEST)
+        sums = rows.weights(part) * expected, there * second, there
+        return np.array([np.sum(x) for x in sums])
+
+    expected, second, there = rows.add_up(work)
+    return float(second / there - expected) if there else 0.0
+
+
+def within_evidence(rows: Rows, found: Found) -> Found:
+    """The same, or a beta that is only as sure as so many rows allow.
+
+    Few rows that happen to be right would drive beta to its end. Beyond 1, it goes no
+    further than if all rows were right and one more, a mean row, went to the runner-up:
+    there, `room` is 0. Near ties, which are always uncertain, hardly count.
+    """
+    if found.flat or found.beta <= 1 or room(sample(rows), found.beta) >= 0:
+        return found
+    if room(rows, found.beta) >= 0:
+        return found
+    if room(rows, 1.0) <= 0:
+        return found._replace(beta=1.0, low=min(found.low, 0.5), high=1.0)
+    from scipy.optimize import brentq
+
+    ends = 0.0, float(np.log(found.beta))
+    end = float(np.exp(brentq(lambda x: room(rows, np.exp(x)), *ends, xtol=1e-14)))
+    return found._replace(beta=end, high=end)
+
+
+def lifted(rows: Rows, lapse: float) -> Rows:
+    """Logarithms of (1 - lapse) p + lapse / k: no class is next to impossible."""
+    if not lapse:
+        return rows
+
+    def lift(part: slice, out: Matrix) -> None:
+        p = rows.probabilities(part)
+        p *= p.dtype.type(1 - lapse)
+        p += p.dtype.type(lapse / rows.k)
+        np.log(p, out=out)
+
+    return Rows(rows.filled(lift), "logits", rows.labels, rows.weight)
+
+
+def impossible_labels(rows: Rows) -> int:
+    """How many rows give their label probability 0."""
+    own = rows.scores[np.arange(len(rows)), rows.y].astype(np.float64)
+    return int(np.sum(own <= (0 if rows.kind == "probs" else FARTHEST)))
+
+
+def floored(rows: Rows) -> Rows:
+    """Logarithms of probabilities, of which 0 counts as the least other."""
+    positive = (rows.probabilities(part) for part in rows.parts())
+    least = min(float(p.min(where=p > 0, initial=1.0)) for p in positive)
+
+    def lift(part: slice, out: Matrix) -> None:
+        np.log(np.maximum(rows.probabilities(part), out.dtype.type(least)), out=out)
+
+    return Rows(rows.filled(lift), "logits", rows.labels, rows.weight)
+
+
+def learn_lapse(rows: Rows, *, floor: bool = False) -> float:
+    """The share of the uniform distribution that scores need before they are scaled.
+
+    It is 0 unless labels were impossible, or so nearly that a single temperature would
+    have to serve both them and all other rows, at the expense of the log loss. A few rows
+    tell whether that may be. A method for which 0 counts as a `floor` can do without.
+    """
+    impossible = impossible_labels(rows) > 0
+    if impossible and not floor:
+        return _best_lapse(rows)[0]
+    few = sample(rows, max(200, min(FIRST_ROWS, FIRST_SCORES // rows.k)))
+    enough = (1 - PAYS / 2) * (inf if impossible else _best_loss(few, 0.0))
+    if _best_loss(few, FIRST_LAPSE) > enough:
+        return 0.0
+    plain = _best_loss(floored(rows) if impossible else rows, 0.0)
+    lapse, mixed = _best_lapse(rows)
+    enough = max(PAYS * plain, EVIDENCE / rows.total_weight)
+    return lapse if plain - mixed > enough else 0.0
+
+
+def _best_lapse(rows: Rows) -> tuple[float, float]:
+    """The best of `LAPSES`, and its log loss, going downhill by decades, then closer."""
+    at, known = LAPSES.index(FIRST_LAPSE), dict[int, float]()
+    for stride in (3, 1):
+        while True:
+            near = [i for i in (at, at - stride, at + stride) if 0 <= i < len(LAPSES)]
+            known |= {i: _best_loss(rows, LAPSES[i]) for i in near if i not in known}
+            before, at = at, min(near, key=known.__getitem__)
+            if at == before:
+                break
+    return LAPSES[at], known[at]
+
+
+def _best_loss(rows: Rows, lapse: float) -> float:
+    """The least log loss of any temperature."""
+    loss = LogLoss(lifted(rows, lapse))
+    return loss(minimise(loss, None).beta).loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +417,7 @@ EDGES = {
     "hot": "the labels score no better than chance (or `bounds` are too narrow), so the "
     "loss falls up to the greatest temperature allowed,",
     "cold": "hardly a row contradicts its largest score (or `bounds` are too narrow), so "
-    "the loss falls down to the least temperature allowed,",
+    "the loss falls down to the least temperature that so many rows allow,",
 }
 
 
@@ -304,7 +430,14 @@ class TemperatureScaling(Recalibrator):
     unique and found by Newton steps inside a bracket; it is never worse on the rows of
     the fit than T = 1.
 
-    Probabilities are read through their logarithms. A class of probability 0 keeps it.
+    Few rows that happen to be right would have T run to 0. So below 1, T goes no further
+    than if all rows were right and one more, a mean row, were of the runner-up's class.
+
+    Probabilities are read through their logarithms. A class of probability 0 keeps it,
+    unless it was the label of a row. Then 0 does not mean impossible, and p becomes
+    (1 - e) p + e / k first, with the lapse rate e that makes the log loss least; so, too,
+    where labels of next to no probability would spoil T for all other rows: e must lower
+    the log loss by 4 %.
 
     Parameters
     ----------
@@ -329,7 +462,9 @@ class TemperatureScaling(Recalibrator):
         Passes over all rows that it took.
     impossible_ : int
         Rows that gave their label probability 0. Their log loss is infinite at any
-        temperature, so they are left out.
+        temperature; with ``divergence="brier"`` they are no reason for a lapse rate.
+    lapse_ : float
+        The lapse rate e, nearly always 0. A `FitWarning` tells of any other.
 
     Examples
     --------
@@ -353,7 +488,15 @@ class TemperatureScaling(Recalibrator):
     True
     """
 
-    learned = ("temperature_", "converged_", "at_boundary_", "passes_", "impossible_")
+    learned = (
+        "temperature_",
+        "converged_",
+        "at_boundary_",
+        "passes_",
+        "impossible_",
+        "lapse_",
+    )
+    lapse_ = 0.0  # of files of 0.1.0, too
 
     scores: str = "logits"
     divergence: str = "log"
@@ -372,33 +515,45 @@ class TemperatureScaling(Recalibrator):
             )
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
-        found = self._find(rows)
+        self.lapse_ = learn_lapse(rows) if self.divergence == "log" else 0.0
+        self._learn_temperature(lifted(rows, self.lapse_))
+        self.impossible_ = impossible_labels(rows)
         progress(1.0, "temperature")
+        if self.impossible_ or self.lapse_:
+            self._note(lapse_note(self.impossible_, self.lapse_))
+
+    def _learn_temperature(self, rows: Rows) -> None:
+        found = self._find(rows)
         self.temperature_ = 1 / found.beta
         self.passes_, self.converged_ = found.passes, found.converged
         self.at_boundary_ = found.edge is not None
-        if self.impossible_:
-            self._note(
-                f"{self.impossible_} rows gave their label probability 0. Their log loss "
-                "is infinite at any temperature; they were left out."
-            )
         if found.edge is not None:
             self._note(f"{EDGES[found.edge]} T = {self.temperature_:.6g}.")
 
     def _find(self, rows: Rows) -> Found:
-        loss = LogLoss(rows, self.engine)
         least, most = self.bounds or (None, None)
-        found = minimise(loss, (1 / most, 1 / least) if least and most else None)
-        self.impossible_ = loss.impossible
+        bounds = (1 / most, 1 / least) if least and most else None
+        found = minimise(LogLoss(rows, self.engine), bounds)
         if self.divergence == "brier" and found.edge != "flat":
-            return minimise_brier(BrierLoss(rows), found)
-        return found
+            found = minimise_brier(BrierLoss(rows), found)
+        return found if bounds else within_evidence(rows, found)
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
+        rows = lifted(rows, self.lapse_)
+
         def fill(part: slice, out: Matrix) -> None:
             out[:] = tempered(rows, part, self.temperature_)
 
         return "logits", rows.filled(fill)
+
+
+def lapse_note(impossible: int, lapse: float) -> str:
+    """What one should know of labels that were impossible, or next to it."""
+    rows = f"{impossible} rows gave their label probability 0"
+    which = rows if impossible else "some rows gave their label next to no probability"
+    if not lapse:
+        return f"{which}. Their log loss is infinite at any temperature."
+    return f"{which}, so {lapse:g} of the uniform distribution is mixed in first."
 
 
 def tempered(rows: Rows, part: slice, temperature: float) -> Matrix:
@@ -418,8 +573,9 @@ class EnsembleTemperatureScaling(Recalibrator):
 
     The temperature is that of `TemperatureScaling`; the three weights then minimise the
     log loss, a convex problem. Every class keeps at least its share of the uniform part,
-    so one row that is sure and wrong does less harm. The order of classes is kept, unless
-    all the weight is on the uniform part.
+    so one row that is sure and wrong does less harm. If some class has probability 0,
+    that part is at least half a row in n + 1, n being the rows of the fit. The order of
+    classes is kept, unless all the weight is on the uniform part.
 
     Parameters
     ----------
@@ -455,12 +611,20 @@ class EnsembleTemperatureScaling(Recalibrator):
     def _learn(self, rows: Rows, progress: Progress) -> None:
         single = TemperatureScaling(self.scores, engine=self.engine)
         single.notes_ = ()
-        single._check_options()
-        single._learn(rows, lambda share, what: progress(share / 2, what))
+        single._learn_temperature(rows)
+        progress(0.5, "temperature")
         self.notes_, self.temperature_ = single.notes_, single.temperature_
         given = self._given_to_labels(rows)
         self.weights_ = mixture_weights(given, rows.weight_of_each)
+        if self._any_impossible(rows):
+            least = 0.5 / (rows.total_weight + 1)
+            self.weights_ = with_at_least(self.weights_, least)
         progress(1.0, "weights of the mixture")
+
+    def _any_impossible(self, rows: Rows) -> bool:
+        """Whether any class of any row has probability 0."""
+        least = 0 if rows.kind == "probs" else FARTHEST
+        return bool(rows.add_up(lambda part: int(rows.block(part).min() <= least)))
 
     def _given_to_labels(self, rows: Rows) -> Table:
         """What each of the three parts gives to the label of each row, n x 3."""
@@ -484,6 +648,17 @@ class EnsembleTemperatureScaling(Recalibrator):
             out[:] = block + uniform / rows.k
 
         return "probs", rows.filled(mix)
+
+
+def with_at_least(weights: Column, least: float) -> Column:
+    """The same weights, but of the last at least so much.
+
+    >>> with_at_least(np.array([0.75, 0.25, 0.0]), 0.2).round(12).tolist()
+    [0.6, 0.2, 0.2]
+    """
+    last = max(float(weights[-1]), least)
+    others = weights[:-1] * (1 - last) / max(float(weights[:-1].sum()), 1e-300)
+    return np.append(others, last)
 
 
 def mixture_weights(given: Table, weight: Column) -> Column:

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant._inputs.arrays import Matrix
 from calibrant.recalibration._estimator import Progress, Recalibrator
-from calibrant.recalibration._rows import Kind, Rows
+from calibrant.recalibration._rows import Kind, Rows, inside
 
 
 @dataclass(eq=False, repr=False)
@@ -56,7 +56,9 @@ class MeanReplacement(Recalibrator):
     Attributes
     ----------
     accuracy_ : float
-        The accuracy q. Below 1/k the predicted class is no longer the likeliest.
+        The accuracy q. Below 1/k the predicted class is no longer the likeliest. Where
+        all or none of n rows are right, half a row more went each way: q is
+        (n + 1/2) / (n + 1), or 1 less that, for new rows may be otherwise.
 
     Examples
     --------
@@ -77,11 +79,18 @@ class MeanReplacement(Recalibrator):
             hit = rows.block(part).argmax(axis=1) == rows.y[part]
             return float(np.sum(hit * rows.weights(part)))
 
-        self.accuracy_ = rows.add_up(hits) / rows.total_weight
+        measured = rows.add_up(hits) / rows.total_weight
+        self.accuracy_ = inside(measured, rows.total_weight)
         if self.accuracy_ < 1 / rows.k:
             self._note(
-                f"the accuracy {self.accuracy_:.3g} is below 1/{rows.k}: with it, the "
+                f"the accuracy {measured:.3g} is below 1/{rows.k}: with it, the "
                 "predicted class is no longer the likeliest."
+            )
+        elif measured != self.accuracy_:
+            self._note(
+                f"{'every' if measured else 'no'} row is right; a confidence of "
+                f"{measured:g} would make the loss of any other infinite, so it is "
+                f"{self.accuracy_:.6g}."
             )
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
