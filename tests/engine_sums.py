@@ -25,6 +25,8 @@ def pairs(n=12_000, seed=0):
         "log": log_loss,
         "w": rng.integers(0, 4, n).astype(float),
         "g": rng.choice(["north", "south"], n),
+        "v": rng.integers(0, 8, n) / 4,
+        "c": rng.integers(0, 300, n),
     }
 
 
@@ -48,19 +50,26 @@ PAIRS = {
     "plain": {},
     "loss": {"loss": "brier"},
     "losses": {"loss": {"brier": "brier", "log": "log"}},
-    "weight": {"sample_weight": "w"},
+    "weight": {"sample_weight": "v"},
+    "weight and losses": {
+        "sample_weight": "v",
+        "loss": {"brier": "brier", "log": "log"},
+    },
     "weight, group and loss": {"sample_weight": "w", "group": "g", "loss": "brier"},
+    "frequency": {"frequency": "w"},
+    "weight and frequency": {"sample_weight": "v", "frequency": "w"},
+    "cluster": {"cluster": "c", "sample_weight": "v", "frequency": "w"},
+    "cluster and group": {"cluster": "c", "group": "g"},
 }
 
 
-def sketch_pairs(rows, loss=None, sample_weight=None, group=None):
+def sketch_pairs(rows, loss=None, **columns):
     """The sketch of the same rows, added by NumPy at once."""
     if isinstance(loss, dict):
         loss = {name: rows[column] for name, column in loss.items()}
     elif loss is not None:
         loss = rows[loss]
-    given = {"sample_weight": sample_weight, "group": group}
-    given = {name: rows[x] for name, x in given.items() if x is not None}
+    given = {name: rows[x] for name, x in columns.items()}
     return cal.Sketch(engine="numpy").update_pairs(
         rows["a"], rows["h"], loss=loss, **given
     )
@@ -95,9 +104,24 @@ def assert_same_cells(got, want, tolerance):
             rtol=tolerance,
             atol=tolerance * weight,
         )
+    assert got.count == want.count
+    assert (got.squares is None) == (want.squares is None)
+    if want.squares is not None:
+        allowed = tolerance * np.abs(want.squares).sum(axis=1, keepdims=True)
+        assert (np.abs(got.squares - want.squares) <= allowed).all()
+    assert_same_clusters(got.clusters, want.clusters, tolerance * weight)
     assert (got.within is None) == (want.within is None)
     if want.within is not None:
         np.testing.assert_allclose(got.within, want.within, atol=tolerance * weight)
+
+
+def assert_same_clusters(got, want, tolerance):
+    assert (got is None) == (want is None)
+    if want is not None:
+        assert got.folded == want.folded
+        np.testing.assert_array_equal(got.cluster, want.cluster)
+        np.testing.assert_array_equal(got.cell, want.cell)
+        np.testing.assert_allclose(got.sums, want.sums, atol=tolerance)
 
 
 def assert_same_metrics(got, want):

@@ -341,15 +341,26 @@ def check_clusters(count: int) -> None:
 
 
 def hash_clusters(cluster: Any, predictions: Predictions) -> NDArray[np.uint64]:
-    """A number for the cluster of each row that counts, the same on every machine."""
+    """A number for the cluster of each row that counts, the same on every machine.
+
+    It is a hash of its name: 5, 5.0 and "5" are one cluster, whatever held them.
+    """
     remedy = "Give rows that belong to no other a cluster of their own."
     names = _names(cluster, "cluster", predictions, remedy)
     if names.dtype == object:
-        names = names.astype(str)
+        names = np.array([_as_text(x) for x in names.tolist()])
+    elif names.dtype.kind == "M":  # dates, in whatever unit
+        names = names.astype("M8[us]").astype(str)
     found, number = np.unique(names, return_inverse=True)
-    digests = (blake2b(str(x).encode(), digest_size=8) for x in found.tolist())
+    digests = (blake2b(_as_text(x).encode(), digest_size=8) for x in found.tolist())
     joined = b"".join(digest.digest() for digest in digests)
     return np.frombuffer(joined, "<u8").astype(np.uint64)[number]
+
+
+def _as_text(name: Any) -> str:
+    if isinstance(name, bytes):
+        return name.decode()
+    return str(int(name) if isinstance(name, float) and name.is_integer() else name)
 
 
 def groups_of_clusters(clusters: NDArray[np.uint64]) -> Index:

@@ -114,8 +114,8 @@ class Slices:
         tallied = self._tallied_pairs if roles.pairs else self._tallied_top
         if compiled and self._is_for_tally(part) and tallied(part):
             return
-        weight, group = _get(part, roles.sample_weight), _get(part, roles.group)
-        rest: dict[str, Any] = {"sample_weight": weight, "group": group}
+        kept = ("sample_weight", "frequency", "cluster", "group")
+        rest: dict[str, Any] = {x: _get(part, getattr(roles, x)) for x in kept}
         if roles.pairs:
             losses = {name: part[column] for name, column in roles.losses.items()}
             pair = _get(part, roles.correct), _get(part, roles.confidence)
@@ -127,8 +127,8 @@ class Slices:
     def _is_for_tally(self, part: Arrays) -> bool:
         """Whether rows are plain, and too many confidences distinct to be kept."""
         roles, kind = self.roles, self._sketch.kind
-        plain = roles.sample_weight is None and roles.group is None
-        if not plain or "log" in roles.losses:
+        named = roles.group is not None or roles.cluster is not None
+        if roles.weighted or named or "log" in roles.losses:
             return False
         if self._tally is not None:
             return True
@@ -274,6 +274,8 @@ def sketch_frame(
     correct: str | None = None,
     loss: str | Mapping[str, str] | None = None,
     sample_weight: str | None = None,
+    frequency: str | None = None,
+    cluster: str | None = None,
     group: str | None = None,
     target: str | None = None,
     classes: Sequence[Hashable] | None = None,
@@ -284,7 +286,7 @@ def sketch_frame(
     ----------
     frame : data frame, or iterable of data frames or record batches
         pandas, Polars (lazy frames are streamed), PyArrow, DuckDB relations, Dask and
-        PySpark. Lazy frames run one query; only sums leave it.
+        PySpark. Lazy frames run one query, and only sums leave it.
     y, probs : str, or sequence of str
         The columns of the true class and of the probabilities: one per class, as a list
         or a pattern such as ``"p_*"``; one of lists; or one of the positive class.
@@ -293,8 +295,10 @@ def sketch_frame(
     loss : str or mapping, optional
         The column of the full Brier score of each pair, or ``{"brier": ..., "log": ...}``,
         as in `Sketch.update_pairs`.
-    sample_weight, group : str, optional
-        The columns of frequency weights and of subgroups.
+    sample_weight, frequency, cluster, group : str, optional
+        The columns of importance weights (free of unit), of counts (how many rows a row
+        stands for), of clusters (rows that depend on each other) and of subgroups. With
+        clusters the rows come to the sketch in batches, wherever they are.
     target, classes
         As in `evaluate`.
 
@@ -314,7 +318,8 @@ def sketch_frame(
     """
     asked: dict[str, Any] = {"y": y, "probs": probs, "confidence": confidence}
     asked |= {"correct": correct, "loss": loss, "sample_weight": sample_weight}
-    asked |= {"group": group, "target": target, "classes": classes}
+    asked |= {"frequency": frequency, "cluster": cluster, "group": group}
+    asked |= {"target": target, "classes": classes}
     known = _as_narwhals(frame)
     if known is None:
         return _sketch_each(frame, asked)
@@ -386,6 +391,8 @@ def _sketch_lazy(
 
 def _reading(roles: query.Roles, schema: Mapping[str, Any]) -> query.Reading | None:
     """How a query reads the rows; None if the frame had better give them as they are."""
+    if roles.cluster is not None:
+        return None
     if roles.pairs:
         return query.read_pairs(roles, whole=not schema[str(roles.correct)].is_float())
     k, dtype = len(roles.probs), "float32" if _is_short(roles, schema) else "float64"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import add
+from operator import add, mul
 from typing import Any
 
 import narwhals as nw
@@ -39,6 +39,8 @@ class Roles:
     correct: str | None = None
     losses: Mapping[str, str] = field(default_factory=dict)
     sample_weight: str | None = None
+    frequency: str | None = None
+    cluster: str | None = None
     group: str | None = None
     target: str | None = None
     classes: tuple[Hashable, ...] | None = None
@@ -47,6 +49,11 @@ class Roles:
     def pairs(self) -> bool:
         """Whether rows are pairs of confidence and correctness."""
         return self.confidence is not None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows count otherwise than once each."""
+        return self.sample_weight is not None or self.frequency is not None
 
     @property
     def kind(self) -> cell_sums.Kind:
@@ -64,8 +71,9 @@ class Roles:
     @property
     def names(self) -> list[str]:
         """Every column that is read, once."""
-        one = (self.y, self.confidence, self.correct, self.sample_weight, self.group)
+        one = (self.y, self.confidence, self.correct, self.sample_weight)
         given = [*self.probs, *self.losses.values(), *one]
+        given += [self.frequency, self.cluster, self.group]
         return list(dict.fromkeys(name for name in given if name is not None))
 
 
@@ -332,7 +340,8 @@ class Grouped:
     """Sums of rows: one entry of each array for each cell, hit, class and group.
 
     `cell` is not cut at the ends of the log-odds grid. `sums` has ``rows``, ``low``,
-    ``high`` and those of `_contributions`, where ``x_j`` is the sum of x t^j. `within`
+    ``high`` and those of `_contributions`, where ``x_j`` is the sum of x t^j, of ``w2`` and
+    ``w3`` where rows have weights other than 0 and 1. `within`
     is that of `Cells`, if it is known without `predicted`.
     """
 
@@ -355,10 +364,9 @@ class Grouped:
 def group_rows(frame: Frame, reading: Reading, roles: Roles, *, short: bool) -> Grouped:
     """Run the query, and raise if a row breaks a rule."""
     rows, rules = _prepared(frame, reading, roles)
-    weighted = roles.sample_weight is not None
     rows = _after(rows, (*places(short=short), *_logs(reading)))
-    products = _contributions(reading, weighted=weighted)
-    keys = {"key": key_of(reading, rules, weighted=weighted)}
+    products = _contributions(reading, roles)
+    keys = {"key": key_of(reading, rules, weighted=roles.weighted)}
     if roles.group is not None:
         keys["group"] = nw.col("group")
     rows = rows.select(**keys, low=nw.col("h"), high=nw.col("h"), **products)
@@ -377,11 +385,33 @@ def _prepared(frame: Frame, reading: Reading, roles: Roles) -> tuple[Frame, list
     kept, rules = dict(first.columns), list(reading.rules)
     if roles.group is not None:
         kept["group"] = nw.col(roles.group)
+    made, needed = _weights(roles)
+    rows = frame.select(**kept, **(made.pop(0).columns if made else {}))
+    return _after(rows, (*made, *steps)), [*rules, *needed]
+
+
+def _weights(roles: Roles) -> tuple[list[Step], list[Rule]]:
+    """Steps to the mass ``w`` = f v of a row of count f and importance v, and rules.
+
+    With importance they go on to ``w2`` = f v^2 and ``w3`` = f v^3.
+    """
+    numbers, rules = dict[str, nw.Expr](), list[Rule]()
+    f, v = nw.col("f"), nw.col("v")
     if roles.sample_weight is not None:
-        kept["w"], w = number(roles.sample_weight), nw.col("w")
+        numbers["v"] = number(roles.sample_weight)
         says = f"{roles.sample_weight!r} must be a finite weight, not negative"
-        rules.append(Rule((w >= 0) & (w < INFINITE), says))
-    return _after(frame.select(**kept), steps), rules
+        rules.append(Rule((v >= 0) & (v < INFINITE), says))
+    if roles.frequency is not None:
+        numbers["f"] = number(roles.frequency)
+        says = f"{roles.frequency!r} must be a whole number, not negative"
+        rules.append(Rule((f >= 0) & (f < INFINITE) & (f == f.floor()), says))
+    if not numbers:
+        return [], []
+    mass = reduce(mul, [nw.col(name) for name in numbers])
+    steps = [Step(numbers), Step({"w": mass})]
+    if roles.sample_weight is not None:
+        steps += [Step({"w2": nw.col("w") * v}), Step({"w3": nw.col("w2") * v})]
+    return steps, rules
 
 
 def _after(rows: Frame, steps: Iterable[Step]) -> Frame:
@@ -439,7 +469,7 @@ def _has_log(reading: Reading) -> bool:
     return not reading.losses or "log" in reading.losses
 
 
-def _contributions(reading: Reading, *, weighted: bool) -> dict[str, nw.Expr]:
+def _contributions(reading: Reading, roles: Roles) -> dict[str, nw.Expr]:
     """What is summed, by name."""
     most, z = POWERS if not reading.losses else grid.ORDER, nw.col("z")
     found = {f"t_{j}": _t(j) for j in range(1, most + 1)} | {"z_0": z}
@@ -460,9 +490,24 @@ def _contributions(reading: Reading, *, weighted: bool) -> dict[str, nw.Expr]:
     for name, loss in losses.items():
         found |= {f"{name}_0": loss, f"{name}_square": loss * loss}
         found |= {f"{name}_{j}": loss * _t(j) for j in range(1, grid.ORDER)}
-    if weighted:
-        found = {name: nw.col("w") * value for name, value in found.items()}
-        found["t_0"] = nw.col("w")
+    if not roles.weighted:
+        return found
+    found = {name: nw.col("w") * value for name, value in found.items()}
+    found["t_0"] = nw.col("w")
+    if roles.frequency is not None:
+        found["count"] = nw.col("f")
+    squares = {} if roles.sample_weight is None else _squares(losses)
+    return found | squares
+
+
+def _squares(losses: Mapping[str, nw.Expr]) -> dict[str, nw.Expr]:
+    """What `cells.SQUARES` and squared weights in `Totals` follow from."""
+    w2, w3 = nw.col("w2"), nw.col("w3")
+    found = {"w2_0": w2, "w3_0": w3}
+    found |= {f"w3_{j}": w3 * _t(j) for j in (1, 2)}
+    found |= {f"w2_{j}": w2 * _t(j) for j in (1, 2, 3, 4)}
+    for name, loss in losses.items():
+        found |= {f"w2_{name}_0": w2 * loss, f"w2_{name}_square": w2 * loss * loss}
     return found
 
 
@@ -495,8 +540,14 @@ def _read(found: dict[str, NDArray[Any]], classes: int) -> Grouped | None:
             values[high == 0] *= -1
     sums.setdefault("t_0", sums["rows"])
     sums |= {"low": low, "high": high}
+    if "w2_0" in sums and all(np.array_equal(sums[x], sums["t_0"]) for x in _ONES):
+        # Then every weight is 0 or 1, since f v (1 - v)^2 adds up to 0: rows only count.
+        sums = {x: values for x, values in sums.items() if x[:3] not in ("w2_", "w3_")}
     cell = _cell(cells, low, high)
     return Grouped(cell, hit, predicted.astype(np.int64), group, sums)
+
+
+_ONES = ("w2_0", "w3_0")
 
 
 def _cell(cells: Column, low: Column, high: Column) -> NDArray[np.int64]:
@@ -511,7 +562,7 @@ def _error(frame: Frame, reading: Reading, roles: Roles) -> Exception:
     """Count the rows that break each rule; the error of the first that some do."""
     rows, rules = _prepared(frame, reading, roles)
     broken = {f"rule{i}": pick(rule.holds, 0, 1) for i, rule in enumerate(rules)}
-    if roles.sample_weight is not None:
+    if roles.weighted:
         broken = {x: pick(nw.col("w") == 0, 0, off) for x, off in broken.items()}
     sums = (nw.col(name).sum() for name in broken)
     found = _collected(rows.select(**broken).select(nw.len().alias("rows"), *sums))
@@ -545,13 +596,20 @@ def _cells(kind: cell_sums.Kind, grouped: Grouped) -> cell_sums.Cells:
         cells[name][:] = np.bincount(terms.at, values, grid.STEPS)
     np.minimum.at(cells.low, terms.at, sums["low"])
     np.maximum.at(cells.high, terms.at, sums["high"])
-    cells.rows, cells.count = int(sums["rows"].sum()), float(terms.weight.sum())
+    cells.rows, cells.count = int(sums["rows"].sum()), float(terms.count.sum())
+    if "w2_0" in sums:
+        by_group = terms.squares()
+        cells.squares = np.stack(
+            [np.bincount(terms.at, x, grid.STEPS) for x in by_group]
+        )
     cells.certain_no, cells.certain_yes = float(terms.no.sum()), float(terms.yes.sum())
     for name in kind.divergences:
         totals = terms.brier_totals() if name == "brier" else terms.log_totals()
-        cells.totals[name] = cell_sums.Totals.of_counted(
-            *(float(x.sum()) for x in totals)
-        )
+        own = cell_sums.Totals.of_counted(*(float(x.sum()) for x in totals))
+        if cells.squares is not None:
+            squared = terms.squared_losses(name)
+            own.w2_loss, own.w2_loss2 = (float(x.sum()) for x in squared)
+        cells.totals[name] = own
     cells.find_values()
     cells.within = _residuals(grouped, terms, cells.within)
     return cells
@@ -580,6 +638,8 @@ class _Terms:
     def __init__(self, grouped: Grouped) -> None:
         self.grouped, self.sums, self.hit = grouped, grouped.sums, grouped.hit
         self.weight = weight = self.sums["t_0"]
+        alone = "rows" if "w2_0" in self.sums else "t_0"
+        self.count = self.sums.get("count", self.sums[alone])
         no, yes = grouped.cell == CERTAIN_NO, grouped.cell >= CERTAIN_YES
         self.at = np.clip(grouped.cell, 1, grid.STEPS - 2)
         self.at[no], self.at[yes] = 0, grid.STEPS - 1
@@ -593,12 +653,25 @@ class _Terms:
         self.h = np.stack([centre, step])
         self.r = np.stack([self.hit - centre, -step])
 
-    def sum_of(self, x: Polynomial, j: int = 0) -> Column:
-        """The sums of the polynomial times t^j."""
+    def sum_of(self, x: Polynomial, j: int = 0, weights: str = "t") -> Column:
+        """The sums of the polynomial times t^j, perhaps by squared weights."""
         found = np.zeros(x.shape[1])
         for i, row in enumerate(x):
-            found = found + row * self.sums[f"t_{i + j}"]
+            found = found + row * self.sums[f"{weights}_{i + j}"]
         return found
+
+    def squares(self) -> tuple[Column, ...]:
+        """The sums of `cells.SQUARES`."""
+        r2 = _power(self.r, 2)
+        w2r = (self.sum_of(x, weights="w2") for x in (self.r, r2))
+        return self.sums["w2_0"], *w2r, self.sum_of(r2, weights="w3")
+
+    def squared_losses(self, name: str) -> tuple[Column, Column]:
+        """Sums of loss and squared loss by squared weights."""
+        if f"w2_{name}_0" in self.sums:
+            return self.sums[f"w2_{name}_0"], self.sums[f"w2_{name}_square"]
+        r2, r4 = (self.sum_of(_power(self.r, i), weights="w2") for i in (2, 4))
+        return r2, r4
 
     def brier_loss(self, j: int) -> Column:
         """Sums of the Brier score times t^j."""
