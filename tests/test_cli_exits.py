@@ -231,5 +231,5 @@ def test_a_reader_that_leaves_is_no_error(folder):
     done = subprocess.run(
         ["sh", "-c", pipe], capture_output=True, text=True, check=False, cwd=folder
     )
-    assert done.stdout == "1 model, 300 rows, 3 classes\n"
+    assert done.stdout == "1 model, 300 examples, 3 classes\n"
     assert done.stderr == ""

@@ -343,7 +343,7 @@ def test_models_of_other_rows_are_refused_unless_told():
     found = compare(one, gone, paired=False)
     assert found.differences["B"]["brier"].method == "independent rows"
     assert found.sentences[-1].startswith("Rows were not paired")
-    assert "300 and 300 rows" in found.sentences[0]
+    assert "300 examples and 300 examples" in found.sentences[0]
 
 
 def test_independent_intervals_combine_as_squares():

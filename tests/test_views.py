@@ -92,8 +92,8 @@ def test_a_curve_is_not_called_over_confident_by_chance():
 def test_print_says_what_weights_and_clusters_leave():
     w = np.where(np.arange(200) < 20, 10.0, 1.0)  # 380^2 / 2180 = 66.2
     ev = cal.evaluate_pairs(A, H, name="a", sample_weight=w)
-    assert str(ev).startswith("a: 200 rows (effective n 66)")
-    assert str(cal.Comparison((ev,))).startswith("1 model, 200 rows (effective n 66)")
+    assert str(ev).startswith("a: 200 examples (effective n 66)")
+    assert str(cal.Comparison((ev,))).startswith("1 model, 200 examples (effective n 66)")
     nearly = cal.evaluate_pairs(A, H, name="a", sample_weight=1 + 0.1 * H)
     assert str(nearly).startswith("a: 200 rows\n")
     together = cal.evaluate_pairs(A, H, name="a", cluster=np.arange(200) // 5)

@@ -190,6 +190,33 @@ def effective(ev: Evaluation) -> float:
     return ev.n if ev.n_effective is None else ev.n_effective
 
 
+ENOUGH = 0.95
+"""Share of n from which on the effective n is not worth a word."""
+
+
+def sample_size(ev: Evaluation) -> str:
+    """How many examples there are, what weights leave of them, and in how many clusters.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> pairs, weight = ([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7]), [9, 1, 1, 1]
+    >>> sample_size(cal.evaluate_pairs(*pairs)), sample_size(
+    ...     cal.evaluate_pairs(*pairs, sample_weight=weight)
+    ... )
+    ('4 examples', '4 examples (effective n 1.7)')
+    """
+    said = f"{ev.n:,.10g} example{'' if ev.n == 1 else 's'}"
+    if (left := effective(ev)) < ENOUGH * ev.n:
+        digits = ",.0f" if left >= 100 else ".2g"
+        said += f" (effective n {left:{digits}})"
+    if ev.n_clusters is not None:
+        # A sketch, which has no fingerprint, tells no more of them apart.
+        more = " or more" if ev.n_clusters == 128 and ev.fingerprint is None else ""
+        said += f" in {ev.n_clusters:,}{more} clusters"
+    return said
+
+
 def _discriminates(ev: Evaluation) -> bool:
     """Whether hits clearly have higher confidences than misses."""
     found = float(ev.metrics.get("auroc", nan))

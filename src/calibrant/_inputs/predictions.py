@@ -343,7 +343,7 @@ def check_clusters(count: int) -> None:
 def hash_clusters(cluster: Any, predictions: Predictions) -> NDArray[np.uint64]:
     """A number for the cluster of each row that counts, the same on every machine.
 
-    It is a hash of its name: 5, 5.0 and "5" are one cluster, whatever held them.
+    It is a hash of its name, in which 5, 5.0, "5" and "5.0" are one cluster.
     """
     remedy = "Give rows that belong to no other a cluster of their own."
     names = _names(cluster, "cluster", predictions, remedy)
@@ -360,7 +360,9 @@ def hash_clusters(cluster: Any, predictions: Predictions) -> NDArray[np.uint64]:
 def _as_text(name: Any) -> str:
     if isinstance(name, bytes):
         return name.decode()
-    return str(int(name) if isinstance(name, float) and name.is_integer() else name)
+    text = str(int(name) if isinstance(name, float) and name.is_integer() else name)
+    whole = text.removesuffix(".0")
+    return whole if whole.removeprefix("-").isdecimal() else text
 
 
 def groups_of_clusters(clusters: NDArray[np.uint64]) -> Index:

@@ -310,6 +310,10 @@ class Sketch:
     def facts(self) -> dict[str, Any]:
         """What the sketch holds, as plain values.
 
+        ``weight`` is the total as it was given, ``count`` how many examples the rows stand
+        for, ``effective`` how many of equal weight would have as little noise, and
+        ``clusters`` how many are told apart, at most 128.
+
         Examples
         --------
         >>> import calibrant as cal
@@ -323,6 +327,9 @@ class Sketch:
         return {
             "rows": self.cells.rows,
             "weight": self.cells.weight,
+            "count": self.cells.count,
+            "effective": self.cells.effective,
+            "clusters": self._clusters(),
             "target": kind.target,
             "classes": len(kind.classes),
             "scores": list(kind.divergences),
@@ -339,14 +346,29 @@ class Sketch:
         lines = {
             "rows": f"{facts['rows']:,}",
             "weight": f"{facts['weight']:,.10g}",
+            **self._unlike_rows(facts),
             "target": f"{facts['target']}, {facts['classes']} classes",
             "scores": ", ".join(facts["scores"]),
             "kept": kept,
             "groups": ", ".join(facts["groups"]),
             "parts": f"{len(facts['parts']):,}" if facts["parts"] else "",
         }
-        shown = [f"  {name:<8}{value}" for name, value in lines.items() if value]
+        width = max(8, *(len(name) + 1 for name, value in lines.items() if value))
+        shown = [f"  {name:<{width}}{value}" for name, value in lines.items() if value]
         return "\n".join(["Sketch", *shown])
+
+    def _clusters(self) -> int | None:
+        found = self.cells.clusters
+        return None if found is None else found.count
+
+    def _unlike_rows(self, facts: Mapping[str, Any]) -> dict[str, str]:
+        """What weights leave of the rows, and their clusters, where there are any."""
+        found, clusters = dict[str, str](), self.cells.clusters
+        if self.cells.squares is not None:
+            found["n"] = f"{facts['count']:,.10g}, effective {facts['effective']:,.6g}"
+        if clusters is not None:
+            found["clusters"] = f"{clusters.count:,}{' or more' * clusters.folded}"
+        return found
 
     def __repr__(self) -> str:
         kind = self.checked()

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant._base.checks import as_number, check_choice
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, Measure, is_trivial
+from calibrant._base.measures import MEASURES, Measure, is_trivial, sample_size
 from calibrant._base.records import Estimate
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.options import Settings
@@ -83,8 +83,8 @@ def _trivial(ev: Evaluation, key: str, value: float) -> str:
 
 def _rows(ev: Evaluation, base: Evaluation, *, paired: bool) -> str:
     if paired:
-        return f"these {ev.n:,.10g} rows"
-    return f"{ev.n:,.10g} and {base.n:,.10g} rows"
+        return f"these {sample_size(ev)}"
+    return f"{sample_size(ev)} and {sample_size(base)}"
 
 
 def _size(value: float) -> str:

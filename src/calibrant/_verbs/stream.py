@@ -12,7 +12,7 @@ from calibrant._inputs.options import Options, Settings, takes_options
 from calibrant._sketch.sketch import Sketch
 from calibrant._verbs.evaluate import evaluate_sketch
 from calibrant.files._plan import Roles
-from calibrant.files._read import Found, batches
+from calibrant.files._read import PER_ROW, Found, batches
 from calibrant.files._sources import FileError
 
 
@@ -63,9 +63,6 @@ def evaluate_batches(
     (2000, True)
     >>> folder.cleanup()
     """
-    if "cluster" in options:
-        said = "evaluate_batches has no option 'cluster': clusters need all rows"
-        raise TypeError(f"{said} in memory.")
     settings = Settings.of(options, evaluate_batches)
     if target == "class-wise":
         raise ValueError(
@@ -84,7 +81,8 @@ def evaluate_batches(
 
 def add_batch(sketch: Sketch, found: Found, part: str | None = None) -> None:
     """Add one batch, under a name if it has one; errors name the row of the file."""
-    rest: dict[str, Any] = {"sample_weight": found.sample_weight, "group": found.group}
+    names = ("sample_weight", "frequency", "cluster", "group")
+    rest: dict[str, Any] = {name: getattr(found, name) for name in names}
     try:
         if found.pairs:
             sketch.update_pairs(found.y, found.scores, part=part, **rest)
@@ -147,8 +145,7 @@ def _add_unit(
 
 
 def _without_first(batch: Found, count: int) -> Found:
-    names = ("scores", "y", "sample_weight", "group")
-    given = {name: x for name in names if (x := getattr(batch, name)) is not None}
+    given = {name: x for name in PER_ROW if (x := getattr(batch, name)) is not None}
     cut: dict[str, Any] = {name: x[count:] for name, x in given.items()}
     return replace(batch, **cut, start=batch.start + count) if count else batch
 

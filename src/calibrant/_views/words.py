@@ -12,7 +12,7 @@ import numpy as np
 from calibrant._base.checks import check_choice
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, effective, is_trivial
+from calibrant._base.measures import MEASURES, is_trivial, sample_size
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
 from calibrant._inputs.divergences import find_divergence
 from calibrant._views.diagram import GEOMETRY
@@ -51,7 +51,7 @@ def describe(ev: Evaluation) -> str:
     """The whole evaluation as a few lines of text."""
     classes = "" if ev.target == "pairs" else f", {ev.k} classes"
     lines = [
-        f"{ev.name}: {count_in_words(ev)}{classes}",
+        f"{ev.name}: {sample_size(ev)}{classes}",
         f"target: {ev.target} ({TARGETS[ev.target]})",
         "",
         *_decomposition_lines(ev),
@@ -62,18 +62,6 @@ def describe(ev: Evaluation) -> str:
     if notes:
         lines += ["", *note_lines([Note(text) for text in notes])]
     return "\n".join(lines)
-
-
-NEARLY_ALL = 0.95
-"""Below this share of n, the effective number of examples is told."""
-
-
-def count_in_words(ev: Evaluation) -> str:
-    """How many rows there are, and how few weights and clusters leave of them."""
-    left = effective(ev)
-    less = f" (effective n {left:,.0f})" if left < NEARLY_ALL * ev.n else ""
-    together = "" if ev.n_clusters is None else f" in {ev.n_clusters:,} clusters"
-    return f"{ev.n:,.10g} rows{less}{together}"
 
 
 def describe_comparison(comparison: Comparison, *, unicode: bool | None = None) -> str:
@@ -101,7 +89,7 @@ def head_lines(comparison: Comparison) -> list[str]:
     first, count = comparison[0], len(comparison)
     classes = "" if first.target == "pairs" else f", {first.k:,} classes"
     lines = [
-        f"{count} model{'' if count == 1 else 's'}, {count_in_words(first)}{classes}",
+        f"{count} model{'' if count == 1 else 's'}, {sample_size(first)}{classes}",
         f"target: {first.target} ({TARGETS[first.target]})",
     ]
     if comparison.protocol:
@@ -199,7 +187,7 @@ def in_one_line(ev: Any) -> str:
         return f"{type(ev).__name__}({', '.join(map(repr, ev.names))})"
     parts = ev.decomposition
     return (
-        f"Evaluation({ev.name!r}, {ev.n:,.10g} rows, {ev.target}, {ev.divergence} "
+        f"Evaluation({ev.name!r}, {sample_size(ev)}, {ev.target}, {ev.divergence} "
         f"{number(parts.total)} = {number(parts.calibration)} + "
         f"{number(parts.sharpness_gap)})"
     )
@@ -339,7 +327,7 @@ def describe_diagram(ev: Evaluation, style: str = "modern") -> str:
     >>> import calibrant as cal
     >>> ev = cal.evaluate_pairs([1, 0, 1, 1] * 25, [0.75] * 100, name="constant")
     >>> print(describe_diagram(ev)[:97])
-    Calibration-sharpness diagram of constant: 100 rows, accuracy (share correct) against confidence.
+    Calibration-sharpness diagram of constant: 100 examples, accuracy (share correct) against confidence.
     """
     check_choice(style, "style", ("modern", "paper"))
     paper = style == "paper"
@@ -365,7 +353,7 @@ def _subject(ev: Evaluation) -> str:
         "pairs": "accuracy (share correct)",
     }[ev.target]
     return (
-        f"Calibration-sharpness diagram of {ev.name}: {ev.n:,.10g} rows, {what} against "
+        f"Calibration-sharpness diagram of {ev.name}: {sample_size(ev)}, {what} against "
         "confidence."
     )
 

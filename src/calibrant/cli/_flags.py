@@ -23,7 +23,9 @@ ROLES = {
     "confidence": "Stated confidences, as language models give.",
     "correct": "Whether the answer was right, for --confidence.",
     "pred": "Predicted class, for --confidence without --correct.",
-    "weight": "Weight of each row: 2 is a row twice.",
+    "weight": "Importance of each row, in any unit.",
+    "frequency": "How many rows each stands for.",
+    "cluster": "Which rows depend on each other: a patient's, a game's.",
     "group": "Subgroup of each row, evaluated on its own too.",
     "classes": "Names of the classes, in column order, with commas.",
 }

@@ -15,7 +15,7 @@ import click
 
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES
+from calibrant._base.measures import MEASURES, sample_size
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
 from calibrant.cli import _flags as flags
 
@@ -126,7 +126,7 @@ def print_models(models: Comparison, said: Mapping[str, Any], more: str = "") ->
 
     show(models)
     for group, of_group in groups_of(models).items():
-        click.echo(f"\ngroup {group}: {of_group[0].n:,.10g} rows")
+        click.echo(f"\ngroup {group}: {sample_size(of_group[0])}")
         click.echo(Comparison(tuple(of_group)).table("text", footnotes=False))
     if more:
         click.echo(f"\n{more}")

@@ -66,8 +66,9 @@ def _fit(file: str, method: str, said: dict[str, Any], progress: Any) -> Any:
 
     found = read_vectors(file, flags.roles_of(said), "recalibration")
     recalibrator = recalibrator_named(method, found.kind, found.classes)
+    more = {} if found.frequency is None else {"frequency": found.frequency}
     return recalibrator.fit(
-        found.scores, found.y, found.sample_weight, progress=progress
+        found.scores, found.y, found.sample_weight, progress=progress, **more
     )
 
 
@@ -84,7 +85,7 @@ def _apply(fitted: Any, file: str, output: Path, said: dict[str, Any]) -> None:
     arrays = {"probs": fitted.predict_proba(found.scores)}
     if found.y is not None:
         arrays["labels"] = found.y
-    for name in ("sample_weight", "group"):
+    for name in ("sample_weight", "frequency", "cluster", "group"):
         if (column := getattr(found, name)) is not None:
             arrays[name] = column
     write_npz(output, arrays)

@@ -66,16 +66,25 @@ def study(
 def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, Any]:
     """Labels and scores as `calibrant.study` takes them."""
     first = out.read_vectors(fit, flags.roles_of(said), "a study")
-    scores, weights = first.scores, first.sample_weight
     given = {"y": first.y, "classes": first.classes}
-    if test is not None:
-        second = out.read_vectors(test, flags.roles_of(said), "a study")
-        if first.kind != second.kind:
-            raise ValueError(
-                f"{fit} holds {first.kind} and {test} holds {second.kind}."
-            )
-        if (weights is None) != (second.sample_weight is None):
-            raise ValueError("one of the two files has weights and the other has none.")
-        given["y_test"], scores = second.y, (scores, second.scores)
-        weights = None if weights is None else (weights, second.sample_weight)
-    return {**given, first.kind: scores, "sample_weight": weights}
+    if test is None:
+        return {**given, first.kind: first.scores, **_of_rows(first)}
+    second = out.read_vectors(test, flags.roles_of(said), "a study")
+    if first.kind != second.kind:
+        raise ValueError(f"{fit} holds {first.kind} and {test} holds {second.kind}.")
+    mine, theirs = _of_rows(first), _of_rows(second)
+    for what in OF_ROWS:
+        if (what in mine) != (what in theirs):
+            raise ValueError(f"one of the two files has {what} and the other has none.")
+    both = {what: (column, theirs[what]) for what, column in mine.items()}
+    scores = first.scores, second.scores
+    return {**given, "y_test": second.y, first.kind: scores, **both}
+
+
+OF_ROWS = ("sample_weight", "frequency", "cluster")
+
+
+def _of_rows(found: Any) -> dict[str, Any]:
+    """What the file holds of weights, counts and clusters."""
+    given = {what: getattr(found, what) for what in OF_ROWS}
+    return {what: column for what, column in given.items() if column is not None}

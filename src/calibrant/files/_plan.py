@@ -22,6 +22,8 @@ KNOWN = {
     "correct": ("correct", "is_correct"),
     "pred": ("pred", "preds", "prediction", "predicted", "y_pred"),
     "weight": ("weight", "weights", "sample_weight"),
+    "frequency": ("frequency", "frequencies"),
+    "cluster": ("cluster", "clusters"),
     "group": ("group", "groups"),
     "classes": ("classes", "class_names"),
 }
@@ -50,8 +52,9 @@ class Roles:
         `pred` equals `y`.
     pred : str, optional
         The predicted class, for confidences without `correct`.
-    sample_weight, group : str, optional
-        Frequency weight and subgroup of each row.
+    sample_weight, frequency, cluster, group : str, optional
+        Importance of each row, in any unit; how many rows it stands for; which rows depend
+        on each other; and its subgroup. ``""`` reads none, whatever columns are called.
     classes : sequence of str, optional
         Names of the classes in the order of the columns.
     unlabelled : bool
@@ -70,6 +73,8 @@ class Roles:
     correct: str | None = None
     pred: str | None = None
     sample_weight: str | None = None
+    frequency: str | None = None
+    cluster: str | None = None
     group: str | None = None
     classes: Sequence[str] | None = None
     unlabelled: bool = False
@@ -114,6 +119,9 @@ def all_digits(words: Iterable[Any]) -> bool:
     return all(text.isascii() and text.isdigit() and len(text) < 10 for text in texts)
 
 
+OF_ROWS = ("weight", "frequency", "cluster", "group")
+"""Roles of what rows have beside scores and labels."""
+
 ScoreKind = Literal["probs", "logits", "confidence"]
 
 
@@ -130,6 +138,8 @@ class Plan:
     correct: str | None
     pred: str | None
     weight: str | None
+    frequency: str | None
+    cluster: str | None
     group: str | None
     classes: str | None
     stars: tuple[str, ...] | None
@@ -137,8 +147,9 @@ class Plan:
     @property
     def names(self) -> tuple[str, ...]:
         """Entries to be read row by row, each once."""
-        others = (self.label, self.correct, self.pred, self.weight, self.group)
-        return tuple(dict.fromkeys([*self.scores, *filter(None, others)]))
+        others = (self.label, self.correct, self.pred)
+        of_rows = (self.weight, self.frequency, self.cluster, self.group)
+        return tuple(dict.fromkeys([*self.scores, *filter(None, others + of_rows)]))
 
     @property
     def sentence(self) -> str:
@@ -152,7 +163,7 @@ class Plan:
             said += f", correct {right}"
         else:
             said += ", no label" if self.label is None else f", label {self.label!r}"
-        for role in ("weight", "group", "classes"):
+        for role in (*OF_ROWS, "classes"):
             if (name := getattr(self, role)) is not None:
                 said += f", {role} {name!r}"
         return said
@@ -173,9 +184,9 @@ def make_plan(source: Source, roles: Roles) -> Plan:
         scores, stars = _scores(source, roles, kind)
         find = _seek if roles.unlabelled else _need
         label, correct, pred = find(source, roles, "label"), None, None
-    weight, group = _seek(source, roles, "weight"), _seek(source, roles, "group")
+    of_rows = (_seek(source, roles, role) for role in OF_ROWS)
     classes = None if roles.classes is not None else _classes(source, kind)
-    plan = Plan(kind, scores, label, correct, pred, weight, group, classes, stars)
+    plan = Plan(kind, scores, label, correct, pred, *of_rows, classes, stars)
     _check(source, plan)
     return plan
 
@@ -217,6 +228,8 @@ def _known_columns(source: Source, kind: str) -> list[dict[str, str]]:
 def _seek(source: Source, roles: Roles, role: str) -> str | None:
     """The entry of a role: as said, or the only one of a well-known name."""
     said = roles.said(role)
+    if said == "" and role in OF_ROWS:
+        return None
     if said is not None:
         if said not in source.names:
             raise _no_such(source, role, said)
@@ -296,11 +309,12 @@ def _check(source: Source, plan: Plan) -> None:
     many = len(plan.scores) > 1 or plan.kind == "confidence"
     for name in plan.scores:
         _check_entry(source, source[name], plan.kind, 1 if many else 2)
-    for role in ("correct", "weight"):
+    for role in ("correct", "weight", "frequency"):
         if (name := getattr(plan, role)) is not None:
             _check_entry(source, source[name], role, 1)
     soft = 1 if plan.kind == "confidence" else 2  # a matrix of labels is soft labels
-    for role, sides in (("label", soft), ("pred", 1), ("group", 1)):
+    named = ("label", soft), ("pred", 1), ("cluster", 1), ("group", 1)
+    for role, sides in named:
         entry = source[name] if (name := getattr(plan, role)) is not None else None
         if entry and (entry.kind == "other" or not 1 <= len(entry.shape) <= sides):
             raise _wrong(source, entry, f"one number or text per row, to be {role}")

@@ -28,11 +28,13 @@ class Found:
         Scores, and the labels (or, for confidences, whether they were right; or None if
         rows may be without labels, and are).
     sample_weight, group : array or None
-        Weight and subgroup of each row.
+        Importance and subgroup of each row.
     classes : tuple or None
         Names of the classes, if labels are names.
     path, start
         The file and the number of the first row in it.
+    frequency, cluster : array or None
+        How many rows each stands for, and which of them depend on each other.
     """
 
     kind: ScoreKind
@@ -43,6 +45,8 @@ class Found:
     classes: tuple[Any, ...] | None
     path: Path
     start: int = 0
+    frequency: NDArray[Any] | None = None
+    cluster: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -56,6 +60,8 @@ class Found:
     def arguments(self) -> dict[str, Any]:
         """Keywords for `calibrant.evaluate`, or for `calibrant.evaluate_pairs`."""
         given: dict[str, Any] = {"sample_weight": self.sample_weight}
+        rare = {"frequency": self.frequency, "cluster": self.cluster}
+        given |= {name: column for name, column in rare.items() if column is not None}
         if self.pairs:
             return {"correct": self.y, "confidence": self.scores, **given}
         return {"y": self.y, self.kind: self.scores, "classes": self.classes, **given}
@@ -70,11 +76,11 @@ def found_in(
     """One block of a file, checked for what is missing; rows of weight 0 may lack it."""
     columns = [block[name] for name in plan.scores]
     scores = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
-    missing, weight = np.isnan(scores), None
-    if plan.weight is not None:
-        weight = block[plan.weight]
-        _check_present(path, [plan.weight], np.isnan(weight), start)
-        missing[weight == 0] = False
+    missing = np.isnan(scores)
+    weight, frequency = (
+        _counted(path, block, name, missing, start)
+        for name in (plan.weight, plan.frequency)
+    )
     _check_present(path, plan.scores, missing, start)
     y: Any = None
     if plan.kind != "confidence":
@@ -85,8 +91,23 @@ def found_in(
         y = _labels(path, block, plan.correct, start)
     else:
         y = _right(path, plan, block, start)
-    group = None if plan.group is None else block[plan.group]
-    return Found(plan.kind, scores, y, weight, group, classes, path, start)
+    group, cluster = (
+        None if name is None else block[name] for name in (plan.group, plan.cluster)
+    )
+    given = plan.kind, scores, y, weight, group, classes, path, start
+    return Found(*given, frequency, cluster)
+
+
+def _counted(
+    path: Path, block: Block, name: str | None, missing: NDArray[Any], start: int
+) -> NDArray[Any] | None:
+    """A weight or count of each row; nothing is missing where it is 0."""
+    if name is None:
+        return None
+    values = block[name]
+    _check_present(path, [name], np.isnan(values), start)
+    missing[values == 0] = False
+    return values
 
 
 def _right(path: Path, plan: Plan, block: Block, start: int) -> NDArray[Any]:
@@ -143,6 +164,9 @@ def _named(
     numbers = tuple(int(name) for name in classes)
     return y, None if numbers == tuple(range(len(numbers))) else numbers
 
+
+PER_ROW = ("scores", "y", "sample_weight", "frequency", "cluster", "group")
+"""What there is one of for each row."""
 
 BATCH_BYTES, MOST_ROWS, EVERYTHING = 1 << 25, 1 << 18, 1 << 62
 
@@ -217,7 +241,8 @@ def _batches(
         if in_memory:
             _check_size(source, plan)
         classes = _class_names(source, plan, roles)
-        text = frozenset(filter(None, [plan.group if source.is_table else None]))
+        named = [plan.group, plan.cluster] if source.is_table else []
+        text = frozenset(filter(None, named))
         size = BATCH_BYTES // (8 * _width(source, plan.scores))
         size = rows or max(1, min(MOST_ROWS, size))
         if in_memory and not source.is_table:
@@ -262,6 +287,8 @@ def _check_alike(first: Found, other: Found) -> None:
         ("number of classes", first.scores.shape[1:], other.scores.shape[1:]),
         ("class names", first.classes, other.classes),
         ("weight", first.sample_weight is None, other.sample_weight is None),
+        ("frequency", first.frequency is None, other.frequency is None),
+        ("cluster", first.cluster is None, other.cluster is None),
         ("group", first.group is None, other.group is None),
     ):
         if a != b:
@@ -275,5 +302,4 @@ def _join(found: list[Found]) -> Found:
         parts = [getattr(one, name) for one in found]
         return None if parts[0] is None else np.concatenate(parts)
 
-    names = ("scores", "y", "sample_weight", "group")
-    return replace(found[0], start=0, **{name: joined(name) for name in names})
+    return replace(found[0], start=0, **{name: joined(name) for name in PER_ROW})

@@ -19,7 +19,7 @@ import numpy as np
 
 from calibrant import __version__
 from calibrant._base.comparison import Comparison, as_comparison
-from calibrant._base.measures import columns
+from calibrant._base.measures import columns, sample_size
 from calibrant._base.write import write_text
 from calibrant._views.words import TARGETS
 from calibrant.report import _html as html
@@ -188,7 +188,7 @@ def _subtitle(comparison: Comparison) -> str:
     first, count = comparison[0], len(comparison)
     classes = "" if first.target == "pairs" else f" · {first.k:,} classes"
     models = f"{count} model{'' if count == 1 else 's'}"
-    return f"{first.n:,.10g} rows{classes} · {models} · {first.target}"
+    return f"{sample_size(first)}{classes} · {models} · {first.target}"
 
 
 def _curve(comparison: Comparison) -> str:
@@ -212,8 +212,8 @@ def _methods(
 ) -> Iterator[tuple[str, str]]:
     first = comparison[0]
     yield "Question", f"{first.target}: {TARGETS[first.target]}"
-    weighted = "" if first.n == first.rows else f", of total weight {first.n:,.10g}"
-    yield "Rows", f"{first.rows:,}{weighted}"
+    counted = "" if first.n == first.rows else f", counted in {first.rows:,} rows"
+    yield "Data", f"{sample_size(first)}{counted}"
     if comparison.protocol:
         yield "Protocol", comparison.protocol
     yield "Estimator", _estimator(comparison)

@@ -10,7 +10,7 @@ from typing import Any
 from calibrant._base.checks import check_choice
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, is_trivial
+from calibrant._base.measures import MEASURES, is_trivial, sample_size
 from calibrant._base.records import Estimate
 from calibrant.table._html import write_html
 from calibrant.table._latex import write_latex
@@ -259,6 +259,13 @@ def _unlike(shown: Shown) -> Iterator[Note]:
 FINDINGS = (_trivial, _infinite, _accuracy, _tied, _unlike)
 
 
+def _size(shown: Shown) -> Iterator[str]:
+    """Where weights or clusters leave less to learn from than rows seem to."""
+    sizes = list(dict.fromkeys(sample_size(ev) for ev in shown.comparison))
+    if not all(size.endswith(("example", "examples")) for size in sizes):
+        yield f"Rows: {names(sizes)}."
+
+
 def _scale(shown: Shown) -> Iterator[str]:
     if shown.style.percent and any(key in MEASURES for key in shown.keys):
         yield "Numbers are ×100."
@@ -344,4 +351,4 @@ def methods_of(named: Iterable[tuple[str, Estimate]]) -> str:
     )
 
 
-CONVENTIONS = (_scale, _bins, _brier, _parts, _effects, _intervals)
+CONVENTIONS = (_scale, _bins, _brier, _parts, _effects, _intervals, _size)

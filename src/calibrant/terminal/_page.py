@@ -242,7 +242,7 @@ def render(
     >>> from calibrant.terminal import render
     >>> ev = cal.evaluate_pairs([1, 1, 0, 1], [0.9, 0.8, 0.3, 0.8], name="forecaster")
     >>> print(render(ev, width=60, colour=False).splitlines()[0])
-    1 model, 4 rows
+    1 model, 4 examples
     """
     stream = sys.stdout if file is None else file
     columns = shutil.get_terminal_size().columns if width is None else width
