@@ -48,13 +48,23 @@ def draw(rows=3000, classes=4, seed=0):
     return 2.5 * z, y
 
 
-def fill(metric, z, y, batch=700):
+def fill(metric, z, y, batch=700, **of_rows):
     import torch
 
     for start in range(0, len(y), batch):
         part = slice(start, start + batch)
-        metric.update(torch.tensor(z[part]), torch.tensor(y[part]))
+        given = {name: torch.tensor(x[part]) for name, x in of_rows.items()}
+        metric.update(torch.tensor(z[part]), torch.tensor(y[part]), **given)
     return metric
+
+
+def weighing(rows=3000, seed=1):
+    """Importance, counts and clusters of rows; some count for nothing."""
+    rng = np.random.default_rng(seed)
+    weight, count = 1e-3 * rng.exponential(size=rows), rng.integers(0, 3, rows)
+    weight[::50] = 0
+    cluster = rng.integers(0, 400, rows)
+    return {"sample_weight": weight, "frequency": count, "cluster": cluster}
 
 
 def assert_same_sums(one, two, off=1e-12):
@@ -71,6 +81,15 @@ def assert_same_sums(one, two, off=1e-12):
         np.testing.assert_allclose(
             total.as_array(), other.totals[name].as_array(), rtol=1e-12
         )
+    assert ours.count == other.count
+    np.testing.assert_allclose(
+        ours.squared_sums, other.squared_sums, rtol=off, atol=1e-9 * other.weight
+    )
+    if ours.clusters is not None:
+        mine, theirs = ours.clusters, other.clusters.fold()
+        np.testing.assert_array_equal(mine.cluster, theirs.cluster)
+        np.testing.assert_array_equal(mine.cell, theirs.cell)
+        np.testing.assert_allclose(mine.sums, theirs.sums, rtol=1e-9, atol=1e-12)
     if ours.within is not None:
         np.testing.assert_allclose(ours.within, other.within, rtol=1e-12, atol=1e-12)
 
@@ -98,6 +117,71 @@ def test_sums_of_a_positive_class_are_those_of_a_sketch(make):
     assert_same_sums(
         metric.sketch(), cal.Sketch(engine="numpy").update(y, logits=z), AS_NUMPY
     )
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("sample_weight",),
+        ("frequency",),
+        ("cluster",),
+        ("sample_weight", "frequency", "cluster"),
+    ],
+)
+def test_weights_counts_and_clusters_are_those_of_a_sketch(make, names):
+    z, y = draw()
+    z[:3] = [[800, 0, 0, 0], [0, 0, -np.inf, 1], [0, 0, 0, 0]]
+    given = {name: weighing()[name] for name in names}
+    metric = fill(make(clustered="cluster" in names), z, y, **given)
+    sketch = cal.Sketch(engine="numpy").update(y, logits=z, **given)
+    assert_same_sums(metric.sketch(), sketch, AS_NUMPY)
+    assert (metric.sketch().cells.squares is None) == ("sample_weight" not in names)
+    ev, whole = (cal.evaluate(x, interval=None) for x in (metric.sketch(), sketch))
+    assert ev.n == whole.n
+    assert ev.n_effective == pytest.approx(whole.n_effective, rel=1e-9)
+    assert ev.metrics["brier"] == pytest.approx(whole.metrics["brier"], abs=1e-12)
+
+
+def test_rows_with_and_without_weights_add_up(make):
+    z, y = draw()
+    w = weighing()["sample_weight"]
+    metric = fill(make(), z[:1000], y[:1000])
+    fill(metric, z[1000:], y[1000:], sample_weight=w[1000:])
+    sketch = cal.Sketch(engine="numpy").update(y[:1000], logits=z[:1000])
+    sketch.update(y[1000:], logits=z[1000:], sample_weight=w[1000:])
+    assert_same_sums(metric.sketch(), sketch, AS_NUMPY)
+    np.testing.assert_allclose(
+        metric.sketch().cells.squares, sketch.cells.squares, rtol=1e-7, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "frequency"])
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_bad_weights_are_refused_at_the_end(make, name, bad):
+    z, y = draw(20)
+    metric = fill(make(), z, y, **{name: np.array([bad] * 2 + [1.0] * 18)})
+    with pytest.raises(ValueError, match="2 rows have a sample_weight or frequency"):
+        metric.compute()
+
+
+def test_clusters_are_named_in_every_update_or_in_none(torch, make):
+    z, y = (torch.tensor(x) for x in draw(20))
+    with pytest.raises(ValueError, match="clustered=True"):
+        make().update(z, y, cluster=y)
+    with pytest.raises(ValueError, match="every update"):
+        make(clustered=True).update(z, y)
+    with pytest.raises(ValueError, match="whole numbers, one for each label"):
+        make(clustered=True).update(z, y, cluster=y[:3])
+    with pytest.raises(ValueError, match="got 3 for 20"):
+        make().update(z, y, sample_weight=y[:3])
+
+
+def test_few_clusters_in_a_batch_still_give_its_numbers(torch, make):
+    z, y = draw(300)
+    given = make(clustered=True)(
+        torch.tensor(z), torch.tensor(y), cluster=torch.tensor(np.arange(300) % 3)
+    )
+    assert given["brier"].item() == pytest.approx(cal.brier(y, logits=z), abs=1e-12)
 
 
 def test_rows_that_are_certain_and_wrong_are_counted(make):
@@ -289,6 +373,14 @@ def test_states_of_two_metrics_merge(make):
     metric, other = fill(make(), z[:100], y[:100]), fill(make(), z[100:], y[100:])
     metric.merge_state(other)
     assert_same_sums(metric.sketch(), fill(make(), z, y).sketch())
+    of_rows = weighing(300)
+    first, second = (
+        fill(make(clustered=True), z[x], y[x], **{n: v[x] for n, v in of_rows.items()})
+        for x in (slice(100), slice(100, 300))
+    )
+    second.merge_state(first)
+    whole = cal.Sketch(engine="numpy").update(y, logits=z, **of_rows)
+    assert_same_sums(second.sketch(), whole, AS_NUMPY)
 
 
 def test_it_works_in_a_collection(torch, make, part):
@@ -332,7 +424,9 @@ def test_update_reads_nothing_back_from_the_device(torch, make, target):
     metric = make(2, target=target, ignore_index=-1).to("meta")
     shape = (8, 2) if target == "top-label" else (8,)
     z = torch.zeros(shape, device="meta")  # a device that has no numbers to read
-    metric.update(z, torch.zeros(8, dtype=torch.int64, device="meta"))
+    y = torch.zeros(8, dtype=torch.int64, device="meta")
+    metric.update(z, y)
+    metric.update(z, y, sample_weight=y + 0.5, frequency=y)
     assert {x.device.type for x in metric.metric_state.values()} == {"meta"}
     with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
         metric.compute()
@@ -386,6 +480,13 @@ def work(rank, folder):
         metric.sketch().save(folder / f"{share}{rank}.npz")
         own = int(metric.rows)  # the sums of this process are its own again
         np.savez(folder / f"numbers of {share}{rank}.npz", own=own, **found)
+    rows = slice(*SHARES["uneven"][rank : rank + 2])
+    given = {name: torch_rows(x, rows) for name, x in weighing(1000).items()}
+    if rank == 1:  # weights in one process only
+        del given["sample_weight"], given["frequency"]
+    metric = CalibrationSharpness(4, scores="logits", clustered=True)
+    metric.update(*(torch_rows(x, rows) for x in (z, y)), **given)
+    metric.sketch().save(folder / f"weighted{rank}.npz")
     dist.destroy_process_group()
 
 
@@ -407,6 +508,13 @@ def test_two_processes_give_the_numbers_of_one(make, tmp_path):
     told = [process.communicate(timeout=300)[1] for process in running]
     assert [process.returncode for process in running] == [0, 0], told
     z, y = draw(1000)
+    of_rows = weighing(1000)
+    for name in ("sample_weight", "frequency"):
+        of_rows[name][900:] = 1
+    weighted = cal.Sketch(engine="numpy").update(y, logits=z, **of_rows)
+    for rank in range(2):
+        both = cal.Sketch.load(tmp_path / f"weighted{rank}.npz")
+        assert_same_sums(both, weighted, AS_NUMPY)
     alone = fill(make(), z, y)
     for rank, share in product(range(2), SHARES):
         whole = cal.Sketch.load(tmp_path / f"{share}{rank}.npz")

@@ -346,7 +346,11 @@ def hash_clusters(cluster: Any, predictions: Predictions) -> NDArray[np.uint64]:
     It is a hash of its name, in which 5, 5.0, "5" and "5.0" are one cluster.
     """
     remedy = "Give rows that belong to no other a cluster of their own."
-    names = _names(cluster, "cluster", predictions, remedy)
+    return hash_names(_names(cluster, "cluster", predictions, remedy))
+
+
+def hash_names(names: NDArray[Any]) -> NDArray[np.uint64]:
+    """A number for each name, the same for the same name on every machine."""
     if names.dtype == object:
         names = np.array([_as_text(x) for x in names.tolist()])
     elif names.dtype.kind == "M":  # dates, in whatever unit

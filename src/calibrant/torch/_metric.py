@@ -12,10 +12,18 @@ from torchmetrics import Metric
 from calibrant._base.checks import check_choice
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES
+from calibrant._inputs.predictions import LEAST_CLUSTERS
 from calibrant._sketch.sketch import Sketch
 from calibrant._verbs.evaluate import evaluate
 from calibrant.torch import _tensor_cells as tensor_cells
-from calibrant.torch._tensor_cells import NO_DOUBLE, as_rows, mark
+from calibrant.torch._tensor_cells import (
+    NO_DOUBLE,
+    RowWeights,
+    as_rows,
+    group_of,
+    mark,
+    read_weights,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,6 +47,9 @@ class CalibrationSharpness(Metric):
         three or more are ``"top-label"``.
     ignore_index : int, optional
         A label whose rows are left out.
+    clustered : bool
+        Whether `update` is told which rows depend on each other. That takes 14 MB more,
+        and `update` then makes the host wait for the names of clusters.
     **kwargs
         Those of `torchmetrics.Metric`, such as ``dist_sync_on_step``.
 
@@ -79,19 +90,27 @@ class CalibrationSharpness(Metric):
         scores: str,
         target: str | None = None,
         ignore_index: int | None = None,
+        clustered: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         check_choice(scores, "scores", ("logits", "probs"))
         self.num_classes, self.scores = num_classes, scores
         self.target = _choose_target(num_classes, target)
-        self.ignore_index = ignore_index
+        self.ignore_index, self.clustered = ignore_index, clustered
         predicted = num_classes if self.target == "top-label" else 0
-        for name, zero in tensor_cells.empty(predicted).items():
+        for name, zero in tensor_cells.empty(predicted, clustered=clustered).items():
             self.add_state(name, zero, tensor_cells.EXTREMES.get(name, "sum"))
-        self.add_state("bad", torch.zeros(2, dtype=torch.int64), "sum")
+        self.add_state("bad", torch.zeros(3, dtype=torch.int64), "sum")
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
+    def update(
+        self,
+        preds: Tensor,
+        target: Tensor,
+        sample_weight: Tensor | None = None,
+        frequency: Tensor | None = None,
+        cluster: Tensor | None = None,
+    ) -> None:
         """Add predictions and their labels.
 
         Parameters
@@ -100,17 +119,30 @@ class CalibrationSharpness(Metric):
             Scores, n x k or n x k x ...; 1-D if the target is ``"positive"``.
         target : tensor of int
             The observed classes.
+        sample_weight, frequency : tensor, optional
+            Importance of each label, in one unit for all updates, and how many rows it
+            stands for, as in `calibrant.evaluate`.
+        cluster : tensor of int, optional
+            Which rows depend on each other, if the metric is `clustered`; then always.
         """
         self._check_shape(preds)
+        self._check_cluster(cluster)
         self._leave_inference_mode()
         scores, y = as_rows(preds, target, self.scores)
         columns, *bad = mark(scores, y, self.scores)
+        weights = RowWeights()
+        if sample_weight is not None or frequency is not None:
+            weights, off = read_weights(sample_weight, frequency, columns.hit)
+            bad.append(off)
+        if cluster is not None:
+            weights = weights._replace(group=group_of(cluster, columns.hit))
         keep = torch.ones_like(columns.hit, dtype=torch.bool)
         if self.ignore_index is not None:
             keep = (y != self.ignore_index).to(keep.device)
         offends = torch.stack(bad) & keep
-        self.bad.add_(offends.sum(dim=1))
-        tensor_cells.add_rows(self._sums(), columns, keep & ~offends.any(dim=0))
+        self.bad[: len(bad)].add_(offends.sum(dim=1))
+        sound = keep & ~offends.any(dim=0)
+        tensor_cells.add_rows(self._sums(), columns, sound, weights)
 
     def compute(self) -> dict[str, Tensor]:
         """The numbers worth watching, each as a tensor.
@@ -121,7 +153,10 @@ class CalibrationSharpness(Metric):
             ``calibration`` and ``sharpness_gap``, which add up to ``brier``; ``nll``,
             ``accuracy``, ``ece``, ``smooth_ece`` and ``confidence_gap``.
         """
-        ev = evaluate(self._sketch(), interval=None)
+        sketch = self._sketch()
+        if (found := sketch.cells.clusters) and found.count < LEAST_CLUSTERS:
+            sketch = self._sketch(forget="clusters")  # those of one batch may be few
+        ev = evaluate(sketch, interval=None)
         parts = ev.decomposition
         watched = [key for key, measure in MEASURES.items() if measure.watched]
         found = {key: float(ev.metrics[key]) for key in watched}
@@ -190,17 +225,21 @@ class CalibrationSharpness(Metric):
     def _sums(self) -> dict[str, Tensor]:
         return {name: getattr(self, name) for name in self._defaults if name != "bad"}
 
-    def _sketch(self) -> Sketch:
-        scores, labels = self.bad.tolist()
+    def _sketch(self, forget: str = "") -> Sketch:
+        scores, labels, weights = self.bad.tolist()
+        if weights:
+            raise ValueError(
+                f"{weights} rows have a sample_weight or frequency that is negative or not "
+                "finite, or a frequency that is not whole; start again with reset()."
+            )
         if scores or labels:
             raise ValueError(
                 f"{scores} rows of {self.scores} and {labels} labels break a rule (NaN, no "
                 "distribution, no class). calibrant.torch.reduce_rows says which, batch by "
                 "batch; start again with reset()."
             )
-        return tensor_cells.sketch_of(
-            self._sums(), self.target, tuple(range(self.num_classes))
-        )
+        sums = {name: x for name, x in self._sums().items() if name != forget}
+        return tensor_cells.sketch_of(sums, self.target, tuple(range(self.num_classes)))
 
     def _leave_inference_mode(self) -> None:
         """Copy sums that were reset in inference mode, which could not be added to."""
@@ -208,6 +247,13 @@ class CalibrationSharpness(Metric):
             for name, x in {**self._sums(), "bad": self.bad}.items():
                 if x.is_inference():
                     setattr(self, name, x.clone())
+
+    def _check_cluster(self, cluster: Tensor | None) -> None:
+        if self.clustered != (cluster is not None):
+            raise ValueError(
+                "cluster= goes with CalibrationSharpness(..., clustered=True), and with "
+                "every update of it."
+            )
 
     def _check_shape(self, preds: Tensor) -> None:
         positive = self.target == "positive"

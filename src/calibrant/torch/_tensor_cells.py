@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from calibrant._base.checks import RowError
 from calibrant._inputs.divergences import BUILT_IN
-from calibrant._inputs.predictions import read_predictions
+from calibrant._inputs.predictions import (
+    MOST_CLUSTER_GROUPS,
+    hash_names,
+    read_predictions,
+)
 from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch import cells as cell_sums
+from calibrant._sketch import clusters
 from calibrant._sketch.grid import CELLS, LOG_ODDS_CELLS, LOG_ODDS_REACH, ORDER, STEPS
 from calibrant._sketch.sketch import Sketch
 
@@ -242,6 +249,67 @@ def _refuse(scores: Tensor, y: Tensor, kind: str, bad_labels: Tensor) -> None:
 # All are sums, least or largest values over rows, so those of several devices or
 # processes are put together entry by entry.
 
+
+class RowWeights(NamedTuple):
+    """How much rows count: tensors of n numbers, each None where it is not needed.
+
+    `mass` is f w, f how many rows a row stands for and w its importance; `squared` is
+    f w^2, of rows with importance; `count` is f. `group` is the group of the cluster.
+    """
+
+    mass: Tensor | None = None
+    squared: Tensor | None = None
+    count: Tensor | None = None
+    group: Tensor | None = None
+
+    def take(self, rows: slice) -> RowWeights:
+        """Those of some of the rows."""
+        return RowWeights(*(None if x is None else x[rows] for x in self))
+
+    def __bool__(self) -> bool:
+        return any(x is not None for x in self)
+
+
+def read_weights(
+    sample_weight: Tensor | None, frequency: Tensor | None, like: Tensor
+) -> tuple[RowWeights, Tensor]:
+    """The weights of rows, and which break a rule; the host need not wait."""
+    w, f = (_one_each(x, like) for x in (sample_weight, frequency))
+    bad = torch.zeros_like(like, dtype=torch.bool)
+    for x in (w, f):
+        bad = bad if x is None else bad | ~((x >= 0) & x.isfinite())
+    if f is not None:
+        bad = bad | (f != f.floor())
+    if w is None:
+        return RowWeights(f, None, f), bad
+    mass = w if f is None else w * f
+    return RowWeights(mass, mass * w, f), bad
+
+
+def _one_each(x: Tensor | None, like: Tensor) -> Tensor | None:
+    if x is None:
+        return None
+    if x.numel() != len(like):
+        raise ValueError(
+            f"weights, counts and clusters must be one for each label: got {x.numel()} "
+            f"for {len(like)}."
+        )
+    return _wide(x.reshape(-1)).to(like.device)
+
+
+def group_of(cluster: Tensor, like: Tensor) -> Tensor:
+    """The group of the cluster of each row, as a sketch has it; the host waits."""
+    if cluster.is_floating_point() or cluster.numel() != len(like):
+        raise ValueError(
+            "cluster must be a tensor of whole numbers, one for each label; got "
+            f"{cluster.numel()} of {cluster.dtype} for {len(like)}."
+        )
+    found, number = cluster.reshape(-1).unique(return_inverse=True)
+    hashed = hash_names(found.cpu().numpy()) % np.uint64(MOST_CLUSTER_GROUPS)
+    groups = torch.from_numpy(hashed.astype(np.int64))
+    return groups.to(number.device)[number].to(like.device)
+
+
 PART = 1 << 14
 """Rows added at a time; their contributions take 5 MB."""
 
@@ -251,18 +319,33 @@ EXTREMES = {"low": "min", "high": "max"}
 Sums = Mapping[str, Tensor]
 
 
-def empty(classes: int) -> dict[str, Tensor]:
+TOTALS = cell_sums.Totals.__slots__[:5]
+
+SQUARES = (*cell_sums.SQUARES, *dict.fromkeys(cell_sums.WITHOUT_WEIGHTS))
+"""Sums of squared weights, and what they would be if rows with weights only counted."""
+
+
+def empty(classes: int, *, clustered: bool = False) -> dict[str, Tensor]:
     """The sums of no rows; `classes` is the number of classes that may be predicted.
 
     `table` has the sums of each cell, `low` and `high` its least and largest confidence;
     `totals` those of `calibrant._sketch.cells.Totals` for Brier and log; `certain` counts h = 0 and
-    h = 1; `within` has the residuals of each predicted class, if these are kept.
+    h = 1; `within` has the residuals of each predicted class, if these are kept. `more` is
+    how many rows there are beside those in `rows` by what their counts say. `squares` and
+    `squared_totals` are those of rows with importance alone, so that others cost nothing;
+    `clusters` has the sums of each group of clusters in each log-odds cell.
     """
     zeros = {
         "table": (STEPS, len(cell_sums.fields_of(BUILT_IN))),
-        "totals": (len(BUILT_IN), len(cell_sums.Totals.__slots__)),
+        "totals": (len(BUILT_IN), len(TOTALS)),
         "certain": (2,),
+        "more": (),
+        "squares": (STEPS, len(SQUARES)),
+        "squared_totals": (len(BUILT_IN), 4),
     }
+    if clustered:
+        width = len(clusters.FIELDS) + len(BUILT_IN)
+        zeros["clusters"] = (MOST_CLUSTER_GROUPS * LOG_ODDS_CELLS, width)
     if 0 < classes * cell_sums.CLASS_BINS <= cell_sums.MOST_CLASS_BINS:
         zeros["within"] = (classes, cell_sums.CLASS_BINS)
     return {
@@ -273,30 +356,68 @@ def empty(classes: int) -> dict[str, Tensor]:
     }
 
 
-def add_rows(sums: Sums, columns: TensorColumns, keep: Tensor) -> None:
+def add_rows(
+    sums: Sums, columns: TensorColumns, keep: Tensor, weights: RowWeights
+) -> None:
     """Add rows to the sums, in place; rows that are not kept leave no trace."""
     for start in range(0, len(keep), PART):
         part = slice(start, start + PART)
-        _add_part(sums, columns.take(part), keep[part])
+        _add_part(sums, columns.take(part), keep[part], weights.take(part))
 
 
-def _add_part(sums: Sums, columns: TensorColumns, keep: Tensor) -> None:
+def _add_part(
+    sums: Sums, columns: TensorColumns, keep: Tensor, weights: RowWeights
+) -> None:
+    if weights.mass is not None:
+        keep = keep & (weights.mass > 0)
+    weights = RowWeights(
+        *(None if x is None else torch.where(keep, x, 0) for x in weights)
+    )
     h, z, hit, brier, log = (torch.where(keep, x, 0.0) for x in columns[:5])
     losses = torch.stack([brier, log])
     cell, w = cell_number(h), keep.double()
+    if weights.mass is not None:
+        w = weights.mass
     table = _contributions(h, z, hit, losses)
     sums["table"].index_add_(0, cell, table * w[:, None])
     sums["low"].scatter_reduce_(0, cell, torch.where(keep, h, torch.inf), "amin")
     sums["high"].scatter_reduce_(0, cell, torch.where(keep, h, -torch.inf), "amax")
     totals = torch.where(keep, _totals(h, z, hit, losses), 0.0)
+    certain = torch.stack([z.isneginf(), z.isposinf()]).double()
+    if weights.mass is not None:
+        totals, certain = torch.where(keep, totals * w, 0.0), certain * w
     sums["totals"].add_(totals.sum(dim=2))
-    sums["certain"].add_(torch.stack([z.isneginf(), z.isposinf()]).double().sum(dim=1))
+    sums["certain"].add_(certain.sum(dim=1))
     sums["rows"].add_(keep.sum())
+    if weights:
+        _add_weights(sums, cell, (h, hit, losses, w), weights)
     if "within" in sums and columns.predicted is not None:
         place = columns.predicted * cell_sums.CLASS_BINS + cell_of(
             h, cell_sums.CLASS_BINS
         )
         sums["within"].view(-1).index_add_(0, place, (hit - h) * w)
+
+
+def _add_weights(
+    sums: Sums, cell: Tensor, rows: tuple[Tensor, ...], weights: RowWeights
+) -> None:
+    """Add what counts, importance and clusters of rows ask for beside the other sums."""
+    h, hit, losses, w = rows
+    finite, r, w2 = _or_zero(losses), hit - h, w
+    if weights.count is not None:
+        sums["more"].add_((weights.count - (w > 0).double()).sum())
+    if weights.squared is not None:
+        w2 = weights.squared
+        w3 = torch.where(w > 0, w2 * w2 / w, 0.0)
+        terms = [w2, w2 * r, w2 * r * r, w3 * r * r, w, w * r, w * r * r]
+        sums["squares"].index_add_(0, cell, torch.stack(terms, dim=1))
+        pairs = [x * y for x in (w2, w) for y in (finite, finite * finite)]
+        sums["squared_totals"].add_(torch.stack(pairs, dim=1).sum(dim=2))
+    if weights.group is not None:
+        place = weights.group * LOG_ODDS_CELLS
+        place += (cell - cell_of(h, CELLS) - 1).clamp(0, LOG_ODDS_CELLS - 1)
+        terms = [w, w * hit, w * r, w * h, w2, *(w * finite)]
+        sums["clusters"].index_add_(0, place, torch.stack(terms, dim=1))
 
 
 def _contributions(h: Tensor, z: Tensor, hit: Tensor, losses: Tensor) -> Tensor:
@@ -358,8 +479,39 @@ def sketch_of(sums: Sums, target: str, classes: tuple[Hashable, ...]) -> Sketch:
         BUILT_IN, rows=int(arrays["rows"]), within=arrays.get("within")
     )
     cells.certain_no, cells.certain_yes = arrays["certain"].tolist()
-    cells.table, cells.count = arrays["table"].T.copy(), float(cells.rows)
+    cells.table = arrays["table"].T.copy()
+    cells.count = float(cells.rows + arrays["more"])
     cells.low, cells.high = arrays["low"], arrays["high"]
     for name, total in zip(BUILT_IN, arrays["totals"].tolist(), strict=True):
         cells.totals[name] = cell_sums.Totals.of_counted(*total)
-    return Sketch.of(cell_sums.Kind(target, classes, BUILT_IN), cells)
+    if arrays["squares"].any():
+        _put_squares(cells, arrays["squares"].T, arrays["squared_totals"])
+    if "clusters" in arrays:
+        cells.clusters = _clusters_of(arrays["clusters"])
+    kind = cell_sums.Kind(target, classes, BUILT_IN, clustered="clusters" in arrays)
+    return Sketch.of(kind, cells)
+
+
+LITTLE = 1e-9
+"""Share of a weight below which what is left of it is round-off."""
+
+
+def _put_squares(
+    cells: cell_sums.Cells, squares: NDArray[Any], totals: NDArray[Any]
+) -> None:
+    """Add sums of squared weights to those of the rows that only count."""
+    own, plain = squares[:4], dict(zip(SQUARES[4:], squares[4:], strict=True))
+    others = cells["weight_0"] - plain["weight_0"]
+    only = others > LITTLE * plain["weight_0"]  # rows without importance are there too
+    rest = [cells[name] - plain[name] for name in cell_sums.WITHOUT_WEIGHTS]
+    cells.squares = own + np.where(only, rest, 0.0)
+    for total, row in zip(cells.totals.values(), totals.tolist(), strict=True):
+        rest_of = np.array([total.loss, total.loss2]) - row[2:]
+        total.w2_loss, total.w2_loss2 = (row[:2] + rest_of * only.any()).tolist()
+
+
+def _clusters_of(sums: NDArray[Any]) -> clusters.ClusterSums:
+    some = np.flatnonzero(sums[:, 0])
+    group, cell = np.divmod(some, LOG_ODDS_CELLS)
+    own = np.ascontiguousarray(sums[some].T)
+    return clusters.ClusterSums(group.astype(np.uint64), cell, own, folded=True)
