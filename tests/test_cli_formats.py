@@ -187,6 +187,7 @@ def odd(tmp_path_factory):
         "guess": np.array(["ant", "bee", "cat"])[p.argmax(axis=1)],
         "times": rng.integers(0, 4, len(y)),
         "site": rng.choice(["east", "west"], len(y)),
+        "who": np.arange(len(y)) % 60,
     }
     write_csv(folder / "odd.csv", columns)
     return folder, columns
@@ -202,6 +203,15 @@ CASES = {
         *("--weight", "times"),
     ),
     "confidence": ("--confidence", "stated", "--correct", "right", "--weight", "times"),
+    "frequency": (
+        "--confidence",
+        "stated",
+        "--correct",
+        "right",
+        "--frequency",
+        "times",
+    ),
+    "cluster": ("--confidence", "stated", "--correct", "right", "--cluster", "who"),
     "prediction": ("--confidence", "stated", "--pred", "guess", "--label", "truth"),
     "group": ("--label", "number", "--logits", "z*", "--group", "site"),
 }
@@ -213,10 +223,14 @@ def expected(case, columns):
     logits = np.stack([columns[name] for name in LOGITS], axis=1)
     probs = np.stack([columns[name] for name in PROBS], axis=1)
     weight = columns["times"].astype(float)
-    if case in ("confidence", "prediction"):
-        pairs = (columns["right"], columns["stated"])
-        given = {"sample_weight": weight} if case == "confidence" else {}
-        return cal.evaluate_pairs(*pairs, **given)
+    of_rows = {
+        "confidence": {"sample_weight": weight},
+        "frequency": {"frequency": columns["times"]},
+        "cluster": {"cluster": columns["who"]},
+        "prediction": {},
+    }
+    if case in of_rows:
+        return cal.evaluate_pairs(columns["right"], columns["stated"], **of_rows[case])
     if case == "pattern":
         return cal.evaluate(y, probs=probs)
     given = {"classes": {"sample_weight": weight}, "group": {"group": columns["site"]}}

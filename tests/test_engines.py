@@ -183,6 +183,30 @@ def test_any_pairs(frame, part, rows):
         assert_same_sums(got, want)
 
 
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("kind", [np.int32, float, str])
+def test_a_cluster_is_the_same_in_numbers_and_in_text(frame, kind, part):
+    rows = {name: pairs()[name][::6] for name in "hac"}
+    want = sketch_pairs(rows, cluster="c")
+    rows["c"] = rows["c"].astype(kind)
+    got = sketch_frame(frame(part, rows), **PAIR, cluster="c")
+    assert_same_sums(got, want)
+
+
+def test_weighted_clusters_of_different_engines_add_up_in_any_order(part):
+    rows, asked = pairs(), PAIRS["cluster"]
+    thirds = [{name: x[i::3] for name, x in rows.items()} for i in range(3)]
+    thirds[1]["c"] = thirds[1]["c"].astype(str)
+    makers = (pandas, polars_lazy, duckdb)
+    one, two, three = (
+        sketch_frame(make(part, third), **PAIR, **asked)
+        for make, third in zip(makers, thirds, strict=True)
+    )
+    want = sketch_pairs(rows, **asked)
+    assert_same_sums(one + two + three, want)
+    assert_same_sums(three.merge(two, one), want)
+
+
 # -- metrics -------------------------------------------------------------------------
 
 

@@ -134,8 +134,9 @@ def test_a_worker_that_is_killed_changes_no_bit(cluster, part, tmp_path):
 def test_spark_has_the_sums_of_the_rows(spark, part):
     rows = pairs()
     frame = spark.createDataFrame(part("pyarrow").table(rows))
-    case = PAIRS["weight, group and loss"]
-    assert_same_sums(sketch_frame(frame, **PAIR, **case), sketch_pairs(rows, **case))
+    for name in ("weight, group and loss", "weight and frequency", "cluster"):
+        got = sketch_frame(frame, **PAIR, **PAIRS[name])
+        assert_same_sums(got, sketch_pairs(rows, **PAIRS[name]))
     got = sketch_frame(frame, **PAIR)
     assert_same_sums(got, sketch_pairs(rows))
     assert_same_metrics(got, cal.evaluate_pairs(rows["a"], rows["h"], interval=None))

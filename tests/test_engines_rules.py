@@ -20,7 +20,7 @@ N = 40
 def plain_pairs():
     h = np.linspace(0.1, 0.9, N)
     columns = {"h": h, "a": (np.arange(N) % 2).astype(float), "w": np.ones(N)}
-    return columns | {"l": h**2, "i": np.arange(N) % 2}
+    return columns | {"l": h**2, "i": np.arange(N) % 2, "f": np.ones(N)}
 
 
 def plain_forecasts():
@@ -41,6 +41,9 @@ WRONG_PAIRS = {
     "loss NaN": ("l", np.nan, "'l' must be a brier loss"),
     "loss infinite": ("l", np.inf, "'l' must be a brier loss"),
     "loss null": ("l", None, "'l' must be a brier loss"),
+    "frequency negative": ("f", -1.0, "'f' must be a whole number, not negative"),
+    "frequency broken": ("f", 1.5, "'f' must be a whole number, not negative"),
+    "frequency null": ("f", None, "'f' must be a whole number, not negative"),
     "weight negative": ("w", -1.0, "'w' must be a finite weight"),
     "weight infinite": ("w", np.inf, "'w' must be a finite weight"),
     "weight null": ("w", None, "'w' must be a finite weight"),
@@ -61,7 +64,7 @@ def test_an_engine_counts_the_rows_that_break_a_rule(frame, case, part):
     name, value, says = WRONG_PAIRS[case]
     rows = frame(part, with_value(plain_pairs(), name, value))
     with pytest.raises(ValueError, match=f"{says}.*: 2 of {N} rows break this"):
-        sketch_frame(rows, **PAIR, loss="l", sample_weight="w")
+        sketch_frame(rows, **PAIR, loss="l", sample_weight="w", frequency="f")
 
 
 @pytest.mark.parametrize("value", [2, -1, 4, 1000, None])

@@ -98,6 +98,43 @@ def test_batches_are_the_rows_in_order(name, write):
         np.testing.assert_array_equal(joined, arrays[given])
 
 
+@pytest.mark.parametrize("name", WRITERS)
+def test_counts_and_clusters_come_back_as_they_were(name, write):
+    arrays = {**made(), "frequency": np.arange(40) % 3, "Cluster": np.arange(40) // 4}
+    path = write(name, arrays)
+    found = read(path)
+    np.testing.assert_array_equal(found.frequency, arrays["frequency"])
+    assert list(map(str, found.cluster)) == [str(i // 4) for i in range(40)]
+    assert "frequency 'frequency', cluster 'Cluster'" in inspect(path).reading
+    ev = cal.evaluate(
+        arrays["labels"],
+        logits=arrays["logits"],
+        frequency=arrays["frequency"],
+        cluster=arrays["Cluster"],
+    )
+    assert str(cal.evaluate(**found.arguments)) == str(ev)
+    parts = list(batches(path, rows=9))
+    for field in ("frequency", "cluster"):
+        joined = np.concatenate([getattr(part, field) for part in parts])
+        np.testing.assert_array_equal(joined, getattr(found, field))
+
+
+def test_an_empty_name_reads_no_column(csv):
+    path = csv("label,prob,cluster,weight\n1,0.5,a,2\n0,0.2,b,3\n")
+    found = read(path, Roles(cluster="", sample_weight=""))
+    assert (found.cluster, found.sample_weight) == (None, None)
+    assert read(path).cluster.tolist() == ["a", "b"]
+    with pytest.raises(FileError, match="has no '' for label"):
+        read(path, Roles(y=""))
+
+
+def test_rows_that_count_for_nothing_may_lack_scores(csv):
+    path = csv("label,prob,frequency\n1,0.5,2\n0,,0\n")
+    assert cal.evaluate(**read(path).arguments).n == 2
+    with pytest.raises(FileError, match="row 1 of 'frequency' is NaN"):
+        read(csv("label,prob,frequency\n1,0.5,2\n0,0.5,\n"))
+
+
 @pytest.mark.parametrize("name", ["a.npz", "a.safetensors", "a.parquet", "a.arrow"])
 def test_float32_stays_float32(name, write):
     arrays = {"prob": np.float32([0.25, 0.1, 0.7]), "outcome": np.array([0, 1, 1])}
@@ -576,6 +613,7 @@ def test_columns_of_ids_that_repeat_are_noticed(csv, name, values, found):
     path = csv("\n".join([f"{name},correct,confidence", *lines]))
     assert repeated_ids(path) == inspect(path).repeated == found
     assert (f"{name!r} repeats" in str(inspect(path))) is bool(found)
+    assert "repeats" not in str(inspect(path, Roles(cluster=name)))
 
 
 def test_inspect_looks_at_forty_columns_of_many(csv):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from strategies import pairs
 
 import calibrant as cal
+from calibrant._inputs.predictions import hash_names
 from calibrant._rows.columns import Columns
 from calibrant._sketch import cells as cells_module
 from calibrant._sketch import sketch as sketch_module
@@ -169,6 +170,89 @@ def test_sketches_add_up_in_any_order_and_any_brackets(found, most, draw):
         whole = cal.Sketch().update_pairs(a, h, sample_weight=w)
         for sketch in (right, other, whole):
             assert_same_sums(left, sketch)
+
+
+def weighed(n=3000, clusters=200, seed=0):
+    rng = np.random.default_rng(seed)
+    h = rng.beta(3, 1, n)
+    h[: n // 4] = h[: n // 4].round(2)
+    a = rng.random(n) < h
+    given = {
+        "sample_weight": rng.exponential(size=n),
+        "frequency": rng.integers(0, 3, n),
+    }
+    return a, h, {**given, "cluster": rng.integers(0, clusters, n)}
+
+
+@pytest.mark.parametrize("clusters", [40, 100, 500])
+@pytest.mark.parametrize("unit", [1.0, 1e-3])
+def test_merged_weights_and_clusters_are_those_of_the_rows(clusters, unit):
+    a, h, given = weighed(clusters=clusters)
+    shards = [
+        cal.Sketch().update_pairs(
+            a[i::3], h[i::3], **{name: x[i::3] for name, x in given.items()}
+        )
+        for i in range(3)
+    ]
+    whole = cal.Sketch().update_pairs(a, h, **given)
+    scaled = {**given, "sample_weight": unit * given["sample_weight"]}
+    rows = cal.evaluate_pairs(a, h, **scaled)
+    for merged in (shards[0].merge(*shards[1:]), shards[2] + shards[1] + shards[0]):
+        assert_same_sums(merged, whole)
+        assert merged.cells.clusters.folded == (clusters > 128)
+        ours, theirs = merged.cells.clusters, whole.cells.clusters
+        np.testing.assert_array_equal(ours.cluster, theirs.cluster)
+        np.testing.assert_allclose(ours.sums, theirs.sums, rtol=1e-12, atol=1e-12)
+        ev = cal.evaluate(merged)
+        assert (ev.n, ev.rows) == (rows.n, rows.rows)
+        assert ev.n_effective == pytest.approx(rows.n_effective, rel=1e-12)
+        for name in ("accuracy", "brier", "nll", "ece", "smooth_ece", "ks_error"):
+            assert ev.metrics[name] == pytest.approx(rows.metrics[name], abs=1e-10)
+        assert abs(ev.decomposition.calibration - rows.decomposition.calibration) < 2e-3
+
+
+def test_a_sketch_tells_what_weights_and_clusters_leave():
+    a, h, given = weighed(clusters=50)
+    sketch = cal.Sketch().update_pairs(a, h, **given)
+    facts, w = sketch.facts(), given["frequency"] * given["sample_weight"]
+    assert facts["weight"] == pytest.approx(w.sum())
+    assert facts["count"] == given["frequency"].sum()
+    left = w.sum() ** 2 / (w @ given["sample_weight"])
+    assert facts["effective"] == pytest.approx(left)
+    assert facts["clusters"] == 50
+    assert f"effective {left:,.6g}" in str(sketch)
+    assert "clusters 50" in str(sketch)
+    plain = cal.Sketch().update_pairs(a, h)
+    assert plain.facts()["clusters"] is None
+    assert "effective" not in str(plain)
+    many = cal.Sketch().update_pairs(a, h, cluster=np.arange(len(h)))
+    assert "clusters 128 or more" in str(many)
+
+
+def test_soft_labels_are_counted_free_of_unit():
+    given = {"y": np.array([[0.5, 0.5], [1, 0]]), "probs": np.full((2, 2), 0.5)}
+    w = np.array([3.0, 1.0])
+    sketch = cal.Sketch(target="top-label").update(**given, sample_weight=8 * w)
+    rows = cal.evaluate(**given, target="top-label", sample_weight=w)
+    assert sketch.soft_rows == pytest.approx(rows.soft_rows)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        np.array([5, 7, 5]),
+        np.array([5.0, 7.0, 5.0]),
+        np.array(["5", "7", "5"]),
+        np.array(["5.0", "7", "5"]),
+        np.array([b"5", b"7", b"5"]),
+        np.array([5, "7", 5.0], object),
+        np.uint8([5, 7, 5]),
+    ],
+    ids=lambda x: str(x.dtype),
+)
+def test_a_cluster_is_known_by_its_name_whatever_its_type(names):
+    np.testing.assert_array_equal(hash_names(names), hash_names(np.array([5, 7, 5])))
+    assert len(set(hash_names(np.array(["1.5", "v5", "5.", "-5", "5"])).tolist())) == 5
 
 
 def test_merging_leaves_the_parts_as_they_were():

@@ -393,7 +393,7 @@ def test_errors_name_the_row_of_the_file():
     ("options", "error", "message"),
     [
         ({"target": "class-wise"}, ValueError, "class-wise' needs all rows in memory"),
-        ({"cluster": [1, 2]}, TypeError, "no option 'cluster': clusters need all rows"),
+        ({"cluster": [1, 2]}, TypeError, "has no option 'cluster'"),
         ({"level": 2}, ValueError, "level must be between 0 and 1"),
         ({"target": "positive"}, ValueError, "does not apply to confidence pairs"),
         ({"counterpart": "tight"}, ValueError, "applies to target='top-label' only"),
@@ -416,12 +416,32 @@ def test_batches_without_rows_that_count_are_refused():
             evaluate_batches(found)
 
 
-def test_weights_are_judged_by_their_scale_over_all_batches():
+def test_the_unit_of_weights_is_that_of_all_batches():
     h, y = np.tile([0.2, 0.7], 50), np.tile([0, 1], 50)
     w = np.where(np.arange(100) < 50, 0.01, 2.0)
-    assert evaluate_batches(cut("probs", h, y, 10, w)).n == pytest.approx(100.5)
-    with pytest.raises(ValueError, match=r"sums to 1 over 100 rows"):
-        evaluate_batches(cut("probs", h, y, 10, np.full(100, 0.01)))
+    for unit in (1, 1e-6):
+        ev = evaluate_batches(cut("probs", h, y, 10, unit * w))
+        assert (ev.n, ev.rows) == (100, 100)
+        assert ev.n_effective == pytest.approx(100.5**2 / (w @ w))
+        assert_same(ev, in_memory("probs", h, y, w))
+
+
+def test_counts_and_clusters_of_batches_are_those_of_the_rows():
+    rng = np.random.default_rng(3)
+    h = rng.random(600).round(2)
+    y, f, c = rng.random(600) < h, rng.integers(0, 3, 600), rng.integers(0, 60, 600)
+    parts = [
+        replace(part, frequency=f[i : i + 100], cluster=c[i : i + 100])
+        for part in cut("confidence", h, y, 100)
+        for i in [part.start]
+    ]
+    got = evaluate_batches(parts)
+    want = cal.evaluate_pairs(y, h, frequency=f, cluster=c)
+    assert (got.n, got.rows, got.n_clusters) == (want.n, want.rows, 60)
+    for name in ("accuracy", "brier", "nll", "ece", "smooth_ece"):
+        assert got.metrics[name] == pytest.approx(want.metrics[name], abs=1e-10)
+    ends, whole = (ev.metrics["brier"].interval for ev in (got, want))
+    assert ends == pytest.approx(whole, rel=0.02)  # places within log-odds cells
 
 
 def test_batches_must_be_alike():
@@ -493,8 +513,8 @@ def test_two_million_rows_in_shards_need_little_memory(part, tmp_path):
     got = cal.Evaluation.from_dict(found["record"])
     assert got.rows == SHARDS * SHARD
     options = {"interval": None, "engine": "numpy"}  # as in batches
-    copies = np.full(SHARD, float(SHARDS))
-    want = cal.evaluate(y, logits=z, sample_weight=copies, **options)
+    copies = np.full(SHARD, SHARDS)
+    want = cal.evaluate(y, logits=z, frequency=copies, **options)
     unsure = {"mass_bins", "isotonic", "distinct", "largest_share", "rows"}
     assert_same(got, want, leave=OF_ORDER | unsure)
     for name in OF_ORDER:

@@ -89,7 +89,7 @@ class Sketch:
         self.cells = Cells(self._divergences)
         self.groups: dict[str, Cells] = {}
         self.per_class: list[Cells] = []
-        self.soft_rows = 0.0
+        self._soft = 0.0
         self._parts: frozenset[str] = frozenset()
         self._torn = False
 
@@ -217,7 +217,7 @@ class Sketch:
                 rows = each_class(predictions)
                 for own, columns in zip(self.per_class, rows, strict=True):
                     own.update(columns, self.engine, hashes)
-            self.soft_rows += inputs.soft_weight(predictions)
+            self._soft += inputs.soft_weight(predictions)
             self._parts |= {part} if part is not None else set()
         return self
 
@@ -272,6 +272,11 @@ class Sketch:
     def rows(self) -> int:
         """Rows of positive weight so far."""
         return self.cells.rows if self.checked() else 0
+
+    @property
+    def soft_rows(self) -> float:
+        """Weight, of mean 1, of rows whose label is a share."""
+        return self._soft * self.cells.count / self.cells.weight if self._soft else 0.0
 
     @property
     def parts(self) -> frozenset[str]:
@@ -422,7 +427,7 @@ class Sketch:
         self.groups = {name: mine[name] + theirs[name] for name in names}
         self.per_class = list(map(add, self.per_class, other.per_class))
         self._parts |= other._parts
-        self.soft_rows += other.soft_rows
+        self._soft += other._soft
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the sketch to an ``.npz`` file, whole or not at all.
@@ -472,7 +477,7 @@ class Sketch:
             "classes": [_plain(name) for name in kind.classes],
             "divergences": list(kind.divergences),
             "parts": sorted(self._parts),
-            "soft_rows": self.soft_rows,
+            "soft_rows": self._soft,
         }
         groups = {f"group {name}": cells for name, cells in self.groups.items()}
         classes = {f"class {j}": cells for j, cells in enumerate(self.per_class)}
@@ -494,7 +499,7 @@ def _unpacked(about: dict[str, Any], cells: dict[str, Cells]) -> Sketch:
     groups = {name: own for (what, name), own in titled.items() if what == "group"}
     sketch = Sketch.of(kind, rows, groups)
     sketch.per_class = [own for (what, _), own in titled.items() if what == "class"]
-    sketch._parts, sketch.soft_rows = frozenset(about["parts"]), about["soft_rows"]
+    sketch._parts, sketch._soft = frozenset(about["parts"]), about["soft_rows"]
     return sketch
 
 

@@ -78,7 +78,8 @@ class Contents:
         lines.append(str(said))
         for name in self.repeated:
             column = repr(sources.shorten(name))
-            lines.append(f"{column} repeats: rows of one {column} may belong together.")
+            together = f"{column} repeats: rows of one {column} may belong together"
+            lines.append(f"{together} (--cluster {column}).")
         return "\n".join(lines)
 
 
@@ -120,10 +121,11 @@ def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
             rows = sum(len(block[name]) for block in blocks)
     except FileError as error:
         problem, how = str(error), None
-    seen = _look(source)
+    seen, own = _look(source), roles or Roles()
     items = tuple(_item(entry, seen.get(entry.name)) for entry in source.entries)
     about = source.path, source.format, len(files), rows, items, how, problem
-    return Contents(*about, repeated=_repeated(seen))
+    repeated = {x: n for x, n in _repeated(seen).items() if x != own.cluster}
+    return Contents(*about, repeated=repeated)
 
 
 def repeated_ids(paths: Paths) -> dict[str, int]:
