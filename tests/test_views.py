@@ -45,7 +45,7 @@ def test_results_print_themselves(results):
     assert repr(several) == "Comparison('a', 'b')"
     assert repr(contrast) == "Contrast('a', 'b')"
     assert repr(study).startswith("Study('Uncalibrated', ")
-    assert repr(ev).startswith(X
+    assert repr(ev).startswith("Evaluation('a', 200 examples, pairs, brier ")
     assert str(contrast).startswith(str(several).split("\n", 1)[0])
     assert "Against a:" in str(contrast)
     assert [finding.code for finding in several.audit()]
@@ -93,7 +93,9 @@ def test_print_says_what_weights_and_clusters_leave():
     w = np.where(np.arange(200) < 20, 10.0, 1.0)  # 380^2 / 2180 = 66.2
     ev = cal.evaluate_pairs(A, H, name="a", sample_weight=w)
     assert str(ev).startswith("a: 200 examples (effective n 66)")
-    assert str(cal.Comparison((ev,))).startswith("1 model, 200 examples (effective n 66)")
+    assert str(cal.Comparison((ev,))).startswith(
+        "1 model, 200 examples (effective n 66)"
+    )
     nearly = cal.evaluate_pairs(A, H, name="a", sample_weight=1 + 0.1 * H)
     assert str(nearly).startswith("a: 200 examples\n")
     together = cal.evaluate_pairs(A, H, name="a", cluster=np.arange(200) // 5)
