@@ -275,6 +275,83 @@ def test_study_is_the_study_of_the_library(folder):
     assert found["protocol"] == expected.protocol
 
 
+def with_columns(path, seed, **columns):
+    z, y = noisy(seed=seed)
+    np.savez(path, logits=z, labels=y, **columns)
+    return {"logits": z, "y": y, **columns}
+
+
+def test_study_keeps_clusters_together_and_counts_rows(folder):
+    who, times = np.arange(400) % 40, np.arange(400) % 3
+    given = with_columns(folder / "all.npz", 1, who=who, times=times)
+    said = ("--cluster", "who", "--frequency", "times", "--json")
+    done = run("study", "all.npz", "--folds", "4", *said, cwd=folder)
+    found = json.loads(done.stdout)
+    expected = cal.study(
+        given["y"], logits=given["logits"], folds=4, cluster=who, frequency=times
+    )
+    assert found["protocol"] == expected.protocol
+    for got, ev in zip(found["evaluations"], expected, strict=True):
+        assert got["metrics"]["brier"]["value"] == ev.metrics["brier"]
+        assert (got["n"], got["n_clusters"]) == (ev.n, 40)
+
+
+def test_study_needs_clusters_in_both_files_or_in_none(folder):
+    with_columns(folder / "fit.npz", 1, cluster=np.arange(400))
+    done = run("study", "fit.npz", "test.npz", cwd=folder)
+    assert done.returncode == 1
+    assert "one of the two files has cluster and the other has none" in done.stderr
+    assert run("study", "fit.npz", "test.npz", "--cluster", "", cwd=folder).stdout
+
+
+def test_recalibrate_reads_counts_and_keeps_clusters(folder):
+    times, who = np.arange(400) % 3, np.arange(400) % 40
+    given = with_columns(folder / "fit.npz", 1, frequency=times, cluster=who)
+    done = run(
+        *("recalibrate", "--fit", "fit.npz", "--apply", "fit.npz", "-o", "out.npz"),
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    fitted = TemperatureScaling().fit(given["logits"], given["y"], frequency=times)
+    with np.load(folder / "out.npz", allow_pickle=False) as out:
+        expected = fitted.predict_proba(given["logits"])
+        np.testing.assert_array_equal(out["probs"], expected)
+        np.testing.assert_array_equal(out["frequency"], times)
+        np.testing.assert_array_equal(out["cluster"], who)
+
+
+def test_files_too_large_for_memory_keep_counts_and_clusters(folder, monkeypatch):
+    from calibrant.cli import _output
+
+    columns = {"frequency": np.arange(400) % 3, "cluster": np.arange(400) % 40}
+    with_columns(folder / "all.npz", 1, **columns)
+    at_once = json.loads(run("report", "all.npz", "--json", cwd=folder).stdout)
+    monkeypatch.setattr(_output, "IN_MEMORY", 0)
+    in_parts = json.loads(run("report", "all.npz", "--json", cwd=folder).stdout)
+    for key in ("n", "rows", "n_effective", "n_clusters"):
+        assert in_parts["evaluations"][0][key] == at_once["evaluations"][0][key]
+    said = run("report", "all.npz", cwd=folder).stdout
+    assert "1 model, 399 examples in 40 clusters, 3 classes" in said
+
+
+def test_a_sketch_of_files_keeps_counts_and_clusters(folder):
+    columns = {"times": np.arange(400) % 3, "who": np.arange(400) % 40}
+    given = with_columns(folder / "all.npz", 1, **columns)
+    said = ("--frequency", "times", "--cluster", "who")
+    done = run("sketch", "all.npz", "-o", "sketch.npz", *said, cwd=folder)
+    assert "clusters 40" in done.stdout
+    facts = json.loads(run("inspect", "sketch.npz", "--json", cwd=folder).stdout)
+    assert (facts["count"], facts["clusters"]) == (399, 40)
+    want = cal.Sketch().update(
+        given["y"],
+        logits=given["logits"],
+        frequency=columns["times"],
+        cluster=columns["who"],
+    )
+    got = cal.Sketch.load(folder / "sketch.npz")
+    np.testing.assert_array_equal(got.cells.clusters.sums, want.cells.clusters.sums)
+
+
 def test_recalibrate_saves_what_it_applies(folder):
     done = run(
         *("recalibrate", "--fit", "calibration.npz", "--apply", "test.npz"),
