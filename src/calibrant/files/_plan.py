@@ -184,8 +184,9 @@ def make_plan(source: Source, roles: Roles) -> Plan:
         scores, stars = _scores(source, roles, kind)
         find = _seek if roles.unlabelled else _need
         label, correct, pred = find(source, roles, "label"), None, None
-    of_rows = (_seek(source, roles, role) for role in OF_ROWS)
+    weight, frequency, cluster, group = (_seek(source, roles, x) for x in OF_ROWS)
     classes = None if roles.classes is not None else _classes(source, kind)
+    of_rows = weight, frequency, cluster, group
     plan = Plan(kind, scores, label, correct, pred, *of_rows, classes, stars)
     _check(source, plan)
     return plan

@@ -154,7 +154,8 @@ class CalibrationSharpness(Metric):
             ``accuracy``, ``ece``, ``smooth_ece`` and ``confidence_gap``.
         """
         sketch = self._sketch()
-        if (found := sketch.cells.clusters) and found.count < LEAST_CLUSTERS:
+        clusters = sketch.cells.clusters
+        if clusters is not None and clusters.count < LEAST_CLUSTERS:
             sketch = self._sketch(forget="clusters")  # those of one batch may be few
         ev = evaluate(sketch, interval=None)
         parts = ev.decomposition

@@ -254,12 +254,12 @@ class RowWeights(NamedTuple):
     """How much rows count: tensors of n numbers, each None where it is not needed.
 
     `mass` is f w, f how many rows a row stands for and w its importance; `squared` is
-    f w^2, of rows with importance; `count` is f. `group` is the group of the cluster.
+    f w^2, of rows with importance; `times` is f. `group` is the group of the cluster.
     """
 
     mass: Tensor | None = None
     squared: Tensor | None = None
-    count: Tensor | None = None
+    times: Tensor | None = None
     group: Tensor | None = None
 
     def take(self, rows: slice) -> RowWeights:
@@ -304,7 +304,7 @@ def group_of(cluster: Tensor, like: Tensor) -> Tensor:
             "cluster must be a tensor of whole numbers, one for each label; got "
             f"{cluster.numel()} of {cluster.dtype} for {len(like)}."
         )
-    found, number = cluster.reshape(-1).unique(return_inverse=True)
+    found, number = torch.unique(cluster.reshape(-1), return_inverse=True)
     hashed = hash_names(found.cpu().numpy()) % np.uint64(MOST_CLUSTER_GROUPS)
     groups = torch.from_numpy(hashed.astype(np.int64))
     return groups.to(number.device)[number].to(like.device)
@@ -404,8 +404,8 @@ def _add_weights(
     """Add what counts, importance and clusters of rows ask for beside the other sums."""
     h, hit, losses, w = rows
     finite, r, w2 = _or_zero(losses), hit - h, w
-    if weights.count is not None:
-        sums["more"].add_((weights.count - (w > 0).double()).sum())
+    if weights.times is not None:
+        sums["more"].add_((weights.times - (w > 0).double()).sum())
     if weights.squared is not None:
         w2 = weights.squared
         w3 = torch.where(w > 0, w2 * w2 / w, 0.0)
