@@ -321,14 +321,26 @@ def read_clusters(
 ) -> tuple[Index, Index] | tuple[None, None]:
     """Number the clusters of the rows that count, and the groups of clusters.
 
-    Rows of a cluster belong together: of one patient, say, or one game.
+    Rows of a cluster belong together: of one patient, say, or one game. There are none
+    if each row is a cluster of its own, and stands for no other.
     """
     if cluster is None:
         return None, None
     hashed = hash_clusters(cluster, predictions)
     found, number = np.unique(hashed, return_inverse=True)
     check_clusters(len(found))
+    if len(found) == len(hashed) and not _repeated(predictions):
+        return None, None
     return number, groups_of_clusters(found)[number]
+
+
+def _repeated(predictions: Predictions) -> bool:
+    """Whether a row stands for several: they are of one cluster then."""
+    mass, squared = predictions.weight, predictions.squared
+    if mass is None:
+        return False
+    mass, squared = (x[mass > 0] for x in (mass, mass if squared is None else squared))
+    return bool((np.rint(mass**2 / squared) > 1).any())
 
 
 def check_clusters(count: int) -> None:
@@ -396,11 +408,6 @@ def _names(
 
 def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
     """The same with the clusters and groups of the rows."""
-    if found.target == "class-wise":
-        raise ValueError(
-            "cluster= and group= are not for target='class-wise'. Evaluate one class "
-            "at a time with target='positive'."
-        )
     (clusters, together), groups = (
         read_clusters(cluster, found),
         read_groups(group, found),

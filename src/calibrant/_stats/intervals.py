@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import ceil, inf, isfinite, isnan
 
@@ -15,9 +15,15 @@ from calibrant._inputs.divergences import BRIER, Divergence
 from calibrant._rows.columns import Columns
 from calibrant._sketch.grid import CELLS, cell_of
 from calibrant._sketch.kernels import GAUSSIAN
+from calibrant._sketch.ordered import Ordered
 from calibrant._stats import closed_forms, resampling, standard_errors
-from calibrant._stats.bins import debiased_square, mass_bins
-from calibrant._stats.closed_forms import Interval, normal
+from calibrant._stats.bins import (
+    debiased_square,
+    effective_counts,
+    mass_bins,
+    place_of_values,
+)
+from calibrant._stats.closed_forms import NOTHING, Interval, Mean, Surprises, normal
 from calibrant._stats.resampling import Pieces, Rng, sums
 from calibrant._stats.smooth_ece import SmoothedResidual
 from calibrant._stats.standard_errors import Rows, error_of_mean
@@ -275,9 +281,12 @@ def grouped_interval(
     values = w, w * columns.confidence, hit, hit * columns.hit
     weight, claimed, hits, hits2 = (sums(group, x, len(names)) for x in values)
     h, residual = claimed / weight, hits - claimed
-    chance = h + residual / (weight + GROUP_SHRINKAGE)
+    worth = np.ones_like(weight)
+    if columns.squared is not None:
+        worth = sums(group, columns.squared, len(names)) / weight
+    chance = h + residual / (weight + GROUP_SHRINKAGE * worth)
     spread = resampling.spread_of(weight, hits, hits2, chance)
-    pieces = Pieces(names, h, weight, residual, chance, spread, ())
+    pieces = Pieces(names, h, weight, residual, chance, spread, (), worth)
     resamples = max(min(resamples, MOST_DRAWS // len(names)), LEAST_RESAMPLES)
     noise = _noise_of(rows, pieces, resamples, rng, group)
     observed, share = pieces.residual / pieces.total, weight / pieces.total
@@ -331,30 +340,27 @@ def squared_error(rows: Rows, bins: Bins, level: float) -> SquaredError:
     Where rows depend on each other, the noise to subtract from a bin's square is that
     of the sums of its clusters.
     """
-    full = bins.count > 0
+    full, ordered = bins.count > 0, rows.ordered
     count, gap = bins.count[full], (bins.accuracy - bins.confidence)[full]
-    place = place_in_bins(rows, bins)
-    se = rows.standard_error(standard_errors.of_squared_error(rows.ordered, gap[place]))
+    place = place_of_values(ordered, bins)
+    se = rows.standard_error(standard_errors.of_squared_error(ordered, gap[place]))
     n, size = float(count.sum()), float((count * gap**2).sum() / count.sum())
     if rows.clusters is None:
-        value = debiased_square(bins)
-        noise = float(bins.variance[full][count > 1].sum() / n)
+        value, rows_in = debiased_square(bins, ordered), effective_counts(bins, ordered)
+        several, rows_in = rows_in[full] > 1, rows_in[full]
+        noise = count * bins.variance[full] / rows_in
+        noise = float(noise[several].sum() / n)
     else:
         noise = _clustered_noise(rows, gap, place, len(count)) / n
         value = size - noise
-    share, ordered = closed_forms.CALIBRATED_BINS, rows.ordered
+    share = closed_forms.CALIBRATED_BINS
     ends = closed_forms.score(value, se, size, noise, level, share)
-    seen = ordered.weight, ordered.confidence, ordered.hits
+    mean = ordered.hits.sum() / n
+    every = np.ones(len(ordered.confidence), bool)
+    worth = rows.effective(mean, standard_errors.of_right(every)) / n
+    seen = worth * ordered.weight, ordered.confidence, worth * ordered.hits
     ends = closed_forms.with_few_misses(ends, *seen, BRIER.on_unit, level)
     return SquaredError(value, ends, gap[place])
-
-
-def place_in_bins(rows: Rows, bins: Bins) -> Index:
-    """Which of the bins that hold rows each distinct confidence belongs to."""
-    count = bins.count[bins.count > 0]
-    middle = np.cumsum(rows.ordered.weight)
-    middle -= 0.5 * rows.ordered.weight  # half a row is more than round-off
-    return np.searchsorted(np.cumsum(count)[:-1], middle)
 
 
 def _clustered_noise(rows: Rows, gap: Column, place: Index, bins: int) -> float:
@@ -378,7 +384,7 @@ def discrimination(
     """
     value = uncertainty - score + error.value
     se = rows.standard_error(standard_errors.of_discrimination(rows.ordered, error.gap))
-    low, high = normal(value, se, level)
+    low, high = closed_forms.mean_interval(Mean(value, se, rows.df), level)
     return max(low, 0.0), max(min(high, uncertainty), 0.0)
 
 
@@ -406,38 +412,6 @@ def gap_interval(
     se = error_of_mean(values, columns.weight, clusters)
     low, high = normal(gap, se, level)
     return Estimate(gap, (max(low, 0.0), max(high, 0.0)), _named("normal", clusters))
-
-
-def with_clusters(
-    parts: Decomposition,
-    curve: Curve,
-    columns: Columns,
-    divergence: Divergence,
-    level: float,
-    clusters: Index,
-) -> Decomposition:
-    """The same decomposition, its intervals as wide as clusters of rows ask for.
-
-    That of the calibration error is stretched by what clusters do to the standard
-    error of the loss that recalibration saves.
-    """
-    total, calibration = parts.total, parts.calibration
-    if total.interval is not None:
-        losses = columns.loss(divergence)
-        se = error_of_mean(losses, columns.weight, clusters)
-        low, high = normal(float(total), se, level)
-        total = Estimate(total, (max(low, 0.0), high), _named("normal", clusters))
-    if calibration.interval is not None and isfinite(calibration):
-        saved = _savings(curve, columns, divergence)
-        stretch = error_of_mean(saved, columns.weight, clusters)
-        stretch /= max(error_of_mean(saved, columns.weight), 1e-300)
-        value, stretch = max(float(calibration), 0.0), max(stretch, 1.0)
-        low, high = (value + stretch * (end - value) for end in calibration.interval)
-        ends = max(low, 0.0), max(high, 0.0)
-        # Never called widened: rows of a cluster look like a defect.
-        method = _named(closed_forms.named("score", ends), clusters)
-        calibration = Estimate(calibration, ends, method)
-    return replace(parts, total=total, calibration=calibration)
 
 
 def _savings(curve: Curve, columns: Columns, divergence: Divergence) -> Column:
@@ -480,7 +454,27 @@ def share(rows: Rows, p: float, right_if_hit: Mask, level: float) -> Interval:
 def of_gap(rows: Rows, value: float, level: float) -> Found:
     """Of mean confidence minus accuracy."""
     se = rows.standard_error(standard_errors.of_confidence_gap(rows.ordered))
-    return normal(value, se, level), "normal"
+    misses, hits = _surprises(rows.ordered)
+    mean = Mean(value, se, rows.df, misses, hits, rows.clusters is not None)
+    low, high = closed_forms.mean_interval(mean, level)
+    return (max(low, -1.0), min(high, 1.0)), mean.method.removesuffix(", clusters")
+
+
+def _surprises(ordered: Ordered) -> tuple[Surprises, Surprises]:
+    """Misses where hits are likely, and hits where they are not, at a cost of 1 each."""
+    h, weight, squared = ordered.confidence, ordered.weight, ordered.squared
+    found = []
+    for some, chance, seen in (
+        (h >= 0.5, 1 - h, weight - ordered.hits),
+        (h < 0.5, h, ordered.hits),
+    ):
+        if not some.any():
+            found.append(NOTHING)
+            continue
+        columns = chance, weight, squared, seen, seen * (squared / weight)
+        chosen = (x[some] for x in columns)
+        found.append(Surprises.of(*chosen, np.ones(int(some.sum())), n=ordered.total))
+    return found[0], found[1]
 
 
 def of_uncertainty(
@@ -500,18 +494,29 @@ def of_uncertainty(
     if sketched:
         return None
     squares = (columns.hit - rate) ** 2
-    se = error_of_mean(squares, columns.weight, rows.clusters)
-    low, high = normal(value, se, level)
-    return (max(low, 0.0), high), "normal"
+    mean = Mean(value, rows.error_of(squares), rows.df)
+    low, high = closed_forms.mean_interval(mean, level)
+    return (max(low, 0.0), min(high, 0.25)), "normal"
+
+
+FEW_EVENTS = 20.0
 
 
 def of_auroc(rows: Rows, value: float, level: float) -> Found | None:
-    """On the log-odds, or for a perfect order as a share; none if it is undefined."""
-    ordered = rows.ordered
+    """On the log-odds, or as a share of the rarer kind; none if it is undefined.
+
+    A perfect order is known as well as a share of so many rows, since that many pairs in
+    a row are right; few events of a kind tell no more than that.
+    """
     if isnan(value):
         return None
-    if not 0 < value < 1:  # perfect: as many pairs in a row as the rarer side has rows
-        rarer = min(ordered.hits.sum(), ordered.total - ordered.hits.sum())
-        return closed_forms.wilson_of(value, rarer, level), "Wilson"
-    se = rows.standard_error(standard_errors.of_auroc(ordered, value))
-    return closed_forms.on_log_odds(value, se, level), "DeLong"
+    w, hit = rows.columns.weights, rows.columns.hit
+    events = min(rows.independent(x) for x in (w * hit, w * (1 - hit)))
+    as_share = closed_forms.wilson_of(value, events, level)
+    if not 0 < value < 1:
+        return as_share, "Wilson"
+    se = rows.standard_error(standard_errors.of_auroc(rows.ordered, value))
+    low, high = closed_forms.on_log_odds(value, se, level)
+    if events < FEW_EVENTS:
+        return (min(low, as_share[0]), max(high, as_share[1])), "Wilson"
+    return (low, high), "DeLong"

@@ -33,7 +33,7 @@ from calibrant._stats.decomposition import (
     analyse_as_paper,
     total_loss,
 )
-from calibrant._stats.intervals import gap_interval, with_clusters
+from calibrant._stats.intervals import gap_interval
 from calibrant._stats.metrics import METRICS, OVER_CLASSES, estimates, share_of
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.sample import Sample
@@ -258,8 +258,11 @@ def _with_intervals(found: Analysis, sample: Sample) -> dict[str, Decomposition]
     gap = not sample.sketched and sample.settings.interval is not None
     for name, plain in found.decompositions.items():
         divergence, level = sample.cells.divergences[name], sample.settings.level
+        parts = plain
+        if clusters is not None:
+            total = total_loss(sample.cells, name, level, sample.rows)
+            parts = replace(plain, total=total)
         rest = found.curves[name], columns, divergence, level
-        parts = plain if clusters is None else with_clusters(plain, *rest, clusters)
         ends = gap_interval(parts, *rest, clusters) if gap else None
         decompositions[name] = replace(parts, gap=ends)
     return decompositions
