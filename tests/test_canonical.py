@@ -20,7 +20,7 @@ from calibrant._verbs.canonical_calibration_error import (
     canonical_calibration_error,
     fit_slope,
     read_vectors,
-    sums_around,
+    Surroundings,
     temper,
     tempered,
 )
@@ -51,7 +51,7 @@ def full(divergence, m, p):
 
 def vectors(p, y, w=None):
     w = np.ones(len(p)) if w is None else np.asarray(w, float)
-    return Vectors(np.log(p), np.eye(p.shape[1])[y], w)
+    return Vectors(np.log(p), np.eye(p.shape[1])[y], w, w)
 
 
 def started(q):
@@ -107,13 +107,13 @@ def test_gains_are_those_of_each_pair_of_rows(divergence, square):
 def test_halved_squares_are_kernels_of_their_own():
     p, y, _ = law(30, 3, seed=3)
     rows = vectors(p, y)
-    known = np.sqrt(p), rows.labels, p, rows.weight
-    every = sums_around(np.sqrt(p[:5]), *known, SQUARES[0])
+    around = Surroundings(rows, p)
+    every = around.sums(np.arange(5), SQUARES[0])
     for square in SQUARES[:6]:
         found = next(every)
-        alone = next(sums_around(np.sqrt(p[:5]), *known, square))
+        alone = next(around.sums(np.arange(5), square))
         np.testing.assert_allclose(found.hits, alone.hits, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(found.mass2, alone.mass2, rtol=1e-9)
+        np.testing.assert_allclose(found.spread, alone.spread, rtol=1e-9, atol=1e-12)
 
 
 def test_slope_is_the_best_by_a_plain_search():
@@ -322,7 +322,7 @@ def test_soft_labels_and_zero_weights():
 
 def test_weights_are_not_mistaken_for_rows():
     p, y, _ = law(60, 3, seed=14)
-    found = canonical_calibration_error(y, probs=p, sample_weight=np.full(60, 2.0))
+    found = canonical_calibration_error(y, probs=p, frequency=np.full(60, 2.0))
     assert (found.n, found.rows, found.rows_used) == (120, 60, 60)
     assert "60 rows)" in str(found)
 
