@@ -426,6 +426,39 @@ def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
     return named
 
 
+def rows_of_group(predictions: Predictions, name: str) -> Predictions:
+    """The rows of one group, their weights of mean 1 and their clusters numbered anew."""
+    assert predictions.groups is not None
+    own = predictions.groups == name
+    mass, squared = predictions.weight, predictions.squared
+    counted = np.arange(len(predictions.scores))
+    if mass is not None:
+        counted = np.flatnonzero(mass > 0)
+    rows = counted[own]
+    if mass is not None and squared is not None:
+        mass, squared = mass[rows], squared[rows]
+        factor = float(np.rint(mass**2 / squared).sum() / mass.sum())
+        mass, squared = mass * factor, squared * factor**2
+    elif mass is not None:
+        mass = mass[rows]
+    clusters, together = (
+        None if x is None else np.unique(x[own], return_inverse=True)[1]
+        for x in (predictions.clusters, predictions.cluster_groups)
+    )
+    return Predictions(
+        predictions.scores[rows],
+        predictions.kind,
+        predictions.labels[rows],
+        mass,
+        predictions.target,
+        predictions.classes,
+        clusters,
+        None,
+        squared,
+        together,
+    )
+
+
 def facts_of_rows(predictions: Predictions) -> dict[str, Any]:
     """What a record keeps of rows: their fingerprint, and how many labels are soft."""
     return {

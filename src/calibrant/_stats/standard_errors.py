@@ -82,7 +82,9 @@ class Rows:
         if self.clusters is not None:
             squares = float((np.bincount(self.clusters, weight) ** 2).sum())
         else:
-            squares = float((weight * self.columns.squares / self.columns.weights).sum())
+            squares = float(
+                (weight * self.columns.squares / self.columns.weights).sum()
+            )
         return float(weight.sum()) ** 2 / max(squares, 1e-300)
 
 

@@ -308,7 +308,9 @@ def calibration_bracket(
     seen = cells if main.by_pairs else local
     headline = decomposition.adaptive_error(seen, sums, main.name, level)
     values = ordered.without_twins()
-    binned = squared_error(Rows(columns, values, clusters), debiased_bins(values), level)
+    binned = squared_error(
+        Rows(columns, values, clusters), debiased_bins(values), level
+    )
     return Bracket(
         divergence=main.name,
         target=target_of(predictions),

@@ -577,7 +577,9 @@ def _choose_law(null: NullRows, kind: Method, law: str, *, clustered: bool) -> s
         raise ValueError("method='bootstrap' has no asymptotic law; leave law out.")
     if law == "asymptotic" and (clustered or null.weighted):
         what = "cluster" if clustered else "sample_weight"
-        raise ValueError(f"law='asymptotic' is not for rows with {what}=; leave it out.")
+        raise ValueError(
+            f"law='asymptotic' is not for rows with {what}=; leave it out."
+        )
     must = kind.tail is None or law == "simulated" or null.weighted
     if must or (law == "auto" and not is_smooth(null)):
         return "simulated"

@@ -100,9 +100,7 @@ class Vectors:
         return part if self.clusters is None else part[self.clusters]
 
 
-def read_vectors(
-    y: Any, given: Scores, function: str, cluster: Any = None
-) -> Vectors:
+def read_vectors(y: Any, given: Scores, function: str, cluster: Any = None) -> Vectors:
     """Read and check rows; those of weight 0 are dropped."""
     if given.get("confidence") is not None:
         raise ValueError(f"{function} is about whole vectors: pass probs= or logits=.")
