@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, inf, isfinite, isnan
@@ -24,7 +24,7 @@ from calibrant._stats.bins import (
     place_of_values,
 )
 from calibrant._stats.closed_forms import NOTHING, Interval, Mean, Surprises, normal
-from calibrant._stats.resampling import Pieces, Rng, sums
+from calibrant._stats.resampling import TINY, Pieces, Rng, sums
 from calibrant._stats.smooth_ece import SmoothedResidual
 from calibrant._stats.standard_errors import Rows, error_of_mean
 
@@ -41,6 +41,7 @@ Norm = Callable[[Table, Column], tuple[Column, Column]]
 """From residuals, one row per resample, and a direction to sizes and their growth."""
 
 Map = Callable[[Table], Table]
+"""Linear, of residuals by row."""
 
 STEPS = 8
 """Of Newton, on functions that are convex and nearly straight."""
@@ -178,13 +179,58 @@ class Resampled:
     noise: Table
     level: float
 
-    def interval(
-        self, through: Map, norm: Norm, rule: Callable[..., Interval] = invert
-    ) -> Interval:
-        """Interval of the norm of what the residuals become `through` a linear map."""
-        observed, shape = through(self.observed[None])[0], through(self.shape[None])[0]
-        family = Family(shape, through(self.noise), norm)
-        return rule(family, size_of(observed, norm), self.level, most=1.0)
+    @property
+    def share(self) -> Column:
+        """Share of the weight in each cell."""
+        return self.pieces.weight / self.pieces.total
+
+    def interval(self, through: Map, stretch: Column | float = 1.0) -> Interval:
+        """Interval of the sum of sizes of what residuals become `through` a linear map.
+
+        The noise is stretched where it may be larger than it looks.
+        """
+        rows = np.stack([self.observed, self.shape, self.share])
+        observed, shape, share = through(rows)
+        noise = stretch * through(self.noise)
+        shapes = shape, observed, np.where(observed < 0, -share, share)
+        value = size_of(observed, total_size)
+        return widest(
+            [
+                invert(Family(x, noise, total_size), value, self.level, most=1.0)
+                for x in shapes
+            ]
+        )
+
+    def largest(self, through: Map, stretch: Column) -> Interval:
+        """Interval of the largest size, each being known as well as its noise allows.
+
+        All are held at once, as often as `level` says, by what they are plus and minus so
+        many standard deviations each; then so is the largest, by the largest of the ends.
+        """
+        noise, size = through(self.noise), np.abs(through(self.observed[None])[0])
+        spread = np.maximum(noise.std(axis=0), TINY)
+        furthest = np.abs(noise / spread).max(axis=1)
+        reach = float(np.quantile(furthest, self.level)) * spread * stretch
+        low, high = float((size - reach).max()), float((size + reach).max())
+        return max(low, 0.0), min(high, 1.0)
+
+    def walk(self) -> Interval:
+        """Interval of the largest distance of the cumulative residuals from 0."""
+        cumulate = partial(np.cumsum, axis=1)
+        walk = cumulate(self.observed[None])[0]
+        family = Family(walk, cumulate(self.noise), largest_size)
+        return band(family, size_of(walk, largest_size), self.level, most=1.0)
+
+
+def widest(intervals: Sequence[Interval]) -> Interval:
+    """From the least lower end of a denoised and a raw shape to the largest upper end.
+
+    Noise adds most to the size of a residual that is large in few places, and least to
+    one that is alike everywhere. The denoised shape has the first two at their likeliest,
+    the raw one is not smoothed, and the last, alike everywhere, has an upper end only.
+    """
+    (first, _), (second, _), _ = intervals
+    return min(first, second), max(high for _, high in intervals)
 
 
 def residual_intervals(
@@ -211,14 +257,30 @@ def residual_intervals(
         partial(np.add.reduceat, indices=edges, axis=1) for edges in pieces.edges
     )
     share = bins[0].count[bins[0].count > 0] / bins[0].count.sum()
+    few = _stretch(pieces, bins[0])
     return {
-        "ece": found.interval(in_bins, total_size),
-        "ace": found.interval(lambda x: in_bins(x) / share / len(share), total_size),
-        "mce": found.interval(lambda x: in_bins(x) / share, largest_size),
-        "ece_mass": found.interval(in_mass_bins, total_size),
-        "ks_error": found.interval(partial(np.cumsum, axis=1), largest_size, band),
+        "ece": found.interval(in_bins),
+        "ace": found.interval(lambda x: in_bins(x) / share / len(share), few),
+        "mce": found.largest(lambda x: in_bins(x) / share, few),
+        "ece_mass": found.interval(in_mass_bins),
+        "ks_error": found.walk(),
         "smooth_ece": _smooth_interval(found, bandwidth),
     }
+
+
+def _stretch(pieces: Pieces, bins: Bins) -> Column:
+    """How much noisier the bins that hold few rows may be than neighbours let expect.
+
+    Beside its own rows, a bin is given one as good as claimed and one of even chances.
+    """
+    full, first = bins.count > 0, pieces.edges[0]
+    squares = np.add.reduceat(pieces.worth * pieces.weight, first)
+    rows = bins.count[full] ** 2 / squares
+    hits = rows * bins.accuracy[full] + bins.confidence[full]
+    careful = (hits + 0.5) / (rows + 2)
+    drawn = np.add.reduceat(pieces.weight * pieces.chance, first) / bins.count[full]
+    ratio = careful * (1 - careful) / np.maximum(drawn * (1 - drawn), TINY)
+    return np.sqrt(np.maximum(ratio, 1.0))
 
 
 def _noise_of(
@@ -230,8 +292,8 @@ def _noise_of(
     if cell is None:
         first = rows.ordered.confidence[pieces.start]
         h = np.abs(rows.columns.confidence)
-        cell = np.searchsorted(first, h, side="right") - 1
-    known = rows.columns, cell, rows.clusters
+        cell = np.maximum(np.searchsorted(first, h, side="right") - 1, 0)
+    known = rows.columns, cell, len(pieces.weight), rows.clusters
     return resampling.resample_clusters(*known, resamples, rng)
 
 
@@ -242,16 +304,24 @@ def _smooth_interval(found: Resampled, bandwidth: float) -> Interval:
     observed one just if its error at the observed bandwidth does: no search needed.
     """
     K = _reflected_kernel(found.pieces.confidence, max(bandwidth, 2 * NARROWEST))
-    family = Family(found.shape @ K, found.noise @ K, total_size)
-    value = size_of(found.observed @ K, total_size)
-    low, high = scales(family, value, found.level)
-    return min(_fixed_point(found, low), 1.0), min(_fixed_point(found, high), 1.0)
+    smooth, noise = found.observed @ K, found.noise @ K
+    value, ends = size_of(smooth, total_size), []
+    flat = np.where(K @ smooth < 0, -found.share, found.share)
+    for shape in (found.shape, found.observed, flat):
+        family = Family(shape @ K, noise, total_size)
+        low, high = (
+            scales(family, value, found.level) if family.size > 0 else (0.0, 0.0)
+        )
+        ends.append(
+            tuple(min(_fixed_point(found, x * shape), 1.0) for x in (low, high))
+        )
+    return widest(ends)
 
 
-def _fixed_point(found: Resampled, scale: float) -> float:
-    """SmoothECE of a model whose residual is `scale` times the shape."""
+def _fixed_point(found: Resampled, residual: Column) -> float:
+    """SmoothECE of a model of this residual in each cell."""
     place = cell_of(found.pieces.confidence, CELLS)
-    smoothed = SmoothedResidual(sums(place, scale * found.shape, CELLS), 1.0)
+    smoothed = SmoothedResidual(sums(place, residual, CELLS), 1.0)
     return smoothed.error(smoothed.fixed_point())
 
 

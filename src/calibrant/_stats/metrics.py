@@ -222,7 +222,7 @@ METRICS = {
         Metric(  # the largest bin jumps from row to row: no first order follows it
             MEASURES["mce"],
             lambda sample: binning.binned_error(sample.width_bins, "max"),
-            _norm("mce"),
+            _norm("mce", intervals.BAND),
             None,
             "max",
         ),

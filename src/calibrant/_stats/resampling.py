@@ -147,16 +147,22 @@ def resample(pieces: Pieces, resamples: int, rng: Rng) -> Table:
 
 
 def resample_clusters(
-    columns: Columns, cell: Index, clusters: Index, resamples: int, rng: Rng
+    columns: Columns,
+    cell: Index,
+    cells: int,
+    clusters: Index,
+    resamples: int,
+    rng: Rng,
 ) -> Table:
     """The same where whole clusters of rows count 0, 1, 2, ... times.
 
-    `cell` and `clusters` number the cell and the cluster of each row, from 0 on.
+    `cell` and `clusters` number the cell, of so many `cells`, and the cluster of each
+    row, from 0 on.
     """
     from scipy.sparse import coo_array
 
     w, r = columns.weights, columns.weights * (columns.hit - columns.confidence)
-    shape = int(clusters.max()) + 1, int(cell.max()) + 1
+    shape = int(clusters.max()) + 1, cells
     sums = coo_array((r, (clusters, cell)), shape).tocsr()
     weight = np.bincount(clusters, w, shape[0])
     drawn, total = np.zeros((resamples, shape[1])), np.zeros(resamples)
