@@ -33,9 +33,8 @@ from calibrant._stats.standard_errors import Rows, error_of_mean
 # Noise makes a norm larger, hardly ever smaller: a calibrated model has an ECE above 0.
 # So the question is turned round. If the true residual had the shape that was found, but
 # were s times as large, how large would the norm of residual plus noise be? The interval
-# holds the sizes for which the observed norm is not unusual. Sizes too small to be told
-# from 0 are tested on the upper side only: so the interval of a calibrated model holds 0
-# as often as it says, and is never shorter than what such data can tell from 0.
+# holds the sizes for which the observed norm is not unusual, neither large nor small, and
+# is never shorter than what such data can tell from 0.
 
 Norm = Callable[[Table, Column], tuple[Column, Column]]
 """From residuals, one row per resample, and a direction to sizes and their growth."""
@@ -103,20 +102,18 @@ def invert(family: Family, value: float, level: float, most: float = inf) -> Int
     """Interval for a norm that is at most `most`, given its observed value."""
     size = family.size
     if not size > 0:  # a shape may vanish in a norm, as that of bins
-        return 0.0, max(value, float(np.quantile(family.null, level)))
+        return 0.0, max(value, float(np.quantile(family.null, 0.5 + level / 2)))
     low, high = scales(family, value, level)
     return min(low * size, most), min(high * size, most)
 
 
 def scales(family: Family, value: float, level: float) -> Interval:
     """Factors of the shape, whose size is not 0, that the value does not contradict."""
-    alpha, null = 1 - level, family.null
-    unusual = float(np.quantile(null, level))
+    tail, null = (1 - level) / 2, family.null
+    unusual = float(np.quantile(null, 1 - tail))
     detectable = float(np.median(family.crossings(unusual, null)))
     crossings = family.crossings(value, null)
-    two_sided, low, high = np.quantile(crossings, [alpha / 2, alpha, 1 - alpha / 2])
-    if low >= detectable:
-        low = max(detectable, two_sided)
+    low, high = np.quantile(crossings, [tail, 1 - tail])
     return float(low), max(detectable, float(high))
 
 
@@ -257,7 +254,7 @@ def residual_intervals(
         partial(np.add.reduceat, indices=edges, axis=1) for edges in pieces.edges
     )
     share = bins[0].count[bins[0].count > 0] / bins[0].count.sum()
-    few = _stretch(pieces, bins[0])
+    few = _stretch(pieces, bins[0], in_bins(noise) / share)
     return {
         "ece": found.interval(in_bins),
         "ace": found.interval(lambda x: in_bins(x) / share / len(share), few),
@@ -268,19 +265,18 @@ def residual_intervals(
     }
 
 
-def _stretch(pieces: Pieces, bins: Bins) -> Column:
-    """How much noisier the bins that hold few rows may be than neighbours let expect.
+def _stretch(pieces: Pieces, bins: Bins, noise: Table) -> Column:
+    """How much noisier the gaps of bins that hold few rows may be than they look.
 
     Beside its own rows, a bin is given one as good as claimed and one of even chances.
     """
-    full, first = bins.count > 0, pieces.edges[0]
-    squares = np.add.reduceat(pieces.worth * pieces.weight, first)
+    full = bins.count > 0
+    squares = np.add.reduceat(pieces.worth * pieces.weight, pieces.edges[0])
     rows = bins.count[full] ** 2 / squares
     hits = rows * bins.accuracy[full] + bins.confidence[full]
     careful = (hits + 0.5) / (rows + 2)
-    drawn = np.add.reduceat(pieces.weight * pieces.chance, first) / bins.count[full]
-    ratio = careful * (1 - careful) / np.maximum(drawn * (1 - drawn), TINY)
-    return np.sqrt(np.maximum(ratio, 1.0))
+    variance = pieces.spread**2 * careful * (1 - careful) / rows
+    return np.sqrt(np.maximum(variance / np.maximum(noise.var(axis=0), TINY), 1.0))
 
 
 def _noise_of(
@@ -450,12 +446,17 @@ def discrimination(
     """Interval for DSC = score less calibration error, subtracted from uncertainty.
 
     It is centred at the debiased value; the isotonic one is too high by the noise that
-    the fit took for signal.
+    the fit took for signal. It is at most what the uncertainty may be, which few events
+    of a kind leave open.
     """
+    found = of_uncertainty(rows, uncertainty, level, sketched=False)
+    most = uncertainty if found is None else found[0][1]
+    if rare_events(rows) < FEW_EVENTS:
+        return 0.0, most
     value = uncertainty - score + error.value
     se = rows.standard_error(standard_errors.of_discrimination(rows.ordered, error.gap))
     low, high = closed_forms.mean_interval(Mean(value, se, rows.df), level)
-    return max(low, 0.0), max(min(high, uncertainty), 0.0)
+    return max(low, 0.0), max(min(high, most), 0.0)
 
 
 # -- the terms of d_TOT = d_CAL + gap, where closed forms need the rows ------------
@@ -516,9 +517,9 @@ Found = tuple[Interval, str]
 
 
 def share(rows: Rows, p: float, right_if_hit: Mask, level: float) -> Interval:
-    """Wilson interval of a share of rows, counting those that are independent."""
+    """Interval of a share of rows, counting those that are independent."""
     n = rows.effective(p, standard_errors.of_right(right_if_hit))
-    return closed_forms.wilson_of(p, n, level)
+    return closed_forms.of_share(p, n, level)
 
 
 def of_gap(rows: Rows, value: float, level: float) -> Found:
@@ -572,6 +573,12 @@ def of_uncertainty(
 FEW_EVENTS = 20.0
 
 
+def rare_events(rows: Rows) -> float:
+    """Number of hits, or of misses if they are fewer, that would vary as much."""
+    w, hit = rows.columns.weights, rows.columns.hit
+    return min(rows.independent(x) for x in (w * hit, w * (1 - hit)))
+
+
 def of_auroc(rows: Rows, value: float, level: float) -> Found | None:
     """On the log-odds, or as a share of the rarer kind; none if it is undefined.
 
@@ -580,8 +587,7 @@ def of_auroc(rows: Rows, value: float, level: float) -> Found | None:
     """
     if isnan(value):
         return None
-    w, hit = rows.columns.weights, rows.columns.hit
-    events = min(rows.independent(x) for x in (w * hit, w * (1 - hit)))
+    events = rare_events(rows)
     as_share = closed_forms.wilson_of(value, events, level)
     if not 0 < value < 1:
         return as_share, "Wilson"

@@ -109,7 +109,7 @@ def accuracy(sample: Sample) -> Estimate:
 
 def share_of(value: float, n: float, level: float) -> Estimate:
     """A share of n rows with its interval."""
-    return Estimate(value, closed_forms.wilson_of(value, n, level), "Wilson")
+    return Estimate(value, closed_forms.of_share(value, n, level), "Wilson")
 
 
 def mean_loss(sample: Sample, name: str) -> Estimate:
