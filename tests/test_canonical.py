@@ -16,11 +16,11 @@ from calibrant._verbs.canonical_calibration_error import (
     CanonicalError,
     Field,
     Start,
+    Surroundings,
     Vectors,
     canonical_calibration_error,
     fit_slope,
     read_vectors,
-    Surroundings,
     temper,
     tempered,
 )
@@ -407,3 +407,60 @@ def test_held_out_gain_agrees_with_a_peer_on_real_data(data):
     found = canonical_calibration_error(file["labels"], logits=file["logits"])
     assert found.held_out == pytest.approx(PEER, rel=0.05)
     assert found.calibration.interval[0] < PEER < found.calibration.interval[1]
+
+
+# -- weights and clusters ---------------------------------------------------------
+
+
+def test_sums_leave_out_a_cluster_and_square_sums_of_clusters():
+    p, y, _ = law(40, 3, seed=20)
+    clusters, rng = np.arange(40) % 11, np.random.default_rng(0)
+    w = rng.random(40) + 0.5
+    rows = Vectors(np.log(p), np.eye(3)[y], w, w**2, clusters)
+    start = temper(np.log(p), 0.8)
+    q = np.exp(start)
+    near = next(Surroundings(rows, q).sums(np.arange(40), 0.3))
+    for i in range(40):
+        K = w * np.exp((np.minimum(np.sqrt(p) @ np.sqrt(p[i]), 1) - 1) / 0.3)
+        K[clusters == clusters[i]] = 0
+        parts = [(K * (clusters == c)) for c in range(11)]
+        assert near.others[i] == pytest.approx(K.sum())
+        assert near.spread[i] == pytest.approx(sum(x.sum() ** 2 for x in parts))
+        np.testing.assert_allclose(near.hits[i], K @ rows.labels, atol=1e-12)
+        noise = sum(((x @ (rows.labels - q)) ** 2).sum() for x in parts)
+        assert near.noise[i] == pytest.approx(noise)
+
+
+def test_a_row_is_left_out_with_its_weight():
+    p, y, _ = law(30, 3, seed=21)
+    w = np.random.default_rng(1).random(30) + 0.5
+    rows = Vectors(np.log(p), np.eye(3)[y], w, w**2)
+    near = next(Surroundings(rows, p).sums(np.arange(30), 0.3))
+    for i in range(30):
+        K = w * np.exp((np.minimum(np.sqrt(p) @ np.sqrt(p[i]), 1) - 1) / 0.3)
+        K[i] = 0
+        np.testing.assert_allclose(near.hits[i], K @ rows.labels, atol=1e-12)
+        length = ((rows.labels - p) ** 2).sum(axis=1)
+        assert near.noise[i] == pytest.approx(K**2 @ length)
+
+
+def test_the_unit_of_weights_does_not_matter():
+    p, y, _ = law(80, 3, seed=22)
+    w = np.random.default_rng(2).lognormal(size=80)
+    one, other = (
+        canonical_calibration_error(y, probs=p, sample_weight=x) for x in (w, 8 * w)
+    )
+    assert one == other
+    assert one.n == 80
+
+
+def test_copies_in_one_cluster_are_no_neighbours():
+    p, y, _ = law(150, 3, seed=23)
+    copies = {"probs": np.tile(p, (4, 1))}
+    blind = canonical_calibration_error(np.tile(y, 4), **copies)
+    names = np.tile(np.arange(150), 4)
+    aware = canonical_calibration_error(np.tile(y, 4), cluster=names, **copies)
+    once = canonical_calibration_error(y, probs=p)
+    assert blind.calibration.interval[0] > 0.05  # copies agree with each other
+    assert aware.calibration.interval[0] == 0
+    assert aware.standard_error == pytest.approx(once.standard_error, rel=0.5)
