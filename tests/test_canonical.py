@@ -463,4 +463,5 @@ def test_copies_in_one_cluster_are_no_neighbours():
     once = canonical_calibration_error(y, probs=p)
     assert blind.calibration.interval[0] > 0.05  # copies agree with each other
     assert aware.calibration.interval[0] == 0
-    assert aware.standard_error == pytest.approx(once.standard_error, rel=0.5)
+    lengths = [np.ptp(found.calibration.interval) for found in (aware, once)]
+    assert lengths[0] > 0.7 * lengths[1]

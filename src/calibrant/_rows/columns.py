@@ -114,8 +114,8 @@ class Columns:
         if self.weight is None or self.squared is None:
             return self
         factor = self.count / self.total_weight
-        weights = {"weight": self.weight * factor, "squared": self.squared * factor**2}
-        return replace(self, **weights)
+        weight, squared = self.weight * factor, self.squared * factor**2
+        return replace(self, weight=weight, squared=squared)
 
     def without_zero_weights(self) -> Columns:
         """Drop rows that count for nothing, so that they leave no trace at all."""

@@ -254,7 +254,7 @@ def residual_intervals(
         partial(np.add.reduceat, indices=edges, axis=1) for edges in pieces.edges
     )
     share = bins[0].count[bins[0].count > 0] / bins[0].count.sum()
-    few = _stretch(pieces, bins[0], in_bins(noise) / share)
+    few = _stretch(_independent(rows, pieces), pieces, bins[0], in_bins(noise) / share)
     return {
         "ece": found.interval(in_bins),
         "ace": found.interval(lambda x: in_bins(x) / share / len(share), few),
@@ -265,18 +265,38 @@ def residual_intervals(
     }
 
 
-def _stretch(pieces: Pieces, bins: Bins, noise: Table) -> Column:
-    """How much noisier the gaps of bins that hold few rows may be than they look.
+def _stretch(rows: Column, pieces: Pieces, bins: Bins, noise: Table) -> Column:
+    """How much noisier the gaps of bins that hold few `rows` may be than they look.
 
     Beside its own rows, a bin is given one as good as claimed and one of even chances.
     """
     full = bins.count > 0
-    squares = np.add.reduceat(pieces.worth * pieces.weight, pieces.edges[0])
-    rows = bins.count[full] ** 2 / squares
     hits = rows * bins.accuracy[full] + bins.confidence[full]
     careful = (hits + 0.5) / (rows + 2)
     variance = pieces.spread**2 * careful * (1 - careful) / rows
     return np.sqrt(np.maximum(variance / np.maximum(noise.var(axis=0), TINY), 1.0))
+
+
+def _independent(rows: Rows, pieces: Pieces) -> Column:
+    """Number of rows, or of clusters, in each of the first bins that would vary as much.
+
+    Rows of a cluster in the same bin may all be alike.
+    """
+    first = pieces.edges[0]
+    if rows.clusters is None:
+        squares = np.add.reduceat(pieces.worth * pieces.weight, first)
+        return np.add.reduceat(pieces.weight, first) ** 2 / squares
+    cell, w, count = _cells_of(rows, pieces), rows.columns.weights, len(first)
+    place = np.searchsorted(first, cell, side="right") - 1
+    size = (int(rows.clusters.max()) + 1) * count
+    sums = np.bincount(rows.clusters * count + place, w, size).reshape(-1, count)
+    return sums.sum(axis=0) ** 2 / np.maximum((sums**2).sum(axis=0), TINY)
+
+
+def _cells_of(rows: Rows, pieces: Pieces) -> Index:
+    """The cell of each row."""
+    first, h = rows.ordered.confidence[pieces.start], np.abs(rows.columns.confidence)
+    return np.maximum(np.searchsorted(first, h, side="right") - 1, 0)
 
 
 def _noise_of(
@@ -285,10 +305,7 @@ def _noise_of(
     """Resampled noise of each cell, by row or by cluster; `cell` is known for groups."""
     if rows.clusters is None:
         return resampling.resample(pieces, resamples, rng)
-    if cell is None:
-        first = rows.ordered.confidence[pieces.start]
-        h = np.abs(rows.columns.confidence)
-        cell = np.maximum(np.searchsorted(first, h, side="right") - 1, 0)
+    cell = _cells_of(rows, pieces) if cell is None else cell
     known = rows.columns, cell, len(pieces.weight), rows.clusters
     return resampling.resample_clusters(*known, resamples, rng)
 
