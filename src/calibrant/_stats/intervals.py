@@ -23,7 +23,7 @@ from calibrant._stats.bins import (
     mass_bins,
     place_of_values,
 )
-from calibrant._stats.closed_forms import NOTHING, Interval, Mean, Surprises, normal
+from calibrant._stats.closed_forms import Interval, Mean, Surprises, normal
 from calibrant._stats.resampling import TINY, Pieces, Rng, sums
 from calibrant._stats.smooth_ece import SmoothedResidual
 from calibrant._stats.standard_errors import Rows, error_of_mean
@@ -325,9 +325,8 @@ def _smooth_interval(found: Resampled, bandwidth: float) -> Interval:
         low, high = (
             scales(family, value, found.level) if family.size > 0 else (0.0, 0.0)
         )
-        ends.append(
-            tuple(min(_fixed_point(found, x * shape), 1.0) for x in (low, high))
-        )
+        least, most = (min(_fixed_point(found, x * shape), 1.0) for x in (low, high))
+        ends.append((least, most))
     return widest(ends)
 
 
@@ -429,10 +428,9 @@ def squared_error(rows: Rows, bins: Bins, level: float) -> SquaredError:
     se = rows.standard_error(standard_errors.of_squared_error(ordered, gap[place]))
     n, size = float(count.sum()), float((count * gap**2).sum() / count.sum())
     if rows.clusters is None:
-        value, rows_in = debiased_square(bins, ordered), effective_counts(bins, ordered)
-        several, rows_in = rows_in[full] > 1, rows_in[full]
-        noise = count * bins.variance[full] / rows_in
-        noise = float(noise[several].sum() / n)
+        value, some = debiased_square(bins, ordered), effective_counts(bins, ordered)
+        squares = (count * bins.variance[full] / some[full])[some[full] > 1]
+        noise = float(squares.sum() / n)
     else:
         noise = _clustered_noise(rows, gap, place, len(count)) / n
         value = size - noise
@@ -551,18 +549,11 @@ def of_gap(rows: Rows, value: float, level: float) -> Found:
 def _surprises(ordered: Ordered) -> tuple[Surprises, Surprises]:
     """Misses where hits are likely, and hits where they are not, at a cost of 1 each."""
     h, weight, squared = ordered.confidence, ordered.weight, ordered.squared
-    found = []
-    for some, chance, seen in (
-        (h >= 0.5, 1 - h, weight - ordered.hits),
-        (h < 0.5, h, ordered.hits),
-    ):
-        if not some.any():
-            found.append(NOTHING)
-            continue
-        columns = chance, weight, squared, seen, seen * (squared / weight)
-        chosen = (x[some] for x in columns)
-        found.append(Surprises.of(*chosen, np.ones(int(some.sum())), n=ordered.total))
-    return found[0], found[1]
+    likely = (h >= 0.5).astype(np.float64)
+    seen = np.where(likely, weight - ordered.hits, ordered.hits)
+    rows = np.minimum(h, 1 - h), weight, squared, seen, seen * (squared / weight)
+    n = ordered.total
+    return Surprises.of(*rows, likely, n), Surprises.of(*rows, 1 - likely, n)
 
 
 def of_uncertainty(

@@ -88,9 +88,9 @@ class Vectors:
 
     def take(self, rows: Index | Mask) -> Vectors:
         """Some of the rows."""
-        taken = (x[rows] for x in (self.log_probs, self.labels, self.weight))
         clusters = None if self.clusters is None else self.clusters[rows]
-        return Vectors(*taken, self.squared[rows], clusters)
+        tables = self.log_probs[rows], self.labels[rows]
+        return Vectors(*tables, self.weight[rows], self.squared[rows], clusters)
 
     def parts(self, count: int, rng: np.random.Generator) -> Index:
         """Number of the part of each row; the rows of a cluster share one."""

@@ -368,7 +368,7 @@ def summed(parts: Sequence[Estimate], factor: float) -> Estimate:
         for x in (up, down)
     )
     interval = max(value - below, 0.0), max(value + above, 0.0)
-    plain = parts[0].method.removeprefix(closed_forms.ONE_SIDED)
+    plain = (parts[0].method or "").removeprefix(closed_forms.ONE_SIDED)
     return Estimate(value, interval, closed_forms.named(plain, interval))
 
 
