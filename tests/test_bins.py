@@ -97,9 +97,8 @@ def test_debiased_square_averages_to_zero_for_a_calibrated_model():
     values = []
     for _ in range(300):
         h = rng.random(300)
-        values.append(
-            debiased_square(width_bins(order(columns_of(h, rng.random(300) < h))))
-        )
+        rows = order(columns_of(h, rng.random(300) < h))
+        values.append(debiased_square(width_bins(rows), rows))
     # Within a bin confidences differ, so the variance taken off is a little too large.
     assert abs(np.mean(values)) < 3 * np.std(values) / np.sqrt(300) + 1e-4
 

@@ -15,6 +15,7 @@ from calibrant._verbs.calibration_test import (
     METHODS,
     CalibrationTest,
     NullRows,
+    Walks,
     calibration_test,
     distance_tail,
     extremes,
@@ -295,13 +296,13 @@ def test_real_networks_are_not_calibrated_and_a_good_forecast_may_be(data, name)
     [(name, "simulated") for name in NAMES]
     + [(name, "asymptotic") for name in NAMES[:3]],
 )
-def test_weight_2_is_a_row_twice_and_weight_0_is_no_row(name, law):
+def test_frequency_2_is_a_row_twice_and_0_is_no_row(name, law):
     rng = np.random.default_rng(7)
     h, w = np.round(rng.random(200), 2), rng.integers(0, 3, 200)
     h = np.clip(h, 0.01, 0.99)
     a = rng.random(200) < h
     options = {"method": name, "law": law, "resamples": 99}
-    weighted = calibration_test(a, confidence=h, sample_weight=w, **options)
+    weighted = calibration_test(a, confidence=h, frequency=w, **options)
     repeated = calibration_test(np.repeat(a, w), confidence=np.repeat(h, w), **options)
     assert weighted.statistic == pytest.approx(repeated.statistic, rel=1e-9)
     assert weighted.p_value == pytest.approx(repeated.p_value)
@@ -363,10 +364,117 @@ def test_what_cannot_be_tested_is_refused():
         calibration_test([1], confidence=[0.7], resamples=0)
     with pytest.raises(ValueError, match="no asymptotic law"):
         calibration_test([1], confidence=[0.7], method="bootstrap", law="asymptotic")
-    fractions = {"confidence": [0.7, 0.6], "sample_weight": [1.5, 0.5]}
-    with pytest.raises(ValueError, match=r"whole numbers .* law='asymptotic'"):
-        calibration_test([1, 0], law="simulated", **fractions)
-    assert calibration_test([1, 0], **fractions).law == "Brownian motion"
+    weights = {"confidence": [0.7, 0.6], "sample_weight": [1.5, 0.5]}
+    with pytest.raises(ValueError, match=r"not for rows with sample_weight="):
+        calibration_test([1, 0], law="asymptotic", **weights)
+    assert calibration_test([1, 0], **weights).law == "simulated"
+    clusters = {"confidence": np.full(40, 0.7), "cluster": np.arange(40) // 2}
+    with pytest.raises(ValueError, match=r"not for rows with cluster="):
+        calibration_test([1, 0] * 20, law="asymptotic", **clusters)
+
+
+# -- weights and clusters ---------------------------------------------------------
+
+
+def weighted_rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    h, w = rng.beta(4, 1, n), rng.lognormal(size=n)
+    return h, (rng.random(n) < h).astype(float), w
+
+
+def test_statistics_of_weighted_rows_are_those_of_the_walk_written_out():
+    h, a, w = weighted_rows()
+    w /= w.mean()
+    order = np.argsort(h)
+    walk = np.append(0, np.cumsum((w * (a - h))[order]))
+    spread = sqrt((w**2 * h * (1 - h)).sum())
+    given = {"confidence": h, "sample_weight": w, "resamples": 19}
+    expected = {
+        "kuiper": np.ptp(walk) / spread,
+        "ks": np.abs(walk).max() / spread,
+        "spiegelhalter": (w * (a - h) * (1 - 2 * h)).sum()
+        / sqrt((w**2 * (1 - 2 * h) ** 2 * h * (1 - h)).sum()),
+    }
+    for name, value in expected.items():
+        found = calibration_test(a, method=name, **given).statistic
+        assert found == pytest.approx(value, rel=1e-6), name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_unit_of_weights_does_not_matter(name):
+    h, a, w = weighted_rows()
+    one, other = (
+        calibration_test(a, confidence=h, sample_weight=x, method=name, resamples=99)
+        for x in (w, 4 * w)
+    )
+    assert one == other
+    same = calibration_test(a, confidence=h, sample_weight=0 * w + 3, method=name)
+    plain = calibration_test(a, confidence=h, method=name)
+    assert same.statistic == pytest.approx(plain.statistic, rel=1e-9)
+    assert same.p_value == pytest.approx(plain.p_value)
+
+
+def test_coarse_groups_of_weighted_rows_keep_their_sums():
+    h, a, w = weighted_rows(3000)
+    w2 = w**2
+    null = NullRows.of(Columns(h, None, a, {}, w, None, w2))
+    few = null.coarse(100)
+    for one in (null, few):
+        assert (one.worth**2 * one.rows).sum() == pytest.approx(w2.sum())
+        moved = one.calm + one.step * one.surprises
+        assert moved.sum() == pytest.approx((w * (a - h)).sum(), abs=1e-9)
+    assert len(few.h) <= 100
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_statistics_of_clusters_are_those_written_out(name):
+    h, a, _ = weighted_rows(60)
+    h = np.round(h, 2)
+    group = np.arange(60) // 5
+    walks = Walks.of(Columns(h, None, a), group, 2000)
+    signs = np.random.default_rng(1).choice([-1.0, 1.0], (4, 12))
+    for sign, found in zip(signs, walks.statistics(name, signs), strict=True):
+        r = sign[group] * (a - h)
+        values = np.unique(h)
+        walk = np.append(0, [r[h <= x].sum() for x in values])
+        whole = np.bincount(group, a - h)
+        slope = np.bincount(group, (a - h) * (1 - 2 * h))
+        if name == "bootstrap":
+            rank = np.array([(h < x).sum() + 0.5 * (h == x).sum() for x in h]) / 60
+            x = 0.5 * (rank + h)
+            K = np.exp(-0.5 * ((x[:, None] - x) * 0.5 * sqrt(60)) ** 2)
+            K /= np.maximum(K.sum(axis=1), 1)[:, None]
+            parts = np.array([(K * (group == g)) @ r for g in range(12)])
+            expected = (parts.sum(axis=0) ** 2 - (parts**2).sum(axis=0)).mean()
+        else:
+            expected = {
+                "kuiper": np.ptp(walk) / sqrt(whole @ whole),
+                "ks": np.abs(walk).max() / sqrt(whole @ whole),
+                "spiegelhalter": abs((r * (1 - 2 * h)).sum()) / sqrt(slope @ slope),
+            }[name]
+        assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("kind", ["weights", "clusters", "copies"])
+def test_sizes_hold_for_weights_and_clusters(kind):
+    rejected = dict.fromkeys(NAMES, 0)
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        h = np.repeat(rng.beta(4, 1, 60), 5)
+        u = np.repeat(rng.random(60), 5)
+        if kind == "weights":
+            h, u = rng.beta(4, 1, 300), rng.random(300)
+        if kind == "clusters":
+            u = np.where(rng.random(300) < 0.5, u, rng.random(300))
+        given = {"cluster": np.arange(300) // 5}
+        if kind == "weights":
+            given = {"sample_weight": rng.lognormal(size=300)}
+        for name in NAMES:
+            options = {"method": name, "resamples": 199, "rng": seed}
+            found = calibration_test(u < h, confidence=h, **options, **given)
+            rejected[name] += found.p_value <= 0.05
+    assert all(0 < count <= 11 for count in rejected.values()), rejected
 
 
 # -- the record -------------------------------------------------------------------

@@ -16,11 +16,11 @@ from calibrant._verbs.canonical_calibration_error import (
     CanonicalError,
     Field,
     Start,
+    Surroundings,
     Vectors,
     canonical_calibration_error,
     fit_slope,
     read_vectors,
-    sums_around,
     temper,
     tempered,
 )
@@ -51,7 +51,7 @@ def full(divergence, m, p):
 
 def vectors(p, y, w=None):
     w = np.ones(len(p)) if w is None else np.asarray(w, float)
-    return Vectors(np.log(p), np.eye(p.shape[1])[y], w)
+    return Vectors(np.log(p), np.eye(p.shape[1])[y], w, w)
 
 
 def started(q):
@@ -107,13 +107,13 @@ def test_gains_are_those_of_each_pair_of_rows(divergence, square):
 def test_halved_squares_are_kernels_of_their_own():
     p, y, _ = law(30, 3, seed=3)
     rows = vectors(p, y)
-    known = np.sqrt(p), rows.labels, p, rows.weight
-    every = sums_around(np.sqrt(p[:5]), *known, SQUARES[0])
+    around = Surroundings(rows, p)
+    every = around.sums(np.arange(5), SQUARES[0])
     for square in SQUARES[:6]:
         found = next(every)
-        alone = next(sums_around(np.sqrt(p[:5]), *known, square))
+        alone = next(around.sums(np.arange(5), square))
         np.testing.assert_allclose(found.hits, alone.hits, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(found.mass2, alone.mass2, rtol=1e-9)
+        np.testing.assert_allclose(found.spread, alone.spread, rtol=1e-9, atol=1e-12)
 
 
 def test_slope_is_the_best_by_a_plain_search():
@@ -322,7 +322,7 @@ def test_soft_labels_and_zero_weights():
 
 def test_weights_are_not_mistaken_for_rows():
     p, y, _ = law(60, 3, seed=14)
-    found = canonical_calibration_error(y, probs=p, sample_weight=np.full(60, 2.0))
+    found = canonical_calibration_error(y, probs=p, frequency=np.full(60, 2.0))
     assert (found.n, found.rows, found.rows_used) == (120, 60, 60)
     assert "60 rows)" in str(found)
 
@@ -407,3 +407,61 @@ def test_held_out_gain_agrees_with_a_peer_on_real_data(data):
     found = canonical_calibration_error(file["labels"], logits=file["logits"])
     assert found.held_out == pytest.approx(PEER, rel=0.05)
     assert found.calibration.interval[0] < PEER < found.calibration.interval[1]
+
+
+# -- weights and clusters ---------------------------------------------------------
+
+
+def test_sums_leave_out_a_cluster_and_square_sums_of_clusters():
+    p, y, _ = law(40, 3, seed=20)
+    clusters, rng = np.arange(40) % 11, np.random.default_rng(0)
+    w = rng.random(40) + 0.5
+    rows = Vectors(np.log(p), np.eye(3)[y], w, w**2, clusters)
+    start = temper(np.log(p), 0.8)
+    q = np.exp(start)
+    near = next(Surroundings(rows, q).sums(np.arange(40), 0.3))
+    for i in range(40):
+        K = w * np.exp((np.minimum(np.sqrt(p) @ np.sqrt(p[i]), 1) - 1) / 0.3)
+        K[clusters == clusters[i]] = 0
+        parts = [(K * (clusters == c)) for c in range(11)]
+        assert near.others[i] == pytest.approx(K.sum())
+        assert near.spread[i] == pytest.approx(sum(x.sum() ** 2 for x in parts))
+        np.testing.assert_allclose(near.hits[i], K @ rows.labels, atol=1e-12)
+        noise = sum(((x @ (rows.labels - q)) ** 2).sum() for x in parts)
+        assert near.noise[i] == pytest.approx(noise)
+
+
+def test_a_row_is_left_out_with_its_weight():
+    p, y, _ = law(30, 3, seed=21)
+    w = np.random.default_rng(1).random(30) + 0.5
+    rows = Vectors(np.log(p), np.eye(3)[y], w, w**2)
+    near = next(Surroundings(rows, p).sums(np.arange(30), 0.3))
+    for i in range(30):
+        K = w * np.exp((np.minimum(np.sqrt(p) @ np.sqrt(p[i]), 1) - 1) / 0.3)
+        K[i] = 0
+        np.testing.assert_allclose(near.hits[i], K @ rows.labels, atol=1e-12)
+        length = ((rows.labels - p) ** 2).sum(axis=1)
+        assert near.noise[i] == pytest.approx(K**2 @ length)
+
+
+def test_the_unit_of_weights_does_not_matter():
+    p, y, _ = law(80, 3, seed=22)
+    w = np.random.default_rng(2).lognormal(size=80)
+    one, other = (
+        canonical_calibration_error(y, probs=p, sample_weight=x) for x in (w, 8 * w)
+    )
+    assert one == other
+    assert one.n == 80
+
+
+def test_copies_in_one_cluster_are_no_neighbours():
+    p, y, _ = law(150, 3, seed=23)
+    copies = {"probs": np.tile(p, (4, 1))}
+    blind = canonical_calibration_error(np.tile(y, 4), **copies)
+    names = np.tile(np.arange(150), 4)
+    aware = canonical_calibration_error(np.tile(y, 4), cluster=names, **copies)
+    once = canonical_calibration_error(y, probs=p)
+    assert blind.calibration.interval[0] > 0.05  # copies agree with each other
+    assert aware.calibration.interval[0] == 0
+    lengths = [np.ptp(found.calibration.interval) for found in (aware, once)]
+    assert lengths[0] > 0.7 * lengths[1]

@@ -234,7 +234,7 @@ def test_evaluation_reports_an_infinite_log_error_and_its_rows(data, figures):
 
 def debiased_bins(ordered):
     return [
-        debiased_square(mass_bins(ordered.without_twins(), bins))
+        debiased_square(mass_bins(ordered.without_twins(), bins), ordered)
         for bins in (15, 50, 100)
     ]
 

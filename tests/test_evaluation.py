@@ -153,7 +153,7 @@ def test_all_right_is_inside_its_interval():
 def test_weights_as_large_as_populations_are_fine():
     # Two far atoms of a million rows each: kernels underflow between them.
     ev = cal.evaluate_pairs(
-        [1, 0, 1, 0], [0.9, 0.9, 0.1, 0.1], sample_weight=np.array([8, 2, 1, 9]) * 1e5
+        [1, 0, 1, 0], [0.9, 0.9, 0.1, 0.1], frequency=np.array([8, 2, 1, 9]) * 10**5
     )
     low, high = ev.decomposition.calibration.interval
     assert low < 0.01 * 0.5 < high
@@ -191,7 +191,7 @@ def test_class_wise_mce_is_the_largest_of_all_classes():
 
 def test_infinite_rows_of_every_target_count_weights():
     for target in ("top-label", "class-wise"):
-        given = {"probs": [[0.5, 0.5, 0.0]] * 3, "sample_weight": [2, 1, 1]}
+        given = {"probs": [[0.5, 0.5, 0.0]] * 3, "frequency": [2, 1, 1]}
         assert cal.evaluate([2, 0, 0], target=target, **given).infinite_rows == 2
 
 
@@ -209,7 +209,7 @@ def test_a_group_is_evaluated_on_its_own_rows():
     z, group = rng.normal(size=(600, 3)), rng.choice(["a", "b"], 600)
     y, weight = rng.integers(0, 3, 600), rng.integers(0, 3, 600)
     cluster = rng.integers(0, 40, 600)
-    options = {"sample_weight": weight, "cluster": cluster}
+    options = {"frequency": weight, "cluster": cluster}
     found = cal.evaluate(y, logits=z, group=group, **options).per_group
     for name, of_group in found.items():
         own = group == name
@@ -219,3 +219,34 @@ def test_a_group_is_evaluated_on_its_own_rows():
         assert of_group.metrics == alone.metrics
         for key, estimate in alone.metrics.items():
             assert of_group.metrics[key].interval == estimate.interval
+
+
+@pytest.mark.parametrize("target", ["top-label", "class-wise"])
+def test_weights_of_a_group_are_of_its_own_mean(target):
+    rng = np.random.default_rng(1)
+    z, group = rng.normal(size=(300, 3)), rng.choice(["a", "b"], 300)
+    y, weight = rng.integers(0, 3, 300), rng.lognormal(size=300)
+    given = {"target": target, "interval": None}
+    ev = cal.evaluate(y, logits=z, sample_weight=weight, group=group, **given)
+    for name, found in ev.per_group.items():
+        own = group == name
+        weights = {"sample_weight": weight[own]}
+        alone = cal.evaluate(y[own], logits=z[own], **weights, **given)
+        assert found.n == alone.n
+        for key, value in alone.metrics.items():
+            assert float(found.metrics[key]) == pytest.approx(float(value), abs=1e-12)
+        ends = alone.decomposition.calibration.interval
+        assert found.decomposition.calibration.interval == pytest.approx(ends, abs=1e-9)
+
+
+def test_the_headline_of_two_classes_is_that_of_one_twice():
+    rng = np.random.default_rng(2)
+    p = rng.random(500)
+    y = (rng.random(500) < 0.8 * p + 0.1).astype(int)
+    both = cal.evaluate(y, probs=p, target="class-wise").decompositions
+    one = cal.evaluate(y, probs=p).decompositions
+    for name, parts in both.items():
+        for term in ("total", "calibration"):
+            ends = np.multiply(2, getattr(one[name], term).interval)
+            found = getattr(parts, term).interval
+            assert found == pytest.approx(ends, rel=0.02, abs=1e-4), (name, term)

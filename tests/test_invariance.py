@@ -56,27 +56,38 @@ def same(a, b, tolerance=1e-9):
 
 @settings(max_examples=25)
 @given(pairs(most=30, weighted=False), st.data(), st.sampled_from(OPTIONS))
-def test_weights_count_copies_of_rows(rows, data, options):
+def test_frequencies_count_copies_of_rows(rows, data, options):
     h, a, _ = rows
     times = np.array(
         data.draw(st.lists(st.integers(0, 3), min_size=len(h), max_size=len(h)))
     )
     assume(times.any())
-    weighted = cal.evaluate_pairs(a, h, sample_weight=times, **options)
+    weighted = cal.evaluate_pairs(a, h, frequency=times, **options)
     copied = cal.evaluate_pairs(np.repeat(a, times), np.repeat(h, times), **options)
     same(weighted, copied, 1e-8)  # the spread of equal losses is the root of round-off
 
 
 @settings(max_examples=15)
+@given(pairs(most=60), st.sampled_from([0.5, 4.0, 3.0, 1e-3]))
+def test_the_unit_of_weights_does_not_matter(rows, factor):
+    h, a, w = rows
+    one, other = (cal.evaluate_pairs(a, h, sample_weight=x) for x in (w, factor * w))
+    if factor in (0.5, 4.0):
+        assert one.to_dict() == other.to_dict()
+    else:
+        same(one, other)
+
+
+@settings(max_examples=15)
 @given(pairs(most=30, weighted=False), st.data())
 @pytest.mark.parametrize("metric", FUNCTIONS)
-def test_weights_count_copies_for_each_function(metric, rows, data):
+def test_frequencies_count_copies_for_each_function(metric, rows, data):
     h, a, _ = rows
     times = np.array(
         data.draw(st.lists(st.integers(0, 3), min_size=len(h), max_size=len(h)))
     )
     assume(times.any())
-    weighted = metric(a, confidence=h, sample_weight=times)
+    weighted = metric(a, confidence=h, frequency=times)
     copied = metric(np.repeat(a, times), confidence=np.repeat(h, times))
     assert weighted == pytest.approx(copied, abs=1e-9, nan_ok=True)
 
@@ -168,12 +179,12 @@ MATRIX_METRICS = [
 @settings(max_examples=15)
 @given(problems(classes=(3, 4)), st.data())
 @pytest.mark.parametrize("metric", MATRIX_METRICS)
-def test_weights_count_copies_of_whole_rows(metric, problem, data):
+def test_frequencies_count_copies_of_whole_rows(metric, problem, data):
     z, y = problem
     times = data.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y)))
     times = np.array(times)
     assume(times.any())
-    weighted = metric(y, logits=z, sample_weight=times)
+    weighted = metric(y, logits=z, frequency=times)
     copied = metric(np.repeat(y, times), logits=np.repeat(z, times, axis=0))
     assert weighted == pytest.approx(copied, abs=1e-9)
 

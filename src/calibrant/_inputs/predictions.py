@@ -321,14 +321,26 @@ def read_clusters(
 ) -> tuple[Index, Index] | tuple[None, None]:
     """Number the clusters of the rows that count, and the groups of clusters.
 
-    Rows of a cluster belong together: of one patient, say, or one game.
+    Rows of a cluster belong together: of one patient, say, or one game. There are none
+    if each row is a cluster of its own, and stands for no other.
     """
     if cluster is None:
         return None, None
     hashed = hash_clusters(cluster, predictions)
     found, number = np.unique(hashed, return_inverse=True)
     check_clusters(len(found))
+    if len(found) == len(hashed) and not _repeated(predictions):
+        return None, None
     return number, groups_of_clusters(found)[number]
+
+
+def _repeated(predictions: Predictions) -> bool:
+    """Whether a row stands for several: they are of one cluster then."""
+    mass, squared = predictions.weight, predictions.squared
+    if mass is None:
+        return False
+    mass, squared = (x[mass > 0] for x in (mass, mass if squared is None else squared))
+    return bool((np.rint(mass**2 / squared) > 1).any())
 
 
 def check_clusters(count: int) -> None:
@@ -413,11 +425,6 @@ def _names(
 
 def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
     """The same with the clusters and groups of the rows."""
-    if found.target == "class-wise":
-        raise ValueError(
-            "cluster= and group= are not for target='class-wise'. Evaluate one class "
-            "at a time with target='positive'."
-        )
     (clusters, together), groups = (
         read_clusters(cluster, found),
         read_groups(group, found),
@@ -434,6 +441,39 @@ def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
                 "cluster= out."
             )
     return named
+
+
+def rows_of_group(predictions: Predictions, name: str) -> Predictions:
+    """The rows of one group, their weights of mean 1 and their clusters numbered anew."""
+    assert predictions.groups is not None
+    own = predictions.groups == name
+    mass, squared = predictions.weight, predictions.squared
+    counted = np.arange(len(predictions.scores))
+    if mass is not None:
+        counted = np.flatnonzero(mass > 0)
+    rows = counted[own]
+    if mass is not None and squared is not None:
+        mass, squared = mass[rows], squared[rows]
+        factor = float(np.rint(mass**2 / squared).sum() / mass.sum())
+        mass, squared = mass * factor, squared * factor**2
+    elif mass is not None:
+        mass = mass[rows]
+    clusters, together = (
+        None if x is None else np.unique(x[own], return_inverse=True)[1]
+        for x in (predictions.clusters, predictions.cluster_groups)
+    )
+    return Predictions(
+        predictions.scores[rows],
+        predictions.kind,
+        predictions.labels[rows],
+        mass,
+        predictions.target,
+        predictions.classes,
+        clusters,
+        None,
+        squared,
+        together,
+    )
 
 
 def facts_of_rows(predictions: Predictions) -> dict[str, Any]:

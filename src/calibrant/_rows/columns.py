@@ -109,6 +109,14 @@ class Columns:
         losses = {name: loss[rows] for name, loss in self.losses.items()}
         return Columns(self.confidence[rows], z, self.hit[rows], losses, *others)
 
+    def rescaled(self) -> Columns:
+        """The same with weights of mean 1 again, for a part of the rows."""
+        if self.weight is None or self.squared is None:
+            return self
+        factor = self.count / self.total_weight
+        weight, squared = self.weight * factor, self.squared * factor**2
+        return replace(self, weight=weight, squared=squared)
+
     def without_zero_weights(self) -> Columns:
         """Drop rows that count for nothing, so that they leave no trace at all."""
         if self.weight is None or self.weight.all():

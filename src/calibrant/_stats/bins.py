@@ -43,7 +43,7 @@ def width_bins(ordered: Ordered, bins: BinCount = 15, closed: str = "right") -> 
     edge 9 / 15 and not beside it.
     """
     check_choice(closed, "closed", ("right", "left"))
-    count = count_bins(bins, ordered.total)
+    count = count_bins(bins, ordered.effective)
     edges = np.arange(count + 1) / count
     inner = np.searchsorted(ordered.confidence, edges[1:-1], side=closed)  # type: ignore[call-overload]
     bounds = np.concatenate([[0], inner, [len(ordered.confidence)]])
@@ -120,7 +120,7 @@ def duplicates(ordered: Ordered) -> int:
 
 def debiased_bins(values: Ordered) -> Bins:
     """Equal-mass bins by the cube-root rule, for the debiased L2 error."""
-    return mass_bins(values, count_bins("cube-root", values.total))
+    return mass_bins(values, count_bins("cube-root", values.effective))
 
 
 def place_in_width_bins(h: Column, bins: int, closed: str) -> Index:
@@ -152,31 +152,22 @@ def find_bins(columns: Columns, bins: BinCount, strategy: str, closed: str) -> B
     values = ordered.without_twins()
     if bins == "sweep":
         return sweep_bins(values)
-    return mass_bins(values, count_bins(bins, values.total))
+    return mass_bins(values, count_bins(bins, values.effective))
 
 
-def binned_error(bins: Bins, norm: Any = 1, *, debias: bool = False) -> float:
-    """L^q mean of |accuracy - confidence| over bins, weighted by their counts.
-
-    The debiased L2 error subtracts the sampling variance of each bin's accuracy
-    (Bröcker 2012; Kumar et al. 2019). A bin of one row has no variance to subtract and
-    is left out, as its square is all noise; below zero, the root is taken as 0.
-    """
+def binned_error(bins: Bins, norm: Any = 1) -> float:
+    """L^q mean of |accuracy - confidence| over bins, weighted by their counts."""
     filled = bins.count > 0
     share = bins.count[filled] / bins.count[filled].sum()
     gap = np.abs(bins.accuracy[filled] - bins.confidence[filled])
-    if debias:
-        if norm != 2:
-            raise ValueError("debias=True is defined for norm=2 only.")
-        return float(np.sqrt(max(debiased_square(bins), 0.0)))
     if check_norm(norm) == inf:
         return float(gap.max())
     return float((share * gap**norm).sum() ** (1 / norm))
 
 
-def debiased_error(bins: Bins) -> float:
+def debiased_error(bins: Bins, values: Ordered) -> float:
     """Root of the debiased squared error; 0 where that is below."""
-    return binned_error(bins, 2, debias=True)
+    return float(np.sqrt(max(debiased_square(bins, values), 0.0)))
 
 
 def check_norm(norm: Any) -> float:
@@ -188,13 +179,36 @@ def check_norm(norm: Any) -> float:
     return as_number(norm)
 
 
-def debiased_square(bins: Bins) -> float:
-    """Debiased mean squared error over bins; may be slightly negative."""
-    n = bins.count
+def debiased_square(bins: Bins, values: Ordered) -> float:
+    """Debiased mean squared error over bins of these values; may be slightly negative.
+
+    The sampling variance of each bin's accuracy is subtracted (Bröcker 2012; Kumar et al.
+    2019). A bin of one row has no variance to subtract and is left out, as its square is
+    all noise. Rows with weights count as many as would have as little noise.
+    """
+    n = effective_counts(bins, values)
     several = n > 1
     variance = bins.variance[several] / (n[several] - 1)
     square = (bins.accuracy - bins.confidence)[several] ** 2 - variance
-    return float((n[several] * square).sum() / n.sum())
+    return float((bins.count[several] * square).sum() / bins.count.sum())
+
+
+def effective_counts(bins: Bins, values: Ordered) -> Column:
+    """Number of rows of equal weight in each bin that would have as little noise."""
+    if values.squared is values.weight:
+        return bins.count
+    count, full = np.zeros_like(bins.count), bins.count > 0
+    place = place_of_values(values, bins)
+    count[full] = bins.count[full] ** 2 / np.bincount(place, values.squared)
+    return count
+
+
+def place_of_values(values: Ordered, bins: Bins) -> Index:
+    """Which of the bins that hold rows each distinct confidence belongs to."""
+    count = bins.count[bins.count > 0]
+    middle = np.cumsum(values.weight)
+    middle -= 0.5 * values.weight  # half a row is more than round-off
+    return np.searchsorted(np.cumsum(count)[:-1], middle)
 
 
 def average_error(bins: Bins) -> float:
@@ -213,7 +227,7 @@ def errors_within(
 ) -> tuple[Column, Column]:
     """Equal-width L^q error within each of k groups of rows, and the groups' weights."""
     check_choice(closed, "closed", ("right", "left"))
-    bins, norm = count_bins(bins, columns.total_weight), check_norm(norm)
+    bins, norm = count_bins(bins, columns.effective), check_norm(norm)
     h, a, w = columns.confidence, columns.hit, columns.weights
     place = groups * bins + place_in_width_bins(h, bins, closed)
     weight, residual = (

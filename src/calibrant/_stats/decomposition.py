@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, sqrt
 
 import numpy as np
 
 from calibrant._base.records import Curve, Decomposition, Estimate
 from calibrant._inputs.arrays import Column, Index
+from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH, Settings
 from calibrant._rows import engines
 from calibrant._rows.columns import Columns
-from calibrant._sketch.cells import Cells
+from calibrant._sketch.cells import CELL_SUMS, Cells
 from calibrant._sketch.kernels import GAUSSIAN, KERNELS
 from calibrant._stats import closed_forms, neighbours, platt_error, published
 from calibrant._stats.close_pairs import DebiasedError, brier_error
+from calibrant._stats.closed_forms import Mean, Surprises
 from calibrant._stats.neighbours import Neighbours
+from calibrant._stats.standard_errors import Rows
 
 EXACT_CELLS = 2000
 """Up to this many distinct confidences the adaptive estimates see them all."""
@@ -34,14 +37,56 @@ class Analysis:
     curves: Mapping[str, Curve]
 
 
-def total_loss(cells: Cells, name: str, level: float) -> Estimate:
-    """Mean full loss; infinite if a single row's is."""
-    totals, n = cells.totals[name], cells.weight
+def total_loss(
+    cells: Cells, name: str, level: float, rows: Rows | None = None
+) -> Estimate:
+    """Mean full loss with its interval; infinite if a single row's is.
+
+    `rows` are those of the cells, if they are in clusters.
+    """
     if cells.infinite_weight(name):
         return Estimate(inf)
+    totals, n, divergence = cells.totals[name], cells.weight, cells.divergences[name]
     value = totals.loss / n
-    interval = closed_forms.mean(value, totals.loss2 / n, n, level) if n > 1 else None
-    return Estimate(value, interval, "normal")
+    if rows is not None:
+        se, df = rows.error_of(rows.columns.loss(divergence)), rows.df
+    else:
+        squares, df = n**2 / cells.effective, cells.effective - 1
+        spread = totals.w2_loss2 - 2 * value * totals.w2_loss + value**2 * squares
+        se = sqrt(max(spread, 0.0)) / n
+    if not df > 0:
+        return Estimate(value, None, "normal")
+    scale = totals.loss / totals.unit_loss if 0 < totals.unit_loss < inf else 1.0
+    costs = _costs(cells, divergence, scale)
+    mean = Mean(value, se, df, costs, clustered=rows is not None)
+    low, high = closed_forms.mean_interval(mean, level)
+    most = MOST_BRIER if divergence.by_pairs else inf
+    return Estimate(value, (max(low, 0.0), min(high, most)), mean.method)
+
+
+MOST_BRIER = 2.0
+
+
+def _costs(cells: Cells, divergence: Divergence, scale: float) -> Surprises:
+    """What rows lose more by turning out against the odds of their confidence.
+
+    Full losses are taken to be `scale` times those of the confidence alone.
+    """
+    some = cells.log_odds_sums[0] > 0
+    weight, hits, *_, claimed, z = cells.log_odds_sums[: len(CELL_SUMS), some]
+    h, z = np.clip(claimed / weight, 0.0, 1.0), z / weight
+    squared, hits2, noise = weight, hits, cells.squares_by_log_odds
+    if noise is not None:
+        squared, moved = noise[:2, some]
+        hits2 = moved + squared * h
+    one = np.ones_like(h)
+    cost = np.abs(divergence.unit_loss(one, h, z) - divergence.unit_loss(0 * one, h, z))
+    cost = np.where(np.isfinite(cost), scale * cost, 0.0)
+    likely = h >= 0.5
+    seen = np.where(likely, weight - hits, hits)
+    seen2 = np.where(likely, squared - hits2, hits2)
+    rows = np.minimum(h, 1 - h), weight, squared, seen, seen2
+    return Surprises.of(*rows, cost, cells.weight)
 
 
 def analyse(

@@ -54,14 +54,15 @@ def pair_values(columns: Columns) -> Column:
     """
     cell, w = _cells(columns), columns.weights
     h, r = columns.confidence, columns.hit - columns.confidence
-    sums = np.stack([np.bincount(cell, w * x) for x in (1.0, r, r * r, h)])
-    rows, r1, r2, claimed = sums.astype(np.float64, copy=False)
-    n = float(rows.sum())
-    rank = (np.cumsum(rows) - 0.5 * rows) / n
+    sums = np.stack([np.bincount(cell, w * x) for x in (1.0, r, h)])
+    rows, r1, claimed = sums.astype(np.float64, copy=False)
+    rank = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
     x = 0.5 * (rank + np.maximum.accumulate(claimed / rows))
-    near, _ = kernel_sums(x, 2 / sqrt(n), np.stack([rows, r1], axis=1), r2[:, None])
+    width, plain = 2 / sqrt(columns.effective), np.stack([rows, r1], axis=1)
+    near, _ = kernel_sums(x, width, plain, rows[:, None])
     share = 1 / np.maximum(near[:, 0], 1.0)
-    g = (near[:, 1] * share)[cell] - share[cell] * r
+    own = 1.0 if columns.squared is None else columns.squared / w
+    g = (near[:, 1] * share)[cell] - share[cell] * own * r
     return 2 * g * r - g * g
 
 
@@ -85,10 +86,12 @@ def kernel_values(columns: Columns, bandwidth: float) -> Column:
 def platt_values(columns: Columns, divergence: Divergence) -> Column:
     """Loss saved by local Platt scaling, each row left out of its own fit."""
     cells = thin(cells_of_rows(columns, {"log": LOG}), platt_error.CHOOSING_CELLS)
-    width = platt_error.fixed_width(cells.n)
+    width = platt_error.fixed_width(cells.effective)
     fitted = platt.fit(cells, width, platt.choose_nodes(cells))
     a, z = columns.hit, np.clip(columns.log_odds, -REACH, REACH)
     leverage = fitted.at(z, fitted.leverage)
+    if columns.squared is not None:
+        leverage = leverage * (columns.squared / columns.weights)
     eta = platt_error.left_out_by_one_step(fitted.log_odds(z), leverage, a)
     return columns.unit_loss(divergence) - divergence.of_log_odds(a, eta)
 
@@ -158,7 +161,7 @@ def ece_mass(sample: Sample) -> Column:
 
 def ece_debiased(sample: Sample) -> Column | None:
     """Of the debiased root; None at 0."""
-    value = binning.debiased_error(sample.debiased_bins)
+    value = binning.debiased_error(sample.debiased_bins, sample.values.ordered)
     if not value > 0:
         return None  # a root has no first order at 0
     cell = _mass_cells(sample, sample.debiased_bins)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import ceil, inf, isfinite, isnan
 
@@ -15,10 +15,16 @@ from calibrant._inputs.divergences import BRIER, Divergence
 from calibrant._rows.columns import Columns
 from calibrant._sketch.grid import CELLS, cell_of
 from calibrant._sketch.kernels import GAUSSIAN
+from calibrant._sketch.ordered import Ordered
 from calibrant._stats import closed_forms, resampling, standard_errors
-from calibrant._stats.bins import debiased_square, mass_bins
-from calibrant._stats.closed_forms import Interval, normal
-from calibrant._stats.resampling import Pieces, Rng, sums
+from calibrant._stats.bins import (
+    debiased_square,
+    effective_counts,
+    mass_bins,
+    place_of_values,
+)
+from calibrant._stats.closed_forms import Interval, Mean, Surprises, normal
+from calibrant._stats.resampling import TINY, Pieces, Rng, sums
 from calibrant._stats.smooth_ece import SmoothedResidual
 from calibrant._stats.standard_errors import Rows, error_of_mean
 
@@ -27,14 +33,14 @@ from calibrant._stats.standard_errors import Rows, error_of_mean
 # Noise makes a norm larger, hardly ever smaller: a calibrated model has an ECE above 0.
 # So the question is turned round. If the true residual had the shape that was found, but
 # were s times as large, how large would the norm of residual plus noise be? The interval
-# holds the sizes for which the observed norm is not unusual. Sizes too small to be told
-# from 0 are tested on the upper side only: so the interval of a calibrated model holds 0
-# as often as it says, and is never shorter than what such data can tell from 0.
+# holds the sizes for which the observed norm is not unusual, neither large nor small, and
+# is never shorter than what such data can tell from 0.
 
 Norm = Callable[[Table, Column], tuple[Column, Column]]
 """From residuals, one row per resample, and a direction to sizes and their growth."""
 
 Map = Callable[[Table], Table]
+"""Linear, of residuals by row."""
 
 STEPS = 8
 """Of Newton, on functions that are convex and nearly straight."""
@@ -96,20 +102,18 @@ def invert(family: Family, value: float, level: float, most: float = inf) -> Int
     """Interval for a norm that is at most `most`, given its observed value."""
     size = family.size
     if not size > 0:  # a shape may vanish in a norm, as that of bins
-        return 0.0, max(value, float(np.quantile(family.null, level)))
+        return 0.0, max(value, float(np.quantile(family.null, 0.5 + level / 2)))
     low, high = scales(family, value, level)
     return min(low * size, most), min(high * size, most)
 
 
 def scales(family: Family, value: float, level: float) -> Interval:
     """Factors of the shape, whose size is not 0, that the value does not contradict."""
-    alpha, null = 1 - level, family.null
-    unusual = float(np.quantile(null, level))
+    tail, null = (1 - level) / 2, family.null
+    unusual = float(np.quantile(null, 1 - tail))
     detectable = float(np.median(family.crossings(unusual, null)))
     crossings = family.crossings(value, null)
-    two_sided, low, high = np.quantile(crossings, [alpha / 2, alpha, 1 - alpha / 2])
-    if low >= detectable:
-        low = max(detectable, two_sided)
+    low, high = np.quantile(crossings, [tail, 1 - tail])
     return float(low), max(detectable, float(high))
 
 
@@ -172,13 +176,58 @@ class Resampled:
     noise: Table
     level: float
 
-    def interval(
-        self, through: Map, norm: Norm, rule: Callable[..., Interval] = invert
-    ) -> Interval:
-        """Interval of the norm of what the residuals become `through` a linear map."""
-        observed, shape = through(self.observed[None])[0], through(self.shape[None])[0]
-        family = Family(shape, through(self.noise), norm)
-        return rule(family, size_of(observed, norm), self.level, most=1.0)
+    @property
+    def share(self) -> Column:
+        """Share of the weight in each cell."""
+        return self.pieces.weight / self.pieces.total
+
+    def interval(self, through: Map, stretch: Column | float = 1.0) -> Interval:
+        """Interval of the sum of sizes of what residuals become `through` a linear map.
+
+        The noise is stretched where it may be larger than it looks.
+        """
+        rows = np.stack([self.observed, self.shape, self.share])
+        observed, shape, share = through(rows)
+        noise = stretch * through(self.noise)
+        shapes = shape, observed, np.where(observed < 0, -share, share)
+        value = size_of(observed, total_size)
+        return widest(
+            [
+                invert(Family(x, noise, total_size), value, self.level, most=1.0)
+                for x in shapes
+            ]
+        )
+
+    def largest(self, through: Map, stretch: Column) -> Interval:
+        """Interval of the largest size, each being known as well as its noise allows.
+
+        All are held at once, as often as `level` says, by what they are plus and minus so
+        many standard deviations each; then so is the largest, by the largest of the ends.
+        """
+        noise, size = through(self.noise), np.abs(through(self.observed[None])[0])
+        spread = np.maximum(noise.std(axis=0), TINY)
+        furthest = np.abs(noise / spread).max(axis=1)
+        reach = float(np.quantile(furthest, self.level)) * spread * stretch
+        low, high = float((size - reach).max()), float((size + reach).max())
+        return max(low, 0.0), min(high, 1.0)
+
+    def walk(self) -> Interval:
+        """Interval of the largest distance of the cumulative residuals from 0."""
+        cumulate = partial(np.cumsum, axis=1)
+        walk = cumulate(self.observed[None])[0]
+        family = Family(walk, cumulate(self.noise), largest_size)
+        return band(family, size_of(walk, largest_size), self.level, most=1.0)
+
+
+def widest(intervals: Sequence[Interval]) -> Interval:
+    """From the least lower end of a denoised and a raw shape to the largest upper end.
+
+    Noise adds most to the size of a residual that is large in few places, and least to
+    one that is alike everywhere. The denoised shape has the first two at their likeliest,
+    the raw one is not smoothed, and the last, alike everywhere, has an upper end only.
+    """
+    (first, _), (second, _), _ = intervals
+    return min(first, second), max(high for _, high in intervals)
 
 
 def residual_intervals(
@@ -205,14 +254,49 @@ def residual_intervals(
         partial(np.add.reduceat, indices=edges, axis=1) for edges in pieces.edges
     )
     share = bins[0].count[bins[0].count > 0] / bins[0].count.sum()
+    few = _stretch(_independent(rows, pieces), pieces, bins[0], in_bins(noise) / share)
     return {
-        "ece": found.interval(in_bins, total_size),
-        "ace": found.interval(lambda x: in_bins(x) / share / len(share), total_size),
-        "mce": found.interval(lambda x: in_bins(x) / share, largest_size),
-        "ece_mass": found.interval(in_mass_bins, total_size),
-        "ks_error": found.interval(partial(np.cumsum, axis=1), largest_size, band),
+        "ece": found.interval(in_bins),
+        "ace": found.interval(lambda x: in_bins(x) / share / len(share), few),
+        "mce": found.largest(lambda x: in_bins(x) / share, few),
+        "ece_mass": found.interval(in_mass_bins),
+        "ks_error": found.walk(),
         "smooth_ece": _smooth_interval(found, bandwidth),
     }
+
+
+def _stretch(rows: Column, pieces: Pieces, bins: Bins, noise: Table) -> Column:
+    """How much noisier the gaps of bins that hold few `rows` may be than they look.
+
+    Beside its own rows, a bin is given one as good as claimed and one of even chances.
+    """
+    full = bins.count > 0
+    hits = rows * bins.accuracy[full] + bins.confidence[full]
+    careful = (hits + 0.5) / (rows + 2)
+    variance = pieces.spread**2 * careful * (1 - careful) / rows
+    return np.sqrt(np.maximum(variance / np.maximum(noise.var(axis=0), TINY), 1.0))
+
+
+def _independent(rows: Rows, pieces: Pieces) -> Column:
+    """Number of rows, or of clusters, in each of the first bins that would vary as much.
+
+    Rows of a cluster in the same bin may all be alike.
+    """
+    first = pieces.edges[0]
+    if rows.clusters is None:
+        squares = np.add.reduceat(pieces.worth * pieces.weight, first)
+        return np.add.reduceat(pieces.weight, first) ** 2 / squares
+    cell, w, count = _cells_of(rows, pieces), rows.columns.weights, len(first)
+    place = np.searchsorted(first, cell, side="right") - 1
+    size = (int(rows.clusters.max()) + 1) * count
+    sums = np.bincount(rows.clusters * count + place, w, size).reshape(-1, count)
+    return sums.sum(axis=0) ** 2 / np.maximum((sums**2).sum(axis=0), TINY)
+
+
+def _cells_of(rows: Rows, pieces: Pieces) -> Index:
+    """The cell of each row."""
+    first, h = rows.ordered.confidence[pieces.start], np.abs(rows.columns.confidence)
+    return np.maximum(np.searchsorted(first, h, side="right") - 1, 0)
 
 
 def _noise_of(
@@ -221,11 +305,8 @@ def _noise_of(
     """Resampled noise of each cell, by row or by cluster; `cell` is known for groups."""
     if rows.clusters is None:
         return resampling.resample(pieces, resamples, rng)
-    if cell is None:
-        first = rows.ordered.confidence[pieces.start]
-        h = np.abs(rows.columns.confidence)
-        cell = np.searchsorted(first, h, side="right") - 1
-    known = rows.columns, cell, rows.clusters
+    cell = _cells_of(rows, pieces) if cell is None else cell
+    known = rows.columns, cell, len(pieces.weight), rows.clusters
     return resampling.resample_clusters(*known, resamples, rng)
 
 
@@ -236,16 +317,23 @@ def _smooth_interval(found: Resampled, bandwidth: float) -> Interval:
     observed one just if its error at the observed bandwidth does: no search needed.
     """
     K = _reflected_kernel(found.pieces.confidence, max(bandwidth, 2 * NARROWEST))
-    family = Family(found.shape @ K, found.noise @ K, total_size)
-    value = size_of(found.observed @ K, total_size)
-    low, high = scales(family, value, found.level)
-    return min(_fixed_point(found, low), 1.0), min(_fixed_point(found, high), 1.0)
+    smooth, noise = found.observed @ K, found.noise @ K
+    value, ends = size_of(smooth, total_size), []
+    flat = np.where(K @ smooth < 0, -found.share, found.share)
+    for shape in (found.shape, found.observed, flat):
+        family = Family(shape @ K, noise, total_size)
+        low, high = (
+            scales(family, value, found.level) if family.size > 0 else (0.0, 0.0)
+        )
+        least, most = (min(_fixed_point(found, x * shape), 1.0) for x in (low, high))
+        ends.append((least, most))
+    return widest(ends)
 
 
-def _fixed_point(found: Resampled, scale: float) -> float:
-    """SmoothECE of a model whose residual is `scale` times the shape."""
+def _fixed_point(found: Resampled, residual: Column) -> float:
+    """SmoothECE of a model of this residual in each cell."""
     place = cell_of(found.pieces.confidence, CELLS)
-    smoothed = SmoothedResidual(sums(place, scale * found.shape, CELLS), 1.0)
+    smoothed = SmoothedResidual(sums(place, residual, CELLS), 1.0)
     return smoothed.error(smoothed.fixed_point())
 
 
@@ -275,9 +363,12 @@ def grouped_interval(
     values = w, w * columns.confidence, hit, hit * columns.hit
     weight, claimed, hits, hits2 = (sums(group, x, len(names)) for x in values)
     h, residual = claimed / weight, hits - claimed
-    chance = h + residual / (weight + GROUP_SHRINKAGE)
+    worth = np.ones_like(weight)
+    if columns.squared is not None:
+        worth = sums(group, columns.squared, len(names)) / weight
+    chance = h + residual / (weight + GROUP_SHRINKAGE * worth)
     spread = resampling.spread_of(weight, hits, hits2, chance)
-    pieces = Pieces(names, h, weight, residual, chance, spread, ())
+    pieces = Pieces(names, h, weight, residual, chance, spread, (), worth)
     resamples = max(min(resamples, MOST_DRAWS // len(names)), LEAST_RESAMPLES)
     noise = _noise_of(rows, pieces, resamples, rng, group)
     observed, share = pieces.residual / pieces.total, weight / pieces.total
@@ -331,30 +422,26 @@ def squared_error(rows: Rows, bins: Bins, level: float) -> SquaredError:
     Where rows depend on each other, the noise to subtract from a bin's square is that
     of the sums of its clusters.
     """
-    full = bins.count > 0
+    full, ordered = bins.count > 0, rows.ordered
     count, gap = bins.count[full], (bins.accuracy - bins.confidence)[full]
-    place = place_in_bins(rows, bins)
-    se = rows.standard_error(standard_errors.of_squared_error(rows.ordered, gap[place]))
+    place = place_of_values(ordered, bins)
+    se = rows.standard_error(standard_errors.of_squared_error(ordered, gap[place]))
     n, size = float(count.sum()), float((count * gap**2).sum() / count.sum())
     if rows.clusters is None:
-        value = debiased_square(bins)
-        noise = float(bins.variance[full][count > 1].sum() / n)
+        value, some = debiased_square(bins, ordered), effective_counts(bins, ordered)
+        squares = (count * bins.variance[full] / some[full])[some[full] > 1]
+        noise = float(squares.sum() / n)
     else:
         noise = _clustered_noise(rows, gap, place, len(count)) / n
         value = size - noise
-    share, ordered = closed_forms.CALIBRATED_BINS, rows.ordered
+    share = closed_forms.CALIBRATED_BINS
     ends = closed_forms.score(value, se, size, noise, level, share)
-    seen = ordered.weight, ordered.confidence, ordered.hits
+    mean = ordered.hits.sum() / n
+    every = np.ones(len(ordered.confidence), bool)
+    worth = rows.effective(mean, standard_errors.of_right(every)) / n
+    seen = worth * ordered.weight, ordered.confidence, worth * ordered.hits
     ends = closed_forms.with_few_misses(ends, *seen, BRIER.on_unit, level)
     return SquaredError(value, ends, gap[place])
-
-
-def place_in_bins(rows: Rows, bins: Bins) -> Index:
-    """Which of the bins that hold rows each distinct confidence belongs to."""
-    count = bins.count[bins.count > 0]
-    middle = np.cumsum(rows.ordered.weight)
-    middle -= 0.5 * rows.ordered.weight  # half a row is more than round-off
-    return np.searchsorted(np.cumsum(count)[:-1], middle)
 
 
 def _clustered_noise(rows: Rows, gap: Column, place: Index, bins: int) -> float:
@@ -374,12 +461,17 @@ def discrimination(
     """Interval for DSC = score less calibration error, subtracted from uncertainty.
 
     It is centred at the debiased value; the isotonic one is too high by the noise that
-    the fit took for signal.
+    the fit took for signal. It is at most what the uncertainty may be, which few events
+    of a kind leave open.
     """
+    found = of_uncertainty(rows, uncertainty, level, sketched=False)
+    most = uncertainty if found is None else found[0][1]
+    if rare_events(rows) < FEW_EVENTS:
+        return 0.0, most
     value = uncertainty - score + error.value
     se = rows.standard_error(standard_errors.of_discrimination(rows.ordered, error.gap))
-    low, high = normal(value, se, level)
-    return max(low, 0.0), max(min(high, uncertainty), 0.0)
+    low, high = closed_forms.mean_interval(Mean(value, se, rows.df), level)
+    return max(low, 0.0), max(min(high, most), 0.0)
 
 
 # -- the terms of d_TOT = d_CAL + gap, where closed forms need the rows ------------
@@ -406,38 +498,6 @@ def gap_interval(
     se = error_of_mean(values, columns.weight, clusters)
     low, high = normal(gap, se, level)
     return Estimate(gap, (max(low, 0.0), max(high, 0.0)), _named("normal", clusters))
-
-
-def with_clusters(
-    parts: Decomposition,
-    curve: Curve,
-    columns: Columns,
-    divergence: Divergence,
-    level: float,
-    clusters: Index,
-) -> Decomposition:
-    """The same decomposition, its intervals as wide as clusters of rows ask for.
-
-    That of the calibration error is stretched by what clusters do to the standard
-    error of the loss that recalibration saves.
-    """
-    total, calibration = parts.total, parts.calibration
-    if total.interval is not None:
-        losses = columns.loss(divergence)
-        se = error_of_mean(losses, columns.weight, clusters)
-        low, high = normal(float(total), se, level)
-        total = Estimate(total, (max(low, 0.0), high), _named("normal", clusters))
-    if calibration.interval is not None and isfinite(calibration):
-        saved = _savings(curve, columns, divergence)
-        stretch = error_of_mean(saved, columns.weight, clusters)
-        stretch /= max(error_of_mean(saved, columns.weight), 1e-300)
-        value, stretch = max(float(calibration), 0.0), max(stretch, 1.0)
-        low, high = (value + stretch * (end - value) for end in calibration.interval)
-        ends = max(low, 0.0), max(high, 0.0)
-        # Never called widened: rows of a cluster look like a defect.
-        method = _named(closed_forms.named("score", ends), clusters)
-        calibration = Estimate(calibration, ends, method)
-    return replace(parts, total=total, calibration=calibration)
 
 
 def _savings(curve: Curve, columns: Columns, divergence: Divergence) -> Column:
@@ -472,15 +532,28 @@ Found = tuple[Interval, str]
 
 
 def share(rows: Rows, p: float, right_if_hit: Mask, level: float) -> Interval:
-    """Wilson interval of a share of rows, counting those that are independent."""
+    """Interval of a share of rows, counting those that are independent."""
     n = rows.effective(p, standard_errors.of_right(right_if_hit))
-    return closed_forms.wilson_of(p, n, level)
+    return closed_forms.of_share(p, n, level)
 
 
 def of_gap(rows: Rows, value: float, level: float) -> Found:
     """Of mean confidence minus accuracy."""
     se = rows.standard_error(standard_errors.of_confidence_gap(rows.ordered))
-    return normal(value, se, level), "normal"
+    misses, hits = _surprises(rows.ordered)
+    mean = Mean(value, se, rows.df, misses, hits, rows.clusters is not None)
+    low, high = closed_forms.mean_interval(mean, level)
+    return (max(low, -1.0), min(high, 1.0)), mean.method.removesuffix(", clusters")
+
+
+def _surprises(ordered: Ordered) -> tuple[Surprises, Surprises]:
+    """Misses where hits are likely, and hits where they are not, at a cost of 1 each."""
+    h, weight, squared = ordered.confidence, ordered.weight, ordered.squared
+    likely = (h >= 0.5).astype(np.float64)
+    seen = np.where(likely, weight - ordered.hits, ordered.hits)
+    rows = np.minimum(h, 1 - h), weight, squared, seen, seen * (squared / weight)
+    n = ordered.total
+    return Surprises.of(*rows, likely, n), Surprises.of(*rows, 1 - likely, n)
 
 
 def of_uncertainty(
@@ -500,18 +573,34 @@ def of_uncertainty(
     if sketched:
         return None
     squares = (columns.hit - rate) ** 2
-    se = error_of_mean(squares, columns.weight, rows.clusters)
-    low, high = normal(value, se, level)
-    return (max(low, 0.0), high), "normal"
+    mean = Mean(value, rows.error_of(squares), rows.df)
+    low, high = closed_forms.mean_interval(mean, level)
+    return (max(low, 0.0), min(high, 0.25)), "normal"
+
+
+FEW_EVENTS = 20.0
+
+
+def rare_events(rows: Rows) -> float:
+    """Number of hits, or of misses if they are fewer, that would vary as much."""
+    w, hit = rows.columns.weights, rows.columns.hit
+    return min(rows.independent(x) for x in (w * hit, w * (1 - hit)))
 
 
 def of_auroc(rows: Rows, value: float, level: float) -> Found | None:
-    """On the log-odds, or for a perfect order as a share; none if it is undefined."""
-    ordered = rows.ordered
+    """On the log-odds, or as a share of the rarer kind; none if it is undefined.
+
+    A perfect order is known as well as a share of so many rows, since that many pairs in
+    a row are right; few events of a kind tell no more than that.
+    """
     if isnan(value):
         return None
-    if not 0 < value < 1:  # perfect: as many pairs in a row as the rarer side has rows
-        rarer = min(ordered.hits.sum(), ordered.total - ordered.hits.sum())
-        return closed_forms.wilson_of(value, rarer, level), "Wilson"
-    se = rows.standard_error(standard_errors.of_auroc(ordered, value))
-    return closed_forms.on_log_odds(value, se, level), "DeLong"
+    events = rare_events(rows)
+    as_share = closed_forms.wilson_of(value, events, level)
+    if not 0 < value < 1:
+        return as_share, "Wilson"
+    se = rows.standard_error(standard_errors.of_auroc(rows.ordered, value))
+    low, high = closed_forms.on_log_odds(value, se, level)
+    if events < FEW_EVENTS:
+        return (min(low, as_share[0]), max(high, as_share[1])), "Wilson"
+    return (low, high), "DeLong"

@@ -21,7 +21,6 @@ from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._stats.decomposition import total_loss
 from calibrant._stats.intervals import INVERSION, Found
 from calibrant._stats.sample import Sample
-from calibrant._stats.standard_errors import error_of_mean
 
 OVER_CLASSES: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": lambda values: sum(values) / len(values),
@@ -65,7 +64,7 @@ class Metric:
         if isinstance(value, Estimate):
             return value
         wanted = sample.settings.interval is not None
-        if not wanted or self.interval is None or sample.cells.weight < LEAST_ROWS:
+        if not wanted or self.interval is None or sample.cells.effective < LEAST_ROWS:
             return Estimate(value)
         found = self.interval(sample, value)
         if found is None:
@@ -101,7 +100,7 @@ def accuracy(sample: Sample) -> Estimate:
     """Share of correct predictions, with its Wilson interval."""
     value, level = sample.columns.mean(sample.correct()), sample.settings.level
     if sample.clusters is None:
-        return share_of(value, sample.n, level)
+        return share_of(value, sample.columns.effective, level)
     h = sample.rows.ordered.confidence
     right_if_hit = h >= 0.5 if sample.target == "positive" else np.ones(len(h), bool)
     ends = intervals.share(sample.rows, value, right_if_hit, level)
@@ -110,19 +109,13 @@ def accuracy(sample: Sample) -> Estimate:
 
 def share_of(value: float, n: float, level: float) -> Estimate:
     """A share of n rows with its interval."""
-    return Estimate(value, closed_forms.wilson_of(value, n, level), "Wilson")
+    return Estimate(value, closed_forms.of_share(value, n, level), "Wilson")
 
 
 def mean_loss(sample: Sample, name: str) -> Estimate:
     """Mean full loss under a divergence, with the interval of a mean."""
-    level, columns = sample.settings.level, sample.columns
-    value = total_loss(sample.cells, name, level)
-    if sample.clusters is None or not np.isfinite(value):
-        return value
-    losses = columns.loss(sample.cells.divergences[name])
-    se = error_of_mean(losses, columns.weight, sample.clusters)
-    low, high = closed_forms.normal(value, se, level)
-    return Estimate(value, (max(low, 0.0), high), "normal, clusters")
+    rows = None if sample.clusters is None else sample.rows
+    return total_loss(sample.cells, name, sample.settings.level, rows)
 
 
 # -- errors ------------------------------------------------------------------------
@@ -229,7 +222,7 @@ METRICS = {
         Metric(  # the largest bin jumps from row to row: no first order follows it
             MEASURES["mce"],
             lambda sample: binning.binned_error(sample.width_bins, "max"),
-            _norm("mce"),
+            _norm("mce", intervals.BAND),
             None,
             "max",
         ),
@@ -242,7 +235,9 @@ METRICS = {
         ),
         Metric(
             MEASURES["ece_debiased"],
-            lambda sample: binning.debiased_error(sample.debiased_bins),
+            lambda sample: binning.debiased_error(
+                sample.debiased_bins, sample.values.ordered
+            ),
             _root,
             influence.ece_debiased,
         ),

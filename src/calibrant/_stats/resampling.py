@@ -2,8 +2,9 @@
 
 Rows are gathered into a few hundred cells of close confidence, each split into hits and
 misses, and the counts are drawn anew. Poisson counts divided by their total are a
-multinomial draw of nearly n rows, so the cost does not depend on n. Dependent rows are
-resampled by whole clusters.
+multinomial draw of nearly n rows, so the cost does not depend on n. Rows with weights are
+as many as would have as little noise, each worth more. Dependent rows are resampled by
+whole clusters.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Pieces:
     weight and a sum of a - h. Hits are drawn with its `chance`: the confidence, moved as
     its neighbourhood is. `spread` is the standard deviation of hits relative to 0s and 1s,
     below 1 for soft labels; `edges` are, for each set of bins, the cells at which those
-    that hold rows begin.
+    that hold rows begin. A row of a cell is `worth` 1, or what weights make of it.
     """
 
     start: Index
@@ -47,6 +48,7 @@ class Pieces:
     chance: Column
     spread: float
     edges: tuple[Index, ...]
+    worth: Column
 
     @property
     def total(self) -> float:
@@ -64,11 +66,16 @@ def cut(ordered: Ordered, bins: Sequence[Bins], width: float) -> Pieces:
     start, (*edges, within) = _starts(ordered, [*bins, nearby], width)
     values = ordered.weight, ordered.claimed, ordered.hits, ordered.hits2
     weight, claimed, hits, hits2 = (np.add.reduceat(x, start) for x in values)
-    mean = claimed / weight
-    floor = min(1.5 / ordered.total, 0.5)  # n hits in n rows leave room for misses
-    chance = np.clip(_moved(mean, nearby, within), floor, 1 - floor)
+    mean, worth = claimed / weight, np.ones_like(weight)
+    if ordered.squared is not ordered.weight:
+        worth = np.add.reduceat(ordered.squared, start) / weight
+    floor = min(1.5 / ordered.effective, 0.5)  # n hits in n rows leave room for misses
+    rows = nearby.count[nearby.count > 0]
+    rows = rows**2 / np.add.reduceat(worth * weight, within)
+    chance = np.clip(_moved(mean, nearby, within, rows), floor, 1 - floor)
     spread = spread_of(weight, hits, hits2, chance)
-    return Pieces(start, mean, weight, hits - claimed, chance, spread, tuple(edges))
+    found = start, mean, weight, hits - claimed, chance, spread, tuple(edges), worth
+    return Pieces(*found)
 
 
 def spread_of(weight: Column, hits: Column, hits2: Column, chance: Column) -> float:
@@ -104,13 +111,14 @@ def _starts(
     return start, tuple(np.searchsorted(start, first) for first in firsts)
 
 
-def _moved(confidence: Column, bins: Bins, edges: Index) -> Column:
+def _moved(confidence: Column, bins: Bins, edges: Index, n: Column) -> Column:
     """Confidence of each cell, moved so that the mean of its bin is the accuracy.
 
-    Down in proportion to itself, or up in proportion to what is left to 1.
+    Down in proportion to itself, or up in proportion to what is left to 1. The bins that
+    hold rows have (effectively) `n` of them.
     """
     full = bins.count > 0
-    claimed, n = bins.confidence[full], bins.count[full]
+    claimed = bins.confidence[full]
     accuracy = (n * bins.accuracy[full] + SHRINKAGE * claimed) / (n + SHRINKAGE)
     down = accuracy / np.maximum(np.maximum(claimed, accuracy), TINY)
     up = (1 - accuracy) / np.maximum(np.maximum(1 - claimed, 1 - accuracy), TINY)
@@ -125,12 +133,13 @@ def resample(pieces: Pieces, resamples: int, rng: Rng) -> Table:
     Summed over cells, a row of them is a change in accuracy minus confidence.
     """
     w, h, m = pieces.weight, pieces.confidence, pieces.chance
+    worth, n = pieces.worth, pieces.weight / pieces.worth
     size = resamples, len(w)
-    hits = rng.poisson(w * m, size).astype(np.float64)
-    misses = rng.poisson(w * (1 - m), size).astype(np.float64)
-    total = np.maximum(hits.sum(axis=1) + misses.sum(axis=1), 1.0)
-    hits *= m + pieces.spread * (1 - m) - h
-    misses *= m - pieces.spread * m - h
+    hits = rng.poisson(n * m, size).astype(np.float64)
+    misses = rng.poisson(n * (1 - m), size).astype(np.float64)
+    total = np.maximum(hits @ worth + misses @ worth, worth.min())
+    hits *= worth * (m + pieces.spread * (1 - m) - h)
+    misses *= worth * (m - pieces.spread * m - h)
     hits += misses
     hits /= total[:, None]
     hits -= w * (m - h) / pieces.total
@@ -138,16 +147,22 @@ def resample(pieces: Pieces, resamples: int, rng: Rng) -> Table:
 
 
 def resample_clusters(
-    columns: Columns, cell: Index, clusters: Index, resamples: int, rng: Rng
+    columns: Columns,
+    cell: Index,
+    cells: int,
+    clusters: Index,
+    resamples: int,
+    rng: Rng,
 ) -> Table:
     """The same where whole clusters of rows count 0, 1, 2, ... times.
 
-    `cell` and `clusters` number the cell and the cluster of each row, from 0 on.
+    `cell` and `clusters` number the cell, of so many `cells`, and the cluster of each
+    row, from 0 on.
     """
     from scipy.sparse import coo_array
 
     w, r = columns.weights, columns.weights * (columns.hit - columns.confidence)
-    shape = int(clusters.max()) + 1, int(cell.max()) + 1
+    shape = int(clusters.max()) + 1, cells
     sums = coo_array((r, (clusters, cell)), shape).tocsr()
     weight = np.bincount(clusters, w, shape[0])
     drawn, total = np.zeros((resamples, shape[1])), np.zeros(resamples)

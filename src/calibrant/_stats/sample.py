@@ -71,7 +71,7 @@ class Sample:
             None if x is None else np.unique(x[rows], return_inverse=True)[1]
             for x in known
         )
-        columns = self.columns.take(rows)
+        columns = self.columns.take(rows).rescaled()
         return Sample.of_rows(columns, self.settings, self.target, self.k, *named)
 
     @cached_property

@@ -38,28 +38,58 @@ class Rows:
 
     def standard_error(self, influence: Influence) -> float:
         """Of a number that rows move by this influence."""
-        if self.clusters is None:
+        if self.clusters is None and self.columns.squared is None:
             return independent_error(influence, self.ordered)
         place = self.place
         values = influence.constant[place] + influence.slope[place] * self.columns.hit
-        return error_of_mean(values, self.columns.weight, self.clusters)
+        return self.error_of(values)
+
+    def error_of(self, values: Column) -> float:
+        """Standard error of the mean of one number per row."""
+        columns = self.columns
+        return error_of_mean(values, columns.weight, self.clusters, columns.squared)
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of a standard error."""
+        return degrees_of_freedom(self.columns, self.clusters)
 
     @property
     def place(self) -> Index:
         """Number of the distinct confidence of each row."""
         h = np.abs(self.columns.confidence)
-        return np.searchsorted(self.ordered.confidence, h, side="right") - 1
+        place = np.searchsorted(self.ordered.confidence, h, side="right") - 1
+        return np.maximum(place, 0)  # rows that stand for others may lie below
 
     def effective(self, share: float, influence: Influence) -> float:
-        """Number of independent rows that would know this share as well."""
-        n, variance = self.ordered.total, share * (1 - share)
-        if self.clusters is None or not variance > 0:
+        """Number of independent rows that would know this share as well.
+
+        Clusters in which all rows are alike do not tell how much alike they are, and
+        count once each.
+        """
+        n, variance = self.ordered.effective, share * (1 - share)
+        if self.clusters is None:
             return n
+        if not variance > 0:
+            return min(self.independent(self.columns.weights), n)
         return min(variance / max(self.standard_error(influence) ** 2, 1e-300), n)
+
+    def independent(self, weight: Column) -> float:
+        """Number of rows, or of clusters, of equal weight that would vary as much.
+
+        `weight` is what a row counts, at most its own.
+        """
+        if self.clusters is not None:
+            squares = float((np.bincount(self.clusters, weight) ** 2).sum())
+        else:
+            squares = float(
+                (weight * self.columns.squares / self.columns.weights).sum()
+            )
+        return float(weight.sum()) ** 2 / max(squares, 1e-300)
 
 
 def independent_error(influence: Influence, ordered: Ordered) -> float:
-    """Standard error of the mean influence of independent rows."""
+    """Standard error of the mean influence of independent rows that only count."""
     c, s, n = influence.constant, influence.slope, ordered.total
     first = (c * ordered.weight + s * ordered.hits).sum() / n
     second = (c * c * ordered.weight + 2 * c * s * ordered.hits).sum()
@@ -68,9 +98,14 @@ def independent_error(influence: Influence, ordered: Ordered) -> float:
 
 
 def error_of_mean(
-    values: Column, weight: Column | None, clusters: Index | None = None
+    values: Column,
+    weight: Column | None,
+    clusters: Index | None = None,
+    squared: Column | None = None,
 ) -> float:
     """Standard error of a weighted mean of rows, independent or in clusters.
+
+    `squared` are sums of squared weights, None where weights only count.
 
     Examples
     --------
@@ -84,10 +119,18 @@ def error_of_mean(
     n = w.sum()
     centred = values - (w * values).sum() / n
     if clusters is None:
-        return sqrt(float((w * centred * centred).sum())) / float(n)
+        w2 = w if squared is None else squared
+        return sqrt(float((w2 * centred * centred).sum())) / float(n)
     sums = np.bincount(clusters, w * centred)
     count = len(sums)
     return sqrt(float((sums * sums).sum()) * count / (count - 1)) / float(n)
+
+
+def degrees_of_freedom(columns: Columns, clusters: Index | None) -> float:
+    """Of a standard error: what is left of rows, or clusters, beside the mean."""
+    if clusters is not None:
+        return float(clusters.max())
+    return columns.effective - 1
 
 
 def of_right(right_if_hit: Mask) -> Influence:

@@ -21,10 +21,16 @@ from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._sketch.ordered import order
 from calibrant._stats import closed_forms, decomposition, platt
-from calibrant._stats.bins import Isotonic, corp_of, debiased_bins, debiased_square
+from calibrant._stats.bins import Isotonic, corp_of, debiased_bins
+from calibrant._stats.closed_forms import Mean
+from calibrant._stats.intervals import squared_error
 from calibrant._stats.neighbours import Neighbours, cells_of_sketch, thin
 from calibrant._stats.platt_error import fixed_width
-from calibrant._stats.standard_errors import error_of_mean
+from calibrant._stats.standard_errors import (
+    Rows,
+    degrees_of_freedom,
+    error_of_mean,
+)
 
 FOLDS, LEAST_FOLDS = 5, 3
 """One fold at least is to test on, and two are to choose a method by."""
@@ -170,7 +176,7 @@ class Bracket(Record):
     Attributes
     ----------
     divergence, target, n : str, str, float
-        Whose calibration error, what was asked of each row, and rows, or total weight.
+        Whose calibration error, what was asked of each row, and how many there are.
     lower : Estimate
         Held-out gain of the recalibration chosen among the other rows: on average not
         above d_CAL. Its interval is that of the mean gain.
@@ -290,25 +296,29 @@ def calibration_bracket(
     settings = Settings(divergence=divergence, level=level, rng=rng).checked()
     check_number(folds, "folds", LEAST_FOLDS, kind="a whole number")
     predictions, columns = read(y, given)
-    (clusters, _), main = read_clusters(cluster, predictions), settings.main
+    clusters, groups = read_clusters(cluster, predictions)
+    main = settings.main
     seed = np.random.default_rng(settings.rng)
     fold = assign_folds(len(columns), clusters, folds, seed)
     found = held_out_gains(columns, main, fold, folds)
     every = {"lower": found.best, **found.gains}
     means = {n: _mean_gain(columns, x, clusters, level) for n, x in every.items()}
     sums, ordered = decomposition.cells_of_columns(columns, settings), order(columns)
-    cells, local = decomposition.find_cells(columns, sums)
+    cells, local = decomposition.find_cells(columns, sums, groups)
     seen = cells if main.by_pairs else local
     headline = decomposition.adaptive_error(seen, sums, main.name, level)
-    square = debiased_square(debiased_bins(ordered.without_twins()))
+    values = ordered.without_twins()
+    binned = squared_error(
+        Rows(columns, values, clusters), debiased_bins(values), level
+    )
     return Bracket(
         divergence=main.name,
         target=target_of(predictions),
-        n=columns.total_weight,
+        n=columns.count,
         lower=means["lower"][0],
         debiased=Estimate(headline.value, headline.interval, headline.method),
         plugin=corp_of(Isotonic.of(ordered), sums, main.name).miscalibration,
-        second_opinion=square if main.by_pairs else None,
+        second_opinion=binned.value if main.by_pairs else None,
         gains={name: means[name][0] for name in found.gains},
         standard_errors={name: error for name, (_, error) in means.items()},
         chosen=found.chosen,
@@ -319,9 +329,11 @@ def _mean_gain(
     columns: Columns, gains: Column, clusters: Index | None, level: float
 ) -> tuple[Estimate, float]:
     """The mean with its interval, and its standard error."""
-    value, finite = columns.mean(gains), np.isfinite(gains).all()
-    error = error_of_mean(gains, columns.weight, clusters) if finite else np.inf
+    value, error = columns.mean(gains), np.inf
+    if np.isfinite(gains).all():
+        error = error_of_mean(gains, columns.weight, clusters, columns.squared)
     if not np.isfinite(value):
         return Estimate(value), error
-    interval = closed_forms.normal(value, error, level)
+    mean = Mean(value, error, degrees_of_freedom(columns, clusters))
+    interval = closed_forms.mean_interval(mean, level)
     return Estimate(value, interval, "normal, held out"), error

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, as_number, check_choice
 from calibrant._base.records import Record
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._inputs.options import Scores, takes_scores, target_of
+from calibrant._inputs.predictions import read_clusters
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
 from calibrant._sketch.kernels import GAUSSIAN
@@ -23,11 +24,14 @@ from calibrant._sketch.ordered import gather, order
 ROUGH = 0.008
 """Mean step of a walk, relative to its whole spread, up to which it passes for smooth."""
 
-SIGNIFICANT = 0.05
+SIGNIFICANT, ROUND_OFF = 0.05, 1e-9
 POINTS_AT_ONCE = 2_000_000
 
-CELLS, REACH = 600, 20.0
-"""Cells of log-odds from -20 to 20; one half is an edge between two of them."""
+CELLS, WALK_CELLS, REACH = 600, 2000, 20.0
+"""Cells of log-odds from -20 to 20; one half is an edge between two of them. Walks of
+rows with weights or clusters have more."""
+
+SIGNS = "signs of clusters"
 
 
 def extremes(null: NullRows, draws: Draws) -> tuple[Column, Column]:
@@ -38,7 +42,7 @@ def extremes(null: NullRows, draws: Draws) -> tuple[Column, Column]:
     """
     calm = np.cumsum(null.calm)
     before_calm = np.concatenate([[0.0], calm[:-1]])
-    step = null.flip[draws.group] * draws.surprises
+    step = null.step[draws.group] * draws.surprises
     after = np.cumsum(step)
     start = np.searchsorted(draws.replicate, np.arange(draws.replicates))
     after -= np.concatenate([[0.0], after])[start][draws.replicate]
@@ -112,22 +116,42 @@ class NullRows:
     Attributes
     ----------
     h, rows : arrays
-        The distinct confidences, and the rows (or total weight) at each.
+        The distinct confidences, and the rows at each.
     surprises : array
         How many of them turned out against the odds.
+    worth : array or float
+        What a row counts: 1, or what makes groups of rows with weights vary as much as
+        so many.
     """
 
     h: Column
     rows: Column
     surprises: Column
+    worth: Column | float = 1.0
 
     @classmethod
     def of(cls, columns: Columns) -> NullRows:
         """Gather rows whose hits are 0 or 1."""
         found = order(columns).without_twins()
         likely = found.confidence >= 0.5
-        surprises = np.where(likely, found.weight - found.hits, found.hits)
-        return cls(found.confidence, found.weight, surprises)
+        seen = np.where(likely, found.weight - found.hits, found.hits)
+        return cls.of_sums(found.confidence, found.weight, found.squared, seen)
+
+    @classmethod
+    def of_sums(
+        cls, h: Column, mass: Column, squared: Column, seen: Column
+    ) -> NullRows:
+        """Groups of this mass and sum of squared weights; `seen` is that of surprises.
+
+        Surprises are such that the sum of a - h stays what it is.
+        """
+        if squared is mass:
+            return cls(h, mass, seen)
+        rows = np.ceil(mass**2 / squared - ROUND_OFF)
+        worth = np.sqrt(squared / rows)
+        more = rows - mass / worth
+        more[np.abs(more) < ROUND_OFF * rows] = 0.0
+        return cls(h, rows, seen / worth + more * np.minimum(h, 1 - h), worth)
 
     @cached_property
     def chance(self) -> Column:
@@ -136,45 +160,55 @@ class NullRows:
 
     @cached_property
     def flip(self) -> Column:
-        """What a surprise adds to the sum of hits: 1, or -1 where a hit was likely."""
+        """Direction of a surprise: up, or down where a hit was likely."""
         return np.where(self.h >= 0.5, -1.0, 1.0)
+
+    @cached_property
+    def step(self) -> Column:
+        """What a surprise adds to the sum of hits."""
+        return self.flip * self.worth
+
+    @cached_property
+    def mass(self) -> Column:
+        """Weight of each group."""
+        return self.rows * self.worth
 
     @property
     def n(self) -> float:
-        """Rows, or total weight."""
-        return float(self.rows.sum())
+        """Number of rows, or of rows that would vary as much."""
+        return float(self.mass.sum() ** 2 / (self.mass * self.worth).sum())
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights, and do not just count."""
+        return not isinstance(self.worth, float)
 
     @cached_property
     def variance(self) -> Column:
         """Variance of the hits in each group, if calibrated."""
-        return self.rows * self.h * (1 - self.h)
+        return self.mass * self.worth * self.h * (1 - self.h)
 
     @cached_property
     def calm(self) -> Column:
         """Sum of a - h in each group if nothing surprising happens."""
-        return -self.flip * self.rows * self.chance
-
-    @property
-    def countable(self) -> bool:
-        """Whether weights are whole, so that rows can be drawn."""
-        return bool(np.all(self.rows == np.round(self.rows)))
+        return -self.step * self.rows * self.chance
 
     @property
     def contradictions(self) -> float:
         """Rows that turned out otherwise at confidence 0 or 1."""
         return float(self.surprises[self.chance == 0].sum())
 
-    def coarse(self) -> NullRows:
-        """The same in at most 600 groups, of equal or nearly equal log-odds."""
-        if len(self.h) <= CELLS:
+    def coarse(self, cells: int = CELLS) -> NullRows:
+        """The same in at most so many groups, of equal or nearly equal log-odds."""
+        if len(self.h) <= cells:
             return self
-        with np.errstate(divide="ignore"):
-            z = np.clip(np.log(self.h) - np.log1p(-self.h), -REACH, REACH)
-        cell = np.floor(z * (CELLS / (2 * REACH)))
-        starts = np.diff(cell, prepend=-CELLS) > 0
-        sums = self.rows * self.h, self.rows, self.surprises
-        claimed, rows, surprises = gather(starts, *sums)
-        return NullRows(claimed / rows, rows, surprises)
+        starts = starts_of_cells(self.h, cells)
+        sums = self.mass * self.h, self.mass, self.surprises * self.worth
+        claimed, mass, seen = gather(starts, *sums)
+        squared = mass
+        if self.weighted:
+            (squared,) = gather(starts, self.mass * self.worth)
+        return NullRows.of_sums(claimed / mass, mass, squared, seen)
 
     def observed(self) -> Draws:
         """The data themselves, as one draw."""
@@ -221,6 +255,14 @@ class NullRows:
         return Draws(replicates, replicate[new], group[new], count.astype(float))
 
 
+def starts_of_cells(h: Column, cells: int) -> NDArray[np.bool_]:
+    """Which of these confidences, in order, is the first of its cell of log-odds."""
+    with np.errstate(divide="ignore"):
+        z = np.clip(np.log(h) - np.log1p(-h), -REACH, REACH)
+    cell = np.floor(z * (cells / (2 * REACH)))
+    return np.diff(cell, prepend=-cells) > 0
+
+
 def _poisson_points(length: float, rng: np.random.Generator) -> Column:
     """Points of a Poisson process of rate 1 on [0, length), in order."""
     points = np.empty(0)
@@ -262,7 +304,7 @@ def _ks(null: NullRows, draws: Draws) -> Column:
 def _spiegelhalter(null: NullRows, draws: Draws) -> Column:
     # The Brier score less its expectation is the sum of (a - h)(1 - 2h). A surprise
     # adds |1 - 2h| to it, whichever way the row points.
-    slope = np.abs(1 - 2 * null.h)
+    slope = null.worth * np.abs(1 - 2 * null.h)
     calm = -(null.rows * null.chance * slope).sum()
     excess = calm + draws.sums(draws.surprises * slope[draws.group])
     return excess / sqrt(_spiegelhalter_variance(null))
@@ -278,19 +320,26 @@ def _smooth_square(null: NullRows, draws: Draws) -> Column:
     The kernel is the one of `calibrant._stats.close_pairs`: Gaussian in (rank + h) / 2, of width
     2 / sqrt(n).
     """
-    rows, groups, replicates = null.rows, len(null.h), draws.replicates
-    rank = (np.cumsum(rows) - 0.5 * rows) / null.n
-    x = 0.5 * (rank + null.h)
-    K = GAUSSIAN.profile((x[:, None] - x) * (0.5 * sqrt(null.n)))
-    K /= np.maximum(K @ rows, 1.0)[:, None]
+    mass, groups, replicates = null.mass, len(null.h), draws.replicates
+    K, share = kernel_of(null.h, mass, null.n)
+    K *= share[:, None]
     place = draws.group * replicates + draws.replicate
     count = np.bincount(place, draws.surprises, groups * replicates)
     count = count.reshape(groups, replicates)
-    g = K @ (null.calm[:, None] + null.flip[:, None] * count)
+    g = K @ (null.calm[:, None] + null.step[:, None] * count)
     # Squared residuals: chance^2 as expected, (1 - chance)^2 in case of surprise.
-    noise = rows @ K**2
-    expected = noise @ (rows * null.chance**2)
-    return (rows @ g**2 - expected - (noise * (1 - 2 * null.chance)) @ count) / null.n
+    noise = (mass @ K**2) * np.square(null.worth)
+    expected = noise @ (null.rows * null.chance**2)
+    square = mass @ g**2 - expected - (noise * (1 - 2 * null.chance)) @ count
+    return square / mass.sum()
+
+
+def kernel_of(h: Column, mass: Column, n: float) -> tuple[Table, Column]:
+    """Kernel between groups, and one over the mass that it sees around each."""
+    rank = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+    x = 0.5 * (rank + h)
+    K = GAUSSIAN.profile((x[:, None] - x) * (0.5 * sqrt(n)))
+    return K, 1 / np.maximum(K @ mass, 1.0)
 
 
 def _variance(null: NullRows) -> float:
@@ -307,6 +356,67 @@ METHODS = {
 }
 
 
+# -- rows in clusters: nothing is known of how the rows of one depend on each other, but
+# if the model is calibrated its residuals are as likely as their opposites -------------
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """Sums of a - h by group of clusters and cell, and what the cells are."""
+
+    residual: Table
+    h: Column
+    mass: Column
+    n: float
+
+    @classmethod
+    def of(cls, columns: Columns, groups: Index, cells: int) -> Walks:
+        """Gather rows; more distinct confidences than `cells` share log-odds cells."""
+        h, w = np.abs(columns.confidence), columns.weights
+        distinct, place = np.unique(h, return_inverse=True)
+        if len(distinct) > cells:
+            place = (np.cumsum(starts_of_cells(distinct, cells)) - 1)[place]
+        count, size = int(place.max()) + 1, int(groups.max()) + 1
+        mass, claimed = (np.bincount(place, x, count) for x in (w, w * h))
+        sums = np.bincount(groups * count + place, w * (columns.hit - h), size * count)
+        table = sums.reshape(size, count).astype(np.float64)
+        return cls(table, claimed / mass, mass.astype(np.float64), columns.effective)
+
+    def statistics(self, method: str, signs: Table) -> Column:
+        """What the residuals of each data set of signs give, those of the rows first."""
+        if method == "bootstrap":
+            return self._squares(signs)
+        if method == "spiegelhalter":
+            sums = self.residual @ (1 - 2 * self.h)
+            return np.abs(signs @ sums) / sqrt(float(sums @ sums) or 1.0)
+        walk = np.cumsum(signs @ self.residual, axis=1)
+        low, high = np.minimum(walk.min(axis=1), 0), np.maximum(walk.max(axis=1), 0)
+        whole = self.residual.sum(axis=1)
+        size = high - low if method == "kuiper" else np.maximum(-low, high)
+        return size / sqrt(float(whole @ whole) or 1.0)
+
+    def _squares(self, signs: Table) -> Column:
+        """Squared kernel mean of residuals, but for products within a group."""
+        K, share = kernel_of(self.h, self.mass, self.n)
+        smooth = (K @ self.residual.T) * share[:, None]
+        alone = self.mass @ (smooth**2).sum(axis=1)
+        return (((smooth @ signs.T) ** 2).T @ self.mass - alone) / self.mass.sum()
+
+
+def _by_signs(
+    columns: Columns, groups: Index, plain: CalibrationTest, resamples: int, rng: Any
+) -> CalibrationTest:
+    """P-value by turning the residuals of whole groups of clusters round at random."""
+    cells = CELLS if METHODS[plain.method].coarse else WALK_CELLS
+    walks = Walks.of(columns, groups, cells)
+    signs = rng.choice([-1.0, 1.0], (resamples + 1, len(walks.residual)))
+    signs[0] = 1.0
+    found = walks.statistics(plain.method, signs)
+    slack = ROUND_OFF * np.abs(found).max()
+    p = float((found >= found[0] - slack).mean())
+    return replace(plain, statistic=float(found[0]), p_value=p, law=SIGNS)
+
+
 @dataclass(frozen=True, slots=True)
 class CalibrationTest(Record):
     """What a test of calibration found.
@@ -319,10 +429,10 @@ class CalibrationTest(Record):
     method : str
         ``"kuiper"``, ``"ks"``, ``"spiegelhalter"`` or ``"bootstrap"``.
     law : str
-        Where the p-value is from: ``"normal"``, ``"Brownian motion"`` or
-        ``"simulated"``; ``"exact"`` where it must be 0 or 1.
+        Where the p-value is from: ``"normal"``, ``"Brownian motion"``, ``"simulated"`` or
+        ``"signs of clusters"``; ``"exact"`` where it must be 0 or 1.
     n, target : float, str
-        Rows, or total weight, and what was asked of each row.
+        Rows, and what was asked of each.
     sentence : str
         The same in words.
 
@@ -352,6 +462,7 @@ def calibration_test(
     *,
     method: str = "kuiper",
     law: str = "auto",
+    cluster: Any = None,
     resamples: int = 1000,
     rng: Any = 0,
     **given: Unpack[Scores],
@@ -359,8 +470,7 @@ def calibration_test(
     r"""Test whether the hits could come from the stated confidences.
 
     The null hypothesis is that row i is a hit with probability h_i, independently of
-    other rows. No curve is fitted and no bin chosen. Hits must be 0 or 1. Weights count
-    rows; where hits are simulated they must be whole.
+    rows of other clusters. No curve is fitted and no bin chosen. Hits must be 0 or 1.
 
     Parameters
     ----------
@@ -371,8 +481,11 @@ def calibration_test(
         debiased squared calibration error of a kernel of adaptive width.
     law : {"auto", "asymptotic", "simulated"}
         Where the p-value comes from. ``"auto"`` simulates where steps of the cumulative
-        differences are too coarse for the asymptotic law (few rows, or ties) and weights
-        are whole. ``"bootstrap"`` is always simulated.
+        differences are too coarse for the asymptotic law (few rows, or ties), and where
+        rows have weights. ``"bootstrap"`` is always simulated.
+    cluster : array_like, optional
+        The cluster of each row, if rows depend on each other. The p-value then comes
+        from turning round the residuals of whole clusters at random.
     resamples : int
         Data sets to simulate; no simulated p-value is below ``1 / (resamples + 1)``.
     rng : int, Generator or None
@@ -418,30 +531,40 @@ def calibration_test(
         said = f"resamples must be a positive whole number; got {resamples!r}."
         raise ValueError(said)
     predictions, columns = read(y, given)
-    found = run_test(columns, method, law, resamples, np.random.default_rng(rng))
+    groups = read_clusters(cluster, predictions)[1]
+    seed = np.random.default_rng(rng)
+    found = run_test(columns, method, law, resamples, seed, groups)
     found = replace(found, target=target_of(predictions))
     return replace(found, sentence=in_words(found))
 
 
 def run_test(
-    columns: Columns, method: str, law: str, resamples: int, rng: np.random.Generator
+    columns: Columns,
+    method: str,
+    law: str,
+    resamples: int,
+    rng: np.random.Generator,
+    groups: Index | None = None,
 ) -> CalibrationTest:
-    """Test rows that were reduced to columns."""
+    """Test rows that were reduced to columns; `groups` of clusters, if they have any."""
     if not columns.hard:
         row = int(np.argmax((columns.hit != 0) & (columns.hit != 1)))
         rule, what = "a test of calibration needs hits of 0 or 1;", columns.hit[row]
         remedy = "Soft labels have another variance than h (1 - h)."
         raise RowError(rule, row, f"is {what:.6g}", remedy=remedy)
     null, kind = NullRows.of(columns), METHODS[method]
-    plain = CalibrationTest(0.0, 1.0, method, "exact", null.n, "")
+    plain = CalibrationTest(0.0, 1.0, method, "exact", columns.count, "")
     certain = null.contradictions > 0
     if not kind.spread(null) > 0:
         return replace(plain, statistic=inf if certain else 0.0, p_value=1.0 - certain)
-    null = null.coarse() if kind.coarse else null
+    cells = CELLS if kind.coarse else WALK_CELLS if null.weighted else len(null.h)
+    null = null.coarse(cells)
     statistic = float(kind.statistic(null, null.observed())[0])
     if certain:
         return replace(plain, statistic=statistic, p_value=0.0)
-    law = _choose_law(null, kind, law)
+    law = _choose_law(null, kind, law, clustered=groups is not None)
+    if groups is not None:
+        return _by_signs(columns, groups, plain, resamples, rng)
     if law == "simulated" or kind.tail is None:
         p = _simulated(null, kind, statistic, null.redraw(resamples, rng))
     else:
@@ -449,16 +572,16 @@ def run_test(
     return replace(plain, statistic=statistic, p_value=p, law=law)
 
 
-def _choose_law(null: NullRows, kind: Method, law: str) -> str:
-    if kind.tail is None and law == "asymptotic":
+def _choose_law(null: NullRows, kind: Method, law: str, *, clustered: bool) -> str:
+    if law == "asymptotic" and kind.tail is None:
         raise ValueError("method='bootstrap' has no asymptotic law; leave law out.")
-    must = kind.tail is None or law == "simulated"
-    if must and not null.countable:
+    if law == "asymptotic" and (clustered or null.weighted):
+        what = "cluster" if clustered else "sample_weight"
         raise ValueError(
-            "sample_weight must be whole numbers where hits are simulated. Use "
-            "law='asymptotic' with method='kuiper', 'ks' or 'spiegelhalter'."
+            f"law='asymptotic' is not for rows with {what}=; leave it out."
         )
-    if must or (law == "auto" and null.countable and not is_smooth(null)):
+    must = kind.tail is None or law == "simulated" or null.weighted
+    if must or (law == "auto" and not is_smooth(null)):
         return "simulated"
     return kind.law
 
@@ -469,7 +592,7 @@ def _simulated(
     redrawn = np.concatenate([kind.statistic(null, part) for part in draws])
     if kind.sides == 2:
         redrawn, statistic = np.abs(redrawn), abs(statistic)
-    slack = 1e-9 * np.abs(redrawn).max()  # equal but for round-off counts as equal
+    slack = ROUND_OFF * np.abs(redrawn).max()  # equal but for round-off counts as equal
     return float((1 + (redrawn >= statistic - slack).sum()) / (1 + len(redrawn)))
 
 

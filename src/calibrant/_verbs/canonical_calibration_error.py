@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple, Unpack
@@ -20,6 +21,7 @@ from calibrant._inputs.options import (
     takes_scores,
     with_target,
 )
+from calibrant._inputs.predictions import read_clusters
 from calibrant._rows.losses import log_probabilities
 from calibrant._rows.reduce import reduce_to_columns, spell_out
 from calibrant._stats import closed_forms
@@ -55,11 +57,16 @@ MOST_ROWS = 20_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors:
-    """Logarithms of n x k probabilities, labels as distributions, and weights."""
+    """Logarithms of n x k probabilities, labels as distributions, and weights.
+
+    `weight` and `squared` are as in `Columns`, `clusters` number those of the rows, if any.
+    """
 
     log_probs: Table
     labels: Table
     weight: Column
+    squared: Column
+    clusters: Index | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -74,12 +81,26 @@ class Vectors:
         """The probabilities."""
         return np.exp(self.log_probs)
 
+    @property
+    def worth(self) -> Column:
+        """Importance of one of the rows that each stands for."""
+        return self.squared / self.weight
+
     def take(self, rows: Index | Mask) -> Vectors:
         """Some of the rows."""
-        return Vectors(self.log_probs[rows], self.labels[rows], self.weight[rows])
+        clusters = None if self.clusters is None else self.clusters[rows]
+        tables = self.log_probs[rows], self.labels[rows]
+        return Vectors(*tables, self.weight[rows], self.squared[rows], clusters)
+
+    def parts(self, count: int, rng: np.random.Generator) -> Index:
+        """Number of the part of each row; the rows of a cluster share one."""
+        units = len(self) if self.clusters is None else int(self.clusters.max()) + 1
+        part = np.empty(units, np.intp)
+        part[rng.permutation(units)] = np.arange(units) % count
+        return part if self.clusters is None else part[self.clusters]
 
 
-def read_vectors(y: Any, given: Scores, function: str) -> Vectors:
+def read_vectors(y: Any, given: Scores, function: str, cluster: Any = None) -> Vectors:
     """Read and check rows; those of weight 0 are dropped."""
     if given.get("confidence") is not None:
         raise ValueError(f"{function} is about whole vectors: pass probs= or logits=.")
@@ -89,13 +110,16 @@ def read_vectors(y: Any, given: Scores, function: str) -> Vectors:
     reduce_to_columns(predictions)  # checks every row that counts
     ones = np.ones(len(predictions.scores))
     weight = ones if predictions.weight is None else predictions.weight
+    squared = weight if predictions.squared is None else predictions.squared
     counts = weight > 0
     with np.errstate(divide="ignore"):
         log_probs = log_probabilities(predictions.kind, predictions.scores[counts])
     labels = predictions.labels[counts]
     if not predictions.soft:
         labels = np.eye(predictions.k)[labels]
-    return Vectors(log_probs, labels.astype(np.float64), weight[counts])
+    clusters, _ = read_clusters(cluster, predictions)
+    weights = weight[counts], squared[counts]
+    return Vectors(log_probs, labels.astype(np.float64), *weights, clusters)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,9 +139,7 @@ def tempered(vectors: Vectors, rng: np.random.Generator) -> Start:
 
     What a temperature explains, neighbours, far apart in many dimensions, need not.
     """
-    rows = len(vectors)
-    fold = np.empty(rows, np.intp)
-    fold[rng.permutation(rows)] = np.arange(rows) % FOLDS
+    fold = vectors.parts(FOLDS, rng)
     start = Start(*np.zeros((2, *vectors.log_probs.shape)))
     for f in range(FOLDS):
         here = fold == f
@@ -156,46 +178,112 @@ def fit_slope(vectors: Vectors) -> tuple[float, float]:
         slope = min(least, 2 * slope, MOST_SLOPE)
         if abs(slope - before) < TOLERANCE * before:
             break
-    return slope, 1 / sqrt(information)
+    return slope, _spread(vectors, z, slope, information) / information
+
+
+def _spread(vectors: Vectors, z: Table, slope: float, information: float) -> float:
+    """Standard deviation of the slope of the loss, by rows or by clusters."""
+    w, clusters = vectors.weight, vectors.clusters
+    if clusters is None:
+        return sqrt(information * float(vectors.squared.sum() / w.sum()))
+    score = ((vectors.labels - np.exp(temper(z, slope))) * z).sum(axis=1)
+    sums = np.bincount(clusters, w * score)
+    return sqrt(float(sums @ sums))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Near:
-    """Weighted sums around some rows, the rows themselves included.
+    """Weighted sums around some rows, themselves (or their clusters) left out.
 
-    `mass` and `mass2` sum K and K^2; `hits` and `claims` sum K times labels and start;
-    `noise` sums K^2 times the squared length of their difference.
+    `mass` sums K with the row itself, `others` and `spread` sum K and K^2 without it;
+    `hits` and `claims` sum K times labels and start; `noise` sums K^2 times the squared
+    length of their difference. Of clusters, it is sums within each that are squared.
     """
 
     mass: Column
-    mass2: Column
+    others: Column
+    spread: Column
     hits: Table
     claims: Table
     noise: Column
 
 
-def sums_around(
-    rows: Table, root: Table, labels: Table, start: Table, weight: Column, square: float
-) -> Iterator[Near]:
-    """Sums around `rows`, with a kernel of width sqrt(`square`), then of halved squares.
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What is summed around a row: labels and start of all rows, with their weights."""
 
-    `root` and `rows` are square roots of probabilities: by their distance, Hellinger's,
-    0.001 and 0.01 are as far apart as 0.5 and 0.57. K = exp(-|x - y|^2 / (2 square)),
-    so halving `square` squares K.
-    """
-    k = labels.shape[1]
-    both = np.concatenate([labels, start, np.ones((len(weight), 1))], axis=1)
-    both *= weight[:, None]
-    lengths = ((labels - start) ** 2).sum(axis=1)
-    squares = np.stack([weight * lengths, weight], axis=1)
-    likeness = np.minimum(rows @ root.T, 1.0)
-    K = np.exp((likeness - 1) / square)
-    while True:
-        K2 = K * K
-        plain, noise = K @ both, K2 @ squares
-        hits, claims, mass = plain[:, :k], plain[:, k:-1], plain[:, -1]
-        yield Near(mass, noise[:, 1], hits, claims, noise[:, 0])
-        K = K2
+    vectors: Vectors
+    start: Table
+
+    @cached_property
+    def root(self) -> Table:
+        """Square roots of probabilities.
+
+        By their distance, Hellinger's, 0.001 and 0.01 are as far apart as 0.5 and 0.57.
+        """
+        return np.exp(0.5 * self.vectors.log_probs)
+
+    @cached_property
+    def columns(self) -> Table:
+        """Labels, start and 1, times weights."""
+        ones = np.ones((len(self.vectors), 1))
+        both = np.concatenate([self.vectors.labels, self.start, ones], axis=1)
+        return both * self.vectors.weight[:, None]
+
+    @cached_property
+    def lengths(self) -> Column:
+        """Squared length of label minus start."""
+        return ((self.vectors.labels - self.start) ** 2).sum(axis=1)
+
+    def sums(self, rows: Index, square: float) -> Iterator[Near]:
+        """Sums around some rows by a kernel of width sqrt(`square`), then halved squares.
+
+        K = exp(-|x - y|^2 / (2 square)), so halving `square` squares K.
+        """
+        likeness = np.minimum(self.root[rows] @ self.root.T, 1.0)
+        K = np.exp((likeness - 1) / square)
+        clustered = self.vectors.clusters is not None
+        around = self._without_cluster if clustered else self._without_row
+        while True:
+            yield around(K, rows)
+            K = K * K
+
+    def _without_row(self, K: Table, rows: Index) -> Near:
+        v, k = self.vectors, self.vectors.k
+        squares = np.stack([v.squared * self.lengths, v.squared], axis=1)
+        plain, noise, own = K @ self.columns, (K * K) @ squares, v.worth[rows]
+        mass = plain[:, -1]
+        return Near(
+            mass,
+            mass - own,
+            noise[:, 1] - own**2,
+            plain[:, :k] - own[:, None] * v.labels[rows],
+            plain[:, k:-1] - own[:, None] * self.start[rows],
+            noise[:, 0] - own**2 * self.lengths[rows],
+        )
+
+    def _without_cluster(self, K: Table, rows: Index) -> Near:
+        clusters, k = self.vectors.clusters, self.vectors.k
+        assert clusters is not None
+        order = np.argsort(clusters, kind="stable")
+        first = np.flatnonzero(np.diff(clusters[order], prepend=-1))
+        own = np.searchsorted(clusters[order][first], clusters[rows])
+        K, columns = K[:, order], self.columns[order]
+
+        def by_cluster(column: Column) -> Table:
+            found = np.add.reduceat(K * column, first, axis=1)
+            found[np.arange(len(rows)), own] = 0.0
+            return found
+
+        mass = by_cluster(columns[:, -1])
+        hits, claims = np.empty((2, len(rows), k))
+        noise = np.zeros(len(rows))
+        for j in range(k):
+            hit, claim = by_cluster(columns[:, j]), by_cluster(columns[:, k + j])
+            hits[:, j], claims[:, j] = hit.sum(axis=1), claim.sum(axis=1)
+            noise += ((hit - claim) ** 2).sum(axis=1)
+        others = mass.sum(axis=1)
+        return Near(others, others, (mass**2).sum(axis=1), hits, claims, noise)
 
 
 class Gains(NamedTuple):
@@ -221,21 +309,20 @@ def brier_gains(vectors: Vectors, start: Start, near: Near) -> Gains:
     """
     p, e, q = vectors.probs, vectors.labels, np.exp(start.log_probs)
     share = 1 / np.maximum(near.mass, 1.0)
-    own = e - q
-    g = share[:, None] * (near.hits - near.claims - own)
-    noise = share**2 * (near.noise - (own**2).sum(axis=1))
+    g = share[:, None] * (near.hits - near.claims)
+    noise = share**2 * near.noise
     noise += ((q * start.error) ** 2).sum(axis=1)
     move = q + g - p
     size = (move**2).sum(axis=1)
     gain = 2 * ((e - p) * move).sum(axis=1) - size
-    return Gains(gain, noise, size, near.mass - 1)
+    return Gains(gain, noise, size, near.others)
 
 
 def log_gains(vectors: Vectors, start: Start, near: Near) -> Gains:
     """Gains of the log loss: the start times observed over expected hits nearby."""
     e, q = vectors.labels, np.exp(start.log_probs)
-    hits = np.maximum(near.hits - e, 0.0) + PRIOR * q
-    claims = np.maximum(near.claims - q, 0.0) + PRIOR * q
+    hits = np.maximum(near.hits, 0.0) + PRIOR * q
+    claims = np.maximum(near.claims, 0.0) + PRIOR * q
     log_m = start.log_probs + np.log(hits) - np.log(claims)
     log_m -= np.log(np.exp(log_m).sum(axis=1, keepdims=True))
     m = np.exp(log_m)
@@ -244,13 +331,13 @@ def log_gains(vectors: Vectors, start: Start, near: Near) -> Gains:
     gain = _times(e, rise)
     size = _times(np.where(possible, m, 0.0), rise)
     # Variance of the logarithm of observed over expected hits.
-    others = np.maximum(near.mass - 1, 1e-12)
-    narrow = np.minimum(np.maximum(near.mass2 - 1, 0.0) / others, 1.0)
+    others = np.maximum(near.others, 1e-12)
+    narrow = np.maximum(near.spread, 0.0) / others
     share = np.minimum(claims / (others + PRIOR)[:, None], 1.0)
     spread = narrow[:, None] * (1 - share) / claims
     spread = np.minimum(spread + start.error**2, LARGEST_VARIANCE)
     noise = 0.5 * (m * spread).sum(axis=1)
-    return Gains(gain, noise, size, near.mass - 1)
+    return Gains(gain, noise, size, near.others)
 
 
 def _times(weight: Table, values: Table) -> Column:
@@ -273,15 +360,21 @@ class Field:
         self, rng: np.random.Generator
     ) -> tuple[Gains, tuple[float, float]]:
         """Gains of all rows, each half at the width the other chose; and the widths."""
-        n = len(self.vectors)
-        order = rng.permutation(n)
-        first, second = order[: n // 2], order[n // 2 :]
+        first, second = self._halved(rng)
         squares = self.choose_square(second), self.choose_square(first)
         halves = zip((first, second), squares, strict=True)
         parts = [self.gains(half, [square])[0] for half, square in halves]
-        back = np.argsort(order)
+        back = np.argsort(np.concatenate([first, second]))
         joined = Gains(*(np.concatenate(x)[back] for x in zip(*parts, strict=True)))
         return joined, (sqrt(squares[0]), sqrt(squares[1]))
+
+    def _halved(self, rng: np.random.Generator) -> tuple[Index, Index]:
+        """Two halves of the rows in random order; no cluster is in both."""
+        order = rng.permutation(len(self.vectors))
+        if self.vectors.clusters is None:
+            return order[: len(order) // 2], order[len(order) // 2 :]
+        half = self.vectors.parts(2, rng)[order]
+        return order[half == 0], order[half == 1]
 
     def choose_square(self, rows: Index) -> float:
         """The squared width of the greatest gain on some of these rows, left out."""
@@ -298,13 +391,12 @@ class Field:
 
     def gains(self, rows: Index, squares: Sequence[float]) -> list[Gains]:
         """Gains of some rows at widths whose squares halve from one to the next."""
-        every, root = self.vectors, np.exp(0.5 * self.vectors.log_probs)
-        q, parts = np.exp(self.start.log_probs), []
+        every, parts = self.vectors, []
+        around = Surroundings(every, np.exp(self.start.log_probs))
         for first in range(0, max(len(rows), 1), BLOCK):
             at = rows[first : first + BLOCK]
             known = every.take(at), self.start.take(at)
-            data = root, every.labels, q, every.weight
-            near = sums_around(root[at], *data, squares[0])
+            near = around.sums(at, squares[0])
             parts.append([self.gain(*known, x) for x in islice(near, len(squares))])
         return [
             Gains(*(np.concatenate(x) for x in zip(*one, strict=True)))
@@ -321,9 +413,9 @@ class CanonicalError(Record):
     divergence : str
         ``"brier"`` (summed over classes) or ``"log"``.
     k, n : int, float
-        Number of classes, and total weight; the number of rows without weights.
+        Number of classes, and how many rows those given stand for.
     rows, rows_used : int
-        Rows, and those compared with each other: all, up to 20,000.
+        Rows given, and those compared with each other: all, up to 20,000.
     calibration : Estimate
         The debiased error, unclipped: slightly negative is possible.
     held_out, standard_error : float
@@ -369,6 +461,7 @@ def canonical_calibration_error(
     y: Any,
     *,
     divergence: str = "brier",
+    cluster: Any = None,
     level: float = 0.95,
     rng: Any = 0,
     **given: Unpack[Scores],
@@ -383,6 +476,9 @@ def canonical_calibration_error(
     ----------
     divergence : {"brier", "log"}
         Whose calibration error; Brier is summed over classes.
+    cluster : array_like, optional
+        The cluster of each row, if rows depend on each other. Rows then have neighbours
+        in other clusters only, and the interval is as wide as clusters ask for.
     level : float
         Coverage of the interval.
     rng : int or numpy.random.Generator
@@ -417,7 +513,7 @@ def canonical_calibration_error(
     """
     check_choice(divergence, "divergence", tuple(GAINS))
     seed = Settings(divergence=divergence, level=level, rng=rng).checked().rng
-    vectors = read_vectors(y, given, "canonical_calibration_error")
+    vectors = read_vectors(y, given, "canonical_calibration_error", cluster)
     if vectors.k > MOST_CLASSES:
         raise ValueError(
             f"canonical_calibration_error takes at most {MOST_CLASSES} classes, got "
@@ -429,7 +525,7 @@ def canonical_calibration_error(
 def _error_of_vectors(
     vectors: Vectors, divergence: str, level: float, rng: np.random.Generator
 ) -> CanonicalError:
-    n, rows = float(vectors.weight.sum()), len(vectors)
+    n, rows = float(np.rint(vectors.weight / vectors.worth).sum()), len(vectors)
     if rows > MOST_ROWS:
         vectors = vectors.take(np.sort(rng.choice(rows, MOST_ROWS, replace=False)))
     field = Field(vectors, tempered(vectors, rng), GAINS[divergence])
@@ -438,8 +534,9 @@ def _error_of_vectors(
     held_out, noise, size = (float(weight @ x / weight.sum()) for x in found[:3])
     value, interval, se = held_out + noise, None, np.inf
     if isfinite(held_out):
-        se = error_of_mean(found.held_out, weight)
-        if len(vectors) >= LEAST_ROWS:
+        kinds = vectors.clusters, vectors.squared
+        se = error_of_mean(found.held_out, weight, *kinds)
+        if weight.sum() ** 2 / vectors.squared.sum() >= LEAST_ROWS:
             interval = closed_forms.score(value, se, size, noise, level)
     return CanonicalError(
         divergence=divergence,

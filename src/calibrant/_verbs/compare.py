@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import isfinite, isinf, isnan, sqrt
+from math import inf, isfinite, isinf, isnan, sqrt
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,15 @@ from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, Measure, is_trivial, sample_size
 from calibrant._base.records import Estimate
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Mask
+from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Settings
 from calibrant._sketch.cells import Cells
-from calibrant._stats.closed_forms import Interval, quantile
+from calibrant._stats import closed_forms
+from calibrant._stats.closed_forms import NOTHING, Interval, Mean, Surprises, quantile
 from calibrant._stats.metrics import influence_on
 from calibrant._stats.sample import Sample
-from calibrant._stats.standard_errors import error_of_mean
+from calibrant._stats.standard_errors import degrees_of_freedom, error_of_mean
 
 # ----------------------------------------------------------------------------
 # Differences of two models in words that claim no more than the interval does.
@@ -188,22 +190,78 @@ def paired_difference(
 ) -> Estimate:
     """Model less baseline in one column, from the same rows."""
     value = _value(mine.evaluation, theirs.evaluation, measure)
-    clusters, weight = mine.sample.clusters, mine.sample.weight
-    hard = mine.sample.columns.hard and theirs.sample.columns.hard
+    columns, clusters = mine.sample.columns, mine.sample.clusters
+    hard = columns.hard and theirs.sample.columns.hard
     if measure.key == "accuracy" and hard and clusters is None:
         return _of_accuracy(mine.sample, theirs.sample, value, level)
     x, y = mine.influence(measure.key), theirs.influence(measure.key)
     if x is None or y is None or not isfinite(value):
         return Estimate(value)
-    half = quantile(level) * error_of_mean(x - y, weight, clusters)
-    if not half:
+    se = error_of_mean(x - y, columns.weight, clusters, columns.squared)
+    if not se:
         return Estimate(value, (value, value), SAME)
-    ends = value - half, value + half
+    costs = _costs(mine.sample, theirs.sample, measure)
+    df = degrees_of_freedom(columns, clusters)
+    mean = Mean(value, se, df, *costs, clustered=clusters is not None)
+    ends = closed_forms.mean_interval(mean, level)
     if measure.inflated and _may_both_be_0(mine, theirs, measure):
         ends = min(ends[0], 0.0), max(ends[1], 0.0)
     method = "paired" if measure.mean else "paired, first order"
     suffix = "" if clusters is None else ", clusters"
     return Estimate(value, ends, method + suffix)
+
+
+SCORES = {"nll": "log", "brier": "brier"}
+"""Means of losses: where surprises are few, their costs say how wide an interval is."""
+
+
+def _costs(
+    mine: Sample, theirs: Sample, measure: Measure
+) -> tuple[Surprises, Surprises]:
+    """What surprises cost one model more than the other, and less.
+
+    Rows in which both speak of the same event: the positive class, or the same predicted
+    one. A surprise is what their mean confidence is against.
+    """
+    name = (
+        mine.settings.main.name if measure.key == "total" else SCORES.get(measure.key)
+    )
+    same = _same_event(mine, theirs)
+    if name is None or same is None or not same.any():
+        return NOTHING, NOTHING
+    columns, n = mine.columns, mine.n
+    weight, squared, hit = (
+        x[same] for x in (columns.weights, columns.squares, columns.hit)
+    )
+    h = 0.5 * (mine.h + theirs.h)[same]
+    likely, divergence = h >= 0.5, mine.settings.divergences[name]
+    dearer = (
+        np.where(likely, -1.0, 1.0)
+        * (_cost_of_hit(mine, divergence) - _cost_of_hit(theirs, divergence))[same]
+    )
+    seen = np.where(likely, 1 - hit, hit)
+    rows = np.minimum(h, 1 - h), weight, squared, weight * seen, squared * seen
+    more, less = np.maximum(dearer, 0.0), np.maximum(-dearer, 0.0)
+    return Surprises.of(*rows, more, n), Surprises.of(*rows, less, n)
+
+
+def _same_event(mine: Sample, theirs: Sample) -> Mask | None:
+    """Rows in which two models say how likely the same thing is; None if not known."""
+    if mine.target == "positive":
+        return np.ones(len(mine.h), bool)
+    one, two = mine.columns.predicted, theirs.columns.predicted
+    return None if one is None or two is None else one == two
+
+
+def _cost_of_hit(sample: Sample, divergence: Divergence) -> Column:
+    """What a hit loses more than a miss, negative as a rule where a hit is likely."""
+    h, z = sample.h, sample.columns.log_odds
+    one = np.ones_like(h)
+    full = sample.columns.mean(sample.columns.loss(divergence))
+    alone = sample.columns.mean(sample.columns.unit_loss(divergence))
+    scale = full / alone if 0 < alone < inf else 1.0
+    cost = divergence.unit_loss(one, h, z) - divergence.unit_loss(0 * one, h, z)
+    return np.where(np.isfinite(cost), scale * cost, 0.0)
 
 
 def _may_both_be_0(mine: ModelRows, theirs: ModelRows, measure: Measure) -> bool:
@@ -220,7 +278,8 @@ def _of_accuracy(mine: Sample, theirs: Sample, value: float, level: float) -> Es
     change = mine.correct() - theirs.correct()
     if not change.any():
         return Estimate(value, (value, value), SAME)
-    low, high = _of_shares(change, mine.weight, level)
+    weight = mine.weight * (mine.columns.effective / mine.n)
+    low, high = _of_shares(change, weight, level)
     return Estimate(value, (min(value, low), max(value, high)), "paired, adjusted")
 
 
@@ -438,8 +497,9 @@ def compare(
     Notes
     -----
     Accuracy, losses and the confidence gap are means over rows: their differences have
-    the interval of a mean of row differences (for accuracy the adjusted one of Bonett
-    and Price, 2012). Other columns are means to first order: each row counts by its
+    the interval of a mean of row differences, by Student's law (for accuracy the adjusted
+    one of Bonett and Price, 2012; where few rows turned out against the odds, by what these
+    cost either model). Other columns are means to first order: each row counts by its
     influence on the estimate. Nothing is resampled. Whole clusters count as one if the
     evaluations had ``cluster=``. Errors that cannot be negative, such as ECE, are too large
     by an amount that depends on n, and on how well calibrated the model is; models that

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
+from math import inf, isfinite, sqrt
 from operator import add
 from typing import Any, Unpack
 
@@ -13,19 +14,22 @@ from numpy.typing import NDArray
 
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Bins, Curve, Decomposition, Estimate
+from calibrant._inputs.arrays import Column
+from calibrant._inputs.divergences import BRIER
 from calibrant._inputs.options import Options, Settings, takes_options, target_of
 from calibrant._inputs.predictions import (
     Predictions,
     check_clusters,
     facts_of_rows,
     read_predictions,
+    rows_of_group,
 )
-from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import each_class, fill, reduce_to_columns, spell_out
 from calibrant._sketch.cells import CLASS_BINS, MOST_VALUES, Cells, Kind
 from calibrant._sketch.ordered import Ordered, gather, starts_of_values
 from calibrant._sketch.sketch import Sketch
 from calibrant._stats import bins as binning
+from calibrant._stats import closed_forms
 from calibrant._stats.bins import Isotonic, mass_bins
 from calibrant._stats.decomposition import (
     Analysis,
@@ -33,8 +37,9 @@ from calibrant._stats.decomposition import (
     analyse_as_paper,
     total_loss,
 )
-from calibrant._stats.intervals import gap_interval, with_clusters
-from calibrant._stats.metrics import METRICS, OVER_CLASSES, estimates, share_of
+from calibrant._stats.influence import pair_values
+from calibrant._stats.intervals import gap_interval
+from calibrant._stats.metrics import METRICS, OVER_CLASSES, estimates
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.sample import Sample
 from calibrant._stats.smooth_ece import smooth_curve, smooth_error_of_sketch
@@ -258,8 +263,11 @@ def _with_intervals(found: Analysis, sample: Sample) -> dict[str, Decomposition]
     gap = not sample.sketched and sample.settings.interval is not None
     for name, plain in found.decompositions.items():
         divergence, level = sample.cells.divergences[name], sample.settings.level
+        parts = plain
+        if clusters is not None:
+            total = total_loss(sample.cells, name, level, sample.rows)
+            parts = replace(plain, total=total)
         rest = found.curves[name], columns, divergence, level
-        parts = plain if clusters is None else with_clusters(plain, *rest, clusters)
         ends = gap_interval(parts, *rest, clusters) if gap else None
         decompositions[name] = replace(parts, gap=ends)
     return decompositions
@@ -278,56 +286,115 @@ def evaluate_each_class(
     facts = facts_of_rows(predictions)
     out = fill(predictions, settings.extra, settings.engine)
     top = out.columns(predictions.weight, predictions.squared)
+    about = predictions.k, predictions.clusters, predictions.cluster_groups
+    whole = Sample.of_rows(top, settings, "class-wise", *about)
     plain = replace(settings, interval=None)  # resamples for each class are too much
     per_class: list[Evaluation] = []
     pooled: Cells | None = None
+    overlap = Overlap()
     classes = each_class(predictions, out.columns())
     for label, columns in zip(predictions.classes, classes, strict=True):
-        sample = Sample.of_rows(columns, plain, "positive", predictions.k)
+        sample = Sample.of_rows(columns, plain, "positive", *about)
         per_class.append(evaluate_sample(sample, str(label), keep=False))
         pooled = sample.cells if pooled is None else pooled + sample.cells
+        overlap.add(sample)
     assert pooled is not None
-    whole = Whole(
-        n=top.count,
-        rows=len(top),
-        hits=top.mean(top.hit),
-        brier=top.mean(top.losses["brier"]),
-        nll=top.mean(top.losses["log"]),
-        infinite=infinite_weight(top),
+    found = add_up(per_class, pooled, whole, name, overlap)
+    return replace(
+        found,
+        fingerprint=facts["fingerprint"],
+        columns=top,
+        clusters=predictions.clusters,
+        per_group={
+            group: evaluate_each_class(
+                rows_of_group(predictions, group), settings, name
+            )
+            for group in sorted({*_names_of(predictions)})
+        },
     )
-    found = add_up(per_class, pooled, whole, settings, name)
-    return replace(found, fingerprint=facts["fingerprint"], columns=top)
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """Sums over rows that no class has on its own: means of hits and of full losses."""
+def _names_of(predictions: Predictions) -> list[str]:
+    return [] if predictions.groups is None else np.unique(predictions.groups).tolist()
 
-    n: float
-    rows: int
-    hits: float
-    brier: float
-    nll: float
-    infinite: float
+
+class Overlap:
+    """How much more a sum over classes varies than that of independent ones would.
+
+    Classes share their rows: those of a binary problem say the same twice, so the sum
+    varies twice as much; those of many classes have little to do with each other.
+    """
+
+    def __init__(self) -> None:
+        self.sums: dict[str, Column] = {}
+        self.alone: dict[str, float] = {}
+        self.error: Callable[[Column], float] | None = None
+
+    def add(self, sample: Sample) -> None:
+        """One more class: how its rows move d_CAL, and its losses."""
+        values = {"calibration": pair_values(sample.columns)}
+        for name, divergence in sample.cells.divergences.items():
+            values[name] = sample.columns.loss(divergence)
+        self.error = sample.rows.error_of
+        for key, x in values.items():
+            if np.isfinite(x).all():
+                self.sums[key] = self.sums.get(key, 0.0) + x
+                self.alone[key] = self.alone.get(key, 0.0) + self.error(x) ** 2
+
+    def factor(self, key: str) -> float:
+        """Of the variance; infinite, for the worst case, where rows are not known."""
+        if key not in self.sums or self.error is None:
+            return inf
+        alone, whole = self.alone[key], self.error(self.sums[key]) ** 2
+        return max(whole / alone, 1.0) if alone > 0 else inf
+
+
+def summed(parts: Sequence[Estimate], factor: float) -> Estimate:
+    """The sum of numbers >= 0 of the classes, and its interval.
+
+    Distances of ends are added in squares, times what classes have in common; at most
+    they add up. Where a class begins at 0, how far the number may be above says how far
+    it may be below.
+    """
+    value = sum(float(part) for part in parts)
+    ends = [(part, part.interval) for part in parts if part.interval is not None]
+    if len(ends) < len(parts) or not isfinite(value):
+        return Estimate(value)
+    up = np.array([high - float(part) for part, (_, high) in ends])
+    down = np.array([float(part) - low if low > 0 else 0 for part, (low, _) in ends])
+    down = np.where([low > 0 for _, (low, _) in ends], down, up)
+    above, below = (
+        min(sqrt(min(factor, len(parts)) * float(x @ x)), float(x.sum()))
+        for x in (up, down)
+    )
+    interval = max(value - below, 0.0), max(value + above, 0.0)
+    plain = (parts[0].method or "").removeprefix(closed_forms.ONE_SIDED)
+    return Estimate(value, interval, closed_forms.named(plain, interval))
 
 
 def add_up(
     per_class: list[Evaluation],
     pooled: Cells,
-    whole: Whole,
-    settings: Settings,
+    whole: Sample,
     name: str,
+    overlap: Overlap,
 ) -> Evaluation:
-    """One record of all classes; `pooled` are the sums of all of them together."""
+    """One record of all classes; `pooled` are the sums of all of them together.
+
+    `whole` is the sample of the likeliest classes, which has the full losses.
+    """
+    settings = whole.settings
     cells = cells_of_sketch(pooled)  # the rows of all classes, to 0.02 in log-odds
     values = Ordered.of(cells.h, cells.weight, cells.hits, cells.hits2)
-    headline = _added(analyse(None, pooled, settings, 1.0), per_class, paper=False)
-    paper = _added(analyse_as_paper(pooled, settings.level), per_class, paper=True)
+    every = per_class, whole, overlap
+    headline = _added(analyse(None, pooled, settings, 1.0), *every, paper=False)
+    paper = _added(analyse_as_paper(pooled, settings.level), *every, paper=True)
     return Evaluation(
         name=name,
-        n=whole.n,
-        n_effective=per_class[0].n_effective,
-        rows=whole.rows,
+        n=whole.cells.count,
+        n_effective=whole.cells.effective,
+        n_clusters=per_class[0].n_clusters,
+        rows=whole.cells.rows,
         k=len(per_class),
         target="class-wise",
         divergence=settings.main.name,
@@ -335,7 +402,7 @@ def add_up(
         curves=headline.curves,
         paper_decompositions=paper.decompositions,
         paper_curves=paper.curves,
-        metrics=_class_metrics(whole, per_class, settings.level),
+        metrics=_class_metrics(whole, per_class),
         bins=_pooled_bins([ev.bins for ev in per_class]),
         mass_bins=mass_bins(values, settings.bins),
         atoms=_pooled_atoms([ev.atoms for ev in per_class]),
@@ -343,7 +410,7 @@ def add_up(
         smooth=smooth_curve(pooled, smooth_error_of_sketch(pooled)),
         histogram=binning.histogram(pooled),
         log_odds_histogram=binning.log_odds_histogram(pooled),
-        infinite_rows=whole.infinite,
+        infinite_rows=whole.cells.infinite_weight("log"),
         distinct=max(ev.distinct for ev in per_class),
         largest_share=min(ev.largest_share for ev in per_class),
         settings=settings.to_dict(),
@@ -352,14 +419,14 @@ def add_up(
     )
 
 
-def infinite_weight(top: Columns) -> float:
-    """Weight of rows whose log loss is infinite."""
-    infinite = np.isposinf(top.losses["log"])
-    weighted = infinite if top.weight is None else top.weight * infinite
-    return float(weighted.sum())
-
-
-def _added(pooled: Analysis, per_class: list[Evaluation], *, paper: bool) -> Analysis:
+def _added(
+    pooled: Analysis,
+    per_class: list[Evaluation],
+    whole: Sample,
+    overlap: Overlap,
+    *,
+    paper: bool,
+) -> Analysis:
     """Sum the decompositions over classes; keep the curve of all classes together."""
     decompositions = {}
     for name in pooled.decompositions:
@@ -367,10 +434,14 @@ def _added(pooled: Analysis, per_class: list[Evaluation], *, paper: bool) -> Ana
             (ev.paper_decompositions if paper else ev.decompositions)[name]
             for ev in per_class
         ]
+        total = summed([part.total for part in parts], overlap.factor(name))
+        if name == BRIER.name:  # the losses of the classes add up to the full loss
+            full = METRICS["brier"].estimate(whole)
+            total = Estimate(float(total), full.interval, full.method)
         decompositions[name] = Decomposition(
             name,
-            Estimate(sum(float(part.total) for part in parts)),
-            Estimate(sum(float(part.calibration) for part in parts)),
+            total,
+            summed([part.calibration for part in parts], overlap.factor("calibration")),
             parts[0].estimator,
             parts[0].kernel,
             parts[0].boundary,
@@ -386,15 +457,10 @@ def _no_band(curve: Curve) -> dict[str, Any]:
     return {"low": nothing, "high": nothing}
 
 
-def _class_metrics(
-    whole: Whole, per_class: list[Evaluation], level: float
-) -> dict[str, Estimate]:
+def _class_metrics(whole: Sample, per_class: list[Evaluation]) -> dict[str, Estimate]:
     """Full losses and accuracy of the model; of everything else what METRICS says."""
-    found = {
-        "accuracy": share_of(whole.hits, whole.n, level),
-        "nll": Estimate(whole.nll),
-        "brier": Estimate(whole.brier),
-    }
+    of_model = ("accuracy", "nll", "brier")
+    found = {key: METRICS[key].estimate(whole) for key in of_model}
     for key, metric in METRICS.items():
         if metric.per_class in OVER_CLASSES:
             values = [ev.metrics[key] for ev in per_class]
@@ -501,17 +567,6 @@ def _each_class(
         sample = _sample_of(cells, plain, "positive", len(classes))
         sums.append(sample.cells)
         per_class.append(evaluate_sample(sample, str(label), keep=False))
-    found = add_up(per_class, reduce(add, sums), _whole(sketch.cells), settings, name)
+    whole = _sample_of(sketch.cells, settings, "class-wise", len(classes))
+    found = add_up(per_class, reduce(add, sums), whole, name, Overlap())
     return replace(found, soft_rows=sketch.soft_rows)
-
-
-def _whole(sums: Cells) -> Whole:
-    n = sums.weight
-    return Whole(
-        n=n,
-        rows=sums.rows,
-        hits=float(sums.moments[1, 0].sum()) / n,
-        brier=float(total_loss(sums, "brier", 0.95)),
-        nll=float(total_loss(sums, "log", 0.95)),
-        infinite=sums.infinite_weight("log"),
-    )

@@ -1,8 +1,8 @@
 """Each metric as a function of labels and scores.
 
 All take ``y`` and exactly one of ``probs=``, ``logits=`` and ``confidence=`` (with
-which ``y`` is the correctness), and optionally ``target=``, ``classes=`` and
-``sample_weight=``, as `calibrant.evaluate` does.
+which ``y`` is the correctness), and optionally ``target=``, ``classes=``,
+``sample_weight=`` and ``frequency=``, as `calibrant.evaluate` does.
 """
 
 from __future__ import annotations
@@ -266,7 +266,11 @@ def ece(
     """
     columns = read(y, given)[1]
     found = binning.find_bins(columns, bins, strategy, closed)
-    return binning.binned_error(found, norm, debias=debias)
+    if not debias:
+        return binning.binned_error(found, norm)
+    if norm != 2:
+        raise ValueError("debias=True is defined for norm=2 only.")
+    return binning.debiased_error(found, order(columns))
 
 
 @takes_scores
