@@ -321,14 +321,27 @@ def read_clusters(
 ) -> tuple[Index, Index] | tuple[None, None]:
     """Number the clusters of the rows that count, and the groups of clusters.
 
-    Rows of a cluster belong together: of one patient, say, or one game.
+    Rows of a cluster belong together: of one patient, say, or one game. Clusters of a
+    single row each say nothing, and are none.
     """
     if cluster is None:
         return None, None
     hashed = hash_clusters(cluster, predictions)
     found, number = np.unique(hashed, return_inverse=True)
     check_clusters(len(found))
+    if len(found) == len(number) and _each_is_one(predictions):
+        return None, None
     return number, groups_of_clusters(found)[number]
+
+
+def _each_is_one(predictions: Predictions) -> bool:
+    """Whether no row stands for several."""
+    weight, squared = predictions.weight, predictions.squared
+    if weight is None:
+        return True
+    some = weight > 0
+    count = weight[some] if squared is None else weight[some] ** 2 / squared[some]
+    return bool(np.all(count < 1.5))
 
 
 def check_clusters(count: int) -> None:

@@ -410,16 +410,14 @@ def gap_interval(
 
 def with_clusters(
     parts: Decomposition,
-    curve: Curve,
     columns: Columns,
     divergence: Divergence,
     level: float,
     clusters: Index,
 ) -> Decomposition:
-    """The same decomposition, its intervals as wide as clusters of rows ask for.
+    """The same decomposition, the interval of its loss as wide as clusters ask for.
 
-    That of the calibration error is stretched by what clusters do to the standard
-    error of the loss that recalibration saves.
+    That of the calibration error comes from groups of clusters already.
     """
     total, calibration = parts.total, parts.calibration
     if total.interval is not None:
@@ -427,16 +425,9 @@ def with_clusters(
         se = error_of_mean(losses, columns.weight, clusters)
         low, high = normal(float(total), se, level)
         total = Estimate(total, (max(low, 0.0), high), _named("normal", clusters))
-    if calibration.interval is not None and isfinite(calibration):
-        saved = _savings(curve, columns, divergence)
-        stretch = error_of_mean(saved, columns.weight, clusters)
-        stretch /= max(error_of_mean(saved, columns.weight), 1e-300)
-        value, stretch = max(float(calibration), 0.0), max(stretch, 1.0)
-        low, high = (value + stretch * (end - value) for end in calibration.interval)
-        ends = max(low, 0.0), max(high, 0.0)
-        # Never called widened: rows of a cluster look like a defect.
-        method = _named(closed_forms.named("score", ends), clusters)
-        calibration = Estimate(calibration, ends, method)
+    if calibration.interval is not None:
+        method = _named(calibration.method or "", clusters)
+        calibration = Estimate(calibration, calibration.interval, method)
     return replace(parts, total=total, calibration=calibration)
 
 

@@ -290,16 +290,16 @@ def calibration_bracket(
     settings = Settings(divergence=divergence, level=level, rng=rng).checked()
     check_number(folds, "folds", LEAST_FOLDS, kind="a whole number")
     predictions, columns = read(y, given)
-    (clusters, _), main = read_clusters(cluster, predictions), settings.main
+    main = settings.main
+    clusters, cluster_groups = read_clusters(cluster, predictions)
     seed = np.random.default_rng(settings.rng)
     fold = assign_folds(len(columns), clusters, folds, seed)
     found = held_out_gains(columns, main, fold, folds)
     every = {"lower": found.best, **found.gains}
     means = {n: _mean_gain(columns, x, clusters, level) for n, x in every.items()}
     sums, ordered = decomposition.cells_of_columns(columns, settings), order(columns)
-    cells, local = decomposition.find_cells(columns, sums)
-    seen = cells if main.by_pairs else local
-    headline = decomposition.adaptive_error(seen, sums, main.name, level)
+    seen = decomposition.find_cells(columns, sums, cluster_groups)
+    headline = decomposition.adaptive_error(*seen, sums, main.name, level)
     square = debiased_square(debiased_bins(ordered.without_twins()))
     return Bracket(
         divergence=main.name,

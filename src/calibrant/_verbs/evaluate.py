@@ -258,9 +258,10 @@ def _with_intervals(found: Analysis, sample: Sample) -> dict[str, Decomposition]
     gap = not sample.sketched and sample.settings.interval is not None
     for name, plain in found.decompositions.items():
         divergence, level = sample.cells.divergences[name], sample.settings.level
-        rest = found.curves[name], columns, divergence, level
+        rest = columns, divergence, level
         parts = plain if clusters is None else with_clusters(plain, *rest, clusters)
-        ends = gap_interval(parts, *rest, clusters) if gap else None
+        curve = found.curves[name]
+        ends = gap_interval(parts, curve, *rest, clusters) if gap else None
         decompositions[name] = replace(parts, gap=ends)
     return decompositions
 
