@@ -69,7 +69,7 @@ def brier_error(
     value, loss = ladder.value, float(cells.r2.sum()) / cells.n
     noise = Noise.of(ladder)
     likely = noise.soft * (1 - noise.soft)
-    se, about = sqrt(noise.variance(likely)), (ladder.resolution, p_value(ladder))
+    se, about = sqrt(noise.variance(likely)), (ladder.resolution, ladder.test.p_value)
     if cells.effective < LEAST_FOR_PAIRS:
         return DebiasedError(min(value, loss), se, None, *about)
     high = _upper_end(ladder, noise, level)
@@ -78,13 +78,6 @@ def brier_error(
     value, most = min(value, loss), max(loss, off)
     ends = min(low, loss), min(max(high, off, value, 0.0), most)
     return DebiasedError(value, se, ends, *about)
-
-
-def p_value(ladder: Ladder) -> float:
-    """How often calibrated models have an error as large."""
-    chance = ladder.chance
-    larger = np.count_nonzero(chance >= ladder.value)
-    return (1 + larger) / (1 + len(chance))
 
 
 # -- how sure the estimate is ------------------------------------------------------
@@ -169,7 +162,7 @@ def _upper_end(ladder: Ladder, noise: Noise, level: float) -> float:
     high = upper_end(value, unit, variance, level)
     high = max(high, value + sqrt(variance))
     fine = float(ladder.rungs[0] + np.maximum(ladder.steps, 0.0).sum())
-    finest = upper_end(fine, unit, float(ladder.law[-1].var()), level)
+    finest = upper_end(fine, unit, float(ladder.law[-2].var()), level)
     return high + above_chance(ladder.sizes) * max(finest - high, 0.0)
 
 
@@ -187,10 +180,11 @@ def _lower_end(ladder: Ladder, noise: Noise, level: float) -> float:
     Where misses are few the sample says little of its own noise. What counts is the noise
     of the error at the lower end, which has more misses.
     """
-    value, chance = ladder.value, ladder.chance
-    if not value > max(float(np.quantile(chance, 0.5 + level / 2)), 0.0):
+    value = ladder.value
+    if not (value > 0 and ladder.test.rejects(level)):
         return 0.0
-    unit, variance = noise.unit(noise.soft * (1 - noise.soft)), float(chance.var())
+    unit = noise.unit(noise.soft * (1 - noise.soft))
+    variance = float(ladder.chance.var())
     low = 0.0
     for _ in range(STEPS):
         low = lower_end(value, unit, variance, level)

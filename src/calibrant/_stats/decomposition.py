@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -206,8 +206,10 @@ def _adaptive(
         error = adaptive_error(cells, local, sums, name, level, engine, ladder)
         how = "pairs" if divergence.by_pairs else "local Platt", "gaussian", "none"
         terms = total_loss(sums, name, level), _scaled(error, factors[name])
-        about = None, None, error.resolution, error.p_value
-        decompositions[name] = Decomposition(name, *terms, *how, *about)
+        plain = Decomposition(name, *terms, *how, None)
+        decompositions[name] = replace(
+            plain, resolution=error.resolution, p_value=error.p_value
+        )
     return Analysis(decompositions, places.curves(sums.divergences, factors))
 
 

@@ -72,8 +72,8 @@ class Level:
     @classmethod
     def of(cls, x: Column, width: float, weight: Column, places: int = PLACES) -> Level:
         """Cells of increasing coordinate `x`, in so many `places` to a width."""
-        number = _floor(x * (places / width))
-        new = np.diff(number, prepend=-1.0) > 0
+        number = _rounded(x, places / width)
+        new = np.diff(number, prepend=-np.inf) > 0
         start, place = np.flatnonzero(new), np.cumsum(new) - 1
         blocks = _blocks(number[start], places)
         level = cls(width, start, place, blocks, weight)
@@ -233,20 +233,22 @@ def estimates(
 # -- what it would say of a calibrated model ---------------------------------------
 
 
-def simulate(cells: Neighbours, dispersion: float = 1.0) -> Table:
+def simulate(cells: Neighbours, dispersion: float = 1.0) -> tuple[Column, Table]:
     """Estimates of `DRAWS` calibrated data sets with the same confidences.
 
-    Cells that no level tells apart are one. `dispersion` is how noisy soft hits are.
+    Cells that no level tells apart are one; first come the estimates of the data
+    themselves, seen as coarsely. `dispersion` is how noisy soft hits are.
     """
     step = 1 / sqrt(cells.effective)
     fine, coarse = (PLACES_OF_LAW / (width * step) for width in (FINE, COARSE))
-    key = _floor(cells.coordinate * fine) + _floor(cells.rank * coarse)
-    few = replace(merged(cells, key), groups=None)
+    key = _rounded(cells.coordinate, fine) + _rounded(cells.rank, coarse)
+    few = replace(merged(cells, key - key[0]), groups=None)
     levels, rng = levels_of(few, PLACES_OF_LAW), np.random.default_rng(SEED)
     importance = rungs_and_surprise(few, levels)
     drawn = (draw(few, BATCH, rng, dispersion) for _ in range(DRAWS // BATCH))
     found = [estimates(few, levels, part, importance) for part in drawn]
-    return np.concatenate(found, axis=1)
+    seen = estimates(few, levels, Residuals.of(few), importance)[:, 0]
+    return seen, np.concatenate(found, axis=1)
 
 
 def draw(
@@ -281,9 +283,10 @@ def binomial_less_mean(
     Exact where few events are expected; else normal with the binomial's skewness.
     """
     mean, out = n * p, np.empty((len(n), draws))
-    many = mean >= MANY_EVENTS - ROUND_OFF
-    few = np.flatnonzero(~many)
-    few = few[np.argsort(mean[few], kind="stable")]
+    # The order of a mirror image is the same, and round-off has no say in it.
+    order = np.argsort(np.round(mean, 9), kind="stable")
+    first = int(np.searchsorted(mean[order], MANY_EVENTS - ROUND_OFF))
+    few, many = order[:first], order[first:]
     uniform = rng.random((len(few), draws), dtype=np.float32)
     out[few] = _quantiles(n[few], p[few], uniform) - mean[few, None]
     sd = np.sqrt(mean * (1 - p))[many, None]
@@ -305,8 +308,12 @@ def _quantiles(n: Column, p: Column, uniform: NDArray[np.float32]) -> Table:
     return np.minimum(events, n[:, None])
 
 
-def _floor(x: Column) -> Column:
-    return np.floor(x + ROUND_OFF)
+def _rounded(x: Column, scale: float) -> Column:
+    """The place of each x, from the middle outwards: a mirror image has the same places.
+
+    Where x lies between two places, round-off has no say in it.
+    """
+    return np.rint((x - 0.5) * (scale * (1 - ROUND_OFF)))
 
 
 # -- groups of clusters ------------------------------------------------------------
@@ -357,13 +364,41 @@ def with_random_signs(between: Table) -> Table:
 # -- the ladder --------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AgainstChance:
+    """A number, and those of simulated data sets.
+
+    Where hardly anything can happen many of these are the same, but for round-off.
+    """
+
+    found: float
+    chance: Column
+
+    def unusual(self, level: float) -> float:
+        """What so few by chance exceed that a two-sided interval leaves out 0."""
+        return float(np.quantile(self.chance, 0.5 + level / 2))
+
+    def rejects(self, level: float) -> bool:
+        """Whether the number is larger than that."""
+        bound = self.unusual(level)
+        return self.found > bound + ROUND_OFF * abs(bound)
+
+    @property
+    def p_value(self) -> float:
+        """Share of numbers as large, this one among them."""
+        bound = self.found - ROUND_OFF * abs(self.found)
+        larger = np.count_nonzero(self.chance >= bound)
+        return (1 + larger) / (1 + len(self.chance))
+
+
 @dataclass(frozen=True, eq=False)
 class Ladder:
     """What each rung says, and what it would say of calibrated models.
 
-    `surprise` is the mean squared distance in units of the variance of hits, of the first
-    rung; `law` and `surprise_law` have a column for each simulated data set. `mixing` are
-    the shares of levels in rungs.
+    `mixing` are the shares of levels in rungs. `law` has a row for each rung, and a last
+    one for the surprise: the mean squared distance of the first rung in units of the
+    variance of hits; and a column for each simulated data set. `tested` are the same of
+    the data, computed as the law was: what is to be compared with it.
     """
 
     cells: Neighbours
@@ -371,9 +406,8 @@ class Ladder:
     mixing: Table
     dispersion: float
     rungs: Column
-    surprise: float
+    tested: Column
     law: Table
-    surprise_law: Column
 
     @classmethod
     def of(cls, cells: Neighbours) -> Ladder:
@@ -384,11 +418,12 @@ class Ladder:
         dispersion = cells.dispersion(accuracy)
         if cells.groups is None:
             found = estimates(cells, levels, Residuals.of(cells), importance)[:, 0]
-            law = simulate(cells, dispersion)
+            tested, law = simulate(cells, dispersion)
         else:
             between = between_groups(cells, cells.groups, levels, importance)
             found, law = between.sum(axis=(1, 2)), with_random_signs(between)
-        seen = dispersion, found[:-1], float(found[-1]), law[:-1], law[-1]
+            tested = found
+        seen = dispersion, found[:-1], tested, law
         return cls(cells, levels, importance[:-1], *seen)
 
     @property
@@ -399,7 +434,7 @@ class Ladder:
     @cached_property
     def units(self) -> Column:
         """How large steps are by chance: their deviation, or what skewness makes of it."""
-        steps = np.diff(self.law, axis=0)
+        steps = np.diff(self.law[:-1], axis=0)
         skewed = np.quantile(steps, 0.975, axis=1) / quantile(0.95)
         least = 1e-6 * float(self.law[0].std()) + 1e-30
         return np.maximum(steps.std(axis=1), skewed) + least
@@ -420,19 +455,40 @@ class Ladder:
         return rungs[0] + (belief * steps).sum(axis=0)
 
     @cached_property
+    def _of_chance(self) -> Column:
+        return self._combine(self.law[:-1])
+
+    @cached_property
     def value(self) -> float:
         """The estimate: the first rung and what is believed of the others.
 
         Less the mean of the same for calibrated models, so that theirs is 0.
         """
-        plain = float(self._combine(self.rungs[:, None])[0])
-        return plain - float(self._combine(self.law).mean())
+        return float(self._combine(self.rungs[:, None])[0] - self._of_chance.mean())
 
     @cached_property
     def chance(self) -> Column:
         """Values of calibrated models."""
-        found = self._combine(self.law)
-        return found - found.mean()
+        return self._of_chance - self._of_chance.mean()
+
+    @cached_property
+    def test(self) -> AgainstChance:
+        """Whether the error is larger than chance makes it."""
+        found = self._combine(self.tested[:-1, None])[0] - self._of_chance.mean()
+        return AgainstChance(float(found), self.chance)
+
+    @cached_property
+    def joint_test(self) -> AgainstChance:
+        """The same of the larger of error and surprise, in units of chance.
+
+        A model may be far off where it hardly ever errs, which squares hide.
+        """
+        plain, surprise = self.test, AgainstChance(float(self.tested[-1]), self.law[-1])
+        one, two = (max(x.unusual(0.95), 1e-300) for x in (plain, surprise))
+        found = max(plain.found / one, surprise.found / two)
+        return AgainstChance(
+            found, np.maximum(plain.chance / one, surprise.chance / two)
+        )
 
     @property
     def shares(self) -> Table:
@@ -458,14 +514,3 @@ class Ladder:
         """Share of the rows that the finest level which is believed looks at at once."""
         fine = len(self.levels) > 2 and self.belief[1] >= 0.5
         return min(2 * self.levels[2 if fine else 1].width, 1.0)
-
-    @cached_property
-    def joint(self) -> tuple[float, Column]:
-        """The larger of value and surprise, in units of chance, and those of chance.
-
-        A model may be far off where it hardly ever predicts wrong, which squares hide.
-        """
-        chances = self.chance, self.surprise_law
-        one, two = (max(float(np.quantile(x, 0.975)), 1e-300) for x in chances)
-        found = max(self.value / one, self.surprise / two)
-        return found, np.maximum(self.chance / one, self.surprise_law / two)

@@ -126,9 +126,8 @@ class Neighbours:
         yes, no = yes - accuracy, no - accuracy
         powers = (self.weight * (up * yes**k + down * no**k) for k in (1, 2, 3, 4))
         r1, r2, r3, r4 = powers
-        w = self.w2 / self.weight
-        squares = {"w2r": w * r1, "w2r2": w * r2, "w3r2": w * w * r2}
-        return replace(self, r1=r1, r2=r2, r3=r3, r4=r4, **squares)
+        plain, w = replace(self, r1=r1, r2=r2, r3=r3, r4=r4), self.w2 / self.weight
+        return replace(plain, w2r=w * r1, w2r2=w * r2, w3r2=w * w * r2)
 
 
 def cells_of_sketch(cells: Cells, groups: Groups | None = None) -> Neighbours:

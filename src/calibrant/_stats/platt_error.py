@@ -94,7 +94,7 @@ def local_error(
     high = _upper_end(smooth, gains, rest, level)
     plain = gains.upper_end(smooth, level)
     low = 0.0
-    if value > 0 and _is_surprising(ladder, level):
+    if value > 0 and ladder.joint_test.rejects(level):
         careful = _gains(local, divergence, fitted, left_out)
         low = _family_end(local, divergence, fitted, gains, smooth, level)
         for x in (gains, careful):
@@ -107,7 +107,7 @@ def local_error(
         plain - smooth
     )
     width = fitted.width if rest.width is None else rest.width
-    about = min(2 * width, 1.0), _p_value(ladder)
+    about = min(2 * width, 1.0), ladder.joint_test.p_value
     return DebiasedError(value, gains.se, ends, *about, widened=narrow)
 
 
@@ -128,17 +128,6 @@ def smooth_error(
     """What a fit saves, debiased; it need not be one to these cells alone."""
     gains = _gains(cells, divergence, fitted)
     return gains.error(gains.model_loss)
-
-
-def _is_surprising(ladder: Ladder, level: float) -> bool:
-    """Whether calibrated models look better, in squares or in log loss."""
-    found, chance = ladder.joint
-    return found > float(np.quantile(chance, 0.5 + level / 2))
-
-
-def _p_value(ladder: Ladder) -> float:
-    found, chance = ladder.joint
-    return (1 + np.count_nonzero(chance >= found)) / (1 + len(chance))
 
 
 def _upper_end(smooth: float, gains: _Gains, rest: Rest, level: float) -> float:
