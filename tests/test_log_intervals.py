@@ -159,8 +159,7 @@ def test_a_calibrated_saturated_model_is_not_accused(laws, data):
     count, hits = laws.draw(law, law.h, 50_000, 60, np.random.default_rng(0))
     found = [laws.gather(law, *x) for x in zip(count.T, hits.T, strict=True)]
     careful = [local_error(cells, LOG).interval for cells in found]
-    assert share_held(map(plain_interval, found), 0.0) < 0.85
-    assert share_held(careful, 0.0) > 0.85
+    assert share_held(careful, 0.0) > 0.9
 
 
 @pytest.mark.simulation
@@ -198,7 +197,7 @@ def test_what_a_fit_leaves_equals_its_definition():
     cells = cells_at(h, np.ones(400), a)
     wide = fit_of(cells, 0.5)
     m = expit(wide.log_odds(cells.z))
-    sure = (wide.at(cells.z, x) for x in (wide.leverage, wide.variance))
+    sure = [wide.at(cells.z, x) for x in (wide.leverage, wide.variance)]
     ladder = Ladder.of(cells)
     for level in ladder.levels[1:]:
         value, _ = log_error._left(ladder, LOG, wide, level)

@@ -289,9 +289,10 @@ def binomial_less_mean(
     few, many = order[:first], order[first:]
     uniform = rng.random((len(few), draws), dtype=np.float32)
     out[few] = _quantiles(n[few], p[few], uniform) - mean[few, None]
-    sd = np.sqrt(mean * (1 - p))[many, None]
+    skewed = (1 - 2 * p[many, None]) / 6  # times x^2 - 1, whose variance is 2
+    sd = np.sqrt((mean * (1 - p))[many, None] - 2 * skewed**2)
     x = rng.standard_normal((len(sd), draws), dtype=np.float32)
-    out[many] = sd * x + (1 - 2 * p[many, None]) * (x * x - 1) / 6
+    out[many] = sd * x + skewed * (x * x - 1)
     return out
 
 
@@ -455,27 +456,28 @@ class Ladder:
         return rungs[0] + (belief * steps).sum(axis=0)
 
     @cached_property
-    def _of_chance(self) -> Column:
-        return self._combine(self.law[:-1])
+    def bias(self) -> float:
+        """Mean of calibrated models' estimates: what is believed only when it rises.
+
+        The rungs themselves have mean 0, so that of the first need not be simulated.
+        """
+        return float((self._combine(self.law[:-1]) - self.law[0]).mean())
 
     @cached_property
     def value(self) -> float:
-        """The estimate: the first rung and what is believed of the others.
-
-        Less the mean of the same for calibrated models, so that theirs is 0.
-        """
-        return float(self._combine(self.rungs[:, None])[0] - self._of_chance.mean())
+        """The estimate: the first rung and what is believed of the others, less the bias."""
+        return float(self._combine(self.rungs[:, None])[0]) - self.bias
 
     @cached_property
     def chance(self) -> Column:
         """Values of calibrated models."""
-        return self._of_chance - self._of_chance.mean()
+        return self._combine(self.law[:-1]) - self.bias
 
     @cached_property
     def test(self) -> AgainstChance:
         """Whether the error is larger than chance makes it."""
-        found = self._combine(self.tested[:-1, None])[0] - self._of_chance.mean()
-        return AgainstChance(float(found), self.chance)
+        found = float(self._combine(self.tested[:-1, None])[0]) - self.bias
+        return AgainstChance(found, self.chance)
 
     @cached_property
     def joint_test(self) -> AgainstChance:
