@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,11 @@ PLACES, PLACES_OF_LAW, REACH = 4, 2, 5
 
 BLOCK = 64
 
-DRAWS, BATCH, SEED = 400, 200, 0
-"""Of the law, at a time, and their seed: the result is a function of the sums."""
+DRAWS, SEED = 400, 0
+"""Of the law. The seed never changes: the result is a function of the sums."""
+
+Floats = NDArray[np.floating[Any]]
+"""Of double precision, or for simulated data single: more than their noise asks for."""
 
 HALF_BELIEVED = 3.0
 """Standard deviations of the law at which half of what a level adds is believed."""
@@ -79,20 +83,22 @@ class Level:
         level = cls(width, start, place, blocks, weight)
         return replace(level, near=level.sums(weight[:, None])[:, 0])
 
-    def gather(self, columns: Table) -> Table:
+    def gather(self, columns: Floats) -> Floats:
         """Sums of cells over places."""
         return np.add.reduceat(columns, self.start, axis=0)
 
-    def smooth(self, at_places: Table, power: int = 1) -> Table:
+    def smooth(self, at_places: Floats, power: int = 1) -> Floats:
         """Kernel sums (of the kernel's square, for a `power` of 2) at the places."""
         out = np.empty_like(at_places)
         for rows, seen, K in self.blocks:
-            out[rows] = (K if power == 1 else K * K) @ at_places[seen]
+            same = K.astype(out.dtype, copy=False)
+            out[rows] = (same if power == 1 else same * same) @ at_places[seen]
         return out
 
     def sums(self, columns: Table, power: int = 1) -> Table:
         """The same of cells, at the cells."""
-        return self.smooth(self.gather(columns), power)[self.place]
+        at_places = self.smooth(self.gather(columns), power)
+        return at_places.astype(np.float64, copy=False)[self.place]
 
     def means(self, column: Column) -> Column:
         """Kernel mean that each cell sees, of a column of sums over rows."""
@@ -129,10 +135,7 @@ def levels_of(cells: Neighbours, places: int = PLACES) -> list[Level]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Residuals:
-    """Sums over the rows of each cell, one column for each data set.
-
-    Of w r, w^2 r, w^2 r^2 and w^3 r^2.
-    """
+    """Sums over the rows of each cell, of w r, w^2 r, w^2 r^2 and w^3 r^2."""
 
     r: Table
     w2r: Table
@@ -141,13 +144,46 @@ class Residuals:
 
     @classmethod
     def of(cls, cells: Neighbours) -> Residuals:
-        """Those of one data set."""
+        """Those of one data set, as a column."""
         sums = cells.r1, cells.w2r, cells.w2r2, cells.w3r2
         return cls(*(x[:, None] for x in sums))
 
+    def agreement(self, importance: Table, near: Column, g: Floats) -> Floats:
+        """Sums of w r g (1 + w / near), with importances of cells."""
+        return importance @ (self.r * g) + (importance / near) @ (self.w2r * g)
+
+    def squares(self, twice: Table, thrice: Table) -> Floats:
+        """Sums of w^2 r^2 and w^3 r^2, each with importances of its own."""
+        return twice @ self.w2r2 + thrice @ self.w3r2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """The same of simulated data sets, a column each, in which one row is like another.
+
+    In a cell all rows have the same `weight`, and squares of residuals add up to
+    `slope` times the sum of residuals plus `base`, since hits are 0 or 1.
+    """
+
+    r: Floats
+    weight: Column
+    slope: Column
+    base: Column
+
+    def agreement(self, importance: Table, near: Column, g: Floats) -> Floats:
+        """As above."""
+        each = importance * (1 + self.weight / near)
+        return each.astype(g.dtype) @ (self.r * g)
+
+    def squares(self, twice: Table, thrice: Table) -> Floats:
+        """As above."""
+        each = twice + thrice * self.weight
+        sums = (each * self.slope).astype(self.r.dtype) @ self.r
+        return sums + (each @ self.base)[:, None]
+
 
 def pairs(
-    cells: Neighbours, level: Level, found: Residuals, importance: Table
+    cells: Neighbours, level: Level, found: Residuals | Drawn, importance: Table
 ) -> Table:
     r"""Mean squared distance at one level: (importances, data sets).
 
@@ -164,14 +200,14 @@ def pairs(
     where R, :math:`R_2`, Q, :math:`Q_3` are sums of :math:`w r, w^2 r, w^2 r^2, w^3 r^2`.
     The sum over cells of N V is one of Q, seen from the other side of the kernel.
     """
-    D, gathered = level.near, level.gather(found.r)
-    g = level.smooth(gathered) / D[level.start, None]
-    agreement = (found.r + found.w2r / D[:, None]) * g[level.place]
-    counted = importance * cells.weight
-    size = level.gather(counted.T).T @ g**2
-    variance = level.sums((counted / D**2).T, power=2).T - 2 * importance / D
-    own = variance @ found.w2r2 - (2 * importance / D**2) @ found.w3r2
-    return (2 * importance @ agreement - size + own) / cells.n
+    D, counted = level.near, importance * cells.weight
+    g = level.smooth(level.gather(found.r))
+    g /= D[level.start, None].astype(g.dtype)
+    agreement = found.agreement(importance, D, g[level.place])
+    size = level.gather(counted.T).T.astype(g.dtype) @ g**2
+    variance = level.sums((counted / D**2).T, power=2).T
+    own = found.squares(variance - 2 * importance / D, -2 * importance / D**2)
+    return (2 * agreement - size + own) / cells.n
 
 
 def contributions(cells: Neighbours, level: Level) -> Column:
@@ -221,7 +257,10 @@ def rungs_and_surprise(cells: Neighbours, levels: Sequence[Level]) -> Table:
 
 
 def estimates(
-    cells: Neighbours, levels: Sequence[Level], found: Residuals, importance: Table
+    cells: Neighbours,
+    levels: Sequence[Level],
+    found: Residuals | Drawn,
+    importance: Table,
 ) -> Table:
     """Mean squared distance with an importance of each level: (importances, data sets)."""
     each = (
@@ -245,15 +284,14 @@ def simulate(cells: Neighbours, dispersion: float = 1.0) -> tuple[Column, Table]
     few = replace(merged(cells, key - key[0]), groups=None)
     levels, rng = levels_of(few, PLACES_OF_LAW), np.random.default_rng(SEED)
     importance = rungs_and_surprise(few, levels)
-    drawn = (draw(few, BATCH, rng, dispersion) for _ in range(DRAWS // BATCH))
-    found = [estimates(few, levels, part, importance) for part in drawn]
-    seen = estimates(few, levels, Residuals.of(few), importance)[:, 0]
-    return seen, np.concatenate(found, axis=1)
+    seen, drawn = Residuals.of(few), draw(few, DRAWS, rng, dispersion)
+    found, law = (estimates(few, levels, x, importance) for x in (seen, drawn))
+    return found[:, 0], law
 
 
 def draw(
     cells: Neighbours, draws: int, rng: np.random.Generator, dispersion: float = 1.0
-) -> Residuals:
+) -> Drawn:
     """Residuals of calibrated models, a column each.
 
     Rows of unequal weight are as noisy as N^2 / W2 rows of equal weight.
@@ -261,12 +299,11 @@ def draw(
     whole = cells.weight**2 / cells.w2
     n = np.maximum(np.ceil(whole * (1 - ROUND_OFF)), 1.0)
     p = np.clip(np.minimum(cells.h, 1 - cells.h), 0.0, 0.5)
+    scale = np.sqrt(dispersion * cells.w2 / n) * np.where(cells.h > 0.5, -1.0, 1.0)
     events = binomial_less_mean(n, p, draws, rng)
-    scale = np.sqrt(dispersion * cells.w2 / n)[:, None]
-    squares = scale**2 * ((1 - 2 * p)[:, None] * events + (n * p * (1 - p))[:, None])
-    r = np.where(cells.h > 0.5, -1.0, 1.0)[:, None] * scale * events
-    w = (cells.w2 / cells.weight)[:, None]
-    return Residuals(r, w * r, squares, w * squares)
+    events *= scale[:, None].astype(events.dtype)
+    squares = (1 - 2 * p) * scale, scale**2 * n * p * (1 - p)
+    return Drawn(events, cells.w2 / cells.weight, *squares)
 
 
 ROUND_OFF = 1e-9
@@ -277,36 +314,39 @@ MANY_EVENTS = 12.0
 
 def binomial_less_mean(
     n: Column, p: Column, draws: int, rng: np.random.Generator
-) -> Table:
+) -> NDArray[np.float32]:
     """Binomial draws less their mean, so many for each pair of n and p <= 1/2.
 
     Exact where few events are expected; else normal with the binomial's skewness.
     """
-    mean, out = n * p, np.empty((len(n), draws))
+    mean, out = n * p, np.empty((len(n), draws), np.float32)
     # The order of a mirror image is the same, and round-off has no say in it.
     order = np.argsort(np.round(mean, 9), kind="stable")
     first = int(np.searchsorted(mean[order], MANY_EVENTS - ROUND_OFF))
     few, many = order[:first], order[first:]
     uniform = rng.random((len(few), draws), dtype=np.float32)
-    out[few] = _quantiles(n[few], p[few], uniform) - mean[few, None]
+    out[few] = _quantiles(n[few], p[few], uniform)
+    out[few] -= mean[few, None].astype(np.float32)
     skewed = (1 - 2 * p[many, None]) / 6  # times x^2 - 1, whose variance is 2
-    sd = np.sqrt((mean * (1 - p))[many, None] - 2 * skewed**2)
+    sd = np.sqrt((mean * (1 - p))[many, None] - 2 * skewed**2).astype(np.float32)
     x = rng.standard_normal((len(sd), draws), dtype=np.float32)
-    out[many] = sd * x + skewed * (x * x - 1)
+    out[many] = sd * x + skewed.astype(np.float32) * (x * x - 1)
     return out
 
 
-def _quantiles(n: Column, p: Column, uniform: NDArray[np.float32]) -> Table:
+def _quantiles(
+    n: Column, p: Column, uniform: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Number of events at each probability; means n p are in increasing order."""
-    events = np.zeros(uniform.shape)
+    events = np.zeros_like(uniform)
     term = (1 - p) ** n
     below, odds, largest, k = term, p / (1 - p), uniform.max(axis=1, initial=0.0), 0
     while (left := (largest > below) & (n > k)).any():
         first = int(left.argmax())
-        events[first:] += uniform[first:] > below[first:, None]
+        events[first:] += uniform[first:] > below[first:, None].astype(np.float32)
         term = term * np.maximum(n - k, 0.0) / (k + 1) * odds
         below, k = below + term, k + 1
-    return np.minimum(events, n[:, None])
+    return np.minimum(events, n[:, None].astype(np.float32))
 
 
 def _rounded(x: Column, scale: float) -> Column:
