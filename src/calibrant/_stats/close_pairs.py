@@ -152,18 +152,25 @@ def variance_of_groups(sums: Column, groups: Groups, n: float) -> float:
 
 
 def _upper_end(ladder: Ladder, noise: Noise, level: float) -> float:
-    """Of what is believed, and of finer rungs as far as they are above chance.
+    """Of what is believed, of finer rungs as far as they are above chance, and of the finest.
 
-    An estimate far below 0 is luck, and no reason to be surer: it has the end of one that
-    is a standard deviation of a calibrated model's below (Cowan et al. 2011).
+    That may be hardly above noise, but smooths least away. An estimate far below 0 is luck,
+    and no reason to be surer: it has the end of one that is a standard deviation of a
+    calibrated model's below (Cowan et al. 2011).
     """
     unit, variance = noise.unit(noise.soft * (1 - noise.soft)), ladder.chance.var()
     value = max(ladder.value, -sqrt(variance))
     high = upper_end(value, unit, variance, level)
     high = max(high, value + sqrt(variance))
-    fine = float(ladder.rungs[0] + np.maximum(ladder.steps, 0.0).sum())
-    finest = upper_end(fine, unit, float(ladder.law[-2].var()), level)
-    return high + above_chance(ladder.sizes) * max(finest - high, 0.0)
+    beyond, chance = ladder.beyond
+    rises = np.append(
+        np.maximum(ladder.steps, 0.0), max(beyond - ladder.rungs[-1], 0.0)
+    )
+    finer = upper_end(ladder.rungs[0] + rises.sum(), unit, chance, level)
+    own = max(chance - ladder.law[-2].var(), 0.25 * chance, 1e-300)
+    sizes = np.append(ladder.sizes, rises[-1] / sqrt(own))
+    high += above_chance(sizes) * max(finer - high, 0.0)
+    return max(high, upper_end(max(beyond, -sqrt(chance)), unit, chance, level))
 
 
 def above_chance(sizes: Column) -> float:

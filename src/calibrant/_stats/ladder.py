@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._sketch.kernels import GAUSSIAN
-from calibrant._stats.closed_forms import quantile
+from calibrant._stats.closed_forms import CALIBRATED_SHARE, quantile
 from calibrant._stats.neighbours import Groups, Neighbours, merged
 
 COARSE, FINE = 2.0, 0.5
@@ -28,16 +27,16 @@ COARSE, FINE = 2.0, 0.5
 LEAST_NEAR = 10.0
 """Rows that a neighbourhood of the finest level must hold, on average, for it to exist."""
 
+BEYOND, LEAST_BEYOND = 0.125, 5.0
+"""The same of a level that has a say in the upper end only."""
+
 PLACES, PLACES_OF_LAW, REACH = 4, 2, 5
 """Places to a width, fewer in the simulated law; widths beyond which none is near."""
 
 BLOCK = 64
 
-DRAWS, SEED = 400, 0
-"""Of the law. The seed never changes: the result is a function of the sums."""
-
-Floats = NDArray[np.floating[Any]]
-"""Of double precision, or for simulated data single: more than their noise asks for."""
+DRAWS, BATCH, SEED = 400, 200, 0
+"""Of the law, at a time, and their seed: the result is a function of the sums."""
 
 HALF_BELIEVED = 3.0
 """Standard deviations of the law at which half of what a level adds is believed."""
@@ -83,22 +82,20 @@ class Level:
         level = cls(width, start, place, blocks, weight)
         return replace(level, near=level.sums(weight[:, None])[:, 0])
 
-    def gather(self, columns: Floats) -> Floats:
+    def gather(self, columns: Table) -> Table:
         """Sums of cells over places."""
         return np.add.reduceat(columns, self.start, axis=0)
 
-    def smooth(self, at_places: Floats, power: int = 1) -> Floats:
+    def smooth(self, at_places: Table, power: int = 1) -> Table:
         """Kernel sums (of the kernel's square, for a `power` of 2) at the places."""
         out = np.empty_like(at_places)
         for rows, seen, K in self.blocks:
-            same = K.astype(out.dtype, copy=False)
-            out[rows] = (same if power == 1 else same * same) @ at_places[seen]
+            out[rows] = (K if power == 1 else K * K) @ at_places[seen]
         return out
 
     def sums(self, columns: Table, power: int = 1) -> Table:
         """The same of cells, at the cells."""
-        at_places = self.smooth(self.gather(columns), power)
-        return at_places.astype(np.float64, copy=False)[self.place]
+        return self.smooth(self.gather(columns), power)[self.place]
 
     def means(self, column: Column) -> Column:
         """Kernel mean that each cell sees, of a column of sums over rows."""
@@ -148,11 +145,11 @@ class Residuals:
         sums = cells.r1, cells.w2r, cells.w2r2, cells.w3r2
         return cls(*(x[:, None] for x in sums))
 
-    def agreement(self, importance: Table, near: Column, g: Floats) -> Floats:
+    def agreement(self, importance: Table, near: Column, g: Table) -> Table:
         """Sums of w r g (1 + w / near), with importances of cells."""
         return importance @ (self.r * g) + (importance / near) @ (self.w2r * g)
 
-    def squares(self, twice: Table, thrice: Table) -> Floats:
+    def squares(self, twice: Table, thrice: Table) -> Table:
         """Sums of w^2 r^2 and w^3 r^2, each with importances of its own."""
         return twice @ self.w2r2 + thrice @ self.w3r2
 
@@ -165,21 +162,19 @@ class Drawn:
     `slope` times the sum of residuals plus `base`, since hits are 0 or 1.
     """
 
-    r: Floats
+    r: Table
     weight: Column
     slope: Column
     base: Column
 
-    def agreement(self, importance: Table, near: Column, g: Floats) -> Floats:
+    def agreement(self, importance: Table, near: Column, g: Table) -> Table:
         """As above."""
-        each = importance * (1 + self.weight / near)
-        return each.astype(g.dtype) @ (self.r * g)
+        return (importance * (1 + self.weight / near)) @ (self.r * g)
 
-    def squares(self, twice: Table, thrice: Table) -> Floats:
+    def squares(self, twice: Table, thrice: Table) -> Table:
         """As above."""
         each = twice + thrice * self.weight
-        sums = (each * self.slope).astype(self.r.dtype) @ self.r
-        return sums + (each @ self.base)[:, None]
+        return (each * self.slope) @ self.r + (each @ self.base)[:, None]
 
 
 def pairs(
@@ -201,10 +196,9 @@ def pairs(
     The sum over cells of N V is one of Q, seen from the other side of the kernel.
     """
     D, counted = level.near, importance * cells.weight
-    g = level.smooth(level.gather(found.r))
-    g /= D[level.start, None].astype(g.dtype)
+    g = level.smooth(level.gather(found.r)) / D[level.start, None]
     agreement = found.agreement(importance, D, g[level.place])
-    size = level.gather(counted.T).T.astype(g.dtype) @ g**2
+    size = level.gather(counted.T).T @ g**2
     variance = level.sums((counted / D**2).T, power=2).T
     own = found.squares(variance - 2 * importance / D, -2 * importance / D**2)
     return (2 * agreement - size + own) / cells.n
@@ -216,6 +210,15 @@ def contributions(cells: Neighbours, level: Level) -> Column:
     variance = level.sums(cells.w2r2[:, None], power=2)[:, 0] / D**2
     agreement = cells.r1 * g - cells.w2r2 / D + cells.w2r * g / D - cells.w3r2 / D**2
     return 2 * agreement - cells.weight * (g * g - variance)
+
+
+def chance_of_pairs(
+    cells: Neighbours, level: Level, importance: Column, v: Column
+) -> float:
+    """Variance of `pairs` if hits have variance v about the confidence."""
+    noise = level.sums((cells.w2 * v)[:, None], power=2)[:, 0] / level.near**2
+    each = cells.w2 @ (importance**2 * v * noise)
+    return 4 * CALIBRATED_SHARE * float(each) / cells.n**2
 
 
 def trust(cells: Neighbours, level: Level) -> Column:
@@ -284,9 +287,10 @@ def simulate(cells: Neighbours, dispersion: float = 1.0) -> tuple[Column, Table]
     few = replace(merged(cells, key - key[0]), groups=None)
     levels, rng = levels_of(few, PLACES_OF_LAW), np.random.default_rng(SEED)
     importance = rungs_and_surprise(few, levels)
-    seen, drawn = Residuals.of(few), draw(few, DRAWS, rng, dispersion)
-    found, law = (estimates(few, levels, x, importance) for x in (seen, drawn))
-    return found[:, 0], law
+    seen = estimates(few, levels, Residuals.of(few), importance)[:, 0]
+    drawn = (draw(few, BATCH, rng, dispersion) for _ in range(DRAWS // BATCH))
+    law = [estimates(few, levels, part, importance) for part in drawn]
+    return seen, np.concatenate(law, axis=1)
 
 
 def draw(
@@ -301,7 +305,7 @@ def draw(
     p = np.clip(np.minimum(cells.h, 1 - cells.h), 0.0, 0.5)
     scale = np.sqrt(dispersion * cells.w2 / n) * np.where(cells.h > 0.5, -1.0, 1.0)
     events = binomial_less_mean(n, p, draws, rng)
-    events *= scale[:, None].astype(events.dtype)
+    events *= scale[:, None]
     squares = (1 - 2 * p) * scale, scale**2 * n * p * (1 - p)
     return Drawn(events, cells.w2 / cells.weight, *squares)
 
@@ -314,39 +318,36 @@ MANY_EVENTS = 12.0
 
 def binomial_less_mean(
     n: Column, p: Column, draws: int, rng: np.random.Generator
-) -> NDArray[np.float32]:
+) -> Table:
     """Binomial draws less their mean, so many for each pair of n and p <= 1/2.
 
     Exact where few events are expected; else normal with the binomial's skewness.
     """
-    mean, out = n * p, np.empty((len(n), draws), np.float32)
+    mean, out = n * p, np.empty((len(n), draws))
     # The order of a mirror image is the same, and round-off has no say in it.
     order = np.argsort(np.round(mean, 9), kind="stable")
     first = int(np.searchsorted(mean[order], MANY_EVENTS - ROUND_OFF))
     few, many = order[:first], order[first:]
     uniform = rng.random((len(few), draws), dtype=np.float32)
-    out[few] = _quantiles(n[few], p[few], uniform)
-    out[few] -= mean[few, None].astype(np.float32)
+    out[few] = _quantiles(n[few], p[few], uniform) - mean[few, None]
     skewed = (1 - 2 * p[many, None]) / 6  # times x^2 - 1, whose variance is 2
-    sd = np.sqrt((mean * (1 - p))[many, None] - 2 * skewed**2).astype(np.float32)
+    sd = np.sqrt((mean * (1 - p))[many, None] - 2 * skewed**2)
     x = rng.standard_normal((len(sd), draws), dtype=np.float32)
-    out[many] = sd * x + skewed.astype(np.float32) * (x * x - 1)
+    out[many] = sd * x + skewed * (x * x - 1)
     return out
 
 
-def _quantiles(
-    n: Column, p: Column, uniform: NDArray[np.float32]
-) -> NDArray[np.float32]:
+def _quantiles(n: Column, p: Column, uniform: NDArray[np.float32]) -> Table:
     """Number of events at each probability; means n p are in increasing order."""
-    events = np.zeros_like(uniform)
+    events = np.zeros(uniform.shape)
     term = (1 - p) ** n
     below, odds, largest, k = term, p / (1 - p), uniform.max(axis=1, initial=0.0), 0
     while (left := (largest > below) & (n > k)).any():
         first = int(left.argmax())
-        events[first:] += uniform[first:] > below[first:, None].astype(np.float32)
+        events[first:] += uniform[first:] > below[first:, None]
         term = term * np.maximum(n - k, 0.0) / (k + 1) * odds
         below, k = below + term, k + 1
-    return np.minimum(events, n[:, None].astype(np.float32))
+    return np.minimum(events, n[:, None])
 
 
 def _rounded(x: Column, scale: float) -> Column:
@@ -531,6 +532,31 @@ class Ladder:
         return AgainstChance(
             found, np.maximum(plain.chance / one, surprise.chance / two)
         )
+
+    @cached_property
+    def finest(self) -> Level | None:
+        """A level four times as fine, too noisy to be believed; None for few rows."""
+        cells, width = self.cells, BEYOND / sqrt(self.cells.effective)
+        if 2.5 * width * cells.effective < LEAST_BEYOND:
+            return None
+        return Level.of(cells.coordinate, width, cells.weight)
+
+    @cached_property
+    def beyond(self) -> tuple[float, float]:
+        """What the finest level says, and its variance by chance."""
+        cells, level, last = self.cells, self.finest, float(self.law[-2].var())
+        if level is None:
+            return float(self.rungs[-1]), last
+        own = trust(cells, level)
+        mixing = np.concatenate([self.mixing[-1] * (1 - own), own[None]])[None]
+        levels = [*self.levels, level]
+        if cells.groups is not None:
+            between = between_groups(cells, cells.groups, levels, mixing)
+            return float(between.sum()), 2 * float((between**2).sum())
+        value = estimates(cells, levels, Residuals.of(cells), mixing)
+        rest = last * float(cells.weight @ (1 - own) ** 2) / cells.n
+        v = self.dispersion * cells.h * (1 - cells.h)
+        return float(value[0, 0]), rest + chance_of_pairs(cells, level, own, v)
 
     @property
     def shares(self) -> Table:

@@ -24,6 +24,7 @@ from calibrant._stats.ladder import (
     Residuals,
     believed,
     between_groups,
+    chance_of_pairs,
     pairs,
 )
 from calibrant._stats.neighbours import Groups, Neighbours, thin
@@ -103,7 +104,7 @@ def local_error(
     off = close_pairs.furthest_mean(cells, divergence, level)
     most = max(loss, off)
     ends = min(low, max(value, 0.0)), min(max(high, off, value, 0.0), most)
-    narrow = rest.size >= HALF_BELIEVED and high - plain > WORTH_WIDENING * (
+    narrow = rest.sure >= HALF_BELIEVED and high - plain > WORTH_WIDENING * (
         plain - smooth
     )
     width = fitted.width if rest.width is None else rest.width
@@ -138,8 +139,9 @@ def _upper_end(smooth: float, gains: _Gains, rest: Rest, level: float) -> float:
     base = max(smooth, -sqrt(gains.chance))
     half, z = max(gains.upper_end(smooth, level) - base, 0.0), quantile(level)
     high = base + rest.value + hypot(half, rest.belief * z * rest.sd)
-    finest = base + rest.full + hypot(half, z * rest.sd)
-    return high + rest.above_chance * max(finest - high, 0.0)
+    reach = hypot(half, z * rest.sd)
+    high += rest.above_chance * max(base + rest.full + reach - high, 0.0)
+    return max(high, base + rest.finest + reach)
 
 
 def _family_end(
@@ -196,22 +198,21 @@ def _lever(divergence: Divergence, eta: Column, cells: Neighbours) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Calibration error of the fit itself: what is believed of it, and all of it.
+    """Calibration error of the fit itself: what is believed of it, and all rises of it.
 
-    `sd` is the standard deviation of all of it, `size` the largest step in standard
-    deviations of its own, `width` that of the finest level which is believed, if any.
+    `finest` is what the finest level says, `sd` its standard deviation; `size` is the
+    largest rise in standard deviations of its own, `sure` of those that may be believed, of
+    which `belief` is the believed share; `width` is that of the finest believed level.
     """
 
     value: float
     full: float
+    finest: float
     sd: float
     size: float
+    sure: float
+    belief: float
     width: float | None
-
-    @property
-    def belief(self) -> float:
-        """The share that is believed."""
-        return self.value / self.full if self.full > 0 else 0.0
 
     @property
     def above_chance(self) -> float:
@@ -225,17 +226,26 @@ def remainder(ladder: Ladder, divergence: Divergence, fitted: LocalPlatt) -> Res
     A square in place of the divergence, by its curvature; where a neighbourhood expects
     less than one miss, with the curvature at which it would expect one.
     """
-    found = [_left(ladder, divergence, fitted, level) for level in ladder.levels[1:]]
-    (first, variance), (last, finest) = found[0], found[-1]
-    steps = [(first, variance)]
-    if len(found) > 1:
-        steps.append((last - first, max(finest - variance, 0.25 * finest)))
-    sizes = np.array([max(x, 0.0) / max(sqrt(var), 1e-300) for x, var in steps])
-    rises, belief = np.maximum([x for x, _ in steps], 0.0), believed(sizes)
-    full, sure = float(rises.sum()), np.flatnonzero(belief >= 0.5)
-    width = ladder.levels[1 + int(sure[-1])].width if sure.size else None
-    sd = sqrt(finest + 2 * full / ladder.cells.effective)
-    return Rest(float(belief @ rises), full, sd, float(sizes.max()), width)
+    seen = [*ladder.levels[1:], *([] if ladder.finest is None else [ladder.finest])]
+    found = [_left(ladder, divergence, fitted, level) for level in seen]
+    values, variances = np.transpose(found)
+    own = np.maximum(np.diff(variances, prepend=0.0), 0.25 * variances)
+    rises = np.maximum(np.diff(values, prepend=0.0), 0.0)
+    sizes = rises / np.sqrt(np.maximum(own, 1e-300))
+    known = len(ladder.levels) - 1
+    belief, whole = believed(sizes[:known]), float(rises[:known].sum())
+    value, full = float(belief @ rises[:known]), float(rises.sum())
+    sure = np.flatnonzero(belief >= 0.5)
+    return Rest(
+        value,
+        full,
+        finest=float(values[-1]),
+        sd=sqrt(variances[-1] + 2 * full / ladder.cells.effective),
+        size=float(sizes.max()),
+        sure=float(sizes[:known].max()),
+        belief=value / whole if whole > 0 else 0.0,
+        width=seen[int(sure[-1])].width if sure.size else None,
+    )
 
 
 def _left(
@@ -255,9 +265,7 @@ def _left(
         return float(between.sum()), 2 * float((between**2).sum())
     found = pairs(left, level, Residuals.of(left), importance[None])
     value = float(found[0, 0]) + dispersion * _absorbed(cells, fitted, m, importance)
-    noise = level.sums((cells.w2 * v)[:, None], power=2)[:, 0] / level.near**2
-    variance = float(cells.w2 @ (importance**2 * v * noise)) / cells.n**2
-    return value, 4 * CALIBRATED_SHARE * dispersion**2 * variance
+    return value, chance_of_pairs(cells, level, importance, dispersion * v)
 
 
 def _absorbed(
