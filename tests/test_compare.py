@@ -237,13 +237,13 @@ def test_intervals_of_decompositions_are_as_wide_as_samples_scatter():
 
 
 @pytest.mark.parametrize("divergence", ["brier", "log"])
-def test_weight_2_is_a_row_twice_and_weight_0_is_no_row(divergence):
+def test_frequency_2_is_a_row_twice_and_0_is_no_row(divergence):
     y, a, b = problem(200)
     w = np.random.default_rng(2).integers(0, 3, 200)
     options = {"divergence": divergence}
     weighted = compare(
-        rowful(y, logits=a, name="A", sample_weight=w, **options),
-        rowful(y, logits=b, name="B", sample_weight=w, **options),
+        rowful(y, logits=a, name="A", frequency=w, **options),
+        rowful(y, logits=b, name="B", frequency=w, **options),
     ).differences["B"]
     y, a, b = (np.repeat(x, w, axis=0) for x in (y, a, b))
     repeated = compare(

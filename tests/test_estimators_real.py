@@ -190,7 +190,9 @@ def test_evaluation_reports_about_the_first_brier_error(data, figures):
     low, high = found.interval
     assert found == pytest.approx(value, rel=0, abs=0.2 * se)
     assert low < found < high
-    assert (high - low) / 3.92 == pytest.approx(se, rel=0.25)
+    # Upper ends allow for what is finer than the estimate sees.
+    assert (found - low) / 1.96 == pytest.approx(se, rel=0.25)
+    assert 0.9 * se < (high - found) / 1.96 < 2 * se
 
 
 @pytest.mark.parametrize("figures", FIGURES[:4], ids=name_of)
@@ -199,8 +201,10 @@ def test_evaluation_reports_the_known_brier_error(data, figures):
     value, ends = LADDER[figures.file]
     se = float(figures.brier[1]) / 100
     assert found == pytest.approx(float(value) / 100, rel=0, abs=0.1 * se)
-    known = [float(end) / 100 for end in ends]
-    assert found.interval == pytest.approx(known, rel=0, abs=0.15 * se)
+    low, high = (float(end) / 100 for end in ends)
+    assert found.interval[0] == pytest.approx(low, rel=0, abs=0.15 * se)
+    # That implementation does not look at what is finer than its third level.
+    assert high - 0.15 * se < found.interval[1] < high + se
 
 
 @every_file
@@ -298,7 +302,7 @@ def test_sketch_costs_little_of_the_standard_error(data, figures):
     assert one.rungs == pytest.approx(other.rungs, rel=0, abs=se / 10)
     assert one.value == pytest.approx(other.value, rel=0, abs=se / 8)
     one, other = local_error(rounded, LOG), local_error(exact, LOG)
-    assert one.value == pytest.approx(other.value, rel=0, abs=other.se / 50)
+    assert one.value == pytest.approx(other.value, rel=0, abs=other.se / 20)
 
 
 @pytest.mark.parametrize("figures", FIGURES[-2:], ids=name_of)
@@ -312,4 +316,4 @@ def test_sketch_of_few_values_costs_as_little(data, figures):
     assert one.rungs == pytest.approx(other.rungs, rel=0, abs=se / 10)
     assert one.value == pytest.approx(other.value, rel=0, abs=se / 8)
     one, other = local_error(rounded, LOG), local_error(exact, LOG)
-    assert one.value == pytest.approx(other.value, rel=0, abs=other.se / 50)
+    assert one.value == pytest.approx(other.value, rel=0, abs=other.se / 20)

@@ -429,7 +429,7 @@ class AgainstChance:
     def p_value(self) -> float:
         """Share of numbers as large, this one among them."""
         bound = self.found - ROUND_OFF * abs(self.found)
-        larger = np.count_nonzero(self.chance >= bound)
+        larger = int(np.count_nonzero(self.chance >= bound))
         return (1 + larger) / (1 + len(self.chance))
 
 

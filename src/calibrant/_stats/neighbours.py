@@ -115,7 +115,7 @@ class Neighbours:
         m, hits = accuracy, self.hits
         observed = (self.hits2 - 2 * m * hits + m * m * self.weight).sum()
         hard = (self.weight * m * (1 - m)).sum()
-        return float(observed / max(hard, 1e-300))
+        return float(max(observed, 0.0) / max(hard, 1e-300))
 
     def about(self, accuracy: Column) -> Neighbours:
         """The same rows, with residuals about another accuracy than the confidence.
