@@ -24,9 +24,11 @@ def keep(ev, **extra):
     return kept
 
 
-def rowful(y, *, name="model", confidence=None, sample_weight=None, **given):
+def rowful(
+    y, *, name="model", confidence=None, sample_weight=None, frequency=None, **given
+):
     """Evaluate, and keep the rows."""
-    shared = {"sample_weight": sample_weight}
+    shared = {"sample_weight": sample_weight, "frequency": frequency}
     scores = {k: given.pop(k) for k in ("probs", "logits", "target") if k in given}
     if confidence is not None:
         ev = cal.evaluate_pairs(y, confidence, name=name, **shared, **given)
