@@ -76,20 +76,27 @@ def paper_error(h, a, weight, divergence, bandwidth, estimator="direct", **optio
     return (loss - (weight * (phi(divergence, a) - phi(divergence, m))).sum()) / n
 
 
-def pairs_error(h, a, weight):
-    """The debiased Brier calibration error, row by row (duplicates, not weights)."""
-    h, a = np.repeat(h, weight), np.repeat(a, weight)
-    n = len(h)
-    below = np.array([(h < x).sum() for x in h])
-    ties = np.array([(h == x).sum() for x in h])
-    x = 0.5 * ((below + 0.5 * ties) / n + h)
-    K = gaussian((x[:, None] - x[None, :]) * np.sqrt(n) / 2)
-    r = a - h
-    share = 1 / np.maximum(K.sum(axis=1), 1)
-    left_out = (K @ r - r) * share
-    variance = ((K * K) @ (r * r) - r * r) * share**2
-    gain = 2 * r * left_out - left_out**2
-    return (gain + variance).mean(), np.std(gain) / np.sqrt(n)
+def squared_distance(h, r, w, width, group=None, *, mixed=True):
+    """Debiased mean of (m - h)^2 at one level, by its definition over rows.
+
+    Products of residuals of two different rows, or of rows of two different groups.
+    Rows see each other from place to place, four of which make a width.
+    """
+    n, group = w.sum(), np.arange(len(h)) if group is None else group
+    rank = np.array([w[h < x].sum() + 0.5 * w[h == x].sum() for x in h]) / n
+    x = 0.5 * (rank + h) if mixed else rank
+    t = np.subtract.outer(*[np.rint(4 * (x - 0.5) / width)] * 2) / 4
+    K = np.where(np.abs(t) <= 5, gaussian(t), 0.0)
+    D, wr = K @ w, w * r
+    different = group[:, None] != group
+    total = 0.0
+    for i in range(len(h)):
+        total += 2 * wr[i] * (K[i] * wr)[different[i]].sum() / D[i]
+        seen = np.outer(K[i] * wr, K[i] * wr) * different
+        if len(np.unique(group)) == len(h):  # rows of their own are not in the square
+            seen[i] = seen[:, i] = 0.0
+        total -= w[i] * seen.sum() / D[i] ** 2
+    return total / n
 
 
 def local_platt(z_node, rank_node, z, rank, a, weight, width, tau=4.0):

@@ -149,20 +149,18 @@ def test_influence_at_a_fixed_bandwidth_is_how_much_a_row_moves_the_number():
     np.testing.assert_allclose((values - values.mean())[::9], found, atol=2e-3)
 
 
-def test_mean_influence_on_the_calibration_error_is_its_held_out_part():
+@pytest.mark.parametrize("name", ["brier", "log"])
+def test_influence_on_the_calibration_error_scatters_as_its_standard_error(name):
     y, _, z = problem(400)
-    for name, slow in (
-        ("brier", brier_error),
-        ("log", lambda cells: local_error(cells, LOG)),
-    ):
-        rows = rows_of(rowful(y, logits=z, divergence=name))
-        values = rows.influence("calibration")
-        expected = slow(cells_of_rows(rows.sample.columns))
-        assert values.mean() == pytest.approx(expected.held_out, rel=2e-3)
-        assert values.std() / 20 == pytest.approx(expected.se, rel=0.02)
-        assert np.allclose(
-            rows.influence("sharpness_gap"), rows.influence("total") - values
-        )
+    rows = rows_of(rowful(y, logits=z, divergence=name))
+    values = rows.influence("calibration")
+    cells = cells_of_rows(rows.sample.columns)
+    expected = brier_error(cells) if name == "brier" else local_error(cells, LOG)
+    assert values.std() / 20 == pytest.approx(expected.se, rel=0.1)
+    assert values.mean() < expected.value  # what recalibration gains on new rows
+    assert np.allclose(
+        rows.influence("sharpness_gap"), rows.influence("total") - values
+    )
 
 
 def test_the_tight_counterpart_scales_the_influence():

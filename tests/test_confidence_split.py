@@ -4,18 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import gaussian, log_error, nadaraya_watson, pairs_error, unit
+from oracles import nadaraya_watson, unit
 from strategies import pairs
 
 from calibrant._inputs.divergences import Divergence
 from calibrant._rows.columns import Columns
-from calibrant._stats.close_pairs import brier_error
+from calibrant._stats.ladder import Ladder
 from calibrant._stats.neighbours import cells_of_rows
-from calibrant._verbs.confidence_split import (
-    ConfidenceSplit,
-    brier_contributions,
-    confidence_split,
-)
+from calibrant._verbs.confidence_split import ConfidenceSplit, confidence_split
 from calibrant._verbs.evaluate import evaluate_pairs
 from calibrant._verbs.metric_functions import confidence_gap
 
@@ -69,8 +65,9 @@ def test_parts_of_the_adaptive_estimate_add_up(n, divergence):
 def test_contributions_add_up_to_the_debiased_error(rows):
     h, a, w = rows
     cells = cells_of_rows(Columns(h, None, a, {}, w))
-    total = brier_contributions(cells).sum()
-    assert total == pytest.approx(brier_error(cells).value, abs=1e-12)
+    ladder = Ladder.of(cells)
+    found = ladder.rungs[0] + ladder.belief @ ladder.steps
+    assert ladder.contributions.sum() == pytest.approx(found, abs=1e-12)
 
 
 # -- slow twins -------------------------------------------------------------------
@@ -88,31 +85,22 @@ def test_parts_of_the_papers_estimate_are_those_of_each_row(divergence):
     assert found.share_over == pytest.approx(over.mean())
 
 
-def test_parts_of_the_debiased_error_are_those_of_each_row():
-    # All of the lower half is under-confident, all of the upper over-confident.
-    h = np.r_[np.linspace(0.1, 0.3, 100), np.linspace(0.7, 0.9, 100)]
-    a = np.tile([0.0, 1.0], 100)
-    n, r = 200, a - h
-    x = 0.5 * ((np.arange(n) + 0.5) / n + h)
-    K = gaussian((x[:, None] - x) * np.sqrt(n) / 2)
-    share = 1 / K.sum(axis=1)
-    g = (K @ r - r) * share
-    each = 2 * r * g - g**2 + ((K * K) @ r**2 - r**2) * share**2
-    assert each.mean() == pytest.approx(pairs_error(h, a, np.ones(n, int))[0])
+def test_parts_of_the_debiased_error_are_those_of_each_side():
+    # All of the lower half is under-confident, all of the upper over-confident, and
+    # they are too far apart to see each other: each side has its own mean square.
+    h = np.r_[np.linspace(0.1, 0.15, 2000), np.linspace(0.85, 0.9, 2000)]
+    a = np.r_[np.tile([0.0, 1.0], 1000), np.tile([0.0, 1.0, 1.0, 1.0], 500)]
     found = confidence_split(a, confidence=h)
-    assert found.overconfidence == pytest.approx(each[100:].sum() / n, abs=1e-9)
-    assert found.underconfidence == pytest.approx(each[:100].sum() / n, abs=1e-9)
-    assert (found.gap_over, found.gap_under) == pytest.approx((0.15, -0.15))
+    assert found.underconfidence == pytest.approx(0.5 * 0.375**2, rel=0.01)
+    assert found.overconfidence == pytest.approx(0.5 * 0.125**2, rel=0.02)
+    assert (found.gap_over, found.gap_under) == pytest.approx((0.0625, -0.1875))
 
 
 def test_parts_of_the_log_error_are_wholes_where_all_rows_are_on_one_side():
     h = np.linspace(0.6, 0.95, 120)
     a = np.tile([0.0, 1.0], 60)
     found = confidence_split(a, confidence=h, divergence="log")
-    z = np.log(h) - np.log1p(-h)
-    assert found.overconfidence == pytest.approx(
-        log_error(h, z, a, np.ones(120)), abs=1e-6
-    )
+    assert found.overconfidence == pytest.approx(found.calibration, abs=1e-9)
     assert found.underconfidence == pytest.approx(0, abs=1e-9)
 
 

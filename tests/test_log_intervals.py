@@ -11,7 +11,7 @@ import calibrant as cal
 from calibrant._inputs.divergences import LOG
 from calibrant._stats import platt
 from calibrant._stats import platt_error as log_error
-from calibrant._stats.close_pairs import remainder
+from calibrant._stats.ladder import Ladder
 from calibrant._stats.neighbours import Neighbours as Cells
 from calibrant._stats.platt_error import left_out, left_out_by_one_step, local_error
 
@@ -28,7 +28,8 @@ def cells_at(h, count, hits):
     some = count > 0
     h, n, a = h[some], count[some].astype(float), hits[some].astype(float)
     powers = [a * (1 - h) ** j + (n - a) * (-h) ** j for j in range(1, 5)]
-    return Cells(n, a, a, *powers, h, logit(h), {})
+    squares = n, powers[0], powers[1], powers[1]
+    return Cells(n, a, a, *powers, h, logit(h), {}, *squares)
 
 
 def drawn(h, accuracy, n, replicates, seed=0):
@@ -48,10 +49,11 @@ def fit_of(cells, width=None):
     return platt.fit(cells, width, platt.choose_nodes(cells))
 
 
-def plain_interval(cells, fitted=None, leave_out=left_out_by_one_step):
-    """That of one fit, by default the one behind the number, and one way to leave out."""
-    gains = log_error._gains(cells, LOG, fitted or fit_of(cells), leave_out)
-    return gains.interval(gains.model_loss, 0.95)
+def plain_interval(cells, leave_out=left_out_by_one_step):
+    """That of the smooth part alone, with one way to leave out rows."""
+    gains = log_error._gains(cells, LOG, fit_of(cells), leave_out)
+    value = gains.error(gains.model_loss)
+    return gains.lower_end(value, 0.95), gains.upper_end(value, 0.95)
 
 
 def share_held(intervals, value):
@@ -112,13 +114,6 @@ def test_where_rows_are_many_one_step_is_enough():
 SPREAD = 0.5 + (np.arange(500) + 0.5) / 1000
 
 
-@pytest.mark.parametrize("n", [50, 1e3, 1e4, 1e5, 1e8])
-def test_the_second_width_is_narrower_if_any(n):
-    width = log_error.narrow_width(n)
-    assert 0 < width <= log_error.fixed_width(n)
-    assert log_error.narrow_width(4 * n) <= width
-
-
 def test_the_interval_holds_the_plain_one():
     (cells,) = drawn(SPREAD, expit(logit(SPREAD) / 1.5), 3000, 1)
     low, high = local_error(cells, LOG).interval
@@ -127,12 +122,35 @@ def test_the_interval_holds_the_plain_one():
     assert high - low < 1.3 * np.ptp(plain)
 
 
-def test_a_fit_that_is_given_is_the_only_one():
+def family_end(cells, fitted, value, chance):
+    """Least error among curves s times as far off that the value does not contradict."""
+    n, shift = cells.weight.sum(), fitted.at(cells.z, fitted.shift)
+    best, first = 0.0, None
+    for s in np.linspace(1, 0, 1001):
+        m = expit(cells.z + s * shift)
+        d = truth_at(cells, m)
+        first = d if first is None else first
+        slope = 0.5 * (1 + s) * shift
+        variance = (cells.weight * slope**2 * m * (1 - m)).sum() / n**2 + chance
+        if abs(value - value * d / first) > 1.959964 * np.sqrt(variance):
+            return best
+        best = value * d / first
+    return 0.0
+
+
+def truth_at(cells, m):
+    each = rel_entr(m, cells.h) + rel_entr(1 - m, 1 - cells.h)
+    return (cells.weight * each).sum() / cells.weight.sum()
+
+
+def test_the_milder_curve_at_the_lower_end_is_the_least_that_is_possible():
     (cells,) = drawn(SPREAD, expit(logit(SPREAD) / 1.5), 3000, 1)
-    wide = fit_of(cells, 5.0)
-    low, _ = plain_interval(cells, wide, left_out)
-    _, high = plain_interval(cells, wide)
-    assert local_error(cells, LOG, fitted=wide).interval == pytest.approx((low, high))
+    fitted = fit_of(cells)
+    gains = log_error._gains(cells, LOG, fitted)
+    value = gains.error(gains.model_loss)
+    found = log_error._family_end(cells, LOG, fitted, gains, value, 0.95)
+    want = family_end(cells, fitted, value, gains.chance)
+    assert found == pytest.approx(want, rel=0.005)
 
 
 @pytest.mark.simulation
@@ -141,8 +159,7 @@ def test_a_calibrated_saturated_model_is_not_accused(laws, data):
     count, hits = laws.draw(law, law.h, 50_000, 60, np.random.default_rng(0))
     found = [laws.gather(law, *x) for x in zip(count.T, hits.T, strict=True)]
     careful = [local_error(cells, LOG).interval for cells in found]
-    assert share_held(map(plain_interval, found), 0.0) < 0.85
-    assert share_held(careful, 0.0) > 0.85
+    assert share_held(careful, 0.0) > 0.9
 
 
 @pytest.mark.simulation
@@ -158,15 +175,15 @@ def test_a_narrow_defect_is_not_denied():
 # -- what a fit leaves -------------------------------------------------------------
 
 
-def rest_by_pairs(h, a, m, leverage, variance):
+def rest_by_pairs(h, a, m, leverage, variance, width):
     """The debiased square of a - m of single rows, each divided by twice m (1 - m)."""
-    n = len(h)
+    n, r = len(h), a - m
     x = 0.5 * ((np.arange(n) + 0.5) / n + h)
-    K = np.exp(-0.5 * (np.subtract.outer(x, x) / (2 / np.sqrt(n))) ** 2)
-    share, r = 1 / K.sum(axis=1), a - m
-    g = share * (K @ r)
-    others = g - share * r
-    noise = share**2 * (K**2 @ r**2) - share**2 * r**2
+    t = np.subtract.outer(*[np.rint(4 * (x - 0.5) / width)] * 2) / 4
+    K = np.where(np.abs(t) <= 5, np.exp(-0.5 * t * t), 0.0)
+    share = 1 / K.sum(axis=1)
+    others = share * (K @ r - r)
+    noise = share**2 * (K**2 @ r**2 - r**2)
     v = m * (1 - m)
     pulled = v**2 * (2 * leverage - variance)  # products of residuals, by the fit
     squares = 2 * r * others - others**2 + noise + pulled
@@ -180,17 +197,22 @@ def test_what_a_fit_leaves_equals_its_definition():
     cells = cells_at(h, np.ones(400), a)
     wide = fit_of(cells, 0.5)
     m = expit(wide.log_odds(cells.z))
-    sure = (wide.at(cells.z, x) for x in (wide.leverage, wide.variance))
-    found = remainder(cells, LOG, wide, 0.95)
-    assert found.value == pytest.approx(rest_by_pairs(h, a, m, *sure), abs=1e-7)
+    sure = [wide.at(cells.z, x) for x in (wide.leverage, wide.variance)]
+    ladder = Ladder.of(cells)
+    for level in ladder.levels[1:]:
+        value, _ = log_error._left(ladder, LOG, wide, level)
+        want = rest_by_pairs(h, a, m, *sure, level.width)
+        assert value == pytest.approx(want, abs=1e-7)
 
 
 def test_a_fit_to_calibrated_rows_leaves_little_on_average():
-    found = [
-        remainder(cells, LOG, fit_of(cells), 0.95).value
-        for cells in drawn(SPREAD, SPREAD, 50_000, 60)
-    ]
-    assert abs(np.mean(found)) < 0.6 * np.std(found)  # without what it absorbed: 2.6
+    found = []
+    for cells in drawn(SPREAD, SPREAD, 50_000, 60):
+        ladder = Ladder.of(cells)
+        found.append(log_error._left(ladder, LOG, fit_of(cells), ladder.levels[1]))
+    values, variances = np.transpose(found)
+    assert abs(values.mean()) < 0.6 * values.std()  # without what it absorbed: 2.6
+    assert values.std() == pytest.approx(np.sqrt(variances.mean()), rel=0.3)
 
 
 def test_residuals_about_the_confidence_are_those_of_the_rows():
@@ -207,8 +229,9 @@ def test_log_under_another_name_leaves_the_same():
     wide = fit_of(cells)
     log = LOG.phi, LOG.gradient, LOG.phi_1d, LOG.derivative_1d
     other = cal.Divergence("entropy", *log)
-    found, same = (remainder(cells, x, wide, 0.95) for x in (LOG, other))
-    assert same.value == pytest.approx(found.value, rel=1e-6)
+    ladder = Ladder.of(cells)
+    found, same = (log_error.remainder(ladder, x, wide) for x in (LOG, other))
+    assert same.full == pytest.approx(found.full, rel=1e-6)
 
 
 def jump(size):
@@ -221,7 +244,7 @@ def test_a_narrow_defect_is_named_and_included():
     for cells in drawn(SPREAD, jump(0.12), 50_000, 10):
         found = local_error(cells, LOG)
         assert found.widened
-        assert found.method.removeprefix("one-sided ") == "widened score"
+        assert found.method.removeprefix("one-sided ") == "widened ladder"
         assert found.interval[1] > plain_interval(cells)[1]
 
 
@@ -237,5 +260,5 @@ def test_real_networks_have_no_narrow_defect(data):
         arrays = data(name)
         kind = {key: arrays[key] for key in ("logits", "probs") if key in arrays}
         ev = cal.evaluate(arrays["labels"], **kind)
-        assert ev.decompositions["log"].calibration.method == "score"
+        assert ev.decompositions["log"].calibration.method == "ladder"
         assert "narrow-defect" not in {finding.code for finding in ev.audit()}

@@ -267,6 +267,11 @@ class Decomposition(Record):
         How it was estimated; bandwidth is None where the width adapts.
     gap : Estimate or None
         What gives the sharpness gap its interval, if one was computed.
+    resolution : float or None
+        Share of the rows that are looked at together to find the calibration error: of
+        what is finer in confidence nothing is said. None where the width is given.
+    p_value : float or None
+        How often calibrated models with the same confidences look as bad.
 
     Examples
     --------
@@ -284,6 +289,8 @@ class Decomposition(Record):
     boundary: str
     bandwidth: float | None
     gap: Estimate | None = None
+    resolution: float | None = None
+    p_value: float | None = None
 
     @property
     def sharpness_gap(self) -> Estimate:

@@ -1,191 +1,271 @@
-"""Pairs of close rows: the debiased Brier calibration error, and narrow defects."""
+"""The Brier calibration error from pairs of close rows, with its interval."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import hypot, sqrt
+from dataclasses import dataclass
+from math import nan, sqrt
 
 import numpy as np
 
-from calibrant._inputs.arrays import Column, sigmoid
+from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import BRIER, Divergence
 from calibrant._stats import closed_forms
-from calibrant._stats.closed_forms import Interval
-from calibrant._stats.neighbours import Neighbours, kernel_sums
-from calibrant._stats.platt import LARGEST_VARIANCE, LocalPlatt
+from calibrant._stats.closed_forms import Interval, quantile, wilson_of
+from calibrant._stats.ladder import Ladder
+from calibrant._stats.neighbours import Groups, Neighbours
 
 LEAST_ROWS = 50
-"""Below this weight no interval is given: there is nothing to base it on."""
+"""Below so many effective rows only the Brier error has an interval, and below
+`LEAST_FOR_PAIRS` not even that: there is nothing to base it on."""
+
+LEAST_FOR_PAIRS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class DebiasedError:
     """A debiased calibration error: its value is unclipped, so may be slightly negative.
 
-    `held_out` is what recalibration would gain on new rows, a lower bound on average;
-    `plugin` the in-sample value, which noise inflates; `se` comes from the influence
-    function. The score interval is None for fewer than 50 rows, and `widened` if there is
-    a defect that the estimate smooths away. `width` is that of the kernel.
+    `se` comes from the influence function. The interval is None for too few rows, and
+    `widened` if there is a defect that the estimate smooths away. `resolution` is the share
+    of the rows that are looked at together: of finer defects nothing is said. `p_value` is
+    how often calibrated models with the same confidences look as bad.
     """
 
     value: float
-    held_out: float
-    plugin: float
-    se: float
-    interval: Interval | None
-    width: float
+    se: float = nan
+    interval: Interval | None = None
+    resolution: float | None = None
+    p_value: float | None = None
     widened: bool = False
 
     @property
     def method(self) -> str:
         """What to call the interval."""
-        score = closed_forms.WIDENED + "score" if self.widened else "score"
-        return closed_forms.named(score, self.interval)
+        name = closed_forms.WIDENED + METHOD if self.widened else METHOD
+        return closed_forms.named(name, self.interval)
+
+
+METHOD = "ladder"
 
 
 def brier_error(
-    cells: Neighbours, level: float = 0.95, width: float | None = None
+    cells: Neighbours, level: float = 0.95, ladder: Ladder | None = None
 ) -> DebiasedError:
-    r"""Debiased estimate of :math:`E (m(h) - h)^2`, unbiased if the model is calibrated.
+    r"""Debiased estimate of :math:`E (m(h) - h)^2`, with mean 0 if the model is calibrated.
 
-    The residuals of pairs of rows are compared whose confidence is close, both in rank
-    and in value, never a row with itself. Pairs agree in sign only if the model is
-    miscalibrated there, so a calibrated model gives 0 on average, at any n.
+    Residuals of pairs of close rows are compared, never a row with itself. They agree in
+    sign only if the model is miscalibrated there. How close is close is decided by the
+    rungs of a `Ladder`, which is that of the cells if not given.
 
     Notes
     -----
-    With g the kernel mean of residuals r around a row, l = 1 / (sum of weights) the
-    share of the row itself and V the variance of g, leaving the row out of its own
-    numerator gives :math:`g_{-i} = g - l r`, and the estimate is
-
-    .. math:: 2\,\overline{r g_{-i}} - \overline{g_{-i}^2 - V_{-i}} .
-
-    The kernel is Gaussian in (rank + h) / 2 with width :math:`2 / \sqrt n`.
+    The estimate is treated as b times a noncentral chi-square less its degrees of freedom
+    :math:`\nu`, whose noncentrality times b is the error. That is exact for one confidence
+    and normal for many. b comes from the influence function and :math:`\nu` from the
+    variance that calibrated models have. The lower end is above 0 only if the estimate is
+    larger than theirs.
     """
-    width = 2 / sqrt(cells.n) if width is None else width
-    near = neighbourhood(cells, width)
-    error = error_of_pairs(cells, near, np.ones_like(cells.h), level)
-    if error.interval is None:
-        return error
-    return replace(error, interval=cells.careful(error.interval, BRIER, level))
+    ladder = Ladder.of(cells) if ladder is None else ladder
+    value, loss = ladder.value, float(cells.r2.sum()) / cells.n
+    noise = Noise.of(ladder)
+    likely = noise.soft * (1 - noise.soft)
+    se, about = sqrt(noise.variance(likely)), (ladder.resolution, ladder.test.p_value)
+    if cells.effective < LEAST_FOR_PAIRS:
+        return DebiasedError(min(value, loss), se, None, *about)
+    high = _upper_end(ladder, noise, level)
+    low = _lower_end(ladder, noise, level)
+    off = furthest_mean(cells, BRIER, level)
+    value, most = min(value, loss), max(loss, off)
+    ends = min(low, loss), min(max(high, off, value, 0.0), most)
+    return DebiasedError(value, se, ends, *about)
+
+
+# -- how sure the estimate is ------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Neighbourhood:
-    """Around each cell: a row's share in it, the mean residual and its variance."""
+class Noise:
+    """Influence of a row on the estimate: `slope` times its residual less `level`.
 
-    width: float
-    share: Column
-    mean: Column
-    variance: Column
-
-
-def neighbourhood(cells: Neighbours, width: float) -> Neighbourhood:
-    """Kernel means of residuals."""
-    sums = np.stack([cells.weight, cells.r1], axis=1)
-    plain, square = kernel_sums(cells.coordinate, width, sums, cells.r2[:, None])
-    share = 1 / np.maximum(plain[:, 0], 1.0)
-    return Neighbourhood(width, share, plain[:, 1] * share, square[:, 0] * share**2)
-
-
-def error_of_pairs(
-    cells: Neighbours,
-    near: Neighbourhood,
-    importance: Column,
-    level: float,
-    absorbed: float = 0.0,
-) -> DebiasedError:
-    """Debiased mean of the squared residual, times the importance of each cell.
-
-    Residuals about a fit to the same rows agree less than they should, on average by
-    what the fit has `absorbed`.
+    Each is a number per cell. `soft` is the accuracy nearby, with two hits and two misses
+    more (Wilson's), and `plain` without.
     """
-    n, terms = cells.n, terms_of_pairs(cells, near)
-    agreement, size, noise = (float((importance * x).sum() / n) for x in terms)
-    held_out = 2 * agreement - size
-    se = _standard_error(cells, near, importance)
-    value = held_out + noise + absorbed
-    score = closed_forms.score(value, se, size, noise, level)
-    interval = score if n >= LEAST_ROWS else None
-    plugin = float((importance * cells.weight * near.mean**2).sum() / n)
-    return DebiasedError(value, held_out, plugin, se, interval, near.width)
+
+    cells: Neighbours
+    slope: Column
+    level: Column
+    soft: Column
+    plain: Column
+    dispersion: float
+
+    @classmethod
+    def of(cls, ladder: Ladder) -> Noise:
+        """Of an estimate that mixes levels as the ladder says."""
+        cells, fine = ladder.cells, ladder.levels[1]
+        squares = fine.sums(cells.w2[:, None], power=2)[:, 0]
+        rows, more = fine.near**2 / squares, quantile(0.95) ** 2
+        plain = np.clip(cells.h + fine.means(cells.r1), 0.0, 1.0)
+        soft = (plain * rows + 0.5 * more) / (rows + more)
+        return cls(cells, *ladder.influence, soft, plain, ladder.dispersion)
+
+    def variance(self, of_hits: Column) -> float:
+        """Of the estimate, if hits have this variance."""
+        if self.cells.groups is not None:
+            return self._between_groups(self.cells.groups, of_hits)
+        cells, n = self.cells, self.cells.n
+        rest = 0.5 * self.slope**2 - self.level
+        rest -= float(cells.weight @ rest) / n
+        each = self.dispersion * self.slope**2 * of_hits + rest**2
+        return float(cells.w2 @ each) / n**2
+
+    def _between_groups(self, groups: Groups, of_hits: Column) -> float:
+        sums = groups.residual @ self.slope - groups.weight @ self.level
+        var = variance_of_groups(sums, groups, self.cells.n)
+        own = self.cells.w2 * self.slope**2
+        seen = float(own @ (self.plain * (1 - self.plain)))
+        return var * max(float(own @ of_hits) / max(seen, 1e-300), 1.0)
+
+    def unit(self, of_hits: Column) -> float:
+        """The variance per four times the error; that of one neighbourhood if there is none.
+
+        Never below a thousandth of that: a sample without misses is not without noise.
+        """
+        cells, n = self.cells, self.cells.n
+        chance = max(float(cells.weight @ (cells.h * (1 - cells.h))) / n, 1e-12)
+        chance /= cells.effective
+        size = 0.25 * float(cells.weight @ self.slope**2) / n
+        if size <= 1e-6 * chance:
+            return chance
+        return max(self.variance(of_hits) / (4 * size), 1e-3 * chance)
+
+    def scaled(self, s: float) -> Column:
+        """Variance of hits if accuracy were s times as far from the confidence."""
+        p = np.clip(self.cells.h + 0.5 * s * self.slope, 0.0, 1.0)
+        return p * (1 - p)
 
 
-def terms_of_pairs(
-    cells: Neighbours, near: Neighbourhood
-) -> tuple[Column, Column, Column]:
-    """Sums over each cell of r g, g^2 and V, the row itself left out."""
-    N, r1, r2, g, share = cells.weight, cells.r1, cells.r2, near.mean, near.share
-    size = N * g**2 - 2 * share * g * r1 + share**2 * r2
-    return r1 * g - share * r2, size, N * near.variance - share**2 * r2
+def variance_of_groups(sums: Column, groups: Groups, n: float) -> float:
+    """Variance of a mean over rows, from its sums over groups of clusters."""
+    share, count = groups.weight.sum(axis=1) / n, len(groups)
+    off = sums - share * sums.sum()
+    return float(off @ off) * count / (count - 1) / n**2
 
 
-def _standard_error(
-    cells: Neighbours, near: Neighbourhood, importance: Column
-) -> float:
-    """Of the mean of q = 2 g_{-i} r - g_{-i}^2, a quadratic in the residual r."""
-    n, g, share = cells.n, near.mean, near.share
-    quadratic = -(g**2), 2 * g * (1 + share), -share * (2 + share)
-    c0, c1, c2 = (importance * c for c in quadratic)
-    mean = (c0 * cells.weight + c1 * cells.r1 + c2 * cells.r2).sum() / n
-    powers = (
-        c0**2 * cells.weight
-        + 2 * c0 * c1 * cells.r1
-        + (c1**2 + 2 * c0 * c2) * cells.r2
-        + 2 * c1 * c2 * cells.r3
-        + c2**2 * cells.r4
+def _upper_end(ladder: Ladder, noise: Noise, level: float) -> float:
+    """Of what is believed, of finer rungs as far as they are above chance, and of the finest.
+
+    That may be hardly above noise, but smooths least away. An estimate far below 0 is luck,
+    and no reason to be surer: it has the end of one that is a standard deviation of a
+    calibrated model's below (Cowan et al. 2011).
+    """
+    unit, variance = noise.unit(noise.soft * (1 - noise.soft)), ladder.chance.var()
+    value = max(ladder.value, -sqrt(variance))
+    high = upper_end(value, unit, variance, level)
+    high = max(high, value + sqrt(variance))
+    beyond, chance = ladder.beyond
+    rises = np.append(
+        np.maximum(ladder.steps, 0.0), max(beyond - ladder.rungs[-1], 0.0)
     )
-    return sqrt(max(float(powers.sum() / n - mean**2), 0.0) / n)
+    finer = upper_end(ladder.rungs[0] + rises.sum(), unit, chance, level)
+    own = max(chance - ladder.law[-2].var(), 0.25 * chance, 1e-300)
+    sizes = np.append(ladder.sizes, rises[-1] / sqrt(own))
+    high += above_chance(sizes) * max(finer - high, 0.0)
+    return max(high, upper_end(max(beyond, -sqrt(chance)), unit, chance, level))
 
 
-# -- what a local fit leaves: defects narrower than its kernel ---------------------
-
-WORTH_WIDENING = 0.2
-"""A remainder that moves the upper end by less, relative to its distance from the
-estimate, is not worth a word: even smooth curves leave one if there are enough rows."""
+def above_chance(sizes: Column) -> float:
+    """From 0 to 1 while the largest size goes from half to one standard deviation."""
+    return float(np.clip(2 * (sizes.max(initial=0.0) - 0.5), 0.0, 1.0))
 
 
-def reach_of_pairs(n: float) -> float:
-    r"""Largest width in rank of a neighbourhood of pairs: :math:`4 / \sqrt n`.
+STEPS = 4
 
-    It is :math:`2 / \sqrt n` in (rank + h) / 2. From 4096 rows on the fit is wider.
+
+def _lower_end(ladder: Ladder, noise: Noise, level: float) -> float:
+    """0 unless calibrated models have smaller values; else by the noise of the milder truth.
+
+    Where misses are few the sample says little of its own noise. What counts is the noise
+    of the error at the lower end, which has more misses.
     """
-    return 4 / sqrt(n)
+    value = ladder.value
+    if not (value > 0 and ladder.test.rejects(level)):
+        return 0.0
+    unit = noise.unit(noise.soft * (1 - noise.soft))
+    variance = float(ladder.chance.var())
+    low = 0.0
+    for _ in range(STEPS):
+        low = lower_end(value, unit, variance, level)
+        unit = noise.unit(noise.scaled(min(sqrt(min(low / value, 1.0)), 0.999)))
+    return low
 
 
-def remainder(
-    cells: Neighbours, divergence: Divergence, fitted: LocalPlatt, level: float
-) -> DebiasedError:
-    """Calibration error of the fit itself, from pairs of rows much closer than its width.
+def furthest_mean(cells: Neighbours, divergence: Divergence, level: float) -> float:
+    """Error of a model that is off everywhere by as much as the mean accuracy may be."""
+    accuracy = min(max(float(cells.hits.sum()) / cells.n, 0.0), 1.0)
+    confidence = min(max(float(cells.weight @ cells.h) / cells.n, 0.0), 1.0)
+    ends = wilson_of(accuracy, independent_rows(cells, accuracy), level)
+    off = divergence.on_unit(np.array(ends), np.full(2, confidence))
+    return float(off.max())
 
-    The calibration error of a model is what a fit saves plus this, which the fit smooths
-    away by construction. A square in place of the divergence, by its curvature; where a neighbourhood expects
-    less than one miss, with the curvature at which it would expect one. Each row pulled
-    the fit towards itself and its neighbours: that agreement is put back.
+
+def independent_rows(cells: Neighbours, accuracy: float) -> float:
+    """How many rows of equal weight tell as much of the accuracy, clusters considered."""
+    rows, groups = cells.effective, cells.groups
+    if groups is None:
+        return rows
+    hits = (groups.residual + groups.weight * cells.h).sum(axis=1)
+    variance = variance_of_groups(hits, groups, cells.n)
+    spread = max(accuracy * (1 - accuracy), 1e-9)
+    return min(rows, spread / max(variance, 1e-12))
+
+
+# -- noncentral chi-square ---------------------------------------------------------
+
+MANY = 2000.0
+"""Degrees of freedom, or a value, from which a chi-square is as good as normal."""
+
+
+def upper_end(value: float, unit: float, chance: float, level: float) -> float:
+    """Largest error that an estimate does not contradict; see `brier_error`.
+
+    `chance` is the variance of calibrated models.
+
+    Examples
+    --------
+    For many degrees of freedom the interval is that of a normal estimate, whose variance
+    is `chance` and four units times the error.
+
+    >>> round(upper_end(0.01, 1e-9, 1e-6, 0.95), 5)
+    0.01196
     """
-    n, z = cells.n, cells.z
-    m = sigmoid(fitted.log_odds(z))
-    v = m * (1 - m)
-    left = cells.about(m)
-    near = neighbourhood(left, 0.5 * reach_of_pairs(n))
-    importance = 0.5 * divergence.curvature(m, v) / np.maximum(v, near.share)
-    pull = np.minimum(fitted.at(z, fitted.leverage) * v, 1.0)
-    spread = np.minimum(fitted.at(z, fitted.variance), LARGEST_VARIANCE) * v
-    agreement = v * (2 * pull - spread)
-    absorbed = float((cells.weight * importance * agreement).sum() / n)
-    absorbed *= cells.dispersion(m)
-    return error_of_pairs(left, near, importance, level, absorbed)
+    freedom = max(chance / (2 * unit * unit), 1.0)
+    return unit * noncentrality(value / unit + freedom, freedom, 0.5 - level / 2)
 
 
-def widened(
-    error: DebiasedError, plain: Interval, rest: DebiasedError
-) -> DebiasedError:
-    """With the rest in the upper end, if there is one for sure and it matters there."""
-    if error.interval is None or rest.interval is None or not rest.interval[0] > 0:
-        return error
-    value, (low, high) = max(error.value, 0.0), error.interval
-    half = plain[1] - value
-    reach = value + rest.value + hypot(half, rest.interval[1] - rest.value)
-    if reach - plain[1] < WORTH_WIDENING * half:
-        return error
-    return replace(error, interval=(low, max(high, reach)), widened=True)
+def lower_end(value: float, unit: float, chance: float, level: float) -> float:
+    """Smallest error that an estimate does not contradict."""
+    freedom = max(chance / (2 * unit * unit), 1.0)
+    return unit * noncentrality(value / unit + freedom, freedom, 0.5 + level / 2)
+
+
+def noncentrality(value: float, freedom: float, p: float) -> float:
+    """At which a noncentral chi-square is below a value with probability p; 0 if none.
+
+    Examples
+    --------
+    >>> round(noncentrality(30.0, 10.0, 0.025), 3)
+    44.775
+    """
+    from scipy.special import chdtr, chndtrinc
+
+    if not value > 0:
+        return 0.0
+    if max(value, freedom) > MANY:  # (value - freedom - x)^2 = z^2 (2 freedom + 4 x)
+        z = quantile(abs(1 - 2 * p))
+        middle = value - freedom + 2 * z * z
+        square = 4 * z * z + 4 * (value - freedom) + 2 * freedom
+        half = z * sqrt(max(square, 0.0))
+        return max(middle + (half if p < 0.5 else -half), 0.0)
+    if chdtr(freedom, value) <= p:
+        return 0.0
+    return float(chndtrinc(value, freedom, p))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, sqrt
 
 import numpy as np
@@ -15,10 +15,18 @@ from calibrant._inputs.options import PAPER_BANDWIDTH, Settings
 from calibrant._rows import engines
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import CELL_SUMS, Cells
+from calibrant._sketch.clusters import cell_of_log_odds
 from calibrant._sketch.kernels import GAUSSIAN, KERNELS
-from calibrant._stats import closed_forms, neighbours, platt_error, published
-from calibrant._stats.close_pairs import DebiasedError, brier_error
+from calibrant._stats import (
+    close_pairs,
+    closed_forms,
+    neighbours,
+    platt_error,
+    published,
+)
+from calibrant._stats.close_pairs import DebiasedError
 from calibrant._stats.closed_forms import Mean, Surprises
+from calibrant._stats.ladder import Ladder
 from calibrant._stats.neighbours import Neighbours
 from calibrant._stats.standard_errors import Rows
 
@@ -162,31 +170,59 @@ def find_cells(
     return cells, neighbours.thin(cells, LOCAL_CELLS)
 
 
+def cell_of_rows(columns: Columns, sums: Cells) -> Index:
+    """Which of the first cells of `find_cells` each row is in."""
+    if _has_few_values(columns.confidence):
+        return neighbours.distinct_confidence(columns)
+    used = np.cumsum(sums.log_odds_sums[0] > 0) - 1
+    return used[cell_of_log_odds(columns.confidence)]
+
+
 def _has_few_values(confidence: Column) -> bool:
     parts = confidence[: 2 * EXACT_CELLS], confidence  # the first tells most
     return all(len(np.unique(part)) <= EXACT_CELLS for part in parts)
 
 
 def adaptive_error(
-    cells: Neighbours, sums: Cells, name: str, level: float, engine: str = "auto"
+    cells: Neighbours,
+    local: Neighbours,
+    sums: Cells,
+    name: str,
+    level: float,
+    engine: str = "auto",
+    ladder: Ladder | None = None,
 ) -> DebiasedError:
-    """Debiased calibration error: pairs for Brier, local Platt scaling otherwise."""
-    divergence = sums.divergences[name]
+    """Debiased calibration error: pairs for Brier, local Platt scaling otherwise.
+
+    `cells` and `local` are those of `find_cells`. The `ladder` of the cells serves all
+    divergences.
+    """
+    divergence, totals = sums.divergences[name], sums.totals[name]
     if divergence.by_pairs:
-        return brier_error(cells, level)
-    totals = sums.totals[name]
-    model_loss = (totals.unit_loss - totals.phi_hit) / sums.weight
-    return platt_error.local_error(cells, divergence, model_loss, level, engine=engine)
+        return close_pairs.brier_error(cells, level, ladder)
+    n = sums.weight
+    model_loss, loss = (totals.unit_loss - totals.phi_hit) / n, totals.unit_loss / n
+    return platt_error.local_error(
+        cells,
+        divergence,
+        model_loss,
+        level,
+        engine=engine,
+        local=local,
+        ladder=ladder,
+        loss=loss,
+    )
 
 
 def calibration_of_rows(columns: Columns, settings: Settings) -> Estimate:
-    """d_CAL alone, with every distinct confidence a cell of its own."""
+    """d_CAL alone, the same as in the headline analysis."""
     sums, name = cells_of_columns(columns, settings), settings.main.name
     if not settings.adaptive:
         found = analyse(columns, sums, settings, 1.0)
         return found.decompositions[name].calibration
-    cells = neighbours.cells_of_rows(columns, settings.divergences)
-    return _scaled(adaptive_error(cells, sums, name, settings.level), 1.0)
+    cells, local = find_cells(columns, sums)
+    how = settings.level, settings.engine
+    return _scaled(adaptive_error(cells, local, sums, name, *how), 1.0)
 
 
 def cells_of_columns(columns: Columns, settings: Settings) -> Cells:
@@ -210,14 +246,14 @@ def _adaptive(
     level, engine = settings.level, settings.engine
     cells, local = find_cells(columns, sums, cluster_groups)
     places = platt_error.adaptive_places(local, sums, level, engine)
-    decompositions = {}
+    ladder, decompositions = Ladder.of(cells), {}
     for name, divergence in sums.divergences.items():
-        pairs = divergence.by_pairs
-        error = adaptive_error(cells if pairs else local, sums, name, level, engine)
-        how = "pairs" if pairs else "local Platt"
+        error = adaptive_error(cells, local, sums, name, level, engine, ladder)
+        how = "pairs" if divergence.by_pairs else "local Platt", "gaussian", "none"
         terms = total_loss(sums, name, level), _scaled(error, factors[name])
-        decompositions[name] = Decomposition(
-            name, *terms, how, "gaussian", "none", None
+        plain = Decomposition(name, *terms, *how, None)
+        decompositions[name] = replace(
+            plain, resolution=error.resolution, p_value=error.p_value
         )
     return Analysis(decompositions, places.curves(sums.divergences, factors))
 

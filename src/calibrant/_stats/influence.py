@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from math import sqrt
-
 import numpy as np
 
 from calibrant._base.records import Bins
 from calibrant._inputs.arrays import Column, Index
-from calibrant._inputs.divergences import LOG, Divergence, find_divergence
+from calibrant._inputs.divergences import BRIER, LOG, Divergence, find_divergence
 from calibrant._rows.columns import Columns
+from calibrant._sketch.cells import Cells
+from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats import bins as binning
-from calibrant._stats import platt, platt_error
+from calibrant._stats import platt_error
 from calibrant._stats.close_pairs import LEAST_ROWS
-from calibrant._stats.neighbours import cells_of_rows, kernel_sums, thin
+from calibrant._stats.decomposition import cell_of_rows, find_cells
+from calibrant._stats.ladder import Ladder
 from calibrant._stats.sample import Sample
 from calibrant._stats.smooth_ece import width_of_curve
 
@@ -24,7 +25,7 @@ from calibrant._stats.smooth_ece import width_of_curve
 
 # -- the calibration error d_CAL ---------------------------------------------------
 
-CELLS_PER_LOG_ODDS, REACH, MOST_VALUES, PLACES = 50, 20.0, 2000, 480
+PLACES = 480
 _PUBLISHED = ("gaussian", "none", "direct")
 
 
@@ -44,26 +45,24 @@ def _calibration(sample: Sample) -> Column | None:
         return sample.factor * kernel_values(columns, float(settings.bandwidth))
     if main.by_pairs:
         return sample.factor * pair_values(columns)
-    return platt_values(columns, main) if sample.n >= LEAST_ROWS else None
+    enough = columns.effective >= LEAST_ROWS
+    return platt_values(columns, main) if enough else None
 
 
 def pair_values(columns: Columns) -> Column:
     """2 g r - g^2 with g the mean residual of a row's neighbours, itself left out.
 
-    The mean is what recalibration would gain on new rows; see `calibrant._stats.close_pairs`.
+    How near neighbours are is mixed as in the estimate; see `calibrant._stats.ladder`.
     """
-    cell, w = _cells(columns), columns.weights
-    h, r = columns.confidence, columns.hit - columns.confidence
-    sums = np.stack([np.bincount(cell, w * x) for x in (1.0, r, h)])
-    rows, r1, claimed = sums.astype(np.float64, copy=False)
-    rank = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
-    x = 0.5 * (rank + np.maximum.accumulate(claimed / rows))
-    width, plain = 2 / sqrt(columns.effective), np.stack([rows, r1], axis=1)
-    near, _ = kernel_sums(x, width, plain, rows[:, None])
-    share = 1 / np.maximum(near[:, 0], 1.0)
-    own = 1.0 if columns.squared is None else columns.squared / w
-    g = (near[:, 1] * share)[cell] - share[cell] * own * r
-    return 2 * g * r - g * g
+    sums = Cells({BRIER.name: BRIER}).update(columns)
+    cells, _ = find_cells(columns, sums)
+    ladder, cell = Ladder.of(cells), cell_of_rows(columns, sums)
+    r, out = columns.hit - columns.confidence, np.zeros(len(columns))
+    own = r if columns.squared is None else r * columns.squared / columns.weights
+    for level, share in zip(ladder.levels, ladder.shares, strict=True):
+        g = level.means(cells.r1)[cell] - own / level.near[cell]
+        out += share[cell] * (2 * g * r - g * g)
+    return out
 
 
 def kernel_values(columns: Columns, bandwidth: float) -> Column:
@@ -85,24 +84,14 @@ def kernel_values(columns: Columns, bandwidth: float) -> Column:
 
 def platt_values(columns: Columns, divergence: Divergence) -> Column:
     """Loss saved by local Platt scaling, each row left out of its own fit."""
-    cells = thin(cells_of_rows(columns, {"log": LOG}), platt_error.CHOOSING_CELLS)
-    width = platt_error.fixed_width(cells.effective)
-    fitted = platt.fit(cells, width, platt.choose_nodes(cells))
-    a, z = columns.hit, np.clip(columns.log_odds, -REACH, REACH)
+    _, cells = find_cells(columns, Cells({LOG.name: LOG}).update(columns))
+    fitted = platt_error.fit_for_error(cells)
+    a, z = columns.hit, np.clip(columns.log_odds, -LOG_ODDS_REACH, LOG_ODDS_REACH)
     leverage = fitted.at(z, fitted.leverage)
     if columns.squared is not None:
-        leverage = leverage * (columns.squared / columns.weights)
+        leverage = leverage * columns.squared / columns.weights
     eta = platt_error.left_out_by_one_step(fitted.log_odds(z), leverage, a)
     return columns.unit_loss(divergence) - divergence.of_log_odds(a, eta)
-
-
-def _cells(columns: Columns) -> Index:
-    """Cell of each row: its own confidence, or a small step of log-odds if many."""
-    values, cell = np.unique(np.abs(columns.confidence), return_inverse=True)
-    if len(values) > MOST_VALUES:
-        z = np.clip(columns.log_odds, -REACH, REACH)
-        cell = np.unique(np.floor(z * CELLS_PER_LOG_ODDS), return_inverse=True)[1]
-    return cell
 
 
 def loss(sample: Sample, name: str) -> Column:

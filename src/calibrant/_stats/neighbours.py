@@ -30,6 +30,10 @@ class Groups:
     def __len__(self) -> int:
         return len(self.weight)
 
+    def about(self, shift: Column) -> Groups:
+        """The same with residuals larger by so much in each cell."""
+        return Groups(self.weight, self.residual + self.weight * shift)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
@@ -111,15 +115,19 @@ class Neighbours:
         m, hits = accuracy, self.hits
         observed = (self.hits2 - 2 * m * hits + m * m * self.weight).sum()
         hard = (self.weight * m * (1 - m)).sum()
-        return float(observed / max(hard, 1e-300))
+        return float(max(observed, 0.0) / max(hard, 1e-300))
 
     def about(self, accuracy: Column) -> Neighbours:
-        """The same rows, with residuals about another accuracy than the confidence."""
+        """The same rows, with residuals about another accuracy than the confidence.
+
+        Within a cell, hits are taken to have nothing to do with weights.
+        """
         (up, yes), (down, no) = self.two_values()
         yes, no = yes - accuracy, no - accuracy
         powers = (self.weight * (up * yes**k + down * no**k) for k in (1, 2, 3, 4))
         r1, r2, r3, r4 = powers
-        return replace(self, r1=r1, r2=r2, r3=r3, r4=r4)
+        plain, w = replace(self, r1=r1, r2=r2, r3=r3, r4=r4), self.w2 / self.weight
+        return replace(plain, w2r=w * r1, w2r2=w * r2, w3r2=w * w * r2)
 
 
 def cells_of_sketch(cells: Cells, groups: Groups | None = None) -> Neighbours:
@@ -148,15 +156,20 @@ def groups_of_clusters(found: ClusterSums) -> Groups:
     return group_sums(found.cell, LOG_ODDS_CELLS, found.numbers, weight, residual)
 
 
+def distinct_confidence(columns: Columns) -> Index:
+    """Which of the distinct confidences each row has; round-off twins are one."""
+    distinct, cell = np.unique(np.abs(columns.confidence), return_inverse=True)
+    return (np.cumsum(starts_of_values(distinct)) - 1)[cell]
+
+
 def cells_of_rows(
     columns: Columns,
     divergences: Mapping[str, Divergence] = BUILT_IN,
     cluster_groups: Index | None = None,
 ) -> Neighbours:
     """One cell for each distinct confidence; only round-off twins share one."""
-    distinct, cell = np.unique(np.abs(columns.confidence), return_inverse=True)
-    value = np.cumsum(starts_of_values(distinct)) - 1
-    cell, count = value[cell], value[-1] + 1
+    cell = distinct_confidence(columns)
+    count = int(cell.max()) + 1
     w, h, a = columns.weights, columns.confidence, columns.hit
     r, z = a - h, np.clip(columns.log_odds, -LOG_ODDS_REACH, LOG_ODDS_REACH)
     values = [np.ones_like(a), a, a * a, r, r**2, r**3, r**4, h, z]

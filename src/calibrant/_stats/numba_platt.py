@@ -11,7 +11,7 @@ UNSEEN = 1e-24
 
 
 @kernel
-def climb(K, z, weight, hits, nodes, rules, shift, slope):
+def climb(K, z, weight, hits, squared, nodes, rules, shift, slope):
     """Fit shift and slope of every node, in place; return leverage and variance.
 
     `rules` are the precision of the shift's prior, the tolerance, the most steps and
@@ -28,7 +28,7 @@ def climb(K, z, weight, hits, nodes, rules, shift, slope):
         d0, d1 = _climb(seen, prior, rules, shift[node], slope[node])
         _, _, j00, j01, j11 = _sums(seen, d0, d1)
         for j in range(len(z)):
-            w[j] *= k[j]
+            w[j] = k[j] * k[j] * squared[j]
         _, _, q00, q01, q11 = _sums(seen, d0, d1)
         j00, j11 = j00 + prior[0], j11 + prior[1]
         determinant = j00 * j11 - j01 * j01

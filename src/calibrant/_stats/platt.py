@@ -7,14 +7,14 @@ the temperature kind are met without smoothing bias at any width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._rows import engines
 from calibrant._sketch.kernels import GAUSSIAN
-from calibrant._stats.neighbours import Neighbours
+from calibrant._stats.neighbours import Groups, Neighbours
 
 Pair = tuple[Column, Column]
 
@@ -37,7 +37,8 @@ class LocalPlatt:
     """A fitted recalibration: shift and slope at each node, and how sure they are.
 
     `leverage` is (J^-1)_00, by which one row moves the fit at its own place, and
-    `variance` the variance of the fitted log-odds.
+    `variance` the variance of the fitted log-odds. If cells have groups of clusters,
+    `pull` is how far each group moved the fit: a table of nodes x groups.
     """
 
     width: float
@@ -46,6 +47,7 @@ class LocalPlatt:
     slope: Column
     leverage: Column
     variance: Column
+    pull: Table | None = None
 
     def log_odds(self, z: Column) -> Column:
         """Recalibrated log-odds; the shift is interpolated between nodes."""
@@ -54,6 +56,15 @@ class LocalPlatt:
     def at(self, z: Column, values: Column) -> Column:
         """Interpolate a value known at the nodes."""
         return np.interp(z, self.nodes, values)
+
+    def pulled(self, z: Column) -> Table:
+        """How far each group moved the fit at these log-odds: log-odds x groups."""
+        assert self.pull is not None
+        place = np.interp(z, self.nodes, np.arange(len(self.nodes)))
+        before = np.minimum(place.astype(np.intp), max(len(self.nodes) - 2, 0))
+        share = (place - before)[:, None]
+        after = np.minimum(before + 1, len(self.nodes) - 1)
+        return (1 - share) * self.pull[before] + share * self.pull[after]
 
 
 def choose_nodes(cells: Neighbours) -> Column:
@@ -96,7 +107,26 @@ def fit(
         changed = shift[part], slope[part]
         found = fit_block(K, cells, nodes[part], tolerance, changed)
         leverage[part], variance[part] = found
-    return LocalPlatt(width, nodes, shift, slope, leverage, variance)
+    whole = LocalPlatt(width, nodes, shift, slope, leverage, variance)
+    return whole if cells.groups is None else _with_pull(whole, cells, cells.groups)
+
+
+def _with_pull(fitted: LocalPlatt, cells: Neighbours, groups: Groups) -> LocalPlatt:
+    """The same fit, with what each group of clusters did to it.
+
+    That is J^-1 times the score of the group, and the variance is the sum of its squares.
+    """
+    at = np.interp(fitted.nodes, cells.z, cells.rank)
+    hits = groups.residual + groups.weight * cells.h
+    pull = np.empty((len(fitted.nodes), len(groups)))
+    for first in range(0, len(at), NODE_BLOCK):
+        part = slice(first, first + NODE_BLOCK)
+        K = GAUSSIAN.profile((at[part, None] - cells.rank) / fitted.width)
+        problem = _problem(K, cells, fitted.nodes[part])
+        places = fitted.shift[part], fitted.slope[part]
+        with np.errstate(over="ignore"):
+            pull[part] = problem.pull(*places, hits, groups.weight)
+    return replace(fitted, pull=pull, variance=(pull**2).sum(axis=1))
 
 
 def _fit_compiled(
@@ -105,7 +135,8 @@ def _fit_compiled(
     """As `_fit_block`, with numba."""
     from calibrant._stats import numba_platt
 
-    seen = map(np.ascontiguousarray, (K, cells.z, cells.weight, cells.hits, nodes))
+    counts = cells.weight, cells.hits, cells.w2
+    seen = map(np.ascontiguousarray, (K, cells.z, *counts, nodes))
     rules = 1 / PRIOR_SD**2, tolerance, MOST_STEPS, LONGEST_STEP
     return numba_platt.climb(*seen, rules, *changed)
 
@@ -113,18 +144,21 @@ def _fit_compiled(
 def _fit_block(
     K: Table, cells: Neighbours, nodes: Column, tolerance: float, changed: Pair
 ) -> Pair:
-    """Leverage and variance of some nodes, whose shift and slope change in place.
+    """Leverage and variance of some nodes, whose shift and slope change in place."""
+    problem = _problem(K, cells, nodes)
+    squared = None if cells.w2 is cells.weight else cells.w2 / cells.weight
+    with np.errstate(over="ignore"):
+        _climb(problem, *changed, tolerance)
+        return problem.precision(*changed, squared)
 
-    The prior precision of the slope follows the local spread.
-    """
+
+def _problem(K: Table, cells: Neighbours, nodes: Column) -> _Problem:
+    """The prior precision of the slope follows the local spread."""
     offset, weight = cells.z - nodes[:, None], K * cells.weight
     whole = np.maximum(weight.sum(axis=1), 1e-300)
     spread, precision = np.vecdot(weight * offset, offset) / whole, 1 / PRIOR_SD**2
     prior = np.stack([np.full(len(nodes), precision), precision * spread + 1e-6])
-    problem = _Problem(cells.z, prior, K, offset, weight, K * cells.hits)
-    with np.errstate(over="ignore"):
-        _climb(problem, *changed, tolerance)
-        return problem.precision(*changed)
+    return _Problem(cells.z, prior, K, offset, weight, K * cells.hits)
 
 
 def _climb(problem: _Problem, shift: Column, slope: Column, tolerance: float) -> None:
@@ -182,18 +216,36 @@ class _Problem:
         step = np.stack([j11 * g0 - j01 * g1, j00 * g1 - j01 * g0]) / determinant
         return np.stack([g0, g1]), step
 
-    def precision(self, shift: Column, slope: Column) -> Pair:
-        """(J^-1)_00 and (J^-1 J2 J^-1)_00, J2 the information weighted by K twice."""
+    def precision(
+        self, shift: Column, slope: Column, squared: Column | None = None
+    ) -> Pair:
+        """(J^-1)_00 and (J^-1 J2 J^-1)_00, J2 the information weighted by K w twice.
+
+        `squared` is the mean weight of a cell's weights, where rows have any.
+        """
         p = self._accuracy(shift, slope)
         information = self.weight * p * (1 - p)
-        j00, j01, j11 = self._information(information)
-        determinant = j00 * j11 - j01 * j01
-        c0, c1 = j11 / determinant, -j01 / determinant
+        c0, c1 = self._first_row(information)
         information *= self.K
+        if squared is not None:
+            information *= squared
         q0, q1 = information.sum(axis=1), np.vecdot(information, self.offset)
         information *= self.offset
         q2 = np.vecdot(information, self.offset)
         return c0, c0 * c0 * q0 + 2 * c0 * c1 * q1 + c1 * c1 * q2
+
+    def pull(self, shift: Column, slope: Column, hits: Table, weight: Table) -> Table:
+        """How far each group, with its hits and weight by cell, moves the log-odds."""
+        p = self._accuracy(shift, slope)
+        c0, c1 = self._first_row(self.weight * p * (1 - p))
+        lever = self.K * (c0[:, None] + c1[:, None] * self.offset)
+        return lever @ hits.T - (lever * p) @ weight.T
+
+    def _first_row(self, information: Table) -> Pair:
+        """Of the inverse of J."""
+        j00, j01, j11 = self._information(information)
+        determinant = j00 * j11 - j01 * j01
+        return j11 / determinant, -j01 / determinant
 
     def _accuracy(self, shift: Column, slope: Column) -> Table:
         e = slope[:, None] * self.offset

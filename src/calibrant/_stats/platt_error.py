@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from math import inf, nan, sqrt
+from dataclasses import dataclass
+from math import hypot, inf, nan, sqrt
 
 import numpy as np
 
@@ -16,8 +16,18 @@ from calibrant._sketch.grid import coarsen, node_weights
 from calibrant._sketch.kernels import GAUSSIAN, sums_at
 from calibrant._stats import close_pairs, closed_forms, platt
 from calibrant._stats.close_pairs import DebiasedError
-from calibrant._stats.closed_forms import Interval
-from calibrant._stats.neighbours import Neighbours, thin
+from calibrant._stats.closed_forms import CALIBRATED_SHARE, quantile
+from calibrant._stats.ladder import (
+    HALF_BELIEVED,
+    Ladder,
+    Level,
+    Residuals,
+    believed,
+    between_groups,
+    chance_of_pairs,
+    pairs,
+)
+from calibrant._stats.neighbours import Groups, Neighbours, thin
 from calibrant._stats.platt import LARGEST_VARIANCE, LocalPlatt
 from calibrant._stats.published import LEAST_SUPPORT, NODES_FOR_CURVE, Places
 
@@ -29,9 +39,6 @@ LARGEST_CHANGE = 6.0
 CHOOSING_TOLERANCE, CHOOSING_CELLS = 1e-2, 512
 """Enough to compare widths: what Newton leaves undone is about its square."""
 
-NARROWEST = 0.5 / platt.RANK_NODES
-"""Width in rank below which fits would pass over rows between their nodes."""
-
 STEPS = 6
 """Of Newton, to leave out a row."""
 
@@ -41,11 +48,6 @@ def fixed_width(n: float) -> float:
     return 0.5 * n**-0.25
 
 
-def narrow_width(n: float) -> float:
-    r"""Width in rank of the fit that may raise the interval: :math:`2 / \sqrt n`."""
-    return min(max(2 / sqrt(n), NARROWEST), fixed_width(n))
-
-
 def local_error(
     cells: Neighbours,
     divergence: Divergence,
@@ -53,53 +55,232 @@ def local_error(
     level: float = 0.95,
     fitted: LocalPlatt | None = None,
     engine: str = "auto",
+    *,
+    local: Neighbours | None = None,
+    ladder: Ladder | None = None,
+    loss: float = inf,
 ) -> DebiasedError:
     r"""Debiased estimate of the mean of :math:`d_\varphi(m(h), h)`, by local Platt scaling.
 
     It is the loss the recalibration would save on rows it has not seen, plus half the
-    variance it pays for. `model_loss` is the mean of d(a, h) - phi(a) over all rows,
-    exactly, and may be infinite; None takes it from the cells, with log-odds cut at +-20.
-    `fitted` is a fit to use, for the interval too; by default one of width
-    :math:`n^{-1/4} / 2` in rank, and a narrower one for the interval.
+    variance it pays for, plus what pairs of close rows show that it leaves. `model_loss`
+    is the mean of d(a, h) - phi(a) over all rows, exactly, and may be infinite; None takes
+    it from the cells, with log-odds cut at +-20. `loss` is the mean of d(a, h), above which
+    no calibration error can be. `fitted` is a fit to use; by default one of width
+    :math:`n^{-1/4} / 2` in rank to `local`, fewer cells of the same rows, if given.
 
     Notes
     -----
-    The interval is careful at both ends. At the lower one, rows are left out by more than
-    a linear step, which underrates how far a rare miss had moved the fit. At the upper one
-    a narrower fit has a say too, since the fit behind the number smooths narrow defects
-    away. The error is what the fit :math:`m_w` saves plus :math:`E d(m, m_w)`, its own
-    calibration error, exactly: if pairs of close rows show that to be above 0 for sure,
-    the upper end includes it.
+    The error is what the fit :math:`m_w` saves plus :math:`E\,d(m, m_w)`, its own
+    calibration error, exactly. The latter is small unless a defect is narrower than the
+    fit; it is believed as rungs of a ladder are.
+
+    The interval is that of a noncentral chi-square, as for Brier. It begins at 0 unless
+    calibrated models look better; else where the most careful of three accounts has it:
+    rows left out by one step, by more than one (which a rare miss asks for), and the noise
+    of models that are s times as far off.
     """
-    n = cells.n
-    if n < close_pairs.LEAST_ROWS:
-        return DebiasedError(nan, nan, nan, nan, None, nan)
-    fitted, narrow = (fitted, fitted) if fitted else _fit_twice(cells, engine)
+    if cells.effective < close_pairs.LEAST_ROWS:
+        return DebiasedError(nan)
+    local = cells if local is None else local
+    fitted = fitted or fit_for_error(local, engine)
+    gains = _gains(local, divergence, fitted)
+    model_loss = gains.model_loss if model_loss is None else model_loss
+    smooth = min(gains.error(model_loss), loss)
+    if not np.isfinite(smooth):
+        return DebiasedError(smooth, gains.se, (inf, inf) if smooth == inf else None)
+    ladder = Ladder.of(cells) if ladder is None else ladder
+    rest = remainder(ladder, divergence, fitted)
+    value = min(smooth + rest.value, loss)
+    high = _upper_end(smooth, gains, rest, level)
+    plain = gains.upper_end(smooth, level)
+    low = 0.0
+    if value > 0 and ladder.joint_test.rejects(level):
+        careful = _gains(local, divergence, fitted, left_out)
+        low = _family_end(local, divergence, fitted, gains, smooth, level)
+        for x in (gains, careful):
+            low = min(low, x.lower_end(x.error(model_loss), level))
+        low += max(rest.value - quantile(level) * rest.belief * rest.sd, 0.0)
+    off = close_pairs.furthest_mean(cells, divergence, level)
+    most = max(loss, off)
+    ends = min(low, max(value, 0.0)), min(max(high, off, value, 0.0), most)
+    narrow = rest.sure >= HALF_BELIEVED and high - plain > WORTH_WIDENING * (
+        plain - smooth
+    )
+    width = fitted.width if rest.width is None else rest.width
+    about = min(2 * width, 1.0), ladder.joint_test.p_value
+    return DebiasedError(value, gains.se, ends, *about, widened=narrow)
+
+
+WORTH_WIDENING = 0.2
+"""A remainder that moves the upper end by less, relative to its distance from the
+estimate, is not worth a word: even smooth curves leave one if there are enough rows."""
+
+
+def fit_for_error(cells: Neighbours, engine: str = "auto") -> LocalPlatt:
+    """The fit behind the number."""
+    width = fixed_width(cells.effective)
+    return platt.fit(cells, width, platt.choose_nodes(cells), engine=engine)
+
+
+def smooth_error(
+    cells: Neighbours, divergence: Divergence, fitted: LocalPlatt
+) -> float:
+    """What a fit saves, debiased; it need not be one to these cells alone."""
     gains = _gains(cells, divergence, fitted)
-    if model_loss is None:
-        model_loss = gains.model_loss
-    value = gains.error(model_loss)
-    held_out, ends = model_loss - gains.held_out_loss, (inf, inf)
-    sizes = gains.plugin, gains.se
-    error = DebiasedError(value, held_out, *sizes, ends, fitted.width)
-    if not np.isfinite(value):
-        return error if value == inf else replace(error, interval=None)
-    careful = _gains(cells, divergence, fitted, left_out).interval(model_loss, level)
-    fine = _gains(cells, divergence, narrow).interval(model_loss, level)
-    plain = gains.interval(model_loss, level)
-    ends = min(plain[0], careful[0]), max(plain[1], fine[1])
-    error = replace(error, interval=cells.careful(ends, divergence, level))
-    if cells.noise_is_hidden or close_pairs.reach_of_pairs(n) > fitted.width:
-        return error
-    rest = close_pairs.remainder(cells, divergence, fitted, level)
-    return close_pairs.widened(error, plain, rest)
+    return gains.error(gains.model_loss)
 
 
-def _fit_twice(cells: Neighbours, engine: str) -> tuple[LocalPlatt, LocalPlatt]:
-    """The fit behind the number, and a narrower one for its interval."""
-    nodes, n = platt.choose_nodes(cells), cells.n
-    fitted = platt.fit(cells, fixed_width(n), nodes, engine=engine)
-    return fitted, platt.fit(cells, narrow_width(n), nodes, fitted, engine=engine)
+def _upper_end(smooth: float, gains: _Gains, rest: Rest, level: float) -> float:
+    """Of the smooth part and the rest, whose errors add in squares.
+
+    What finer rungs show of the rest moves the end even where it is not believed.
+    """
+    base = max(smooth, -sqrt(gains.chance))
+    half, z = max(gains.upper_end(smooth, level) - base, 0.0), quantile(level)
+    high = base + rest.value + hypot(half, rest.belief * z * rest.sd)
+    reach = hypot(half, z * rest.sd)
+    high += rest.above_chance * max(base + rest.full + reach - high, 0.0)
+    return max(high, base + rest.finest + reach)
+
+
+def _family_end(
+    cells: Neighbours,
+    divergence: Divergence,
+    fitted: LocalPlatt,
+    gains: _Gains,
+    smooth: float,
+    level: float,
+) -> float:
+    """Least error among models s times as far from calibrated that is not contradicted.
+
+    A model that is less far off has its own noise, of more or fewer misses.
+    """
+    if not smooth > 0:
+        return 0.0
+    shift, n = fitted.at(cells.z, fitted.shift), cells.n
+    whole = float(cells.weight @ _between(divergence, cells.z + shift, cells)) / n
+    m = sigmoid(cells.z + shift)
+    dispersion = cells.dispersion(m)
+    lever = _lever(divergence, cells.z + shift, cells)
+
+    def possible(s: float) -> tuple[float, bool]:
+        eta = cells.z + s * shift
+        p = sigmoid(eta)
+        error = float(cells.weight @ _between(divergence, eta, cells)) / n
+        error *= smooth / max(whole, 1e-300)
+        slope = 0.5 * (lever + _lever(divergence, eta, cells))
+        variance = dispersion * float(cells.w2 @ (slope**2 * p * (1 - p))) / n**2
+        reach = quantile(level) * sqrt(variance + gains.chance)
+        return error, abs(smooth - error) <= reach
+
+    if possible(0.0)[1]:
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if possible(middle)[1] else (middle, high)
+    return possible(high)[0]
+
+
+HALVINGS = 10
+
+
+def _lever(divergence: Divergence, eta: Column, cells: Neighbours) -> Column:
+    """How much d(m, h) grows with m, at m = sigmoid(eta)."""
+    if divergence.logit_slope:
+        return eta - cells.z
+    return divergence.derivative_1d(sigmoid(eta)) - divergence.derivative_1d(cells.h)
+
+
+# -- what a local fit leaves: defects narrower than its kernel ---------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Calibration error of the fit itself: what is believed of it, and all rises of it.
+
+    `finest` is what the finest level says, `sd` its standard deviation; `size` is the
+    largest rise in standard deviations of its own, `sure` of those that may be believed, of
+    which `belief` is the believed share; `width` is that of the finest believed level.
+    """
+
+    value: float
+    full: float
+    finest: float
+    sd: float
+    size: float
+    sure: float
+    belief: float
+    width: float | None
+
+    @property
+    def above_chance(self) -> float:
+        """From 0 to 1 while the size goes from half to one standard deviation."""
+        return close_pairs.above_chance(np.array([self.size]))
+
+
+def remainder(ladder: Ladder, divergence: Divergence, fitted: LocalPlatt) -> Rest:
+    """Calibration error of the fit itself, from pairs of rows much closer than its width.
+
+    A square in place of the divergence, by its curvature; where a neighbourhood expects
+    less than one miss, with the curvature at which it would expect one.
+    """
+    seen = [*ladder.levels[1:], *([] if ladder.finest is None else [ladder.finest])]
+    found = [_left(ladder, divergence, fitted, level) for level in seen]
+    values, variances = np.transpose(found)
+    own = np.maximum(np.diff(variances, prepend=0.0), 0.25 * variances)
+    rises = np.maximum(np.diff(values, prepend=0.0), 0.0)
+    sizes = rises / np.sqrt(np.maximum(own, 1e-300))
+    known = len(ladder.levels) - 1
+    belief, whole = believed(sizes[:known]), float(rises[:known].sum())
+    value, full = float(belief @ rises[:known]), float(rises.sum())
+    sure = np.flatnonzero(belief >= 0.5)
+    return Rest(
+        value,
+        full,
+        finest=float(values[-1]),
+        sd=sqrt(variances[-1] + 2 * full / ladder.cells.effective),
+        size=float(sizes.max()),
+        sure=float(sizes[:known].max()),
+        belief=value / whole if whole > 0 else 0.0,
+        width=seen[int(sure[-1])].width if sure.size else None,
+    )
+
+
+def _left(
+    ladder: Ladder, divergence: Divergence, fitted: LocalPlatt, level: Level
+) -> tuple[float, float]:
+    """What is left at one level, and its variance if nothing is."""
+    cells, z = ladder.cells, ladder.cells.z
+    m = sigmoid(fitted.log_odds(z))
+    v, left = m * (1 - m), cells.about(m)
+    dispersion = cells.dispersion(m)
+    curvature = 0.5 * divergence.curvature(m, v)
+    importance = curvature / np.maximum(v, 1 / level.near)
+    if cells.groups is not None:
+        groups = cells.groups.about(cells.h - m)
+        table = importance[None, None]
+        (between,) = between_groups(left, groups, [level], table)
+        return float(between.sum()), 2 * float((between**2).sum())
+    found = pairs(left, level, Residuals.of(left), importance[None])
+    value = float(found[0, 0]) + dispersion * _absorbed(cells, fitted, m, importance)
+    return value, chance_of_pairs(cells, level, importance, dispersion * v)
+
+
+def _absorbed(
+    cells: Neighbours, fitted: LocalPlatt, m: Column, importance: Column
+) -> float:
+    """Each row pulled the fit towards itself and its neighbours: that agreement."""
+    v = m * (1 - m)
+    lever = fitted.at(cells.z, fitted.leverage) * cells.w2 / cells.weight
+    pull = np.minimum(lever * v, 1.0)
+    spread = np.minimum(fitted.at(cells.z, fitted.variance), LARGEST_VARIANCE) * v
+    agreement = v * (2 * pull - spread)
+    return float((cells.weight * importance * agreement).sum() / cells.n)
+
+
+# -- what recalibration saves ------------------------------------------------------
 
 
 def choose_curve(
@@ -127,15 +308,36 @@ class _Gains:
     plugin: float
     noise: float
     se: float
+    rows: float
 
     def error(self, model_loss: float) -> float:
         """The debiased error, given the model's own loss."""
         return model_loss - self.held_out_loss + self.noise
 
-    def interval(self, model_loss: float, level: float) -> Interval:
-        """Score interval around it."""
-        sizes = self.se, self.plugin, self.noise
-        return closed_forms.score(self.error(model_loss), *sizes, level)
+    @property
+    def size(self) -> float:
+        """Of the fitted error, which is noise and more."""
+        return max(self.plugin, 0.25 * self.noise, 1e-300)
+
+    @property
+    def chance(self) -> float:
+        """Variance of the error of a calibrated model."""
+        return CALIBRATED_SHARE * self.se**2 * self.noise / self.size
+
+    @property
+    def unit(self) -> float:
+        """Variance per four times the error, never quite 0."""
+        return max(self.se**2 / (4 * self.size), 1e-3 / self.rows)
+
+    def upper_end(self, value: float, level: float) -> float:
+        """Of the smooth part alone."""
+        value = max(value, -sqrt(self.chance))
+        return close_pairs.upper_end(value, self.unit, self.chance, level)
+
+    def lower_end(self, value: float, level: float) -> float:
+        """The same."""
+        value = max(value, 0.0)
+        return close_pairs.lower_end(value, self.unit, self.chance, level)
 
 
 def left_out_by_one_step(eta: Column, leverage: Column, a: Column) -> Column:
@@ -184,22 +386,59 @@ def _gains(
     n, N, z = cells.n, cells.weight, cells.z
     eta = fitted.log_odds(z)
     m = sigmoid(eta)
-    v = m * (1 - m)
+    found = (
+        _left_out_losses(cells, divergence, fitted, leave_out)
+        if cells.groups is None
+        else _losses_without_groups(cells, cells.groups, divergence, fitted)
+    )
+    spread = np.minimum(fitted.at(z, fitted.variance), LARGEST_VARIANCE)
+    curvature = divergence.curvature(m, m * (1 - m)) * m * (1 - m)
+    noise = 0.5 * float((N * curvature * spread).sum() / n)
+    if fitted.pull is None:
+        noise *= cells.dispersion(m)
+    plugin = float((N * _between(divergence, eta, cells)).sum() / n)
+    model_loss, loss, se = found
+    return _Gains(model_loss, loss, plugin, noise, se, cells.effective)
+
+
+def _left_out_losses(
+    cells: Neighbours, divergence: Divergence, fitted: LocalPlatt, leave_out: LeaveOut
+) -> tuple[float, float, float]:
+    """Mean loss before and after, each row left out, and the error of the difference."""
+    n, N, z = cells.n, cells.weight, cells.z
+    eta = fitted.log_odds(z)
     leverage = fitted.at(z, fitted.leverage)
-    loss, gain2, model_loss = 0.0, 0.0, 0.0
+    if cells.w2 is not cells.weight:
+        leverage = leverage * (cells.w2 / cells.weight)
+    loss, model_loss, powers = 0.0, 0.0, np.zeros(3)
     for share, a in cells.two_values():
         without = leave_out(eta, leverage, a)
         before, after = (_cross_loss(divergence, x, a) for x in (z, without))
         loss += float((N * share * after).sum() / n)
         model_loss += float((N * share * before).sum() / n)
-        gain2 += float((N * share * (before - after) ** 2).sum() / n)
+        saved, w2 = before - after, cells.w2 * share
+        powers += [w2.sum(), w2 @ saved, w2 @ saved**2]
     gain = model_loss - loss
-    spread = np.minimum(fitted.at(z, fitted.variance), LARGEST_VARIANCE)
-    curvature = divergence.curvature(m, v) * v
-    noise = 0.5 * float((N * curvature * spread).sum() / n) * cells.dispersion(m)
-    plugin = float((N * _between(divergence, eta, cells)).sum() / n)
-    se = sqrt(max(gain2 - gain * gain, 0.0) / n)
-    return _Gains(model_loss, loss, plugin, noise, se)
+    squares = powers[2] - 2 * gain * powers[1] + gain**2 * powers[0]
+    return model_loss, loss, sqrt(max(squares, 0.0)) / n
+
+
+def _losses_without_groups(
+    cells: Neighbours, groups: Groups, divergence: Divergence, fitted: LocalPlatt
+) -> tuple[float, float, float]:
+    """The same, leaving out the whole group of a row."""
+    N = groups.weight
+    A, eta = groups.residual + N * cells.h, fitted.log_odds(cells.z)
+    pull = np.clip(fitted.pulled(cells.z).T, -LARGEST_CHANGE, LARGEST_CHANGE)
+    one, none = np.ones_like(pull), np.zeros_like(pull)
+    z = np.broadcast_to(cells.z, pull.shape)
+    after, before = (
+        A * _cross_loss(divergence, x, one) + (N - A) * _cross_loss(divergence, x, none)
+        for x in (eta - pull, z)
+    )
+    gains = (before - after).sum(axis=1)
+    se = sqrt(close_pairs.variance_of_groups(gains, groups, cells.n))
+    return float(before.sum() / cells.n), float(after.sum() / cells.n), se
 
 
 def _cross_loss(divergence: Divergence, eta: Column, a: Column) -> Column:

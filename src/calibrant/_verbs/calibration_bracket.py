@@ -305,8 +305,7 @@ def calibration_bracket(
     means = {n: _mean_gain(columns, x, clusters, level) for n, x in every.items()}
     sums, ordered = decomposition.cells_of_columns(columns, settings), order(columns)
     cells, local = decomposition.find_cells(columns, sums, groups)
-    seen = cells if main.by_pairs else local
-    headline = decomposition.adaptive_error(seen, sums, main.name, level)
+    headline = decomposition.adaptive_error(cells, local, sums, main.name, level)
     values = ordered.without_twins()
     binned = squared_error(
         Rows(columns, values, clusters), debiased_bins(values), level

@@ -317,8 +317,8 @@ def _spiegelhalter_variance(null: NullRows) -> float:
 def _smooth_square(null: NullRows, draws: Draws) -> Column:
     """Squared kernel mean of residuals, less its variance: 0 on average if calibrated.
 
-    The kernel is the one of `calibrant._stats.close_pairs`: Gaussian in (rank + h) / 2, of width
-    2 / sqrt(n).
+    The kernel is that of the second level of `calibrant._stats.ladder`: Gaussian in
+    (rank + h) / 2, of width 2 / sqrt(n).
     """
     mass, groups, replicates = null.mass, len(null.h), draws.replicates
     K, share = kernel_of(null.h, mass, null.n)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import inf, sqrt
+from dataclasses import dataclass, fields, replace
+from math import inf
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from calibrant._base.records import Estimate, Record
-from calibrant._inputs.arrays import Column, Mask
+from calibrant._inputs.arrays import Mask
 from calibrant._inputs.divergences import LOG, Divergence
 from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
 from calibrant._rows.columns import Columns
@@ -17,8 +17,8 @@ from calibrant._rows.reduce import read
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import coarsen, node_places, node_weights
 from calibrant._sketch.kernels import GAUSSIAN, sums_at_nodes
-from calibrant._stats import decomposition, platt, platt_error
-from calibrant._stats.close_pairs import neighbourhood, terms_of_pairs
+from calibrant._stats import decomposition, platt_error
+from calibrant._stats.ladder import Ladder
 from calibrant._stats.neighbours import Neighbours
 from calibrant._stats.published import NODES_PER_BANDWIDTH
 
@@ -39,10 +39,11 @@ def adaptive_sides(columns: Columns, sums: Cells, settings: Settings) -> Sides:
     main, level = settings.main, settings.level
     curve = platt_error.choose_curve(local, LOG)
     seen = cells if main.by_pairs else local
-    over = curve.at(seen.z, curve.shift) < 0
-    error = decomposition.adaptive_error(seen, sums, main.name, level)
+    over, ladder = curve.at(seen.z, curve.shift) < 0, Ladder.of(cells)
+    how = sums, main.name, level, settings.engine, ladder
+    error = decomposition.adaptive_error(cells, local, *how)
     if main.by_pairs:
-        each = brier_contributions(cells)
+        each = ladder.contributions
         parts = float(each[over].sum()), float(each[~over].sum())
     else:
         parts = _parts(local, main, over)
@@ -52,26 +53,25 @@ def adaptive_sides(columns: Columns, sums: Cells, settings: Settings) -> Sides:
     return Sides(whole, *parts, gap, share)
 
 
-def brier_contributions(cells: Neighbours) -> Column:
-    """What each cell adds to the debiased estimate of `calibrant._stats.close_pairs`."""
-    near = neighbourhood(cells, 2 / sqrt(cells.n))
-    agreement, size, noise = terms_of_pairs(cells, near)
-    return (2 * agreement - size + noise) / cells.n
-
-
 def _parts(
     cells: Neighbours, divergence: Divergence, over: Mask
 ) -> tuple[float, float]:
-    """Both sides from the larger one: few rows alone have no local estimate."""
-    width = platt_error.fixed_width(cells.n)
-    fitted = platt.fit(cells, width, platt.choose_nodes(cells))
+    """What local Platt scaling saves on both sides.
+
+    From the larger one: few rows alone have no local estimate.
+    """
+    fitted = platt_error.fit_for_error(cells)
     larger = over if cells.weight[over].sum() >= 0.5 * cells.n else ~over
-    columns = {name: getattr(cells, name)[larger] for name in Neighbours.__slots__[:-1]}
+    columns = {name: getattr(cells, name)[larger] for name in SUMS}
     side = replace(cells, **columns, losses={})
-    whole = platt_error.local_error(cells, divergence, fitted=fitted).value
-    part = platt_error.local_error(side, divergence, fitted=fitted).value
+    whole, part = (
+        platt_error.smooth_error(x, divergence, fitted) for x in (cells, side)
+    )
     part *= side.n / cells.n
     return (part, whole - part) if larger is over else (whole - part, part)
+
+
+SUMS = tuple(f.name for f in fields(Neighbours) if f.name not in ("losses", "groups"))
 
 
 def published_sides(columns: Columns, cells: Cells, settings: Settings) -> Sides:

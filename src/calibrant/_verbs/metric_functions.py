@@ -213,9 +213,7 @@ def calibration_error(
 ) -> Estimate:
     """d_CAL, the calibration error that belongs to a divergence.
 
-    Options are those of `calibrant.evaluate`. With ``bandwidth="auto"`` every distinct
-    confidence is a neighbour of its own, where `evaluate` rounds to a grid from 2000 of
-    them on (a change far smaller than the interval); the cost grows like n^1.5.
+    Options are those of `calibrant.evaluate`, and so is the result.
 
     Examples
     --------
