@@ -17,6 +17,7 @@ from calibrant._sketch.cells import Cells
 from calibrant._sketch.kernels import GAUSSIAN, KERNELS
 from calibrant._stats import closed_forms, neighbours, platt_error, published
 from calibrant._stats.close_pairs import DebiasedError, brier_error
+from calibrant._stats.curve import Recalibration, adaptive_places
 from calibrant._stats.neighbours import Neighbours
 
 EXACT_CELLS = 2000
@@ -28,10 +29,11 @@ LOCAL_CELLS = 600
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Analysis:
-    """Decompositions and curves by divergence."""
+    """Decompositions and curves by divergence, and the fit behind adaptive curves."""
 
     decompositions: Mapping[str, Decomposition]
     curves: Mapping[str, Curve]
+    fit: Recalibration | None = None
 
 
 def total_loss(cells: Cells, name: str, level: float) -> Estimate:
@@ -164,7 +166,8 @@ def _adaptive(
 ) -> Analysis:
     level, engine = settings.level, settings.engine
     cells, local = find_cells(columns, sums, cluster_groups)
-    places = platt_error.adaptive_places(local, sums, level, engine)
+    every = settings.interval is not None
+    places, fit = adaptive_places(cells, sums, level, engine, simultaneous=every)
     decompositions = {}
     for name, divergence in sums.divergences.items():
         pairs = divergence.by_pairs
@@ -174,7 +177,7 @@ def _adaptive(
         decompositions[name] = Decomposition(
             name, *terms, how, "gaussian", "none", None
         )
-    return Analysis(decompositions, places.curves(sums.divergences, factors))
+    return Analysis(decompositions, places.curves(sums.divergences, factors), fit)
 
 
 def _scaled(error: DebiasedError, factor: float) -> Estimate:

@@ -385,29 +385,6 @@ def discrimination(
 # -- the terms of d_TOT = d_CAL + gap, where closed forms need the rows ------------
 
 
-def gap_interval(
-    parts: Decomposition,
-    curve: Curve,
-    columns: Columns,
-    divergence: Divergence,
-    level: float,
-    clusters: Index | None = None,
-) -> Estimate:
-    """The sharpness gap with its interval; none if the calibration error has none.
-
-    It is a mean over rows: the full loss, less the loss of the confidence alone, plus
-    what that would be after recalibration by the curve. Total and calibration error are
-    correlated, which their two intervals do not show, and this one does.
-    """
-    gap = float(parts.sharpness_gap)
-    if parts.calibration.interval is None or not isfinite(gap):
-        return Estimate(gap)
-    values = columns.loss(divergence) - _savings(curve, columns, divergence)
-    se = error_of_mean(values, columns.weight, clusters)
-    low, high = normal(gap, se, level)
-    return Estimate(gap, (max(low, 0.0), max(high, 0.0)), _named("normal", clusters))
-
-
 def with_clusters(
     parts: Decomposition,
     curve: Curve,

@@ -77,8 +77,12 @@ def fit(
     start: LocalPlatt | None = None,
     tolerance: float = TOLERANCE,
     engine: str = "auto",
+    slope_sd: float | None = None,
 ) -> LocalPlatt:
     """Fit all nodes by damped Newton steps, from another fit if given.
+
+    `slope_sd` is the standard deviation of the slope's prior, by default that which
+    leaves a shift of `PRIOR_SD` at the local spread of the log-odds.
 
     Steps stop once they are shorter than `tolerance`; as Newton converges
     quadratically, what is left is about its square. Nodes go in blocks, which keeps
@@ -94,33 +98,46 @@ def fit(
         part = slice(first, first + NODE_BLOCK)
         K = GAUSSIAN.profile((at[part, None] - rank) / width)
         changed = shift[part], slope[part]
-        found = fit_block(K, cells, nodes[part], tolerance, changed)
+        found = fit_block(K, cells, nodes[part], tolerance, changed, slope_sd)
         leverage[part], variance[part] = found
     return LocalPlatt(width, nodes, shift, slope, leverage, variance)
 
 
 def _fit_compiled(
-    K: Table, cells: Neighbours, nodes: Column, tolerance: float, changed: Pair
+    K: Table,
+    cells: Neighbours,
+    nodes: Column,
+    tolerance: float,
+    changed: Pair,
+    slope_sd: float | None,
 ) -> Pair:
     """As `_fit_block`, with numba."""
     from calibrant._stats import numba_platt
 
     seen = map(np.ascontiguousarray, (K, cells.z, cells.weight, cells.hits, nodes))
-    rules = 1 / PRIOR_SD**2, tolerance, MOST_STEPS, LONGEST_STEP
+    slope = 0.0 if slope_sd is None else 1 / slope_sd**2
+    rules = 1 / PRIOR_SD**2, slope, tolerance, MOST_STEPS, LONGEST_STEP
     return numba_platt.climb(*seen, rules, *changed)
 
 
 def _fit_block(
-    K: Table, cells: Neighbours, nodes: Column, tolerance: float, changed: Pair
+    K: Table,
+    cells: Neighbours,
+    nodes: Column,
+    tolerance: float,
+    changed: Pair,
+    slope_sd: float | None,
 ) -> Pair:
     """Leverage and variance of some nodes, whose shift and slope change in place.
 
-    The prior precision of the slope follows the local spread.
+    The prior precision of the slope follows the local spread, unless it is given.
     """
     offset, weight = cells.z - nodes[:, None], K * cells.weight
     whole = np.maximum(weight.sum(axis=1), 1e-300)
     spread, precision = np.vecdot(weight * offset, offset) / whole, 1 / PRIOR_SD**2
     prior = np.stack([np.full(len(nodes), precision), precision * spread + 1e-6])
+    if slope_sd is not None:
+        prior[1] = 1 / slope_sd**2
     problem = _Problem(cells.z, prior, K, offset, weight, K * cells.hits)
     with np.errstate(over="ignore"):
         _climb(problem, *changed, tolerance)

@@ -27,13 +27,14 @@ from calibrant._sketch.ordered import Ordered, gather, starts_of_values
 from calibrant._sketch.sketch import Sketch
 from calibrant._stats import bins as binning
 from calibrant._stats.bins import Isotonic, mass_bins
+from calibrant._stats.curve import gap_interval
 from calibrant._stats.decomposition import (
     Analysis,
     analyse,
     analyse_as_paper,
     total_loss,
 )
-from calibrant._stats.intervals import gap_interval, with_clusters
+from calibrant._stats.intervals import with_clusters
 from calibrant._stats.metrics import METRICS, OVER_CLASSES, estimates, share_of
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.sample import Sample
@@ -258,9 +259,11 @@ def _with_intervals(found: Analysis, sample: Sample) -> dict[str, Decomposition]
     gap = not sample.sketched and sample.settings.interval is not None
     for name, plain in found.decompositions.items():
         divergence, level = sample.cells.divergences[name], sample.settings.level
-        rest = found.curves[name], columns, divergence, level
-        parts = plain if clusters is None else with_clusters(plain, *rest, clusters)
-        ends = gap_interval(parts, *rest, clusters) if gap else None
+        rest = columns, divergence, level
+        parts = plain
+        if clusters is not None:
+            parts = with_clusters(plain, found.curves[name], *rest, clusters)
+        ends = gap_interval(parts, found.fit, *rest, clusters) if gap else None
         decompositions[name] = replace(parts, gap=ends)
     return decompositions
 
@@ -383,7 +386,7 @@ def _added(pooled: Analysis, per_class: list[Evaluation], *, paper: bool) -> Ana
 
 def _no_band(curve: Curve) -> dict[str, Any]:
     nothing = np.full_like(curve.confidence, np.nan)
-    return {"low": nothing, "high": nothing}
+    return dict.fromkeys(("low", "high", "band_low", "band_high"), nothing)
 
 
 def _class_metrics(
