@@ -11,7 +11,7 @@ from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._stats.decomposition import analyse, cells_of_columns, total_loss
-from calibrant._stats.intervals import gap_interval
+from calibrant._stats.curve import gap_interval
 
 SETTINGS = Settings().checked()
 

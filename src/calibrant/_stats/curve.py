@@ -6,7 +6,6 @@ belongs to a narrower neighbourhood, so it is wider and rougher than the curve, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, isfinite, nan, sqrt
 
@@ -62,12 +61,10 @@ class Recalibration:
         """Of the accuracy at each place."""
         return self.cells.z + self.fitted.shift
 
-    def without_rows(self) -> Iterator[tuple[Column, Column, Column]]:
-        """Share, hit and log-odds without itself of either kind of row, at each place."""
-        cells = self.cells
-        leverage = self.fitted.leverage * (cells.w2 / cells.weight)
-        for share, a in cells.two_values():
-            yield share, a, left_out(self.log_odds, leverage, a)
+    def without_a_row(self, hits: Table) -> Table:
+        """Log-odds at each place without one row, a table of whose hits is given."""
+        leverage = self.fitted.leverage * (self.cells.w2 / self.cells.weight)
+        return left_out(np.broadcast_to(self.log_odds, hits.shape), leverage, hits)
 
     def without_groups(self) -> Table:
         """Log-odds at each place without each group of clusters (groups x places)."""
@@ -113,43 +110,42 @@ def choose_curve(cells: Neighbours, engine: str = "auto") -> Recalibration:
 
 def _widest(cells: Neighbours, losses: list[Table]) -> int:
     """Number of the first that is within a standard error of the best."""
-    totals = [float(x.sum()) for x in _weighted(cells, losses)]
-    best = int(np.argmin(totals))
+    means = [float(_weights(cells, cells.weight, x).sum()) / cells.n for x in losses]
+    best = int(np.argmin(means))
     for number in range(best):
-        worse = (totals[number] - totals[best]) / cells.n
+        worse = means[number] - means[best]
         if worse <= _error_of_difference(cells, losses[number] - losses[best], worse):
             return number
     return best
 
 
-def _weighted(cells: Neighbours, losses: list[Table]) -> Iterator[Table]:
-    """Losses times the weight of the rows that have them."""
-    if cells.groups is None:
-        shares = np.stack([share for share, _ in cells.two_values()])
-        yield from (cells.weight * shares * x for x in losses)
-    else:
-        yield from losses
-
-
 def _left_out_losses(fit: Recalibration) -> Table:
-    """Log loss of a row left out, by kind of row and place; or of groups, summed."""
+    """Log loss of rows left out, by kind of row and place; or of groups, summed."""
     groups = fit.cells.groups
     if groups is None:
-        kinds = fit.without_rows()
-        return np.stack([a * softplus(-e) + (1 - a) * softplus(e) for _, a, e in kinds])
+        a = np.stack([a for _, a in fit.cells.two_values()])
+        eta = fit.without_a_row(a)
+        return a * softplus(-eta) + (1 - a) * softplus(eta)
     eta = fit.without_groups()
     hits = groups.residual + groups.weight * fit.cells.h
     loss = hits * softplus(-eta) + (groups.weight - hits) * softplus(eta)
     return loss.sum(axis=1)
 
 
+def _weights(cells: Neighbours, weight: Column, losses: Table) -> Table:
+    """Losses times the weight of the rows of either kind; those of groups have it."""
+    if cells.groups is not None:
+        return losses
+    return weight * np.stack([share for share, _ in cells.two_values()]) * losses
+
+
 def _error_of_difference(cells: Neighbours, apart: Table, mean: float) -> float:
     """Standard error of the mean difference of two losses, rows being paired."""
     if cells.groups is None:
-        shares = np.stack([share for share, _ in cells.two_values()])
-        return sqrt(float((cells.w2 * shares * (apart - mean) ** 2).sum())) / cells.n
-    off = apart - mean * cells.groups.weight.sum(axis=1)
-    return sqrt(float(off @ off)) / cells.n
+        squares = _weights(cells, cells.w2, (apart - mean) ** 2)
+    else:
+        squares = (apart - mean * cells.groups.weight.sum(axis=1)) ** 2
+    return sqrt(float(squares.sum())) / cells.n
 
 
 def _pulls(fit: Recalibration) -> Table:
@@ -389,13 +385,12 @@ def _recalibrated_losses(
 
     Without a group of clusters the fit differs from row to row: the common one serves.
     """
-    cells, eta = fit.cells, fit.log_odds
-    leverage = fit.fitted.leverage * (cells.w2 / cells.weight)
-    losses = []
-    for a in (np.ones_like(eta), np.zeros_like(eta)):
-        without = eta if cells.groups is not None else left_out(eta, leverage, a)
-        losses.append(divergence.of_log_odds(a, without))
-    return losses[0], losses[1]
+    a = np.repeat([[1.0], [0.0]], len(fit.cells.h), axis=1)
+    eta = np.broadcast_to(fit.log_odds, a.shape)
+    if fit.cells.groups is None:
+        eta = fit.without_a_row(a)
+    x1, x0 = (divergence.of_log_odds(*kind) for kind in zip(a, eta, strict=True))
+    return x1, x0
 
 
 def _loss_after(

@@ -24,7 +24,7 @@ PRIOR_SD = 4.0
 WIDTHS = np.geomspace(1.5, 0.006, 9)
 """Widths in rank, wide to narrow, among which the curve chooses."""
 
-FEW_CELLS, NODE_BLOCK = 128, 32
+FEW_CELLS, BLOCK_NUMBERS = 128, 20_000
 RANK_NODES, LOG_ODDS_NODES, ATOM = 64, 24, 0.005
 TOLERANCE, MOST_STEPS, LONGEST_STEP = 1e-6, 50, 1.5
 
@@ -94,8 +94,9 @@ def fit(
     if start is not None:
         shift[:], slope[:] = start.shift, start.slope
     fit_block = _fit_compiled if engines.wanted_if_loaded(engine) else _fit_block
-    for first in range(0, len(nodes), NODE_BLOCK):
-        part = slice(first, first + NODE_BLOCK)
+    block = max(BLOCK_NUMBERS // len(rank), 1)
+    for first in range(0, len(nodes), block):
+        part = slice(first, first + block)
         K = GAUSSIAN.profile((at[part, None] - rank) / width)
         changed = shift[part], slope[part]
         found = fit_block(K, cells, nodes[part], tolerance, changed, slope_sd)

@@ -34,7 +34,7 @@ def calibration_sharpness(
     bandwidth: float | None = None,
     kernel: str = "gaussian",
     boundary: str = "none",
-    interval: bool = True,
+    interval: bool | str = True,
     scale: str = "probability",
     ylim: str | None = None,
     legend: bool = True,
@@ -55,8 +55,9 @@ def calibration_sharpness(
         Draw the paper's kernel estimate at this bandwidth, with `kernel`
         (``"gaussian"`` or ``"epanechnikov"``) and `boundary` (``"none"`` or
         ``"reflect"``). By default, what the evaluation was made with.
-    interval : bool
-        Whether to draw the pointwise interval of the accuracy.
+    interval : bool or {"pointwise", "simultaneous"}
+        Which bands of the accuracy to draw: by default both, the darker one pointwise,
+        the lighter one simultaneous (all places at once); or one of them, or none.
     scale : {"probability", "logit"}
         ``"logit"`` spreads out the confidences of a saturated model.
     ylim : {"shared", "full", "free"}, optional
