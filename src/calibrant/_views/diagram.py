@@ -153,7 +153,8 @@ class View:
         if not self.adaptive:
             return finite & (self._rows_near() >= GEOMETRY.enough_rows)
         low, high = _middle(self.ev)
-        inside = (curve.confidence >= low) & (curve.confidence <= high)
+        at = curve.confidence  # a mean of equal confidences may miss the edge it is on
+        inside = (at >= low - 1e-9) & (at <= high + 1e-9)
         return finite & inside & (curve.support >= GEOMETRY.enough_rows)
 
     def doubtful(self) -> Mask:

@@ -118,7 +118,7 @@ def calibration_sharpness(
 
 def _sheet(count: int, *, legend: bool) -> layout.Panels:
     columns = layout.columns_for(count)
-    key = 0.32 if columns > 3 else 0.48 if columns > 1 else 0.62
+    key = 0.46 if columns > 3 else 0.6 if columns > 1 else 0.72
     height = 2.55 if columns == 1 else 2.0 if columns == 2 else 1.62
     head, bottom = 0.36 if columns == 1 else 0.47, 0.2 + (key if legend else 0.0)
     return layout.panels(count, layout.Margins(height, head, foot=0.2, bottom=bottom))
@@ -175,7 +175,7 @@ def _finish(
     sheet.sheet.alt_text = " ".join(v.ev.describe() for v in views)
     if not legend:
         return
-    columns = 2 if sheet.columns == 1 else 3 if sheet.columns < 4 else 6
+    columns = 2 if sheet.columns == 1 else 3 if sheet.columns < 4 else 4
     note = f"numbers: {labels.method(views)}"
     labels.legend(sheet.sheet, labels.key(views, look), columns, note)
 

@@ -245,7 +245,9 @@ IN_WORDS = {"pointwise": "each place", "simultaneous": "all places at once"}
 def key(views: list[View], look: Look) -> list[Line2D | Patch]:
     """Handles of the legend: one for each thing that is drawn."""
     curve = Line2D([], [], color=style.CURVE, linewidth=1.5, label="accuracy")
-    handles: list[Line2D | Patch] = [curve]
+    shrunk = "" if look.band_scale == 1 else f", drawn at ×{look.band_scale:g}"
+    gap = Patch(label=rf"sharpness gap $\hat p\,\rho${shrunk}", **style.BAND_FILL)
+    handles: list[Line2D | Patch] = [curve, gap]
     level = 100 * float(views[0].ev.settings["level"])
     drawn = {kind for v in views for kind in ribbons(v, look.interval)}
     handles += [
@@ -253,10 +255,7 @@ def key(views: list[View], look: Look) -> list[Line2D | Patch]:
         for kind, told in IN_WORDS.items()
         if kind in drawn
     ]
-    shrunk = "" if look.band_scale == 1 else f", drawn at ×{look.band_scale:g}"
-    gap = rf"sharpness gap $\hat p\,\rho${shrunk}"
     handles += [
-        Patch(label=gap, **style.BAND_FILL),
         Line2D([], [], label="perfect calibration", **style.DIAGONAL),
         Patch(label="share of rows", **{**style.ROWS_FILL, "linewidth": 0.8}),
     ]
