@@ -279,7 +279,7 @@ def _look_around(cells: Neighbours, at: Column, z: Column) -> _Nearby:
     if (groups := cells.groups) is not None:
         mean = K @ cells.r1
         deviations = K @ groups.residual.T - (K @ groups.weight.T) * mean[:, None]
-        deviations *= sqrt(len(groups) / (len(groups) - 1))
+        deviations *= sqrt(len(groups) / max(len(groups) - 1, 1))
         variance = np.maximum((deviations**2).sum(axis=1), 1e-12)
         alone = np.maximum(share * (1 - share), 1 / effective)
         effective = np.minimum(effective, alone / variance)

@@ -251,7 +251,7 @@ def key(views: list[View], look: Look) -> list[Line2D | Patch]:
     level = 100 * float(views[0].ev.settings["level"])
     drawn = {kind for v in views for kind in ribbons(v, look.interval)}
     handles += [
-        Patch(label=f"{level:g}% interval, {told}", **style.RIBBONS[kind])
+        Patch(label=f"{level:g}%, {told}", **style.RIBBONS[kind])
         for kind, told in IN_WORDS.items()
         if kind in drawn
     ]
