@@ -32,8 +32,9 @@ LEAST_ROWS, ROWS_TO_BEND = 20.0, 50.0
 NEAR_IN_CONFIDENCE, NEAR_IN_LOG_ODDS = 0.02, 0.25
 """Confidences that share a cell of both sizes are one place of the curve."""
 
-SLOPE_SD = 1.0
-"""Prior of the slope: 1 doubles the log-odds or annuls them, so near ties cannot do more."""
+PRIORS = SHIFT_SD, SLOPE_SD = 2.0, 1.0
+"""A shift of 2 is odds times 7: one early event of a rare kind does no more. A slope
+of 1 doubles the log-odds or annuls them: near ties do no more."""
 
 ROWS_IN_A_WIDTH = 10.0
 CHOOSING_TOLERANCE = 1e-2
@@ -64,7 +65,8 @@ class Recalibration:
     def without_a_row(self, hits: Table) -> Table:
         """Log-odds at each place without one row, a table of whose hits is given."""
         leverage = self.fitted.leverage * (self.cells.w2 / self.cells.weight)
-        return left_out(np.broadcast_to(self.log_odds, hits.shape), leverage, hits)
+        eta = np.broadcast_to(self.log_odds, hits.shape)
+        return left_out(eta, leverage, hits, SHIFT_SD)
 
     def without_groups(self) -> Table:
         """Log-odds at each place without each group of clusters (groups x places)."""
@@ -88,24 +90,30 @@ def gather_places(cells: Neighbours) -> Neighbours:
 def choose_curve(cells: Neighbours, engine: str = "auto") -> Recalibration:
     """The widest fit that loses at most a standard error to the best, left-out rows say.
 
-    No width holds fewer than ten rows. Below 50 effective rows there is one fit, ordinary
-    Platt scaling.
+    No width holds fewer than ten rows. Below 50 effective rows the curve is straight in
+    log-odds: ordinary Platt scaling.
     """
     places = gather_places(cells)
-    n, fits, losses = places.effective, [], []
-    start = None
-    widths = [w for w in platt.WIDTHS if w >= ROWS_IN_A_WIDTH / n]
+    n = places.effective
     if n < ROWS_TO_BEND:
-        widths = [inf]
-    for width in widths if len(widths) > 1 else ():
-        rough = start, CHOOSING_TOLERANCE, engine, SLOPE_SD
-        start = platt.fit(places, float(width), places.z, *rough)
-        fits.append(start)
-        losses.append(_left_out_losses(Recalibration(places, start)))
-    best = fits[_widest(places, losses)] if fits else None
-    width = best.width if best else float(widths[0])
-    fine = best, platt.TOLERANCE, engine, SLOPE_SD
-    return Recalibration(places, platt.fit(places, width, places.z, *fine))
+        return Recalibration(places, _straight(places, engine))
+    fits: list[LocalPlatt] = []
+    for width in platt.WIDTHS[n * platt.WIDTHS >= ROWS_IN_A_WIDTH]:
+        rough = fits[-1] if fits else None, CHOOSING_TOLERANCE, engine, PRIORS
+        fits.append(platt.fit(places, float(width), places.z, *rough))
+    losses = [_left_out_losses(Recalibration(places, fit)) for fit in fits]
+    best = fits[_widest(places, losses)]
+    fine = best, platt.TOLERANCE, engine, PRIORS
+    return Recalibration(places, platt.fit(places, best.width, places.z, *fine))
+
+
+def _straight(places: Neighbours, engine: str) -> LocalPlatt:
+    """One shift and slope for all rows; how sure it is of them is left open."""
+    middle = np.array([places.weight @ places.z / places.n])
+    one = platt.fit(places, inf, middle, None, platt.TOLERANCE, engine, PRIORS)
+    slope, unknown = np.repeat(one.slope, len(places.z)), np.full_like(places.z, nan)
+    shift = one.shift + slope * (places.z - middle)
+    return LocalPlatt(inf, places.z, shift, slope, unknown, unknown)
 
 
 def _widest(cells: Neighbours, losses: list[Table]) -> int:
@@ -157,7 +165,7 @@ def _pulls(fit: Recalibration) -> Table:
     offset = z - z[:, None]
     m = sigmoid(z + fitted.shift[:, None] + fitted.slope[:, None] * offset)
     information = K * cells.weight * m * (1 - m)
-    j00 = information.sum(axis=1) + 1 / platt.PRIOR_SD**2
+    j00 = information.sum(axis=1) + 1 / SHIFT_SD**2
     j01 = (information * offset).sum(axis=1)
     j11 = (information * offset**2).sum(axis=1) + 1 / SLOPE_SD**2
     # Row 0 of the inverse of J, as weights of the scores of the two parameters.

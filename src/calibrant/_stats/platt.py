@@ -77,12 +77,12 @@ def fit(
     start: LocalPlatt | None = None,
     tolerance: float = TOLERANCE,
     engine: str = "auto",
-    slope_sd: float | None = None,
+    prior_sd: tuple[float, float] | None = None,
 ) -> LocalPlatt:
     """Fit all nodes by damped Newton steps, from another fit if given.
 
-    `slope_sd` is the standard deviation of the slope's prior, by default that which
-    leaves a shift of `PRIOR_SD` at the local spread of the log-odds.
+    `prior_sd` are standard deviations of the priors of shift and slope, by default
+    `PRIOR_SD` and what leaves such a shift at the local spread of the log-odds.
 
     Steps stop once they are shorter than `tolerance`; as Newton converges
     quadratically, what is left is about its square. Nodes go in blocks, which keeps
@@ -99,7 +99,7 @@ def fit(
         part = slice(first, first + block)
         K = GAUSSIAN.profile((at[part, None] - rank) / width)
         changed = shift[part], slope[part]
-        found = fit_block(K, cells, nodes[part], tolerance, changed, slope_sd)
+        found = fit_block(K, cells, nodes[part], tolerance, changed, prior_sd)
         leverage[part], variance[part] = found
     return LocalPlatt(width, nodes, shift, slope, leverage, variance)
 
@@ -110,14 +110,14 @@ def _fit_compiled(
     nodes: Column,
     tolerance: float,
     changed: Pair,
-    slope_sd: float | None,
+    prior_sd: tuple[float, float] | None,
 ) -> Pair:
     """As `_fit_block`, with numba."""
     from calibrant._stats import numba_platt
 
     seen = map(np.ascontiguousarray, (K, cells.z, cells.weight, cells.hits, nodes))
-    slope = 0.0 if slope_sd is None else 1 / slope_sd**2
-    rules = 1 / PRIOR_SD**2, slope, tolerance, MOST_STEPS, LONGEST_STEP
+    shift, slope = (1 / sd**2 for sd in prior_sd or (PRIOR_SD, np.inf))
+    rules = shift, slope, tolerance, MOST_STEPS, LONGEST_STEP
     return numba_platt.climb(*seen, rules, *changed)
 
 
@@ -127,7 +127,7 @@ def _fit_block(
     nodes: Column,
     tolerance: float,
     changed: Pair,
-    slope_sd: float | None,
+    prior_sd: tuple[float, float] | None,
 ) -> Pair:
     """Leverage and variance of some nodes, whose shift and slope change in place.
 
@@ -137,8 +137,8 @@ def _fit_block(
     whole = np.maximum(weight.sum(axis=1), 1e-300)
     spread, precision = np.vecdot(weight * offset, offset) / whole, 1 / PRIOR_SD**2
     prior = np.stack([np.full(len(nodes), precision), precision * spread + 1e-6])
-    if slope_sd is not None:
-        prior[1] = 1 / slope_sd**2
+    if prior_sd is not None:
+        prior.T[:] = 1 / np.square(prior_sd)
     problem = _Problem(cells.z, prior, K, offset, weight, K * cells.hits)
     with np.errstate(over="ignore"):
         _climb(problem, *changed, tolerance)

@@ -122,7 +122,9 @@ def left_out_by_one_step(eta: Column, leverage: Column, a: Column) -> Column:
     return eta - np.clip(change, -LARGEST_CHANGE, LARGEST_CHANGE)
 
 
-def left_out(eta: Column, leverage: Column, a: Column) -> Column:
+def left_out(
+    eta: Column, leverage: Column, a: Column, prior_sd: float = platt.PRIOR_SD
+) -> Column:
     r"""Newton steps to where the others' score is 0, taking them to be at one place.
 
     As :math:`1 / l = w m (1 - m) + \pi` with the prior's precision :math:`\pi`, a row is
@@ -139,7 +141,7 @@ def left_out(eta: Column, leverage: Column, a: Column) -> Column:
     >>> left_out_by_one_step(eta, leverage, np.zeros(1)).round(1)
     array([5.5])
     """
-    m, prior = sigmoid(eta), 1 / platt.PRIOR_SD**2
+    m, prior = sigmoid(eta), 1 / prior_sd**2
     w = np.maximum((1 / leverage - prior) / np.maximum(m * (1 - m), 1e-300), 1.0)
     shift = np.zeros_like(eta)
     for _ in range(STEPS):
