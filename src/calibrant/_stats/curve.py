@@ -406,8 +406,9 @@ def _loss_after(
 ) -> Column:
     """Each row's loss of the confidence replaced by that after recalibration."""
     z, hit = columns.log_odds, columns.hit
-    missed = np.interp(z, cells.z, x0)
-    after = missed + hit * (np.interp(z, cells.z, x1) - missed)
+    after = np.zeros_like(z)
+    for some, share, loss in ((hit > 0, hit, x1), (hit < 1, 1 - hit, x0)):
+        after[some] += share[some] * np.interp(z[some], cells.z, loss)
     if not columns.losses:
         return after
     return columns.loss(divergence) - columns.unit_loss(divergence) + after
