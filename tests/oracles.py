@@ -99,12 +99,14 @@ def squared_distance(h, r, w, width, group=None, *, mixed=True):
     return total / n
 
 
-def local_platt(z_node, rank_node, z, rank, a, weight, width, tau=4.0):
+def local_platt(z_node, rank_node, z, rank, a, weight, width, tau=4.0, slope_sd=None):
     """Shift at one node, by a general-purpose optimiser; and its precision terms."""
     K = gaussian((rank_node - rank) / width)
     t = z - z_node
     spread = (K * weight * t * t).sum() / (K * weight).sum()
     prior = np.array([1.0, spread + 1e-6 * tau**2]) / tau**2
+    if slope_sd is not None:
+        prior[1] = 1 / slope_sd**2
 
     def loss(d):
         eta = z + d[0] + d[1] * t

@@ -143,31 +143,6 @@ def test_thinning_keeps_every_sum():
     assert (np.diff(few.z) > 0).all()
 
 
-def test_the_curve_hides_what_no_row_supports():
-    rng = np.random.default_rng(0)
-    h = np.r_[0.1 + 0.02 * rng.random(4000), 0.9 + 0.02 * rng.random(4000)]
-    ev = cal.evaluate_pairs(rng.random(8000) < h, h)
-    between = (ev.curve.confidence > 0.25) & (ev.curve.confidence < 0.75)
-    assert between.any()
-    assert np.isnan(ev.curve.accuracy[between]).all()
-    near = (ev.curve.confidence > 0.9) & (ev.curve.confidence < 0.92)
-    assert (ev.curve.low[near] <= ev.curve.high[near]).all()
-
-
-@pytest.mark.simulation
-def test_ribbon_covers_the_true_accuracy():
-    covered = []
-    for seed in range(30):
-        h, a = overconfident(2000, seed)
-        curve = cal.evaluate_pairs(a, h, resamples=100).curve
-        z = np.log(curve.confidence) - np.log1p(-curve.confidence)
-        truth = 1 / (1 + np.exp(-z / 1.5))
-        inside = (curve.low <= truth) & (truth <= curve.high)
-        rank = np.searchsorted(np.sort(h), curve.confidence) / len(h)
-        covered.append(np.trapezoid(inside.astype(float), rank) / np.ptp(rank))
-    assert 0.9 < np.mean(covered) < 0.99
-
-
 def test_soft_hits_of_one_half_are_half_as_noisy():
     # Hits that equal the accuracy carry no noise, so nothing is subtracted for it.
     h = np.linspace(0.55, 0.95, 2000)
@@ -239,19 +214,6 @@ def test_adaptive_density_of_uniform_confidences_is_one():
     h = (np.arange(5000) + 0.5) / 5000
     density = cal.evaluate_pairs(h > 0.5, h).curve.density
     np.testing.assert_allclose(density, 1, atol=0.02)
-
-
-def test_ribbon_equals_its_definition():
-    h, a = overconfident(300)
-    curve, cells = cal.evaluate_pairs(a, h).curve, cells_of_rows(columns_of(h, a))
-    at, seen = curve.confidence, ~np.isnan(curve.low)
-    rank = np.interp(np.log(at) - np.log1p(-at), cells.z, cells.rank)
-    K = np.exp(-150 * (0.5 * (rank + at)[:, None] - cells.coordinate) ** 2)
-    effective = K.sum(axis=1) ** 2 / (K**2).sum(axis=1)
-    K /= K.sum(axis=1, keepdims=True)
-    ends = intervals.wilson(K @ cells.hits, effective, 0.95) + at - K @ cells.h
-    got = np.stack([curve.low, curve.high])
-    np.testing.assert_allclose(got[:, seen], np.clip(ends, 0, 1)[:, seen], atol=1e-9)
 
 
 def test_loss_of_a_constant_confidence_is_its_mean():

@@ -7,14 +7,8 @@ from scipy.stats import chi2, t
 
 import calibrant as cal
 from calibrant._inputs.arrays import sigmoid
-from calibrant._inputs.divergences import BRIER, find_divergence
 from calibrant._inputs.options import Settings
-from calibrant._inputs.predictions import read_predictions
-from calibrant._rows.columns import Columns
-from calibrant._rows.reduce import reduce_to_columns
 from calibrant._stats.closed_forms import Surprises, of_share, wilson_of
-from calibrant._stats.decomposition import analyse, cells_of_columns, total_loss
-from calibrant._stats.intervals import gap_interval
 
 SETTINGS = Settings().checked()
 
@@ -306,59 +300,6 @@ def test_few_events_of_a_kind_leave_auroc_as_open_as_a_share():
     assert found.interval[0] <= low
     assert high <= found.interval[1]
     assert found.method == "Wilson"
-
-
-# -- sharpness gap -----------------------------------------------------------------
-
-
-def three_classes(n, seed):
-    rng = np.random.default_rng([seed, n])
-    z = 3 * rng.normal(size=(n, 3))
-    y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
-    return reduce_to_columns(read_predictions(y, logits=z))
-
-
-def gap_of(columns, name):
-    sketch = cells_of_columns(columns, SETTINGS)
-    found = analyse(columns, sketch, SETTINGS, 1.0)
-    parts, curve = found.decompositions[name], found.curves[name]
-    return gap_interval(parts, curve, columns, find_divergence(name), 0.95)
-
-
-@pytest.mark.simulation
-@pytest.mark.parametrize("name", ["brier", "log"])
-def test_gap_varies_from_sample_to_sample_as_its_interval_says(name):
-    gaps = [gap_of(three_classes(800, seed), name) for seed in range(60)]
-    length = np.mean([high - low for low, high in (gap.interval for gap in gaps)])
-    # A standard deviation of 60 values is known to 1 / sqrt(120) = 9 %.
-    assert length / (2 * 1.96) == pytest.approx(np.std(gaps, ddof=1), rel=0.27)
-    assert gaps[0].method == "normal"
-
-
-def test_gap_of_a_calibrated_score_is_known_as_well_as_the_score():
-    a, p = forecasts(5000, accuracy=lambda p: p)
-    columns = Columns(p, None, a)
-    score = total_loss(cells_of_columns(columns, SETTINGS), "brier", 0.95)
-    gap = gap_of(columns, "brier")
-    assert np.ptp(gap.interval) == pytest.approx(np.ptp(score.interval), rel=0.1)
-
-
-def test_gap_is_no_interval_where_a_loss_is_infinite():
-    a, p = forecasts(200)
-    columns = Columns(np.append(p, 1.0), None, np.append(a, 0.0))
-    assert gap_of(columns, "log").interval is None
-    assert gap_of(columns, "brier").interval is not None
-
-
-def test_gap_knows_clusters():
-    columns = three_classes(1000, 1)
-    copies = columns.take(np.tile(np.arange(1000), 4))
-    found = analyse(copies, cells_of_columns(copies, SETTINGS), SETTINGS, 1.0)
-    given = found.decompositions["brier"], found.curves["brier"], copies, BRIER, 0.95
-    blind = gap_interval(*given)
-    aware = gap_interval(*given, np.tile(np.arange(1000), 4))
-    assert np.ptp(aware.interval) == pytest.approx(2 * np.ptp(blind.interval), rel=0.01)
-    assert aware.method == "normal, clusters"
 
 
 def test_ends_stay_in_order_and_in_range_when_all_are_sure_and_wrong():

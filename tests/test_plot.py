@@ -103,8 +103,27 @@ def test_the_ribbon_is_the_interval_of_the_record():
     y = np.concatenate([path.vertices[:, 1] for path in ribbon.get_paths()])
     ends = np.concatenate([ev.curve.low, ev.curve.high])
     assert all(np.abs(ends - value).min() < 1e-12 for value in y)
-    none = plot.calibration_sharpness(ev, interval=False)
-    assert not [c for c in none.get_children() if c.get_gid() == "interval"]
+    wider = artist(plot.calibration_sharpness(ev), "interval-everywhere")
+    y = np.concatenate([path.vertices[:, 1] for path in wider.get_paths()])
+    ends = np.concatenate([ev.curve.band_low, ev.curve.band_high])
+    assert all(np.abs(ends - value).min() < 1e-12 for value in y)
+
+
+@pytest.mark.parametrize(
+    "draw", [plot.calibration_sharpness, plot.residual, plot.smooth_reliability]
+)
+def test_each_band_can_be_had_alone_or_not_at_all(draw):
+    wanted = {
+        True: {"interval", "interval-everywhere"},
+        "pointwise": {"interval"},
+        "simultaneous": {"interval-everywhere"},
+        False: set(),
+    }
+    for interval, want in wanted.items():
+        children = draw(ordinary(), interval=interval).get_children()
+        assert {child.get_gid() for child in children} & wanted[True] == want
+    with pytest.raises(ValueError, match="interval must be"):
+        draw(ordinary(), interval="wide")
 
 
 def test_numbers_above_the_axes_are_those_of_the_record():
@@ -157,7 +176,7 @@ def test_a_line_is_solid_only_where_rows_are():
     assert np.isfinite(y[(x > 0.05) & (x < 0.2)]).all()
     few = plot.calibration_sharpness(edge_cases()["five rows"])
     assert np.isnan(artist(few, "accuracy").get_ydata()).all()
-    assert np.isfinite(artist(few, "accuracy-doubtful").get_ydata()).any()
+    assert np.isnan(artist(few, "accuracy-doubtful").get_ydata()).all()
 
 
 def test_infinite_loss_is_hatched_and_counted():

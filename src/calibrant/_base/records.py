@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -306,8 +306,10 @@ class Curve(Columnar):
     """Accuracy, loss and density as functions of confidence.
 
     All fields are arrays of one length. Where no row is near, `support` (the weight of
-    rows nearby) is about 0 and everything estimated is NaN. `low` and `high` are a
-    pointwise band of the accuracy, NaN where none was computed.
+    rows nearby, as many as they are worth) is about 0 and everything estimated is NaN.
+    `low` and `high` are a pointwise band of the accuracy: it holds at each place.
+    `band_low` and `band_high` are a simultaneous one: all places at once, for a curve
+    without jumps. Both are NaN where none was computed.
 
     Examples
     --------
@@ -325,6 +327,14 @@ class Curve(Columnar):
     support: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    band_low: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    band_high: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        for name in ("band_low", "band_high"):  # records of 0.1.0 have none
+            if not len(getattr(self, name)):
+                nothing = np.full_like(self.confidence, np.nan)
+                object.__setattr__(self, name, nothing)
 
     def __repr__(self) -> str:
         ends = f"{self.confidence[0]:.3g} to {self.confidence[-1]:.3g}"

@@ -26,6 +26,7 @@ from calibrant._stats import (
 )
 from calibrant._stats.close_pairs import DebiasedError
 from calibrant._stats.closed_forms import Mean, Surprises
+from calibrant._stats.curve import Recalibration, adaptive_places
 from calibrant._stats.ladder import Ladder
 from calibrant._stats.neighbours import Neighbours
 from calibrant._stats.standard_errors import Rows
@@ -39,10 +40,11 @@ LOCAL_CELLS = 600
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Analysis:
-    """Decompositions and curves by divergence."""
+    """Decompositions and curves by divergence, and the fit behind adaptive curves."""
 
     decompositions: Mapping[str, Decomposition]
     curves: Mapping[str, Curve]
+    fit: Recalibration | None = None
 
 
 def total_loss(
@@ -245,7 +247,8 @@ def _adaptive(
 ) -> Analysis:
     level, engine = settings.level, settings.engine
     cells, local = find_cells(columns, sums, cluster_groups)
-    places = platt_error.adaptive_places(local, sums, level, engine)
+    every = settings.interval is not None
+    places, fit = adaptive_places(cells, sums, level, engine, simultaneous=every)
     ladder, decompositions = Ladder.of(cells), {}
     for name, divergence in sums.divergences.items():
         error = adaptive_error(cells, local, sums, name, level, engine, ladder)
@@ -255,7 +258,7 @@ def _adaptive(
         decompositions[name] = replace(
             plain, resolution=error.resolution, p_value=error.p_value
         )
-    return Analysis(decompositions, places.curves(sums.divergences, factors))
+    return Analysis(decompositions, places.curves(sums.divergences, factors), fit)
 
 
 def _scaled(error: DebiasedError, factor: float) -> Estimate:

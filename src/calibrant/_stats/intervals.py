@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, inf, isfinite, isnan
+from math import ceil, inf, isnan
 
 import numpy as np
 
-from calibrant._base.records import Bins, Curve, Decomposition, Estimate
+from calibrant._base.records import Bins
 from calibrant._inputs.arrays import Column, Index, Mask, Table
-from calibrant._inputs.divergences import BRIER, Divergence
-from calibrant._rows.columns import Columns
+from calibrant._inputs.divergences import BRIER
 from calibrant._sketch.grid import CELLS, cell_of
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._sketch.ordered import Ordered
@@ -23,10 +22,10 @@ from calibrant._stats.bins import (
     mass_bins,
     place_of_values,
 )
-from calibrant._stats.closed_forms import Interval, Mean, Surprises, normal
+from calibrant._stats.closed_forms import Interval, Mean, Surprises
 from calibrant._stats.resampling import TINY, Pieces, Rng, sums
 from calibrant._stats.smooth_ece import SmoothedResidual
-from calibrant._stats.standard_errors import Rows, error_of_mean
+from calibrant._stats.standard_errors import Rows
 
 # -- norms of the residual, such as ECE: tests are inverted ------------------------
 #
@@ -472,50 +471,6 @@ def discrimination(
     se = rows.standard_error(standard_errors.of_discrimination(rows.ordered, error.gap))
     low, high = closed_forms.mean_interval(Mean(value, se, rows.df), level)
     return max(low, 0.0), max(min(high, most), 0.0)
-
-
-# -- the terms of d_TOT = d_CAL + gap, where closed forms need the rows ------------
-
-
-def gap_interval(
-    parts: Decomposition,
-    curve: Curve,
-    columns: Columns,
-    divergence: Divergence,
-    level: float,
-    clusters: Index | None = None,
-) -> Estimate:
-    """The sharpness gap with its interval; none if the calibration error has none.
-
-    It is a mean over rows: the full loss, less the loss of the confidence alone, plus
-    what that would be after recalibration by the curve. Total and calibration error are
-    correlated, which their two intervals do not show, and this one does.
-    """
-    gap = float(parts.sharpness_gap)
-    if parts.calibration.interval is None or not isfinite(gap):
-        return Estimate(gap)
-    values = columns.loss(divergence) - _savings(curve, columns, divergence)
-    se = error_of_mean(values, columns.weight, clusters)
-    low, high = normal(gap, se, level)
-    return Estimate(gap, (max(low, 0.0), max(high, 0.0)), _named("normal", clusters))
-
-
-def _savings(curve: Curve, columns: Columns, divergence: Divergence) -> Column:
-    """Loss of the confidence that recalibration by the curve saves, row by row."""
-    known = np.isfinite(curve.accuracy)
-    at, m = curve.confidence[known], curve.accuracy[known]
-    with np.errstate(divide="ignore"):
-        z, eta = (np.log(p) - np.log1p(-p) for p in (at, m))
-    inside = np.isfinite(z) & np.isfinite(eta)
-    if not inside.any():
-        return np.zeros(len(columns))
-    log_odds = columns.log_odds
-    after = log_odds + np.interp(log_odds, z[inside], (eta - z)[inside])
-    return columns.unit_loss(divergence) - divergence.of_log_odds(columns.hit, after)
-
-
-def _named(method: str, clusters: Index | None) -> str:
-    return method if clusters is None else f"{method}, clusters"
 
 
 # -- which interval each metric gets, and what it is called ------------------------

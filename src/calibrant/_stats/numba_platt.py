@@ -14,15 +14,16 @@ UNSEEN = 1e-24
 def climb(K, z, weight, hits, squared, nodes, rules, shift, slope):
     """Fit shift and slope of every node, in place; return leverage and variance.
 
-    `rules` are the precision of the shift's prior, the tolerance, the most steps and
-    the longest step.
+    `rules` are the precision of the shift's prior and of the slope's (0: as the spread
+    asks), the tolerance, the most steps and the longest step.
     """
     leverage, variance = np.empty(len(nodes)), np.empty(len(nodes))
     offset, w, a = np.empty(len(z)), np.empty(len(z)), np.empty(len(z))
     for node in range(len(nodes)):
         k = K[node]
         spread = _look_from(nodes[node], k, z, weight, hits, offset, w, a)
-        prior = rules[0], rules[0] * spread + 1e-6
+        steep = rules[1] if rules[1] > 0 else rules[0] * spread + 1e-6
+        prior = rules[0], steep
         first, last = _seen(k)
         seen = z[first:last], offset[first:last], w[first:last], a[first:last]
         d0, d1 = _climb(seen, prior, rules, shift[node], slope[node])
@@ -66,7 +67,7 @@ def _seen(k):
 @exact
 def _climb(seen, prior, rules, d0, d1):
     """As `platt._climb`."""
-    _, tolerance, most_steps, longest_step = rules
+    _, _, tolerance, most_steps, longest_step = rules
     last0, last1, rise = 0.0, 0.0, 0.0
     for _ in range(most_steps):
         g0, g1, j00, j01, j11 = _sums(seen, d0, d1)

@@ -24,7 +24,7 @@ PRIOR_SD = 4.0
 WIDTHS = np.geomspace(1.5, 0.006, 9)
 """Widths in rank, wide to narrow, among which the curve chooses."""
 
-FEW_CELLS, NODE_BLOCK = 128, 32
+FEW_CELLS, BLOCK_NUMBERS = 128, 20_000
 RANK_NODES, LOG_ODDS_NODES, ATOM = 64, 24, 0.005
 TOLERANCE, MOST_STEPS, LONGEST_STEP = 1e-6, 50, 1.5
 
@@ -88,8 +88,12 @@ def fit(
     start: LocalPlatt | None = None,
     tolerance: float = TOLERANCE,
     engine: str = "auto",
+    prior_sd: tuple[float, float] | None = None,
 ) -> LocalPlatt:
     """Fit all nodes by damped Newton steps, from another fit if given.
+
+    `prior_sd` are standard deviations of the priors of shift and slope, by default
+    `PRIOR_SD` and what leaves such a shift at the local spread of the log-odds.
 
     Steps stop once they are shorter than `tolerance`; as Newton converges
     quadratically, what is left is about its square. Nodes go in blocks, which keeps
@@ -101,17 +105,25 @@ def fit(
     if start is not None:
         shift[:], slope[:] = start.shift, start.slope
     fit_block = _fit_compiled if engines.wanted_if_loaded(engine) else _fit_block
-    for first in range(0, len(nodes), NODE_BLOCK):
-        part = slice(first, first + NODE_BLOCK)
+    block = max(BLOCK_NUMBERS // len(rank), 1)
+    for first in range(0, len(nodes), block):
+        part = slice(first, first + block)
         K = GAUSSIAN.profile((at[part, None] - rank) / width)
         changed = shift[part], slope[part]
-        found = fit_block(K, cells, nodes[part], tolerance, changed)
+        found = fit_block(K, cells, nodes[part], tolerance, changed, prior_sd)
         leverage[part], variance[part] = found
     whole = LocalPlatt(width, nodes, shift, slope, leverage, variance)
-    return whole if cells.groups is None else _with_pull(whole, cells, cells.groups)
+    if cells.groups is None:
+        return whole
+    return _with_pull(whole, cells, cells.groups, prior_sd)
 
 
-def _with_pull(fitted: LocalPlatt, cells: Neighbours, groups: Groups) -> LocalPlatt:
+def _with_pull(
+    fitted: LocalPlatt,
+    cells: Neighbours,
+    groups: Groups,
+    prior_sd: tuple[float, float] | None,
+) -> LocalPlatt:
     """The same fit, with what each group of clusters did to it.
 
     That is J^-1 times the score of the group, and the variance is the sum of its squares.
@@ -119,10 +131,11 @@ def _with_pull(fitted: LocalPlatt, cells: Neighbours, groups: Groups) -> LocalPl
     at = np.interp(fitted.nodes, cells.z, cells.rank)
     hits = groups.residual + groups.weight * cells.h
     pull = np.empty((len(fitted.nodes), len(groups)))
-    for first in range(0, len(at), NODE_BLOCK):
-        part = slice(first, first + NODE_BLOCK)
+    block = max(BLOCK_NUMBERS // len(cells.rank), 1)
+    for first in range(0, len(at), block):
+        part = slice(first, first + block)
         K = GAUSSIAN.profile((at[part, None] - cells.rank) / fitted.width)
-        problem = _problem(K, cells, fitted.nodes[part])
+        problem = _problem(K, cells, fitted.nodes[part], prior_sd)
         places = fitted.shift[part], fitted.slope[part]
         with np.errstate(over="ignore"):
             pull[part] = problem.pull(*places, hits, groups.weight)
@@ -130,34 +143,52 @@ def _with_pull(fitted: LocalPlatt, cells: Neighbours, groups: Groups) -> LocalPl
 
 
 def _fit_compiled(
-    K: Table, cells: Neighbours, nodes: Column, tolerance: float, changed: Pair
+    K: Table,
+    cells: Neighbours,
+    nodes: Column,
+    tolerance: float,
+    changed: Pair,
+    prior_sd: tuple[float, float] | None,
 ) -> Pair:
     """As `_fit_block`, with numba."""
     from calibrant._stats import numba_platt
 
     counts = cells.weight, cells.hits, cells.w2
     seen = map(np.ascontiguousarray, (K, cells.z, *counts, nodes))
-    rules = 1 / PRIOR_SD**2, tolerance, MOST_STEPS, LONGEST_STEP
+    shift, slope = (1 / sd**2 for sd in prior_sd or (PRIOR_SD, np.inf))
+    rules = shift, slope, tolerance, MOST_STEPS, LONGEST_STEP
     return numba_platt.climb(*seen, rules, *changed)
 
 
 def _fit_block(
-    K: Table, cells: Neighbours, nodes: Column, tolerance: float, changed: Pair
+    K: Table,
+    cells: Neighbours,
+    nodes: Column,
+    tolerance: float,
+    changed: Pair,
+    prior_sd: tuple[float, float] | None,
 ) -> Pair:
     """Leverage and variance of some nodes, whose shift and slope change in place."""
-    problem = _problem(K, cells, nodes)
+    problem = _problem(K, cells, nodes, prior_sd)
     squared = None if cells.w2 is cells.weight else cells.w2 / cells.weight
     with np.errstate(over="ignore"):
         _climb(problem, *changed, tolerance)
         return problem.precision(*changed, squared)
 
 
-def _problem(K: Table, cells: Neighbours, nodes: Column) -> _Problem:
-    """The prior precision of the slope follows the local spread."""
+def _problem(
+    K: Table,
+    cells: Neighbours,
+    nodes: Column,
+    prior_sd: tuple[float, float] | None = None,
+) -> _Problem:
+    """The prior precision of the slope follows the local spread, unless it is given."""
     offset, weight = cells.z - nodes[:, None], K * cells.weight
     whole = np.maximum(weight.sum(axis=1), 1e-300)
     spread, precision = np.vecdot(weight * offset, offset) / whole, 1 / PRIOR_SD**2
     prior = np.stack([np.full(len(nodes), precision), precision * spread + 1e-6])
+    if prior_sd is not None:
+        prior.T[:] = 1 / np.square(prior_sd)
     return _Problem(cells.z, prior, K, offset, weight, K * cells.hits)
 
 

@@ -9,12 +9,8 @@ from math import hypot, inf, nan, sqrt
 import numpy as np
 
 from calibrant._inputs.arrays import Column, sigmoid, softplus
-from calibrant._inputs.divergences import LOG, Divergence
-from calibrant._inputs.options import PAPER_BANDWIDTH
-from calibrant._sketch.cells import Cells
-from calibrant._sketch.grid import coarsen, node_weights
-from calibrant._sketch.kernels import GAUSSIAN, sums_at
-from calibrant._stats import close_pairs, closed_forms, platt
+from calibrant._inputs.divergences import Divergence
+from calibrant._stats import close_pairs, platt
 from calibrant._stats.close_pairs import DebiasedError
 from calibrant._stats.closed_forms import CALIBRATED_SHARE, quantile
 from calibrant._stats.ladder import (
@@ -27,17 +23,16 @@ from calibrant._stats.ladder import (
     chance_of_pairs,
     pairs,
 )
-from calibrant._stats.neighbours import Groups, Neighbours, thin
+from calibrant._stats.neighbours import Groups, Neighbours
 from calibrant._stats.platt import LARGEST_VARIANCE, LocalPlatt
-from calibrant._stats.published import LEAST_SUPPORT, NODES_FOR_CURVE, Places
 
 LeaveOut = Callable[[Column, Column, Column], Column]
 """From log-odds, leverage and hit to log-odds of the fit without the row."""
 
 LARGEST_CHANGE = 6.0
 
-CHOOSING_TOLERANCE, CHOOSING_CELLS = 1e-2, 512
-"""Enough to compare widths: what Newton leaves undone is about its square."""
+CHOOSING_CELLS = 512
+"""Cells enough to say what each row moves."""
 
 STEPS = 6
 """Of Newton, to leave out a row."""
@@ -283,24 +278,6 @@ def _absorbed(
 # -- what recalibration saves ------------------------------------------------------
 
 
-def choose_curve(
-    cells: Neighbours, divergence: Divergence, engine: str = "auto"
-) -> LocalPlatt:
-    """The fit that saves most held-out loss, among widths from wide to narrow."""
-    nodes = platt.choose_nodes(cells)
-    few = thin(cells, CHOOSING_CELLS)
-    fitted = best = None
-    least = inf
-    for width in platt.WIDTHS:
-        rough = fitted, CHOOSING_TOLERANCE, engine
-        fitted = platt.fit(few, float(width), nodes, *rough)
-        loss = _gains(few, divergence, fitted).held_out_loss
-        if best is None or loss < least:
-            best, least = fitted, loss
-    assert best is not None
-    return platt.fit(cells, best.width, nodes, best, engine=engine)
-
-
 @dataclass(frozen=True, slots=True)
 class _Gains:
     model_loss: float
@@ -347,7 +324,9 @@ def left_out_by_one_step(eta: Column, leverage: Column, a: Column) -> Column:
     return eta - np.clip(change, -LARGEST_CHANGE, LARGEST_CHANGE)
 
 
-def left_out(eta: Column, leverage: Column, a: Column) -> Column:
+def left_out(
+    eta: Column, leverage: Column, a: Column, prior_sd: float = platt.PRIOR_SD
+) -> Column:
     r"""Newton steps to where the others' score is 0, taking them to be at one place.
 
     As :math:`1 / l = w m (1 - m) + \pi` with the prior's precision :math:`\pi`, a row is
@@ -364,7 +343,7 @@ def left_out(eta: Column, leverage: Column, a: Column) -> Column:
     >>> left_out_by_one_step(eta, leverage, np.zeros(1)).round(1)
     array([5.5])
     """
-    m, prior = sigmoid(eta), 1 / platt.PRIOR_SD**2
+    m, prior = sigmoid(eta), 1 / prior_sd**2
     w = np.maximum((1 / leverage - prior) / np.maximum(m * (1 - m), 1e-300), 1.0)
     shift = np.zeros_like(eta)
     for _ in range(STEPS):
@@ -457,90 +436,3 @@ def _between(divergence: Divergence, eta: Column, cells: Neighbours) -> Column:
         no = softplus(cells.z) - softplus(eta)
         return m * yes + (1 - m) * no
     return divergence.on_unit(m, cells.h)
-
-
-# -- the adaptive curve ------------------------------------------------------------
-
-WIDE_GAP = 0.05
-"""Between nodes further apart than this in confidence, the middle is looked at too."""
-
-
-def adaptive_places(
-    cells: Neighbours, whole: Cells, level: float, engine: str = "auto"
-) -> Places:
-    """Local Platt scaling with its ribbon, loss and density.
-
-    A place with no row near has no curve; places between distant nodes are added so
-    that it shows.
-    """
-    fitted = choose_curve(cells, LOG, engine)
-    at, z = _spread_out(cells, fitted.nodes)
-    rank = np.interp(z, cells.z, cells.rank)
-    support, low, high = _ribbon(cells, at, rank, level)
-    empty = support < LEAST_SUPPORT
-    width = fixed_width(cells.n)
-    K = GAUSSIAN.profile((rank[:, None] - cells.rank) / width)
-    mass = np.maximum(K @ cells.weight, 1e-300)
-    losses = {
-        name: np.where(empty, nan, _with_infinity(whole, name, at, K @ sums / mass))
-        for name, sums in cells.losses.items()
-    }
-    curve = [sigmoid(fitted.log_odds(z)), low, high]
-    accuracy, low, high = np.where(empty, nan, curve)
-    return Places(at, accuracy, losses, _density(at, whole), support, low, high)
-
-
-def _spread_out(cells: Neighbours, nodes: Column) -> tuple[Column, Column]:
-    """Confidence and log-odds of the nodes, and of midpoints of wide gaps."""
-    each = len(nodes) == len(cells.z)
-    at = np.interp(nodes, cells.z, cells.h) if each else sigmoid(nodes)
-    wide = np.flatnonzero(np.diff(at) > WIDE_GAP)
-    middle = 0.5 * (at[wide] + at[wide + 1])
-    z = np.insert(nodes, wide + 1, np.log(middle) - np.log1p(-middle))
-    return np.insert(at, wide + 1, middle), z
-
-
-def _ribbon(
-    cells: Neighbours, at: Column, rank: Column, level: float
-) -> tuple[Column, Column, Column]:
-    """Weight of rows nearby, and a Wilson interval for the accuracy there.
-
-    It belongs to a narrow fit, of width 1 / sqrt(n) in (rank + h) / 2, so it is wider
-    and rougher than the curve, but covers.
-    """
-    x = 0.5 * (rank + at)
-    K = GAUSSIAN.profile((x[:, None] - cells.coordinate) * sqrt(cells.n))
-    support = K @ cells.weight
-    whole = np.maximum(support, 1e-300)
-    share = np.clip(K @ cells.hits / whole, 0, 1)
-    twice = np.maximum((K * K) @ cells.weight, 1e-300)
-    effective = np.maximum(support**2 / twice, 1e-9)
-    # Move the interval from the mean confidence nearby to the place itself.
-    shift = at - (K @ (cells.hits - cells.r1)) / whole
-    low, high = closed_forms.wilson(share, effective, level)
-    return support, np.clip(low + shift, 0, 1), np.clip(high + shift, 0, 1)
-
-
-def _with_infinity(cells: Cells, name: str, at: Column, loss: Column) -> Column:
-    """Infinite loss where a row of infinite loss lies within 3 bandwidths (0.05)."""
-    counts = cells.infinite[list(cells.divergences).index(name)]
-    if not counts.any():
-        return loss
-    centres = (np.flatnonzero(counts) + 0.5) / cells.cells
-    near = np.abs(at[:, None] - centres).min(axis=1) <= 3 * PAPER_BANDWIDTH
-    return np.where(near, inf, loss)
-
-
-def _density(at: Column, cells: Cells) -> Column:
-    """Density of confidences, reflected at 0 and 1, with Silverman's width or less."""
-    centres = (np.arange(cells.cells) + 0.5) / cells.cells
-    share = cells.moments[0, 0] / cells.weight
-    mean = float(share @ centres)
-    spread = sqrt(max(float(share @ centres**2) - mean * mean, 0.0))
-    width = 1.06 * spread * cells.weight**-0.2
-    bandwidth = min(max(width, 48 / cells.cells), PAPER_BANDWIDTH)
-    weights = node_weights(coarsen(cells.moments[:1], NODES_FOR_CURVE / bandwidth))
-    order = np.argsort(at)
-    sums = np.empty_like(at)
-    sums[order] = sums_at(at[order], weights, GAUSSIAN, bandwidth, "reflect")[0]
-    return np.maximum(sums, 0) / (GAUSSIAN.mass * bandwidth * cells.weight)

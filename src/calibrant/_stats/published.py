@@ -34,7 +34,11 @@ NODES_PER_BANDWIDTH, NODES_FOR_CURVE = 96, 48
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Accuracy and losses at some confidences, with the ribbon of the accuracy."""
+    """Accuracy and losses at some confidences, with bands of the accuracy.
+
+    `errors` are calibration errors of the rows near each place, where they are known row
+    by row; else the error of a place is that of its accuracy.
+    """
 
     at: Column
     accuracy: Column
@@ -43,6 +47,9 @@ class Places:
     support: Column
     low: Column
     high: Column
+    band_low: Column
+    band_high: Column
+    errors: Mapping[str, Column] | None = None
 
     def curves(
         self, divergences: Mapping[str, Divergence], factors: Mapping[str, float]
@@ -50,13 +57,19 @@ class Places:
         """By divergence, its calibration error multiplied by its factor."""
         curves = {}
         for name, divergence in divergences.items():
-            loss = self.losses[name]
-            with np.errstate(invalid="ignore"):
-                error = factors[name] * divergence.on_unit(self.accuracy, self.at)
-                gap = loss - error  # rho(p)
+            loss, gap = self.losses[name], self._gap(divergence, factors[name])
             values = self.at, self.accuracy, gap, loss, self.density, self.support
-            curves[name] = Curve(*values, self.low, self.high)
+            bands = self.low, self.high, self.band_low, self.band_high
+            curves[name] = Curve(*values, *bands)
         return curves
+
+    def _gap(self, divergence: Divergence, factor: float) -> Column:
+        """Pointwise sharpness gap rho(p): the loss, less the calibration error."""
+        loss = self.losses[divergence.name]
+        with np.errstate(invalid="ignore"):
+            if self.errors is None:
+                return loss - factor * divergence.on_unit(self.accuracy, self.at)
+            return np.maximum(loss - factor * self.errors[divergence.name], 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,9 +95,8 @@ class Regression:
     def places(self) -> Places:
         """The places of the curve, with the density of confidences; no ribbon."""
         density = self.support / (self.kernel.mass * self.bandwidth * self.total)
-        nothing = np.full_like(PLACES, np.nan)
-        seen = density, self.support, nothing, nothing
-        return Places(PLACES, self.accuracy, self.losses, *seen)
+        seen = PLACES, self.accuracy, self.losses, density, self.support
+        return Places(*seen, *np.full((4, len(PLACES)), np.nan))
 
 
 def cells_for(bandwidth: float) -> int:

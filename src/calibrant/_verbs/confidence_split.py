@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant._base.records import Estimate, Record
 from calibrant._inputs.arrays import Mask
-from calibrant._inputs.divergences import LOG, Divergence
+from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
@@ -18,6 +18,7 @@ from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import coarsen, node_places, node_weights
 from calibrant._sketch.kernels import GAUSSIAN, sums_at_nodes
 from calibrant._stats import decomposition, platt_error
+from calibrant._stats.curve import choose_curve
 from calibrant._stats.ladder import Ladder
 from calibrant._stats.neighbours import Neighbours
 from calibrant._stats.published import NODES_PER_BANDWIDTH
@@ -37,7 +38,7 @@ def adaptive_sides(columns: Columns, sums: Cells, settings: Settings) -> Sides:
     """The sides of the adaptive curve."""
     cells, local = decomposition.find_cells(columns, sums)
     main, level = settings.main, settings.level
-    curve = platt_error.choose_curve(local, LOG)
+    curve = choose_curve(cells).fitted
     seen = cells if main.by_pairs else local
     over, ladder = curve.at(seen.z, curve.shift) < 0, Ladder.of(cells)
     how = sums, main.name, level, settings.engine, ladder

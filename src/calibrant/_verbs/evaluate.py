@@ -31,6 +31,7 @@ from calibrant._sketch.sketch import Sketch
 from calibrant._stats import bins as binning
 from calibrant._stats import closed_forms
 from calibrant._stats.bins import Isotonic, mass_bins
+from calibrant._stats.curve import gap_interval
 from calibrant._stats.decomposition import (
     Analysis,
     analyse,
@@ -38,7 +39,6 @@ from calibrant._stats.decomposition import (
     total_loss,
 )
 from calibrant._stats.influence import pair_values
-from calibrant._stats.intervals import gap_interval
 from calibrant._stats.metrics import METRICS, OVER_CLASSES, estimates
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.sample import Sample
@@ -267,7 +267,7 @@ def _with_intervals(found: Analysis, sample: Sample) -> dict[str, Decomposition]
         if clusters is not None:
             total = total_loss(sample.cells, name, level, sample.rows)
             parts = replace(plain, total=total)
-        rest = found.curves[name], columns, divergence, level
+        rest = found.fit, columns, divergence, level
         ends = gap_interval(parts, *rest, clusters) if gap else None
         decompositions[name] = replace(parts, gap=ends)
     return decompositions
@@ -454,7 +454,7 @@ def _added(
 
 def _no_band(curve: Curve) -> dict[str, Any]:
     nothing = np.full_like(curve.confidence, np.nan)
-    return {"low": nothing, "high": nothing}
+    return dict.fromkeys(("low", "high", "band_low", "band_high"), nothing)
 
 
 def _class_metrics(whole: Sample, per_class: list[Evaluation]) -> dict[str, Estimate]:

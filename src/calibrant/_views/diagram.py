@@ -142,7 +142,7 @@ class View:
         if self.adaptive:
             known = np.isfinite(middle)
             at = self.curve.confidence[known]
-            middle = np.interp(mass.confidence, at, middle[known])
+            middle = along(mass.confidence, at, middle[known])
         enough = mass.support >= min(GEOMETRY.least_mass, self.ev.n / 10)
         gap, density = mass.sharpness_gap, mass.density
         return Band.of(mass.confidence, middle, density, gap, scale, enough)
@@ -153,7 +153,8 @@ class View:
         if not self.adaptive:
             return finite & (self._rows_near() >= GEOMETRY.enough_rows)
         low, high = _middle(self.ev)
-        inside = (curve.confidence >= low) & (curve.confidence <= high)
+        at = curve.confidence  # a mean of equal confidences may miss the edge it is on
+        inside = (at >= low - 1e-9) & (at <= high + 1e-9)
         return finite & inside & (curve.support >= GEOMETRY.enough_rows)
 
     def doubtful(self) -> Mask:
@@ -183,6 +184,11 @@ def _middle(ev: Evaluation) -> tuple[float, float]:
     first = int(np.searchsorted(share, GEOMETRY.tail))
     last = int(np.searchsorted(share, 1 - GEOMETRY.tail))
     return first / cells, min(last + 1, cells) / cells
+
+
+def along(x: Column, at: Column, values: Column) -> Column:
+    """Values between the places of a line; NaN if it has none, as of too few rows."""
+    return np.interp(x, at, values) if len(at) else np.full_like(x, np.nan)
 
 
 def only(values: Column, where: Mask) -> Column:

@@ -34,7 +34,7 @@ def calibration_sharpness(
     bandwidth: float | None = None,
     kernel: str = "gaussian",
     boundary: str = "none",
-    interval: bool = True,
+    interval: bool | str = True,
     scale: str = "probability",
     ylim: str | None = None,
     legend: bool = True,
@@ -55,8 +55,9 @@ def calibration_sharpness(
         Draw the paper's kernel estimate at this bandwidth, with `kernel`
         (``"gaussian"`` or ``"epanechnikov"``) and `boundary` (``"none"`` or
         ``"reflect"``). By default, what the evaluation was made with.
-    interval : bool
-        Whether to draw the pointwise interval of the accuracy.
+    interval : bool or {"pointwise", "simultaneous"}
+        Which bands of the accuracy to draw: by default both, the darker one pointwise,
+        the lighter one simultaneous (all places at once); or one of them, or none.
     scale : {"probability", "logit"}
         ``"logit"`` spreads out the confidences of a saturated model.
     ylim : {"shared", "full", "free"}, optional
@@ -117,7 +118,7 @@ def calibration_sharpness(
 
 def _sheet(count: int, *, legend: bool) -> layout.Panels:
     columns = layout.columns_for(count)
-    key = 0.32 if columns > 3 else 0.48 if columns > 1 else 0.62
+    key = 0.46 if columns > 3 else 0.6 if columns > 1 else 0.72
     height = 2.55 if columns == 1 else 2.0 if columns == 2 else 1.62
     head, bottom = 0.36 if columns == 1 else 0.47, 0.2 + (key if legend else 0.0)
     return layout.panels(count, layout.Margins(height, head, foot=0.2, bottom=bottom))
@@ -174,7 +175,7 @@ def _finish(
     sheet.sheet.alt_text = " ".join(v.ev.describe() for v in views)
     if not legend:
         return
-    columns = 2 if sheet.columns == 1 else 3 if sheet.columns < 4 else 6
+    columns = 2 if sheet.columns == 1 else 3 if sheet.columns < 4 else 4
     note = f"numbers: {labels.method(views)}"
     labels.legend(sheet.sheet, labels.key(views, look), columns, note)
 

@@ -25,7 +25,7 @@ def classwise_grid(
     *,
     classes: Sequence[object] | None = None,
     most: int = 20,
-    interval: bool = True,
+    interval: bool | str = True,
 ) -> NDArray[np.object_]:
     """Draw a diagram for each class of a class-wise evaluation.
 

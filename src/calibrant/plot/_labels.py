@@ -20,7 +20,7 @@ from calibrant._views.diagram import View
 from calibrant._views.words import score_in_words
 from calibrant.plot import _style as style
 from calibrant.plot._layout import Panels
-from calibrant.plot._panel import Look
+from calibrant.plot._panel import Look, ribbons
 
 
 def spread(wanted: Column, least: float) -> Column:
@@ -239,17 +239,23 @@ def above(ax: Axes, text: str, points: float, **look: Any) -> None:
     ax.annotate(text, (0, 1), xytext=(0, points), va="bottom", **at, **look)
 
 
+IN_WORDS = {"pointwise": "each place", "simultaneous": "all places at once"}
+
+
 def key(views: list[View], look: Look) -> list[Line2D | Patch]:
     """Handles of the legend: one for each thing that is drawn."""
     curve = Line2D([], [], color=style.CURVE, linewidth=1.5, label="accuracy")
-    handles: list[Line2D | Patch] = [curve]
-    if look.interval and any(v.adaptive for v in views):
-        level = 100 * float(views[0].ev.settings["level"])
-        handles.append(interval_patch(f"pointwise {level:g}% interval"))
     shrunk = "" if look.band_scale == 1 else f", drawn at ×{look.band_scale:g}"
-    gap = rf"sharpness gap $\hat p\,\rho${shrunk}"
+    gap = Patch(label=rf"sharpness gap $\hat p\,\rho${shrunk}", **style.BAND_FILL)
+    handles: list[Line2D | Patch] = [curve, gap]
+    level = 100 * float(views[0].ev.settings["level"])
+    drawn = {kind for v in views for kind in ribbons(v, look.interval)}
     handles += [
-        Patch(label=gap, **style.BAND_FILL),
+        Patch(label=f"{level:g}%, {told}", **style.RIBBONS[kind])
+        for kind, told in IN_WORDS.items()
+        if kind in drawn
+    ]
+    handles += [
         Line2D([], [], label="perfect calibration", **style.DIAGONAL),
         Patch(label="share of rows", **{**style.ROWS_FILL, "linewidth": 0.8}),
     ]

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from calibrant._base.checks import check_choice
 from calibrant._base.evaluation import Evaluation
 from calibrant._inputs.arrays import Column, sigmoid
 from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._stats import closed_forms
-from calibrant._views.diagram import Band, View, only, spans
+from calibrant._views.diagram import Band, View, along, only, spans
 from calibrant.plot import _style as style
 
 # -- the log-odds axis, which spreads out the confidences of saturated models --------
@@ -55,8 +56,8 @@ def band(view: View, scale: float) -> Band:
     curve = view.curve
     known = np.isfinite(curve.accuracy)
     place = log_odds(curve.confidence[known])
-    middle = np.interp(z, place, curve.accuracy[known])
-    gap = np.interp(z, place, np.nan_to_num(curve.sharpness_gap[known], posinf=-1e9))
+    middle = along(z, place, curve.accuracy[known])
+    gap = along(z, place, np.nan_to_num(curve.sharpness_gap[known], posinf=-1e9))
     gap = np.where(gap < -1e3, np.inf, gap)
     return Band.of(sigmoid(z), middle, mass, gap, scale, mass > 0)
 
@@ -180,6 +181,9 @@ def _name_peak(ax: Axes, at: float, share: float) -> None:
 
 TIGHT = (0.0, 0.5, 1.0)
 
+Shown = bool | str
+"""Whether bands of the accuracy are drawn, or which of them: a key of `GIDS`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -191,7 +195,7 @@ class Look:
 
     top: float
     band_scale: float = 1.0
-    interval: bool = True
+    interval: Shown = True
     ends: tuple[float, float] | None = None
     roomy: bool = True
 
@@ -214,13 +218,12 @@ def draw(ax: Axes, view: View, look: Look) -> None:
     _band(ax, band)
     at = sigmoid(np.linspace(-19, 19, 401)) if look.ends else np.array([0.0, 1.0])
     ax.plot(at, at, zorder=3, gid="diagonal", **style.DIAGONAL)
-    if look.interval:
-        _ribbon(ax, view, look)
     place, width = look.place(view.curve.confidence), 1.5 if look.roomy else 1.2
+    draw_ribbons(ax, view, place, look.interval)
     draw_lines(ax, view, place, view.curve.accuracy, (width, 0.7 * width), "accuracy")
     atoms = view.ev.atoms.confidence
     atoms = atoms if look.ends is None else np.clip(atoms, *look.ends)
-    draw_atoms(ax, view.ev, atoms, interval=look.interval, roomy=look.roomy)
+    draw_atoms(ax, view.ev, atoms, interval=bool(look.interval), roomy=look.roomy)
     _axes(ax, look)
     _mark_what_is_cut(ax, band, look.top)
     _mark_infinite(ax, band, view)
@@ -235,11 +238,39 @@ def _band(ax: Axes, band: Band) -> None:
     ax.plot(at, only(band.high, band.drawn), gid="band-high", **edge)
 
 
-def _ribbon(ax: Axes, view: View, look: Look) -> None:
+def draw_ribbons(
+    ax: Axes, view: View, at: Column, interval: Shown, less: Column | float = 0.0
+) -> Column:
+    """The bands of the accuracy, `less` some, where rows are near: wide, then narrow.
+
+    What was drawn is returned: all ends.
+    """
+    sure, drawn = view.trusted(), [np.empty(0)]
+    for kind, (low, high) in ribbons(view, interval).items():
+        ends = np.stack([low, high]) - less
+        look: Any = {**style.RIBBONS[kind], "gid": GIDS[kind], "where": sure}
+        ax.fill_between(at, *ends, **look)
+        drawn.append(ends[:, sure].ravel())
+    return np.concatenate(drawn)
+
+
+GIDS = {"simultaneous": "interval-everywhere", "pointwise": "interval"}
+
+
+def ribbons(view: View, interval: Shown) -> dict[str, tuple[Column, Column]]:
+    """Lower and upper ends of the bands that were asked for and are known, by kind."""
+    check_choice(interval, "interval", (True, False, *GIDS))
     curve, sure = view.curve, view.trusted()
-    if np.isfinite(curve.low[sure]).any():
-        at, ribbon = look.place(curve.confidence), {**style.INTERVAL, "gid": "interval"}
-        ax.fill_between(at, curve.low, curve.high, where=sure, zorder=3.5, **ribbon)
+    ends = {
+        "simultaneous": (curve.band_low, curve.band_high),
+        "pointwise": (curve.low, curve.high),
+    }
+    wanted = ends if interval is True else [interval]
+    return {
+        kind: pair
+        for kind, pair in ends.items()
+        if kind in wanted and np.isfinite(pair[0][sure]).any()
+    }
 
 
 def draw_diagonal(ax: Axes) -> None:

@@ -21,7 +21,7 @@ def residual(
     *,
     bandwidth: float | None = None,
     kernel: str = "gaussian",
-    interval: bool = True,
+    interval: bool | str = True,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw accuracy less confidence: below 0 the model is too sure of itself.
@@ -63,16 +63,12 @@ def residual(
     return main
 
 
-def _draw_residuals(ax: Axes, seen: View, *, interval: bool) -> float:
-    """Line, atoms and ribbon; how far from 0 they reach."""
+def _draw_residuals(ax: Axes, seen: View, *, interval: bool | str) -> float:
+    """Line, atoms and ribbons; how far from 0 they reach."""
     curve, sure, h = seen.curve, seen.trusted(), seen.ev.atoms.confidence
-    off = curve.accuracy - curve.confidence
-    panel.draw_lines(ax, seen, curve.confidence, off, (1.5, 1.0), "residual")
-    drawn = [off[sure], panel.draw_atoms(ax, seen.ev, h, h, interval=interval)]
-    if interval:
-        ends = np.array([curve.low, curve.high]) - curve.confidence
-        sure &= np.isfinite(ends).all(axis=0)
-        look: Any = {**style.INTERVAL, "zorder": 2, "gid": "interval"}
-        ax.fill_between(curve.confidence, ends[0], ends[1], where=sure, **look)
-        drawn.append(ends[:, sure].ravel())
-    return float(np.abs(np.concatenate(drawn)).max(initial=0.0))
+    off, at = curve.accuracy - curve.confidence, curve.confidence
+    ends = panel.draw_ribbons(ax, seen, at, interval, less=at)
+    panel.draw_lines(ax, seen, at, off, (1.5, 1.0), "residual")
+    circles = panel.draw_atoms(ax, seen.ev, h, h, interval=bool(interval))
+    drawn = np.concatenate([off[sure], circles, ends])
+    return float(np.abs(drawn).max(initial=0.0))

@@ -22,7 +22,7 @@ THINNEST, THICKEST = 0.5, 6.0
 
 @style.in_style
 def smooth_reliability(
-    models: Evaluation, *, interval: bool = True, ax: Axes | None = None
+    models: Evaluation, *, interval: bool | str = True, ax: Axes | None = None
 ) -> Axes:
     """Draw the curve behind SmoothECE; its width follows the density of the rows.
 
@@ -54,10 +54,7 @@ def smooth_reliability(
     seen, sheet = view(ev), one_panel(ax)
     main, below = sheet.with_strip()
     style.dress(main)
-    if interval:
-        look = {**style.INTERVAL, "zorder": 2, "gid": "interval"}
-        curve = seen.curve
-        main.fill_between(curve.confidence, curve.low, curve.high, **look)
+    panel.draw_ribbons(main, seen, seen.curve.confidence, interval)
     panel.draw_diagonal(main)
     main.add_collection(_weighted_line(ev.smooth))
     style.unit_square(main, "accuracy")

@@ -23,6 +23,10 @@ DIAGONAL: Options = {"color": INK, "linewidth": 0.9, "linestyle": (0, (4, 3))}
 SURE: Options = {"color": CURVE, "zorder": 4}
 DOUBTFUL: Options = {"color": CURVE, "linestyle": (0, (1, 1.6)), "zorder": 3.8}
 INTERVAL: Options = {"color": RIBBON, "alpha": RIBBON_ALPHA, "linewidth": 0}
+RIBBONS: dict[str, Options] = {
+    "simultaneous": {**INTERVAL, "alpha": 0.5 * RIBBON_ALPHA, "zorder": 3.4},
+    "pointwise": {**INTERVAL, "zorder": 3.5},
+}
 BAND_FILL: Options = {"facecolor": BAND, "edgecolor": BAND_EDGE, "linewidth": 0.6}
 ROWS_FILL: Options = {**BAND_FILL, "facecolor": DENSITY, "edgecolor": DENSITY_EDGE}
 UNIT_TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

@@ -357,7 +357,7 @@ def _parts(ev: Evaluation, score: str) -> dict[str, Any]:
 def _line(ev: Evaluation, scores: list[str]) -> dict[str, Any]:
     """The line as evaluated: adaptive, or at the bandwidth asked for."""
     seen = view(ev)
-    names = ("confidence", "accuracy", "low", "high", "support")
+    names = "confidence", "accuracy", "low", "high", "band_low", "band_high", "support"
     columns = {name: base64_of(getattr(seen.curve, name)) for name in names}
     gaps = {score: base64_of(ev.curves[score].sharpness_gap) for score in scores}
     drawn = {"state": state_of(seen), "bandwidth": seen.parts.bandwidth}

@@ -246,8 +246,9 @@ def _intervals(comparison: Comparison) -> str:
     told = methods_of((measure.label, measure.of(ev)) for ev, measure in known)
     methods = f" {told[0].upper()}{told[1:]}." if told else ""
     return (
-        f"{level:g}%, pointwise.{methods} Live ones are the kernel estimate ± {_z(comparison):.2f} "
-        "standard errors; they do not cover its bias."
+        f"{level:g}%. The darker ribbon of a curve holds at each place, the lighter one at "
+        f"all places at once, for a curve without jumps.{methods} Live ones are the kernel "
+        f"estimate ± {_z(comparison):.2f} standard errors; they do not cover its bias."
     )
 
 

@@ -39,7 +39,7 @@ function readSums(given) {
 
 function readLine(given) {
   const columns = {};
-  for (const key of ["confidence", "accuracy", "low", "high", "support"]) {
+  for (const key of ["confidence", "accuracy", "low", "high", "band_low", "band_high", "support"]) {
     columns[key] = decode(given[key]);
   }
   return {

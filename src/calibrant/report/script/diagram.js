@@ -92,14 +92,20 @@ function drawCut(layer, box, model, record, scale) {
     `band to ${peak.toFixed(2)} ↑`, { fill: colour(model) }));
 }
 
-function drawRibbon(layer, box, model, record) {
-  const known = i => record.state[i] === 2 && isFinite(record.low[i]) && isFinite(record.high[i]);
+// The darker ribbon holds at each place; the lighter one, of adaptive lines, at all at once.
+function drawRibbons(layer, box, model, record) {
+  if (record.wide) drawRibbon(layer, box, model, record, ...record.wide, "wide ribbon");
+  drawRibbon(layer, box, model, record, record.low, record.high, "ribbon");
+}
+
+function drawRibbon(layer, box, model, record, low, high, name) {
+  const known = i => record.state[i] === 2 && isFinite(low[i]) && isFinite(high[i]);
   const x = i => box.x(record.x[i]);
   for (const [first, last] of runsOf(record.x.length, known)) {
     const step = stepOf(record.x);
-    const there = pathAlong(first, last, x, i => box.y(record.high[i]), step);
-    const back = pathAlong(first, last, x, i => box.y(record.low[i]), step);
-    layer.append(make("path", { "class": "ribbon", d: closedPath(there, back), fill: colour(model) }));
+    const there = pathAlong(first, last, x, i => box.y(high[i]), step);
+    const back = pathAlong(first, last, x, i => box.y(low[i]), step);
+    layer.append(make("path", { "class": name, d: closedPath(there, back), fill: colour(model) }));
   }
 }
 
@@ -195,7 +201,7 @@ function diagram(pairs, width, { top, scale, big, focus }) {
       drawBand(under, box, model, record, scale);
       if (alone) drawCut(over, box, model, record, scale);
     }
-    if (S.intervals) drawRibbon(middle, box, model, record);
+    if (S.intervals) drawRibbons(middle, box, model, record);
     if (model.atoms.length) drawAtoms(over, box, model, alone);
     else drawRows(under, over, box, model, record, alone, most);
     drawLine(over, box, model, record, alone);

@@ -48,6 +48,7 @@ function liveRecord(model) {
 function centreOf(line) {
   const known = [...line.confidence.keys()].filter(i => isFinite(line.accuracy[i]));
   const x = known.map(i => line.confidence[i]), y = known.map(i => line.accuracy[i]);
+  if (!x.length) return () => NaN;
   return at => interpolate(x, y, Math.min(x[x.length - 1], Math.max(x[0], at)));
 }
 
@@ -85,6 +86,7 @@ function reportedRecord(model) {
     accuracy: line.accuracy,
     low,
     high,
+    wide: [line.band_low, line.band_high],
     gap: line.gaps[S.score],
     rows: line.support,
     state: line.state,

@@ -36,7 +36,7 @@ function smallDiagram(model, part) {
       textAt(box.x(tick), floor + 13, tick === 1 ? "end" : "middle", tick));
   }
   svg.append(make("path", { "class": "axis", d: `M${left} ${floor}H${right}` }));
-  drawRibbon(svg, box, model, part);
+  drawRibbons(svg, box, model, part);
   svg.append(make("path", { "class": "diagonal", d: `M${left} ${floor}L${right} ${head}` }));
   drawLine(svg, box, model, part, true);
   if (part.x.length === 1) {
