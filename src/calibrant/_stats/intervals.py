@@ -88,7 +88,9 @@ class Family:
             x += self.noise
             size, growth = self.norm(x, self.shape)
             step = (size - bound) / np.where(growth > 0, growth, inf)
-            scale = np.maximum(scale - step, 0.0)
+            before, scale = scale, np.maximum(scale - step, 0.0)
+            if np.all(np.abs(scale - before) <= 1e-12 * before):
+                break
         return np.where(null >= bound, 0.0, scale)
 
 
