@@ -244,7 +244,7 @@ def test_there_are_five_nouns_and_the_cells_are_as_many_as_told():
 
     assert len(NOUNS.findall(ARCHITECTURE)) == 5
     table = Cells(Settings().divergences).table
-    cells, sums = table.shape
+    sums, cells = table.shape
     assert f"{cells:,} cells by {sums} sums" in ARCHITECTURE
     design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     assert f"one table of {table.nbytes / 1e6:.1f} MB" in design

@@ -24,6 +24,7 @@ from ._verbs.compare import Contrast, compare
 from ._verbs.confidence_split import ConfidenceSplit, confidence_split
 from ._verbs.evaluate import evaluate, evaluate_pairs
 from ._verbs.metric_functions import (
+    PaperSpread,
     accuracy,
     ace,
     auroc,
@@ -38,10 +39,10 @@ from ._verbs.metric_functions import (
     logit_smoothed_ece,
     mce,
     nll,
+    paper_spread,
     smooth_ece,
     top_label_ece,
 )
-from ._verbs.paper_spread import PaperSpread, paper_spread
 from ._verbs.study import Study, study
 
 __version__: str
