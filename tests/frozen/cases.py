@@ -218,7 +218,6 @@ def record(value: Any) -> Any:
 SYNONYMS = {
     "y": ("labels", "label"),
     "label": ("y", "labels"),
-    "sample_weight": ("weight", "weights"),
     "weight": ("sample_weight", "weights"),
     "objective": ("divergence",),
 }
@@ -232,7 +231,12 @@ def spelled(function: Callable[..., Any], **keywords: Any) -> dict[str, Any]:
 
 
 def _spelling(name: str, known: Mapping[str, Any]) -> str:
-    """The first of a name and its synonyms that is known; else the name itself."""
+    """The first of a name and its synonyms that is known; else the name itself.
+
+    Weights counted rows in 0.1.0; what counts them now is called frequency.
+    """
+    if name in ("weight", "sample_weight") and "frequency" in known:
+        return "frequency"
     return next((x for x in (name, *SYNONYMS.get(name, ())) if x in known), name)
 
 
@@ -953,7 +957,7 @@ def _to_fit() -> dict[str, tuple[Any, Any, Any]]:
 
 def _fitted(cal: ModuleType, made: Any, scores: Any, y: Any, weight: Any) -> Any:
     """What a recalibrator gives for four rows, and its file."""
-    made.fit(scores, y, weight)
+    made.fit(scores, y, **spelled(made.fit, sample_weight=weight))
     Path("saved.json").unlink(missing_ok=True)  # save replaces nothing
     made.save("saved.json")
     saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))

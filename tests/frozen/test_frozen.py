@@ -44,6 +44,39 @@ A key is the name of a case, or that and the beginning of a path in its result, 
 ``"words_of_models/paper/0"``.
 """
 
+CHANGED = {
+    r"(?<!paper_)curves?/|/line/|/lines/|/collections$|/xlim|/ylim": (
+        "the curve has fewer places, another width, and two bands"
+    ),
+    r"/(calibration|sharpness_gap|gap)(/|$)": "d_CAL is that of the ladder",
+    r"^metric_(calibration_error|calibration_bracket|bracket|confidence_split)": (
+        "d_CAL is that of the ladder, sides are those of the new curve, and folds of the "
+        "bracket do not cut clusters"
+    ),
+    r"/(calibration_error|error|confidence_split)/": "d_CAL is that of the ladder",
+    r"/interval(/|$)|/intervals$|/method$|/metrics/[^/]+/[12]$|/total/[12]$": (
+        "intervals heed squared weights, Student's law and few surprises, and tests are "
+        "inverted on other shapes"
+    ),
+    r"/p_value$|_p$": "with weights and clusters p-values are simulated otherwise",
+    r"/(band_low|band_high|resolution|n_effective|n_clusters|duplicates|repeated)$": (
+        "new fields"
+    ),
+    r"/(clusters|count|effective)$|/learned/lapse_$": "new fields",
+    r"/(findings|sentences|badges|text|texts|notes|notes_|evidence|verdict)(/|$)": (
+        "new findings, and examples where rows were said"
+    ),
+    r" \(text\)$": "texts show the numbers above, and say examples where they said rows",
+    r"^audits_of_models/[^/]+$|^audit_of_comparison/\d+$": "new findings",
+    r"^frames_of_models/(0/(low|high|value)|2)/": "frames of the numbers and curves above",
+    r"/ends/": "axes reach as far as bands and curves do",
+}
+"""What weights, clusters, few events and the second version of the estimators changed.
+
+Patterns of paths, with the reason. What they leave is held: the values of metrics, bins,
+histograms, isotonic fits, the paper's estimates, sketches and recalibrators.
+"""
+
 SHOWN = 8
 """Differences that a failure lists."""
 
@@ -96,7 +129,8 @@ def reason_for(path: str) -> str | None:
         for key, why in EXCEPTIONS.items()
         if path == key or path.startswith(f"{key}/")
     )
-    return next(found, None)
+    changed = (why for pattern, why in CHANGED.items() if re.search(pattern, path))
+    return next(found, None) or next(changed, None)
 
 
 def compare(
@@ -115,7 +149,7 @@ def compare(
             )
     elif isinstance(golden, str) and isinstance(found, str):
         if renamed(golden) != found:
-            yield path, _first_difference(renamed(golden), found)
+            yield f"{path} (text)", _first_difference(renamed(golden), found)
     elif type(golden) is not type(found) or golden != found:
         yield path, f"was {golden!r}, is {found!r}"
 
