@@ -118,7 +118,7 @@ def _gathered_groups(group: Hashes, cell: Index, sums: Table) -> ClusterSums:
     size = MOST_CLUSTER_GROUPS * grid.LOG_ODDS_CELLS
     place = group.astype(np.intp) * grid.LOG_ODDS_CELLS + cell
     some = np.flatnonzero(np.bincount(place, minlength=size))
-    table = np.stack([np.bincount(place, row, size)[some] for row in sums])
+    table = np.array([np.bincount(place, row, size)[some] for row in sums], float)
     found, cells = np.divmod(some, grid.LOG_ODDS_CELLS)
     return ClusterSums(found.astype(np.uint64), cells, table, folded=True)
 
