@@ -229,6 +229,21 @@ def test_a_sketch_tells_what_weights_and_clusters_leave():
     assert "clusters 128 or more" in str(many)
 
 
+@pytest.mark.parametrize("digits", [2, 17])
+def test_weights_that_depend_on_the_label_are_those_of_the_rows(digits):
+    a, h, given = weighed()
+    h, w = h.round(digits), np.where(a, 10.0, 1.0) * given["sample_weight"]
+    rows = cal.evaluate_pairs(a, h, sample_weight=w)
+    sketch = cal.evaluate(cal.Sketch().update_pairs(a, h, sample_weight=w))
+    for name in ("accuracy", "brier", "ece", "auroc", "confidence_gap", "mcb"):
+        got, want = sketch.metrics[name], rows.metrics[name]
+        assert got == pytest.approx(want, abs=1e-10), name
+        assert got.interval == pytest.approx(want.interval, rel=1e-6), name
+    ours, theirs = (ev.decomposition.calibration for ev in (sketch, rows))
+    assert ours == pytest.approx(theirs, rel=1e-3)
+    assert ours.interval == pytest.approx(theirs.interval, rel=0.03)
+
+
 def test_soft_labels_are_counted_free_of_unit():
     given = {"y": np.array([[0.5, 0.5], [1, 0]]), "probs": np.full((2, 2), 0.5)}
     w = np.array([3.0, 1.0])

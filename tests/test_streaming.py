@@ -123,7 +123,8 @@ def test_any_pieces_in_any_order_are_the_rows(rows, draw):
     got = evaluate_batches(shuffled, **options)
     want = in_memory("confidence", h, a, w, **options)
     soft = set(np.unique(a)) - {0.0, 1.0}
-    assert_same(got, want, leave=("ends",) if soft else ())
+    # Of weights at one confidence a sketch knows the squares, not the cubes.
+    assert_same(got, want, leave=("ends",) if soft else (), adaptive=1e-3)
     for name in want.decompositions:  # soft labels: nearly
         ends = numbers(want)[f"decompositions {name} ends"]
         near = numbers(got)[f"decompositions {name} ends"]
@@ -423,7 +424,7 @@ def test_the_unit_of_weights_is_that_of_all_batches():
         ev = evaluate_batches(cut("probs", h, y, 10, unit * w))
         assert (ev.n, ev.rows) == (100, 100)
         assert ev.n_effective == pytest.approx(100.5**2 / (w @ w))
-        assert_same(ev, in_memory("probs", h, y, w))
+        assert_same(ev, in_memory("probs", h, y, w), adaptive=1e-3)
 
 
 def test_counts_and_clusters_of_batches_are_those_of_the_rows():

@@ -53,7 +53,7 @@ MOST_VALUES = 1 << 17
 WAITING = 1 << 17
 """Rows that wait until their confidences are worth merging."""
 
-VALUES = ("weight", "hit", "hit2", "z", "finite_z", "w2")
+VALUES = ("weight", "hit", "hit2", "z", "finite_z", "w2", "w2_hit")
 """Sums kept of each distinct confidence, before the loss of each divergence."""
 
 
@@ -402,14 +402,15 @@ class Cells:
         asks for log-odds as the adaptive estimates read them.
         """
         if self.distinct is not None:
-            h, weight, hits, hits2, z, finite_z, w2, *losses = self.distinct
+            h, weight, hits, hits2, z, finite_z, w2, w2_hit, *losses = self.distinct
         else:
             some = self["weight_0"] > 0
-            weight, hits, hits2, z, finite_z, w2, *losses = self._values(some)
+            found = self._values(some)
+            weight, hits, hits2, z, finite_z, w2, w2_hit, *losses = found
             # Round-off must not leave the cell.
             h = np.clip(self["h"][some] / weight, self.low[some], self.high[some])
         by_name = dict(zip(self.divergences, losses, strict=True))
-        squared = None if self.squares is None else w2
+        squared = None if self.squares is None else (w2, w2_hit)
         z = z if cut else finite_z
         rows = _two_rows_each(h, weight, hits, hits2, z, by_name, squared)
         return rows.without_zero_weights()
@@ -417,9 +418,12 @@ class Cells:
     def _values(self, some: NDArray[np.bool_]) -> Table:
         """What is kept of each distinct confidence (`VALUES`, then losses), by cell."""
         losses = [f"{name}_loss_0" for name in self.divergences]
-        w2 = self["weight_0"] if self.squares is None else self.squares[0]
-        first = [self[name] for name in ("weight_0", "hit_0", *VALUES[2:-1])]
-        return np.stack([*first, w2, *(self[name] for name in losses)])[:, some]
+        first = [self[name][some] for name in ("weight_0", "hit_0", *VALUES[2:-2])]
+        squares = first[:2]
+        if self.squares is not None:
+            w2, w2r = self.squares[:2, some]
+            squares = [w2, w2r + w2 * self["h"][some] / first[0]]
+        return np.stack([*first, *squares, *(self[name][some] for name in losses)])
 
     def clustered_columns(self) -> tuple[Columns, Index]:
         """The same for each pair of a cluster and a log-odds cell, and its cluster."""
@@ -428,7 +432,7 @@ class Cells:
         by_name = dict(zip(self.divergences, losses, strict=True))
         h = np.clip(h / weight, 0.0, 1.0)
         z = weight * log_odds_of(h)
-        squared = None if self.squares is None else w2
+        squared = None if self.squares is None else (w2, w2 * hits / weight)
         rows = _two_rows_each(h, weight, hits, hits, z, by_name, squared)
         numbers = np.tile(self.clusters.numbers, 2)
         return rows.without_zero_weights(), numbers[rows.weights > 0]
@@ -581,13 +585,15 @@ def _values_of(columns: Columns, divergences: Mapping[str, Divergence]) -> Table
     sums = [_times(w, x) for x in (np.ones_like(a), a, a * a, cut, first)]
     losses = [_times(w, x) for x in rest]
     h = np.abs(columns.confidence)  # -0.0 is 0
-    return np.stack([h, *sums, columns.squares, *losses])
+    w2 = columns.squares
+    return np.stack([h, *sums, w2, w2 * a, *losses])
 
 
 def _scaled_values(values: Table, factor: float) -> Table:
     """Distinct confidences of the same rows with all weights multiplied."""
     powers = np.ones(len(values))
-    powers[0], powers[1 + VALUES.index("w2")] = 0, 2
+    powers[0] = 0
+    powers[[1 + VALUES.index(name) for name in ("w2", "w2_hit")]] = 2
     return np.asarray(values * factor ** powers[:, None])
 
 
@@ -602,6 +608,9 @@ def _unless_full(parts: list[Table]) -> list[Table] | None:
     return None if table.shape[1] > MOST_VALUES else [table]
 
 
+LEAST_SQUARE = 1e-9
+
+
 def _two_rows_each(
     h: Column,
     weight: Column,
@@ -609,15 +618,19 @@ def _two_rows_each(
     hits2: Column,
     z: Column,
     losses: Mapping[str, Column],
-    squared: Column | None,
+    squares: tuple[Column, Column] | None,
 ) -> Columns:
     yes = np.zeros_like(hits)
     np.divide(hits, hits2, out=yes, where=hits2 > 0)
     yes = np.minimum(hits * yes, weight)
     share = np.minimum(np.divide(hits, yes, out=np.zeros_like(hits), where=yes > 0), 1)
     both = np.concatenate([weight - yes, yes])
-    if squared is not None:
-        squared = both * np.tile(squared / weight, 2)
+    squared = None
+    if squares is not None:
+        w2, w2_hit = squares
+        hit = np.divide(w2_hit, share, out=np.zeros_like(w2), where=share > 0)
+        least = LEAST_SQUARE * both * np.tile(w2 / weight, 2)  # not 0 by round-off
+        squared = np.maximum(np.concatenate([w2 - hit, hit]), least)
     return Columns(
         np.tile(h, 2),
         np.tile(z / weight, 2),

@@ -51,7 +51,10 @@ class ClusterSums:
         losses = (columns.loss(divergence) for divergence in divergences.values())
         finite = (np.where(np.isfinite(x), x, 0.0) for x in losses)
         terms = w, w * a, w * (a - h), w * h, columns.squares, *(w * x for x in finite)
-        return self + _gathered(clusters, cell_of_log_odds(h), np.stack(terms))
+        if self.folded:
+            clusters = _group_of(clusters)
+        rows = clusters, cell_of_log_odds(h), np.stack(terms)
+        return self + _gathered(*rows, folded=self.folded)
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         one, two = self, other
@@ -69,8 +72,7 @@ class ClusterSums:
         """Groups in place of clusters."""
         if self.folded:
             return self
-        group = self.cluster % np.uint64(MOST_CLUSTER_GROUPS)
-        return _gathered(group, self.cell, self.sums, folded=True)
+        return _gathered(_group_of(self.cluster), self.cell, self.sums, folded=True)
 
     def times(self, factor: float) -> ClusterSums:
         """Of the same rows with all weights multiplied."""
@@ -99,6 +101,8 @@ def _gathered(
     cluster: Hashes, cell: Index, sums: Table, *, folded: bool = False
 ) -> ClusterSums:
     """Sums with equal pairs put together, in order."""
+    if folded:
+        return _gathered_groups(cluster, cell, sums)
     order = np.lexsort((cell, cluster))
     cluster, cell = cluster[order], cell[order]
     new = np.ones(len(order), bool)
@@ -106,4 +110,18 @@ def _gathered(
     first = np.flatnonzero(new)
     if len(first):
         sums = np.add.reduceat(sums[:, order], first, axis=1)
-    return ClusterSums(cluster[first], cell[first], sums, folded)
+    return ClusterSums(cluster[first], cell[first], sums)
+
+
+def _gathered_groups(group: Hashes, cell: Index, sums: Table) -> ClusterSums:
+    """The same of groups, which are few enough to have a place for every pair."""
+    size = MOST_CLUSTER_GROUPS * grid.LOG_ODDS_CELLS
+    place = group.astype(np.intp) * grid.LOG_ODDS_CELLS + cell
+    some = np.flatnonzero(np.bincount(place, minlength=size))
+    table = np.array([np.bincount(place, row, size)[some] for row in sums], float)
+    found, cells = np.divmod(some, grid.LOG_ODDS_CELLS)
+    return ClusterSums(found.astype(np.uint64), cells, table, folded=True)
+
+
+def _group_of(clusters: Hashes) -> Hashes:
+    return clusters % np.uint64(MOST_CLUSTER_GROUPS)

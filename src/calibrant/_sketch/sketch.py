@@ -54,7 +54,7 @@ class Sketch:
     9600 and that are closed on the right. What depends on ranks (KS, AUROC, equal-mass
     bins, isotonic fits) comes from cells 1/9600 wide and 0.02 in log-odds; `bounds` says
     how far off that can be. Probabilities in single precision move the adaptive d_CAL by
-    up to 1e-4 of itself.
+    up to 1e-4 of itself, weights of equal confidences by up to 1e-3.
 
     The sharpness gap and the top-label ECE have no interval: they need every row.
 

@@ -167,4 +167,5 @@ def _with_squares(values: NDArray[Any], losses: int) -> NDArray[Any]:
     """Distinct confidences as we keep them; those of 0.1.0 had no squared weights."""
     if len(values) == 1 + len(VALUES) + losses:
         return values
-    return np.insert(values, len(VALUES), values[1], axis=0)
+    first = len(VALUES) - 1
+    return np.concatenate([values[:first], values[1:3], values[first:]])

@@ -187,7 +187,7 @@ def debiased_square(bins: Bins, values: Ordered) -> float:
     all noise. Rows with weights count as many as would have as little noise.
     """
     n = effective_counts(bins, values)
-    several = n > 1
+    several = n > 1 + 1e-9  # weights of one row leave 1 to round-off
     variance = bins.variance[several] / (n[several] - 1)
     square = (bins.accuracy - bins.confidence)[several] ** 2 - variance
     return float((bins.count[several] * square).sum() / bins.count.sum())
