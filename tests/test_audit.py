@@ -294,7 +294,7 @@ def test_a_mean_within_its_interval_has_no_direction(sign):
 
 
 def test_without_an_interval_there_is_no_verdict():
-    few = cal.evaluate_pairs([1, 0, 1, 1] * 5, [0.9, 0.4, 0.8, 0.7] * 5)
+    few = cal.evaluate_pairs([1, 0, 1, 1] * 4, [0.9, 0.4, 0.8, 0.7] * 4)
     assert few.decomposition.calibration.interval is None
     assert "miscalibrat" not in str(few)
 

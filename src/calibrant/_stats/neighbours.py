@@ -13,11 +13,7 @@ from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import CELL_SUMS, Cells
 from calibrant._sketch.clusters import ClusterSums, cell_of_log_odds
 from calibrant._sketch.grid import LOG_ODDS_CELLS, LOG_ODDS_REACH
-from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._sketch.ordered import starts_of_values
-from calibrant._stats.closed_forms import Interval, noise_is_hidden, with_few_misses
-
-BLOCK = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,16 +67,6 @@ class Neighbours:
     def n(self) -> float:
         """Total weight."""
         return float(self.weight.sum())
-
-    @property
-    def noise_is_hidden(self) -> bool:
-        """Whether misses are too few for noise to be seen."""
-        return noise_is_hidden(self.weight, self.h, self.hits)
-
-    def careful(self, ends: Interval, divergence: Divergence, level: float) -> Interval:
-        """An interval of a calibration error, wider if there are few misses."""
-        rows = self.weight, self.h, self.hits
-        return with_few_misses(ends, *rows, divergence.on_unit, level)
 
     @property
     def rank(self) -> Column:
@@ -232,22 +218,3 @@ def _gathered(sums: Table, squares: Table | None, names: list[str]) -> Neighbour
     h, z = (np.maximum.accumulate(x / weight) for x in (h, z))
     noise = (weight, r1, r2, r2) if squares is None else squares
     return Neighbours(weight, hits, hits2, r1, r2, r3, r4, h, z, losses, *noise)
-
-
-def kernel_sums(
-    x: Column, width: float, columns: Table, squared: Table
-) -> tuple[Table, Table]:
-    """Gaussian sums of (cells, c) columns at the cells, and K^2 sums of `squared`.
-
-    x must be sorted; cells further than six widths apart do not meet, and blocks keep
-    the kernel matrix small.
-    """
-    plain, square = np.empty_like(columns), np.empty_like(squared)
-    for start in range(0, len(x), BLOCK):
-        part = slice(start, start + BLOCK)
-        ends = x[part][0] - 6 * width, x[part][-1] + 6 * width
-        near = slice(*np.searchsorted(x, ends))
-        K = GAUSSIAN.profile((x[part, None] - x[None, near]) / width)
-        plain[part] = K @ columns[near]
-        square[part] = (K * K) @ squared[near]
-    return plain, square
