@@ -63,7 +63,7 @@ def total_loss(
     else:
         squares, df = n**2 / cells.effective, cells.effective - 1
         spread = totals.w2_loss2 - 2 * value * totals.w2_loss + value**2 * squares
-        se = sqrt(max(spread, 0.0)) / n
+        se = sqrt(max(spread, 0.0)) / n * _undone(cells)
     if not df > 0:
         return Estimate(value, None, "normal")
     scale = totals.loss / totals.unit_loss if 0 < totals.unit_loss < inf else 1.0
@@ -75,6 +75,15 @@ def total_loss(
 
 
 MOST_BRIER = 2.0
+
+
+def _undone(cells: Cells) -> float:
+    """How much weights hide of a standard error: rows of large weight pull the mean."""
+    if cells.squares is None:
+        return 1.0
+    squares, cubes = (float(x.sum()) for x in cells.squares[2:])
+    share = cubes / max(squares, 1e-300) / cells.weight
+    return sqrt(1 - 1 / cells.effective) / max(1 - share, 0.5)
 
 
 def _costs(cells: Cells, divergence: Divergence, scale: float) -> Surprises:

@@ -491,6 +491,8 @@ Found = tuple[Interval, str]
 def share(rows: Rows, p: float, right_if_hit: Mask, level: float) -> Interval:
     """Interval of a share of rows, counting those that are independent."""
     n = rows.effective(p, standard_errors.of_right(right_if_hit))
+    if rows.clusters is not None or rows.columns.squared is not None:
+        n *= (closed_forms.quantile(level) / closed_forms.student(level, rows.df)) ** 2
     return closed_forms.of_share(p, n, level)
 
 

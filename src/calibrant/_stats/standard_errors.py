@@ -68,7 +68,7 @@ class Rows:
         count once each.
         """
         n, variance = self.ordered.effective, share * (1 - share)
-        if self.clusters is None:
+        if self.clusters is None and self.columns.squared is None:
             return n
         if not variance > 0:
             return min(self.independent(self.columns.weights), n)
@@ -105,7 +105,8 @@ def error_of_mean(
 ) -> float:
     """Standard error of a weighted mean of rows, independent or in clusters.
 
-    `squared` are sums of squared weights, None where weights only count.
+    `squared` are sums of squared weights, None where weights only count. A row or cluster
+    of large weight pulls the mean towards itself; as in the jackknife, that is undone.
 
     Examples
     --------
@@ -118,12 +119,20 @@ def error_of_mean(
     w = np.ones(len(values)) if weight is None else weight
     n = w.sum()
     centred = values - (w * values).sum() / n
-    if clusters is None:
-        w2 = w if squared is None else squared
-        return sqrt(float((w2 * centred * centred).sum())) / float(n)
-    sums = np.bincount(clusters, w * centred)
-    count = len(sums)
-    return sqrt(float((sums * sums).sum()) * count / (count - 1)) / float(n)
+    if clusters is not None:
+        share = np.bincount(clusters, w) / n
+        sums = np.bincount(clusters, w * centred) / _left(share)
+        return sqrt(float((sums * sums).sum()) * (1 - 1 / len(sums))) / float(n)
+    if squared is None:
+        return sqrt(float((w * centred * centred).sum())) / float(n)
+    centred /= _left(squared / w / n)
+    apart = 1 - float(squared.sum() / n**2)
+    return sqrt(float((squared * centred * centred).sum()) * apart) / float(n)
+
+
+def _left(share: Column) -> Column:
+    """The share of all others; never less than half, lest one row be everything."""
+    return np.maximum(1 - share, 0.5)
 
 
 def degrees_of_freedom(columns: Columns, clusters: Index | None) -> float:
