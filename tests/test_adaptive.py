@@ -202,10 +202,10 @@ def test_below_what_chance_does_a_score_interval_stays_the_same():
     assert flat[1] == pytest.approx(0.96 * chance, rel=0.01)
 
 
-def test_mean_losses_have_the_normal_interval():
+def test_mean_losses_have_students_interval():
     h, a = overconfident(500)
     loss = (a - h) ** 2
-    half = 1.959964 * loss.std() / np.sqrt(500)
+    half = 1.964729 * loss.std() / np.sqrt(500)  # 499 degrees of freedom
     want = loss.mean() - half, loss.mean() + half
     assert cal.evaluate_pairs(a, h).metrics["brier"].interval == pytest.approx(want)
 
