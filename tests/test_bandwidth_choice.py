@@ -101,10 +101,29 @@ def test_a_step_wants_a_narrow_kernel_and_a_constant_a_wide_one():
 # -- invariances ------------------------------------------------------------------
 
 
-def test_weight_two_is_two_rows():
+def test_weighted_rows_are_left_out_with_their_own_weight():
+    h, a = rows(80, seed=6)
+    w = np.random.default_rng(7).lognormal(0, 1, 80)
+    w /= w.mean()
+    found = choose_bandwidth(a, confidence=h, sample_weight=5 * w, candidates=WIDTHS)
+    losses = np.empty((len(WIDTHS), 80))
+    for number, bandwidth in enumerate(WIDTHS):
+        for i in range(80):
+            others = np.arange(80) != i
+            K = w[others] * kernel_matrix(h[i : i + 1], h[others], bandwidth)[0]
+            top = K @ a[others] + PRIOR * np.average(a[others], weights=w[others])
+            losses[number, i] = (a[i] - top / (K.sum() + PRIOR)) ** 2
+    means = losses @ w / 80
+    apart = losses - losses[means.argmin()]
+    spread = np.sqrt((apart - apart @ w[:, None] / 80) ** 2 @ w**2) / 80
+    np.testing.assert_allclose(found.criterion, means, atol=1e-5)
+    np.testing.assert_allclose(found.standard_error, spread, atol=1e-5)
+
+
+def test_frequency_two_is_two_rows():
     h, a = rows(100, seed=3)
     w = np.random.default_rng(4).integers(1, 4, 100)
-    once = choose_bandwidth(a, confidence=h, sample_weight=w)
+    once = choose_bandwidth(a, confidence=h, frequency=w)
     often = choose_bandwidth(np.repeat(a, w), confidence=np.repeat(h, w))
     np.testing.assert_allclose(once.criterion, often.criterion, rtol=1e-10)
     np.testing.assert_allclose(once.standard_error, often.standard_error, atol=1e-9)

@@ -236,9 +236,8 @@ def test_a_weighted_mean_has_the_sandwich_interval_of_student():
     found = ev.metrics["brier"]
     assert float(found) == pytest.approx(mean)
     assert found.interval == pytest.approx((mean - half, mean + half), rel=1e-3)
-    mean, se = slow_mean(h - a, w)
+    _, se = slow_mean(h - a, w)
     ends = ev.metrics["confidence_gap"].interval
-    assert ends == pytest.approx((mean - half, mean + half), abs=3 * half) or se
     assert np.ptp(ends) == pytest.approx(2 * 1.96 * se, rel=0.02)
 
 

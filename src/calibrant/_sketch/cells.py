@@ -174,9 +174,8 @@ class Cells:
             from calibrant._sketch import numba_cells
 
             block = numba_cells.Block(self.table, low, high, self.cells)
-        parts = -(
-            -len(columns) // grid.CHUNK
-        )  # of equal size: the last as large as any
+        # Parts of equal size: the last is as large as any.
+        parts = -(-len(columns) // grid.CHUNK)
         step = -(-len(columns) // max(parts, 1))
         for start in range(0, len(columns), max(step, 1)):
             self._add_part(columns.take(slice(start, start + step)), block)

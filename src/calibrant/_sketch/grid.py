@@ -185,6 +185,17 @@ def node_weights(moments: Moments) -> NDArray[np.float64]:
     return weights
 
 
+def at_rows(at_nodes: NDArray[np.float64], h: Column) -> NDArray[np.float64]:
+    """Values on the nodes of `node_weights`, interpolated at confidences."""
+    cells = at_nodes.shape[1] - 2 * PAD
+    cell = cell_of(h, cells)
+    powers = np.vander(h * cells - cell - 0.5, ORDER, increasing=True)
+    found = np.zeros((len(at_nodes), len(h)))
+    for shift, poly in enumerate(_LAGRANGE):
+        found += at_nodes[:, cell + shift] * (powers @ poly)
+    return found
+
+
 def node_places(cells: int) -> Column:
     """Where the nodes of `node_weights` lie."""
     return (np.arange(-PAD, cells + PAD) + 0.5) / cells

@@ -98,9 +98,6 @@ def _sum_residual(h, hit, weight, moments):
 # -- the numba twin of `Cells.update`: every sum of a row added in one go --------------
 
 
-PART = grid.CHUNK
-"""Rows after which partial sums join the total: sums of sums have less round-off."""
-
 TURNED = 512
 """Cells that join the table at a time."""
 
@@ -117,7 +114,6 @@ class Block:
     ) -> None:
         self.table, self.low, self.high, self.cells = table, low, high, cells
         self._total, self._part = (np.zeros(table.shape[::-1]) for _ in range(2))
-        self._rows = 0
 
     def add(
         self,
@@ -130,15 +126,11 @@ class Block:
         h, rest = columns.confidence, (np.stack(values), np.stack(lost), columns.weight)
         rows = h, log_odds, columns.hit, columns.log_odds, *rest, self.cells
         _add_rows(self._part, self.low, self.high, *rows)
-        self._rows += len(h)
-        if self._rows >= PART:
-            self._total += self._part
-            self._part[:] = 0.0
-            self._rows = 0
+        self._total += self._part  # sums of sums have less round-off, that of the twin
+        self._part[:] = 0.0
 
     def flush(self) -> None:
         """Join the table, some cells at a time for the sake of the cache."""
-        self._total += self._part
         del self._part  # the table is about to take as much memory
         for start in range(0, len(self._total), TURNED):
             some = slice(start, start + TURNED)

@@ -20,7 +20,7 @@ from calibrant._inputs.options import (
 )
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
-from calibrant._sketch.grid import ORDER, add_moments, node_weights
+from calibrant._sketch.grid import ORDER, add_moments, at_rows, node_weights
 from calibrant._sketch.kernels import GAUSSIAN, sums_at_nodes
 from calibrant._stats.published import LEAST_SUPPORT, cells_for
 
@@ -105,8 +105,8 @@ def choose_bandwidth(
 
     where :math:`\epsilon = e^{-4.5}` times the mean hit of the others speaks for rows
     that have no neighbour. The criterion is the mean of :math:`(a_i - m_{-i})^2`. It is
-    computed from sums over a grid, at a cost linear in rows. Of a row of weight 2, one
-    is left out and the other kept.
+    computed from sums over a grid, at a cost linear in rows. Of a row of frequency 2, one
+    is left out and the other kept; a row of weight 2 is left out with all of its weight.
 
     The best bandwidth for the curve is not the best for the calibration error, which
     ``bandwidth="auto"`` estimates without one.
@@ -124,7 +124,9 @@ def choose_bandwidth(
     predictions, columns = read(y, given)
     if columns.total_weight < 2:
         raise ValueError("choose_bandwidth needs two rows or more: one is left out.")
-    left_out = LeaveOneOut.of(columns, cells_for(float(tried[0])))
+    cells = cells_for(float(tried[0]))
+    counted = columns.squared is None
+    left_out = (LeaveOneOut if counted else LeaveWeightedOut).of(columns, cells)
     criterion = np.array([left_out.mean(left_out.losses(b)) for b in tried])
     best = int(np.argmin(criterion))
     least = left_out.losses(tried[best])
@@ -197,3 +199,41 @@ class LeaveOneOut:
         powers = [c0 * c0, 2 * c0 * c1, c1 * c1 + 2 * c0 * c2, 2 * c1 * c2, c2**2]
         square = float((np.stack(powers) * self.weights).sum() / self.n)
         return sqrt(max(square - self.mean(losses) ** 2, 0.0) / self.n)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeaveWeightedOut:
+    """The same of rows of unequal weight, each left out with its own: row by row."""
+
+    columns: Columns
+    nodes: LeaveOneOut
+
+    @classmethod
+    def of(cls, columns: Columns, cells: int) -> LeaveWeightedOut:
+        """Gather the rows."""
+        return cls(columns, LeaveOneOut.of(columns, cells))
+
+    @property
+    def n(self) -> float:
+        """Total weight."""
+        return self.columns.total_weight
+
+    def losses(self, bandwidth: float) -> Column:
+        """Loss of each row left out."""
+        rows, a = self.columns, self.columns.hit
+        own = rows.squares / rows.weights
+        sums = sums_at_nodes(self.nodes.weights[:2], GAUSSIAN, bandwidth)
+        mass, hits = at_rows(sums, rows.confidence)
+        mean = (rows.weights @ a - own * a) / (self.n - own)
+        top = hits - own * a + LEAST_SUPPORT * mean
+        loss: Column = (a - top / (np.maximum(mass - own, 0.0) + LEAST_SUPPORT)) ** 2
+        return loss
+
+    def mean(self, losses: Column) -> float:
+        """Mean loss over rows."""
+        return self.columns.mean(losses)
+
+    def error(self, losses: Column) -> float:
+        """Standard error of the mean loss."""
+        off = losses - self.mean(losses)
+        return sqrt(float(self.columns.squares @ off**2)) / self.n
