@@ -1182,7 +1182,7 @@ def _decoded(value: Any, name: str = "", *, inside: bool = False) -> Any:
         }
     if isinstance(value, list):
         return [_decoded(item, name, inside=inside) for item in value]
-    if inside and isinstance(value, str) and _is_base64(value):
+    if inside and name != "state" and isinstance(value, str) and _is_base64(value):
         kind = "<f8" if name == "slope" else "<f4"
         return plain(np.frombuffer(base64.b64decode(value), kind).astype(float))
     return value

@@ -48,7 +48,7 @@ CHANGED = {
     r"(?<!paper_)curves?/|/line/|/lines/|/collections$|/xlim|/ylim": (
         "the curve has fewer places, another width, and two bands"
     ),
-    r"/(calibration|sharpness_gap|gap)(/|$)": "d_CAL is that of the ladder",
+    r"/(calibration|sharpness[_ ]gap|gap)(/|$)": "d_CAL is that of the ladder",
     r"^metric_(calibration_error|calibration_bracket|bracket|confidence_split)": (
         "d_CAL is that of the ladder, sides are those of the new curve, and folds of the "
         "bracket do not cut clusters"
@@ -67,6 +67,9 @@ CHANGED = {
         "new findings, and examples where rows were said"
     ),
     r" \(text\)$": "texts show the numbers above, and say examples where they said rows",
+    r"^page_of_\w+/1$": "pages have more lines",
+    r"^metric_canonical_calibration_error/.*/standard_error$": "n - 1 rows vary",
+    r"^sketch_\w+\.npz/numbers/(curve|groups)/": "estimates of old sketches are as new ones",
     r"^audits_of_models/[^/]+$|^audit_of_comparison/\d+$": "new findings",
     r"^frames_of_models/(0/(low|high|value)|2)/": "frames of the numbers and curves above",
     r"/ends/": "axes reach as far as bands and curves do",
