@@ -111,7 +111,6 @@ NAMES = np.array(["a"] * 200, dtype=object)
             {"cluster": np.arange(200) // 2, "group": np.arange(200) < 8},
             "group 'True' has 4 clusters; fewer than 10",
         ),
-        ({"group": Y, "target": "class-wise"}, "not for target='class-wise'"),
         (
             {"counterpart": "tight", "target": "class-wise"},
             "counterpart='tight' applies",
