@@ -99,6 +99,19 @@ def test_a_row_far_from_all_others_says_nothing():
     assert found == pytest.approx(0, abs=1e-15)
 
 
+def test_round_off_decides_nothing_where_nothing_can_happen():
+    # All that is said to be impossible, and one row that happens: no pair says a thing.
+    h, a, w = np.zeros(25), np.arange(25) == 3, 1 + np.arange(25) / 7
+    for weight in (None, w, w[::-1]):
+        ladder = Ladder.of(cells_of(h, a * 1.0, weight))
+        assert ladder.value == pytest.approx(0, abs=1e-15)
+        for test in (ladder.test, ladder.joint_test):
+            assert (test.rejects(0.95), test.p_value) == (False, 1.0)
+    two = Ladder.of(cells_of(h, (np.arange(25) < 2) * 1.0))
+    assert two.test.rejects(0.95)
+    assert two.joint_test.rejects(0.95)
+
+
 def test_influence_leaves_each_row_out_of_its_own_neighbours():
     h, a = world(200)
     columns = reduce_to_columns(read_predictions(a, confidence=h))

@@ -25,6 +25,11 @@ def columns_of(h, a, w) -> Columns:
     return reduce_to_columns(read)
 
 
+def of_mean_one(h, a, w):
+    """The same rows with weights free of their unit, as the library reads them."""
+    return h, a, w / w.mean()
+
+
 def sketch_in_shards(columns, shards=3):
     """Add up sketches of parts of the rows."""
     parts = np.array_split(np.arange(len(columns)), shards)
@@ -36,7 +41,7 @@ def sketch_in_shards(columns, shards=3):
 
 @given(pairs(), BANDWIDTHS, st.sampled_from(["none", "reflect"]))
 def test_curve_from_merged_sketches_equals_the_definition(rows, bandwidth, boundary):
-    h, a, w = rows
+    h, a, w = of_mean_one(*rows)
     sketch = sketch_in_shards(columns_of(h, a, w))
     curve = regress(sketch, GAUSSIAN, bandwidth, boundary)
     m, support = oracles.nadaraya_watson(PLACES, h, a, w, bandwidth, boundary=boundary)
@@ -56,7 +61,7 @@ def test_curve_from_merged_sketches_equals_the_definition(rows, bandwidth, bound
 def test_calibration_error_equals_the_definition(
     divergence, estimator, rows, bandwidth, boundary
 ):
-    h, a, w = rows
+    h, a, w = of_mean_one(*rows)
     sketch = sketch_in_shards(columns_of(h, a, w))
     regression = regress(sketch, GAUSSIAN, bandwidth, boundary)
     got = calibration_error(regression, sketch, divergence, estimator)
@@ -75,7 +80,7 @@ def test_calibration_error_equals_the_definition(
 def test_epanechnikov_from_rows_equals_the_definition(
     divergence, rows, bandwidth, boundary
 ):
-    h, a, w = rows
+    h, a, w = of_mean_one(*rows)
     options = {"kernel": "epanechnikov", "boundary": boundary}
     ev = cal.evaluate_pairs(
         a, h, sample_weight=w, bandwidth=bandwidth, divergence=divergence, **options
@@ -180,7 +185,8 @@ def test_any_number_of_rows_up_to_five_thousand_keeps_the_promise(
     h = np.clip(h, 1e-9, 1 - 1e-9)
     a = rng.random(n) if soft else (rng.random(n) < h**1.4).astype(float)
     w = rng.integers(1, 4, n).astype(float)
-    sketch = sketch_in_shards(columns_of(h, a, w), 4)
+    rows = reduce_to_columns(read_predictions(a, confidence=h, frequency=w))
+    sketch = sketch_in_shards(rows, 4)
     regression = regress(sketch, GAUSSIAN, bandwidth)
     for divergence in ("brier", "log"):
         for estimator in ("direct", "plugin"):

@@ -136,8 +136,11 @@ def test_any_pieces_in_any_order_are_the_rows(rows, draw):
 def test_certain_rows_and_infinite_losses_are_the_same(rows):
     h, a, w = rows
     got = evaluate_batches(cut("confidence", h, a, 3, w))
-    # Of a handful of rows, round-off decides where the adaptive curve has its nodes.
-    assert_same(got, in_memory("confidence", h, a, w), leave={"curves"})
+    # Of a handful of rows, round-off decides where the adaptive curve has its nodes. Of
+    # weights at one confidence a sketch knows the squares, not the cubes.
+    bound = 1e-10 if np.ptp(w) == 0 else 0.02
+    want = in_memory("confidence", h, a, w)
+    assert_same(got, want, leave={"curves"}, adaptive=bound)
 
 
 def test_zero_is_one_value_whatever_its_sign():

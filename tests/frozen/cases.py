@@ -1174,7 +1174,7 @@ FOR_THE_SCRIPT = ("geometry", "box", "nothing", "widths", "live")
 
 
 def _decoded(value: Any, name: str = "", *, inside: bool = False) -> Any:
-    """Base64 as lists of numbers: those of `slope` are doubles, others singles."""
+    """Base64 as lists of numbers, singles but for those of `KINDS`."""
     if isinstance(value, dict):
         return {
             key: _decoded(item, key, inside=inside or key in PACKED)
@@ -1183,13 +1183,15 @@ def _decoded(value: Any, name: str = "", *, inside: bool = False) -> Any:
     if isinstance(value, list):
         return [_decoded(item, name, inside=inside) for item in value]
     if inside and name != "state" and isinstance(value, str) and _is_base64(value):
-        kind = "<f8" if name == "slope" else "<f4"
+        kind = KINDS.get(name, "<f4")
         return plain(np.frombuffer(base64.b64decode(value), kind).astype(float))
     return value
 
 
 PACKED = ("line", "mass", "sums", "views")
-"""Parts of a page whose columns are base64."""
+"""Parts of a page whose columns are base64; `state` is a digit for each place."""
+
+KINDS = {"slope": "<f8", "curve": "<u2"}
 
 
 def _is_base64(text: str) -> bool:

@@ -410,11 +410,12 @@ def with_random_signs(between: Table) -> Table:
 class AgainstChance:
     """A number, and those of simulated data sets.
 
-    Where hardly anything can happen many of these are the same, but for round-off.
+    Where hardly anything can happen many of these are the same, but for `round_off`.
     """
 
     found: float
     chance: Column
+    round_off: float = 0.0
 
     def unusual(self, level: float) -> float:
         """What so few by chance exceed that a two-sided interval leaves out 0."""
@@ -423,12 +424,12 @@ class AgainstChance:
     def rejects(self, level: float) -> bool:
         """Whether the number is larger than that."""
         bound = self.unusual(level)
-        return self.found > bound + ROUND_OFF * abs(bound)
+        return self.found > bound + ROUND_OFF * abs(bound) + self.round_off
 
     @property
     def p_value(self) -> float:
         """Share of numbers as large, this one among them."""
-        bound = self.found - ROUND_OFF * abs(self.found)
+        bound = self.found - ROUND_OFF * abs(self.found) - self.round_off
         larger = int(np.count_nonzero(self.chance >= bound))
         return (1 + larger) / (1 + len(self.chance))
 
@@ -478,8 +479,13 @@ class Ladder:
         """How large steps are by chance: their deviation, or what skewness makes of it."""
         steps = np.diff(self.law[:-1], axis=0)
         skewed = np.quantile(steps, 0.975, axis=1) / quantile(0.95)
-        least = 1e-6 * float(self.law[0].std()) + 1e-30
+        least = 1e-6 * float(self.law[0].std()) + self.round_off
         return np.maximum(steps.std(axis=1), skewed) + least
+
+    @property
+    def round_off(self) -> float:
+        """What a rung may be off by where terms cancel that are 0 together."""
+        return 1e-13 * float(self.cells.w2r2.sum()) / self.cells.n + 1e-30
 
     @property
     def sizes(self) -> Column:
@@ -518,7 +524,7 @@ class Ladder:
     def test(self) -> AgainstChance:
         """Whether the error is larger than chance makes it."""
         found = float(self._combine(self.tested[:-1, None])[0]) - self.bias
-        return AgainstChance(found, self.chance)
+        return AgainstChance(found, self.chance, self.round_off)
 
     @cached_property
     def joint_test(self) -> AgainstChance:
@@ -527,11 +533,11 @@ class Ladder:
         A model may be far off where it hardly ever errs, which squares hide.
         """
         plain, surprise = self.test, AgainstChance(float(self.tested[-1]), self.law[-1])
-        one, two = (max(x.unusual(0.95), 1e-300) for x in (plain, surprise))
+        least = self.round_off
+        one, two = (max(x.unusual(0.95), least) for x in (plain, surprise))
         found = max(plain.found / one, surprise.found / two)
-        return AgainstChance(
-            found, np.maximum(plain.chance / one, surprise.chance / two)
-        )
+        chance = np.maximum(plain.chance / one, surprise.chance / two)
+        return AgainstChance(found, chance, least / min(one, two))
 
     @cached_property
     def finest(self) -> Level | None:
