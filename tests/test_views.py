@@ -1,5 +1,7 @@
 """Results open their own views."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from make import balanced, forecasts
@@ -100,3 +102,16 @@ def test_print_says_what_weights_and_clusters_leave():
     assert str(nearly).startswith("a: 200 examples\n")
     together = cal.evaluate_pairs(A, H, name="a", cluster=np.arange(200) // 5)
     assert str(together).startswith("a: 200 examples in 40 clusters\n")
+
+
+def test_print_says_once_how_fine_the_calibration_error_is():
+    ev = cal.evaluate_pairs(*forecasts(10_000), name="sure")
+    said = f"d_CAL at a resolution of {100 * ev.decomposition.resolution:.2g} % of the"
+    assert 0.001 < ev.decomposition.resolution < 0.1
+    for text in (str(ev), str(cal.Comparison((ev,)))):
+        assert " ".join(text.split()).count(said) == 1
+    fixed = cal.evaluate_pairs(*forecasts(1000), bandwidth=0.1)
+    few = cal.evaluate_pairs([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7])
+    several = cal.Comparison((ev, replace(ev, name="other")))
+    for other in (fixed, few, several):
+        assert "resolution" not in str(other)

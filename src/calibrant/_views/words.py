@@ -94,7 +94,24 @@ def head_lines(comparison: Comparison) -> list[str]:
     ]
     if comparison.protocol:
         lines.append(f"protocol: {one_line(comparison.protocol)}")
+    if count == 1 and (fineness := resolution(first)):
+        lines.append(fineness)
     return lines
+
+
+def resolution(ev: Evaluation) -> str:
+    """How fine a defect d_CAL can see, as a share of the examples.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> resolution(cal.evaluate_pairs([1, 0, 1, 1] * 100, [0.9, 0.4, 0.8, 0.7] * 100))
+    'd_CAL at a resolution of 5 % of the examples'
+    """
+    share = ev.decomposition.resolution
+    if share is None or share >= 1:
+        return ""
+    return f"d_CAL at a resolution of {100 * share:.2g} % of the examples"
 
 
 def remarks(comparison: Comparison, found: Iterable[Finding]) -> list[Note]:
@@ -281,7 +298,8 @@ def _notes(ev: Evaluation) -> list[str]:
             "scores are summed over the classes, each against the rest; one evaluation "
             "per class is in per_class."
         )
-    notes += [*map(in_brief, ev.audit()), _methods(ev)]
+    fineness = resolution(ev)
+    notes += [*map(in_brief, ev.audit()), fineness and f"{fineness}.", _methods(ev)]
     return [note for note in notes if note]
 
 

@@ -85,14 +85,22 @@ CORNERS = (
 """Sides of a marker on which its name may stand, best first."""
 
 
-def beside_markers(ax: Axes, names: list[str], x: Column, y: Column) -> None:
-    """Name each marker on the side where it collides least with what is there."""
+def beside_markers(
+    ax: Axes, names: list[str], x: Column, y: Column, ends: list[tuple[float, float]]
+) -> None:
+    """Name each marker on the side where it collides least with what is there.
+
+    `ends` are those of the upright line through each marker.
+    """
     figure = ax.get_figure(root=True)
     assert figure is not None
     scale = 72 / figure.dpi
     places = ax.transData.transform(np.column_stack([x, y])) * scale
     frame = ax.get_window_extent().get_points().ravel() * scale
     taken = [np.array([px - 4, py - 4, px + 4, py + 4]) for px, py in places]
+    for at, (low, high) in zip(x, ends, strict=True):
+        corners = ax.transData.transform([[at, low], [at, high]]) * scale
+        taken.append(np.concatenate([corners[0] - 1, corners[1] + 1]))
     for i, (name, place) in enumerate(zip(names, places, strict=True)):
         wide = 72 * style.width_of(name, style.NOTE)
         options = [

@@ -71,7 +71,8 @@ def score_map(
         ax.figure.draw_without_rendering()  # type: ignore[union-attr]
     room = 1.3 if len(placed) <= 6 else 0.85
     names = [style.elide(chosen[i].name, room, style.NOTE) for i in placed]
-    labels.beside_markers(ax, names, x, y)
+    ends = [_ends(parts[i]) for i in placed]
+    labels.beside_markers(ax, names, x, y, ends)
     if own:
         ax.figure.set_layout_engine("none")  # type: ignore[union-attr]
         ax.figure.alt_text = " ".join(ev.describe() for ev in chosen)  # type: ignore[union-attr]
@@ -83,7 +84,8 @@ def _limits(ax: Axes, x: Column, y: Column, parts: list[Decomposition]) -> None:
     high = max([*y.tolist(), *ends, 0.01])
     wide, middle = 0.15, 0.5
     if len(x):
-        wide = max(float(np.ptp(x)), 0.15 * float(x.max()))
+        # All gaps may be 0, and an axis has to have a width.
+        wide = max(float(np.ptp(x)), 0.15 * float(x.max()), 0.1 * high)
         middle = 0.5 * (x.min() + x.max())
     ax.set_xlim(max(middle - 0.75 * wide, 0.0), middle + 0.75 * wide)
     ax.set_ylim(min(0.0, 1.2 * float(y.min(initial=0.0))) - 0.04 * high, 1.15 * high)
@@ -111,13 +113,19 @@ def _iso_lines(ax: Axes) -> None:
     ax.annotate(r"$d_\mathrm{TOT}$", (0, 1), xytext=(-4, 1.5), **at, **look)
 
 
+def _ends(parts: Decomposition) -> tuple[float, float]:
+    """The ends of the calibration error's interval, or the error itself twice."""
+    error = parts.calibration
+    low, high = error.interval or (float(error), float(error))
+    return 100 * low, 100 * high
+
+
 def _marker(
     ax: Axes, ev: Evaluation, place: int, at: tuple[float, float], parts: Decomposition
 ) -> None:
     colour, _, shape = style.MODELS[place % len(style.MODELS)]
     if parts.calibration.interval is not None:
-        low, high = (100 * end for end in parts.calibration.interval)
-        ax.vlines(at[0], low, high, color=colour, linewidth=0.9, zorder=3)
+        ax.vlines(at[0], *_ends(parts), color=colour, linewidth=0.9, zorder=3)
     face = "white" if is_trivial(ev) else colour
     look: Any = {"marker": shape, "markersize": 5, "linestyle": "none", "zorder": 4}
     look |= {"markeredgecolor": colour, "markerfacecolor": face}

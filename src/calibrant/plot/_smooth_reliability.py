@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import SmoothCurve
@@ -41,7 +43,8 @@ def smooth_reliability(
     Notes
     -----
     The curve is smoothed with the Gaussian of SmoothECE, reflected at 0 and 1, at the
-    bandwidth that equals its own error.
+    bandwidth that equals its own error. The bands are those of the accuracy, as in
+    `calibration_sharpness`: where the curve leaves them, that bandwidth is too wide.
 
     Examples
     --------
@@ -51,7 +54,7 @@ def smooth_reliability(
     'accuracy'
     """
     ev = the_one(models)
-    seen, sheet = view(ev), one_panel(ax)
+    seen, sheet = view(ev), one_panel(ax, key=0.17 if interval else 0.0)
     main, below = sheet.with_strip()
     style.dress(main)
     panel.draw_ribbons(main, seen, seen.curve.confidence, interval)
@@ -61,8 +64,17 @@ def smooth_reliability(
     panel.draw_strip(below, seen, None)
     value = labels.percent(ev.metrics["smooth_ece"])
     line = f"SmoothECE ×100: {value} (bandwidth {ev.smooth.bandwidth:.3g})"
-    labels.finish(sheet, below, ev, line)
+    labels.finish(sheet, below, ev, line, _key(ev) if interval else (), 2)
     return main
+
+
+def _key(ev: Evaluation) -> list[Line2D | Patch]:
+    """What line and bands are: they are not of one estimate."""
+    level = 100 * float(ev.settings["level"])
+    return [
+        Line2D([], [], color=style.CURVE, linewidth=1.4, label="curve of SmoothECE"),
+        labels.interval_patch(f"accuracy, {level:g}%"),
+    ]
 
 
 def _weighted_line(curve: SmoothCurve) -> LineCollection:

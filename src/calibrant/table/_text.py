@@ -97,8 +97,15 @@ def note_lines(notes: Sequence[Note], columns: int = NOTE_WIDTH) -> list[str]:
         start = f"{note.mark} " if note.mark else ""
         text = one_line(f"{start}{note.text}")
         indent = " " * width(start)
-        lines += wrap(text, columns, subsequent_indent=indent, break_on_hyphens=False)
+        lines += _wrapped(text, columns, indent)
     return lines
+
+
+def _wrapped(text: str, columns: int, indent: str) -> list[str]:
+    """Lines of a text; a number and its per cent sign stay on one."""
+    kept = text.replace(" %", "\N{NO-BREAK SPACE}%")
+    lines = wrap(kept, columns, subsequent_indent=indent, break_on_hyphens=False)
+    return [line.replace("\N{NO-BREAK SPACE}%", " %") for line in lines]
 
 
 def write_text(table: Table, *, unicode: bool = True) -> str:
