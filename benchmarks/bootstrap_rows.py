@@ -44,7 +44,7 @@ def resampled(rng: np.random.Generator) -> tuple[float, ...]:
         binning.average_error(bins),
         binning.binned_error(bins, "max"),
         binning.binned_error(mass),
-        binning.debiased_square(binning.debiased_bins(values)),
+        binning.debiased_square(binning.debiased_bins(values), values),
         smoothing.smooth_error(columns),
         binning.ks_error(ordered),
         binning.auroc(ordered),

@@ -162,6 +162,11 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     yield Told(severity, text, evidence, advice)
 
 
+def _two_digits(x: float) -> str:
+    """Two digits that count, and no exponent for 100."""
+    return f"{float(f'{x:.2g}'):g}"
+
+
 def _worth(ev: Evaluation, score: str) -> tuple[str, str, str]:
     """Severity, size beside the proper score, and whether recalibration is worth it."""
     parts = ev.decomposition
@@ -171,13 +176,11 @@ def _worth(ev: Evaluation, score: str) -> tuple[str, str, str]:
         return "warning", "", "Recalibrate (calibrant.study compares methods)."
     share, *ends = (x / total for x in (parts.calibration, *parts.calibration.interval))
     least, most = (100 * min(max(x, 0.0), 1.0) for x in ends)
-    saved = f", {100 * share:.2g} % of the {score}"
+    saved = f", {_two_digits(100 * share)} % of the {score}"
     if ends[1] < WORTH:
-        advice = (
-            f"Recalibration would lower the {score} by {most:.2g} % at most: hardly"
-        )
+        advice = f"Recalibration would lower the {score} by {_two_digits(most)} % at most: hardly"
         return "note", saved, f"{advice} worth it."
-    range_ = f"Recalibration can lower the {score} by {least:.2g} to {most:.2g} %"
+    range_ = f"Recalibration can lower the {score} by {_two_digits(least)} to {_two_digits(most)} %"
     if ends[0] < WORTH:
         return "note", saved, f"{range_}: see what calibrant.study saves."
     return "warning", saved, f"{range_}: it is worth it (calibrant.study)."
