@@ -48,7 +48,7 @@ CHANGED = {
     r"(?<!paper_)curves?/|/line/|/lines/|/collections$|/xlim|/ylim": (
         "the curve has fewer places, another width, and two bands"
     ),
-    r"/(calibration|sharpness_gap|gap)(/|$)": "d_CAL is that of the ladder",
+    r"/(calibration|sharpness[_ ]gap|gap)(/|$)": "d_CAL is that of the ladder",
     r"^metric_(calibration_error|calibration_bracket|bracket|confidence_split)": (
         "d_CAL is that of the ladder, sides are those of the new curve, and folds of the "
         "bracket do not cut clusters"
@@ -66,6 +66,7 @@ CHANGED = {
     r"/(findings|sentences|badges|text|texts|notes|notes_|evidence|verdict)(/|$)": (
         "new findings, and examples where rows were said"
     ),
+    r"^page_of_\w+/1$": "pages say how many examples count, and what bands mean",
     r" \(text\)$": "texts show the numbers above, and say examples where they said rows",
     r"^audits_of_models/[^/]+$|^audit_of_comparison/\d+$": "new findings",
     r"^frames_of_models/(0/(low|high|value)|2)/": "frames of the numbers and curves above",
