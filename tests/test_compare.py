@@ -319,7 +319,7 @@ def test_real_networks_compared_in_plain_sentences(data):
     told = found.sentences
     assert told[0] == (
         "resnet_basic_110's Brier score is 0.0374 higher [0.0306, 0.0442]: a real "
-        "difference on these 10,000 rows."
+        "difference on these 10,000 examples."
     )
     assert "14 of 14 differences are called real" in told[-1]
     assert told[-1].endswith("All of them outlast Holm's correction.")

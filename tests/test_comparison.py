@@ -173,7 +173,7 @@ def test_a_measure_that_a_target_lacks_is_nan():
 def test_print_shows_protocol_table_effects_and_remarks():
     head, scores, notes, title, effects, words, remarks = str(studied()).split("\n\n")
     assert head.splitlines() == [
-        "3 models, 400 rows, 3 classes",
+        "3 models, 400 examples, 3 classes",
         "target: top-label (is the predicted class as likely as claimed?)",
         "protocol: fitted on 100 rows, tested on 400 others",
     ]
