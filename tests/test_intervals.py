@@ -264,6 +264,16 @@ def test_a_loss_without_misses_may_be_larger(misses):
         assert high == pytest.approx(calm + most, rel=0.02)
 
 
+@pytest.mark.parametrize("misses", [1, 3, 12])
+def test_copies_in_clusters_are_as_few_surprises_as_the_rows_they_copy(misses):
+    hit, h = np.arange(100) >= misses, np.full(100, 0.99)
+    six = np.repeat(np.arange(100), 6)
+    for key in ("nll", "brier"):
+        one = cal.evaluate_pairs(hit, h).metrics[key].interval
+        often = cal.evaluate_pairs(hit[six], h[six], cluster=six).metrics[key].interval
+        assert often == pytest.approx(one, abs=0.02 * np.ptp(one))
+
+
 @pytest.mark.simulation
 def test_rare_events_are_covered():
     covered = np.zeros(3)

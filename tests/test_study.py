@@ -288,7 +288,10 @@ def test_differences_in_a_study_are_those_of_clusters():
             cal.compare(study).differences["Temperature"][name]
             for study in (once, often)
         )
-        assert other.interval == pytest.approx(one.interval, rel=0.01)
+        # What varies more than surprises do is added to independent rows, and taken for
+        # surprises that come at once in clusters: 2 % of the length.
+        near = 0.02 * np.ptp(one.interval)
+        assert other.interval == pytest.approx(one.interval, abs=near)
         assert other.method == "paired, clusters"
 
 

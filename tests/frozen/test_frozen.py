@@ -66,6 +66,7 @@ CHANGED = {
     r"/(findings|sentences|badges|text|texts|notes|notes_|evidence|verdict)(/|$)": (
         "new findings, and examples where rows were said"
     ),
+    r"^page_of_\w+/1$": "pages say how many examples count, and what bands mean",
     r" \(text\)$": "texts show the numbers above, and say examples where they said rows",
     r"^page_of_\w+/1$": "pages have more lines",
     r"^metric_canonical_calibration_error/.*/standard_error$": "n - 1 rows vary",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, hypot, log, log1p, sqrt
 
 import numpy as np
@@ -186,6 +186,10 @@ class Surprises:
         total, square = float(seen @ cost), float(seen2 @ cost**2)
         return cls(total / n, square / n**2, following / n, most / n)
 
+    def together(self, size: float) -> Surprises:
+        """The same if so many come at once: fewer, and as much dearer."""
+        return replace(self, variance=size * self.variance, next=size * self.next)
+
     @property
     def count(self) -> float:
         """Number of surprises of equal cost that would vary as much."""
@@ -242,6 +246,15 @@ class Mean:
         count = self.rises.count + self.falls.count
         return 1 / (1 + (count / MANY_SURPRISES) ** 2)
 
+    def in_clusters(self) -> Mean:
+        """The same with surprises that come at once where clusters vary more than rows."""
+        poisson = self.rises.variance + self.falls.variance
+        if not (self.clustered and self.se**2 > poisson > 0):
+            return self
+        size = min(self.se**2 / poisson, MOST_AT_ONCE)
+        each = self.rises.together(size), self.falls.together(size)
+        return replace(self, rises=each[0], falls=each[1])
+
     @property
     def method(self) -> str:
         """What to call the interval."""
@@ -254,8 +267,8 @@ def mean_interval(mean: Mean, level: float) -> Interval:
 
     With k effective surprises the share :math:`1 / (1 + (k/40)^2)` of each end is the
     gamma interval's. Its distances are drawn in where rows vary less than a Poisson sum.
-    Where they vary more, the rest is added in squares; where clusters do, distances are
-    stretched.
+    Where they vary more, the rest is added in squares; where clusters do, surprises are
+    taken to come several at once.
 
     Examples
     --------
@@ -263,13 +276,13 @@ def mean_interval(mean: Mean, level: float) -> Interval:
     >>> [round(end, 3) for end in found]
     [0.304, 0.696]
     """
-    half, share = student(level, mean.df) * mean.se, mean.share
-    rises, falls = mean.rises, mean.falls
+    half, mean = student(level, mean.df) * mean.se, mean.in_clusters()
+    rises, falls, share = mean.rises, mean.falls, mean.share
     if not share > 0:
         return mean.value - half, mean.value + half
     poisson = rises.variance + falls.variance
-    ratio = mean.se / sqrt(poisson) if poisson > 0 else 1.0
-    ratio, rest = min(ratio, MOST_STRETCH if mean.clustered else 1.0), 0.0
+    ratio = min(mean.se / sqrt(poisson), 1.0) if poisson > 0 else 1.0
+    rest = 0.0
     if not mean.clustered and mean.se**2 > poisson:
         rest = half * sqrt(1 - poisson / mean.se**2)
     (less, more), (regained, lost) = rises.reach(level), falls.reach(level)
@@ -281,7 +294,7 @@ def mean_interval(mean: Mean, level: float) -> Interval:
     )
 
 
-MOST_STRETCH = 9.0
+MOST_AT_ONCE = 81.0
 
 
 FEW = 3.5
