@@ -39,6 +39,19 @@ def main() -> None:
     first = next(iter(studies.values()))
     show_ways(first)
     show_diagrams(first[0])
+    save(plot.calibration_sharpness(forest()), "tutorial_forest.png", dpi=150)
+
+
+def forest() -> Any:
+    """The random forest of tutorial.md."""
+    from sklearn.datasets import load_digits
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.model_selection import train_test_split
+
+    pixels, digits = load_digits(return_X_y=True)
+    parts = train_test_split(pixels, digits, test_size=0.8, random_state=0)
+    model = RandomForestClassifier(random_state=0).fit(parts[0], parts[2])
+    return cal.evaluate(parts[3], probs=model.predict_proba(parts[1]), name="forest")
 
 
 def models() -> dict[str, Rows]:
