@@ -68,7 +68,6 @@ CHANGED = {
     ),
     r"^page_of_\w+/1$": "pages say how many examples count, and what bands mean",
     r" \(text\)$": "texts show the numbers above, and say examples where they said rows",
-    r"^page_of_\w+/1$": "pages have more lines",
     r"^metric_canonical_calibration_error/.*/standard_error$": "n - 1 rows vary",
     r"^sketch_\w+\.npz/numbers/(curve|groups)/": "estimates of old sketches are as new ones",
     r"^audits_of_models/[^/]+$|^audit_of_comparison/\d+$": "new findings",
