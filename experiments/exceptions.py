@@ -148,7 +148,7 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "timm_tf_inception_v3",
             "torchvision_resnext101_32x8d",
             "top1_nncal_resnet110_c10",
-        )
+        ),
     },
     "over-smoothing": {
         _ALL_ALIKE: ("adult_random_forest",),
@@ -166,7 +166,7 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "timm_resnet34",
             "timm_resnext50_32x4d",
             "timm_tf_inception_v3",
-        )
+        ),
     },
     "kernel": {
         _FEW_VALUES: ("adult_random_forest", "llm_stated_confidence"),
@@ -196,7 +196,7 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "torchvision_inception_v3",
             "torchvision_resnext101_32x8d",
             "top1_nncal_resnet110_c10",
-        )
+        ),
     },
     "subsample-rows": {
         _BIAS: ("timm_gluon_senet154", "torchvision_inception_v3"),

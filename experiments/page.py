@@ -34,9 +34,9 @@ Of {pairs} pairs of a claim and a model, {holds} hold, {cannot_be_told} cannot b
 from chance, and {does_not_hold} do not hold. For {never} of the {claims} claims no model
 is evidence against them
 ({names}).
-The others fail where models are unlike those of the paper: few classes, probabilities of
-exactly 0, models that are not over-confident. Each case is listed below with its numbers.
-Three things to know:
+The others fail where models are unlike those of the paper: few classes or distinct
+confidences, probabilities of exactly 0, models that are not over-confident. Each case is
+listed below with its numbers. Three things to know:
 
 - A ranking by d_CAL is not as stable as it looks. Within σ = 0.01 to 0.05 it changes on
   {close} of {models} models between methods that the rows cannot tell apart at one bandwidth
