@@ -20,8 +20,9 @@ _NO_EMPTY_CELL = (
     "falls into was without such a row in the calibration set, so none got probability 0."
 )
 _ZEROS = (
-    "The recorded probabilities are 0 for some true classes. A temperature leaves a 0 "
-    "as it is; methods that replace values do not."
+    "The recorded probabilities are 0 for true classes of some test rows and of no "
+    "calibration row, so no lapse rate was learned. A temperature leaves a 0 as it is; "
+    "methods that replace values do not."
 )
 _ONE_SIDED = (
     "Two classes, and the forecast errs on one side: recessions given 61 % happened in "
@@ -43,6 +44,15 @@ _NOT_OVERCONFIDENT = (
     "over-confident model, whose curve is flat already; that is how the order changes. "
     "These models are under-confident or nearly calibrated, so it need not. (The paper "
     "says that it can change.)"
+)
+_FEW_VALUES = (
+    "Histogram binning gives fifteen confidences. A narrow kernel sees each of them alone; a "
+    "wide one averages away errors of either sign at neighbours, more so than for the many "
+    "values of the others."
+)
+_ALL_ALIKE = (
+    "A wide kernel makes all methods but mean replacement nearly alike (1.04 to 1.15 at "
+    "0.25) and leaves their order."
 )
 _BIAS = (
     "Each estimate sees an eighth of the rows, and the calibration error of a "
@@ -69,15 +79,8 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         )
     },
     "ts-nll": {
-        _ZEROS: (
-            "cifar10h_human_counts",
-            "sciq_gpt4o_token",
-            "sciq_gpt4o_stated",
-            "sciq_llama31_70b_stated",
-            "sciq_llama31_8b_stated",
-            "forecast_spf_recession",
-            "adult_random_forest",
-        ),
+        _ZEROS: ("sciq_gpt4o_token", "sciq_gpt4o_stated"),
+        _ONE_SIDED: ("forecast_spf_recession",),
         CHANCE: ("fivethirtyeight_governors", "flares_NOAA"),
     },
     "ts-brier": {
@@ -93,7 +96,6 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "cifar100_netcal_lenet_5",
             "mnist_cleanlab_cv",
             "sciq_llama31_70b_token",
-            "sciq_llama31_8b_stated",
             "flares_NOAA",
             "flares_DAFFS",
             "flares_SIDC",
@@ -120,6 +122,7 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "sharpness": {_CONFIDENCE_ONLY: ("top1_nncal_resnet110_c10",)},
     "bandwidth": {
+        _FEW_VALUES: ("adult_random_forest", "llm_stated_confidence"),
         CHANCE_OF_ONE: (
             "cifar10_akamaster_resnet32",
             "cifar10_netcal_lenet_5",
@@ -139,16 +142,16 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "sciq_llama31_8b_token",
             "sciq_llama31_8b_stated",
             "fivethirtyeight_games",
-            "adult_random_forest",
             "flares_SIDC",
             "timm_gluon_senet154",
             "timm_resnext50_32x4d",
             "timm_tf_inception_v3",
             "torchvision_resnext101_32x8d",
             "top1_nncal_resnet110_c10",
-        )
+        ),
     },
     "over-smoothing": {
+        _ALL_ALIKE: ("adult_random_forest",),
         _NOT_OVERCONFIDENT: (
             "cifar10_peterson_wrn_28_10_humantuned_UNDERCONFIDENT",
             "cifar100_netcal_lenet_5",
@@ -163,9 +166,10 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "timm_resnet34",
             "timm_resnext50_32x4d",
             "timm_tf_inception_v3",
-        )
+        ),
     },
     "kernel": {
+        _FEW_VALUES: ("adult_random_forest", "llm_stated_confidence"),
         CHANCE_OF_ONE: (
             "cifar10_akamaster_resnet32",
             "cifar10_netcal_lenet_5",
@@ -184,7 +188,6 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "sciq_llama31_8b_token",
             "sciq_llama31_8b_stated",
             "fivethirtyeight_games",
-            "adult_random_forest",
             "flares_SIDC",
             "timm_densenetblur121d",
             "timm_gluon_senet154",
@@ -193,7 +196,7 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "torchvision_inception_v3",
             "torchvision_resnext101_32x8d",
             "top1_nncal_resnet110_c10",
-        )
+        ),
     },
     "subsample-rows": {
         _BIAS: ("timm_gluon_senet154", "torchvision_inception_v3"),

@@ -34,13 +34,13 @@ Of {pairs} pairs of a claim and a model, {holds} hold, {cannot_be_told} cannot b
 from chance, and {does_not_hold} do not hold. For {never} of the {claims} claims no model
 is evidence against them
 ({names}).
-The others fail where models are unlike those of the paper: few classes, probabilities of
-exactly 0, models that are not over-confident. Each case is listed below with its numbers.
-Three things to know:
+The others fail where models are unlike those of the paper: few classes or distinct
+confidences, probabilities of exactly 0, models that are not over-confident. Each case is
+listed below with its numbers. Three things to know:
 
 - A ranking by d_CAL is not as stable as it looks. Within σ = 0.01 to 0.05 it changes on
-  {close} of {models} models, each time between methods that the rows cannot tell apart at
-  one bandwidth at least.
+  {close} of {models} models between methods that the rows cannot tell apart at one bandwidth
+  at least, and on {swapped} beyond chance.
 - TS has the least Brier score on {brier} of {asked} models; on {beaten} another method is
   better beyond chance.
 - Ten subsamples of 5,000 rows agree with all rows within twice their ± on {agree} of
@@ -55,9 +55,11 @@ histogram binning (HB) and isotonic regression (IR) as netcal does them, and mea
 replacement (MRR). That is `cal.study(y, logits=z, split=0.2, preset="paper")`. ACE is the
 average calibration error of netcal, as the paper's numbers show, not the adaptive one.
 
-Two things differ. The authors calibrate on the first fifth; recorded files may be in
-order of class, so here a fifth is drawn at random. And the paper's own models are not
-among the recorded ones, so others stand in, which is said at each table. Run
+Three things differ. The authors calibrate on the first fifth; recorded files may be in
+order of class, so here a fifth is drawn at random. Where true classes of the calibration
+rows have probability 0, or next to it, TS learns a [lapse rate](recalibration.md) too. And
+the paper's own models are not among the recorded ones, so others stand in, which is said at
+each table. Run
 `calibrant infer` on them and pass `--outputs DIR` (one folder for each model, named as in
 timm) to have the paper's own.
 
@@ -149,6 +151,7 @@ def _in_short(verdicts: list[Verdict]) -> str:
         claims=len(CLAIMS),
         names=", ".join(never),
         close=each["bandwidth", "cannot be told"],
+        swapped=each["bandwidth", "does not hold"],
         models=len(RECORDED),
         brier=each["ts-brier", "holds"],
         asked=sum(each["ts-brier", outcome] for outcome in OUTCOMES),
