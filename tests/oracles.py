@@ -80,12 +80,13 @@ def squared_distance(h, r, w, width, group=None, *, mixed=True):
     """Debiased mean of (m - h)^2 at one level, by its definition over rows.
 
     Products of residuals of two different rows, or of rows of two different groups.
-    Rows see each other from place to place, four of which make a width.
+    Rows see each other from place to place, four of which make a width; between two
+    places a row belongs to the one nearer to the middle, whatever round-off says.
     """
     n, group = w.sum(), np.arange(len(h)) if group is None else group
     rank = np.array([w[h < x].sum() + 0.5 * w[h == x].sum() for x in h]) / n
     x = 0.5 * (rank + h) if mixed else rank
-    t = np.subtract.outer(*[np.rint(4 * (x - 0.5) / width)] * 2) / 4
+    t = np.subtract.outer(*[np.rint(4 * (1 - 1e-9) * (x - 0.5) / width)] * 2) / 4
     K = np.where(np.abs(t) <= 5, gaussian(t), 0.0)
     D, wr = K @ w, w * r
     different = group[:, None] != group
