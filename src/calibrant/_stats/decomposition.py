@@ -89,7 +89,8 @@ def _undone(cells: Cells) -> float:
 def _costs(cells: Cells, divergence: Divergence, scale: float) -> Surprises:
     """What rows lose more by turning out against the odds of their confidence.
 
-    Full losses are taken to be `scale` times those of the confidence alone.
+    Full losses are taken to be `scale` times those of the confidence alone. Of a predicted
+    class that is unlikely itself, a hit is no loss to them.
     """
     some = cells.log_odds_sums[0] > 0
     weight, hits, *_, claimed, z = cells.log_odds_sums[: len(CELL_SUMS), some]
@@ -102,6 +103,8 @@ def _costs(cells: Cells, divergence: Divergence, scale: float) -> Surprises:
     cost = np.abs(divergence.unit_loss(one, h, z) - divergence.unit_loss(0 * one, h, z))
     cost = np.where(np.isfinite(cost), scale * cost, 0.0)
     likely = h >= 0.5
+    if abs(scale - 1) > 1e-9:
+        cost = np.where(likely, cost, 0.0)
     seen = np.where(likely, weight - hits, hits)
     seen2 = np.where(likely, squared - hits2, hits2)
     rows = np.minimum(h, 1 - h), weight, squared, seen, seen2
