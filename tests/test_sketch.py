@@ -238,7 +238,8 @@ def test_weights_that_depend_on_the_label_are_those_of_the_rows(digits):
     for name in ("accuracy", "brier", "ece", "auroc", "confidence_gap", "mcb"):
         got, want = sketch.metrics[name], rows.metrics[name]
         assert got == pytest.approx(want, abs=1e-10), name
-        assert got.interval == pytest.approx(want.interval, rel=1e-6), name
+        # Of equal confidences only the mean weight is known, not how far each row pulls.
+        assert got.interval == pytest.approx(want.interval, rel=1e-4), name
     ours, theirs = (ev.decomposition.calibration for ev in (sketch, rows))
     assert ours == pytest.approx(theirs, rel=1e-3)
     assert ours.interval == pytest.approx(theirs.interval, rel=0.03)
