@@ -208,7 +208,7 @@ def test_an_exception_that_stopped_being_one_is_reported():
     ("claim", "model", "settled", "words"),
     [
         ("mrr-ece", "cifar10_netcal_lenet_5", True, "is more than chance"),
-        ("ts-nll", "adult_random_forest", False, "is no more than chance"),
+        ("ts-nll", "forecast_spf_recession", False, "is no more than chance"),
     ],
 )
 def test_a_reason_that_is_not_the_one_is_reported(claim, model, settled, words):

@@ -344,7 +344,7 @@ def describe_diagram(ev: Evaluation, style: str = "modern") -> str:
     --------
     >>> import calibrant as cal
     >>> ev = cal.evaluate_pairs([1, 0, 1, 1] * 25, [0.75] * 100, name="constant")
-    >>> print(describe_diagram(ev)[:97])
+    >>> print(describe_diagram(ev)[:101])
     Calibration-sharpness diagram of constant: 100 examples, accuracy (share correct) against confidence.
     """
     check_choice(style, "style", ("modern", "paper"))
