@@ -275,7 +275,8 @@ class Page:
             if case.world.saturated and not case.world.calibrated
         ]
         told = _worst(easy, EASY), _worst(hard, HARD)
-        return " ".join(filter(None, told)) + "\n"
+        words = " ".join(filter(None, told)) or "No case has been compared yet."
+        return f"{words}\n"
 
     # -- curve ----------------------------------------------------------------
 
