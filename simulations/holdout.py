@@ -22,7 +22,6 @@ from .worlds import (
 
 SURE = mixture((0.8, normal(6, 2)), (0.2, normal(1.5, 1)))
 FRAUD = mixture((0.99, normal(-7, 1)), (0.01, normal(1, 1.5)))
-FRAMES = normal(3, 2)
 SLOPE = beta(5, 1.5)
 
 
@@ -53,13 +52,7 @@ def inverse_propensity(h: Column) -> Column:
     return 1 / np.clip(h**2, 0.05, 1)
 
 
-def target(h: Column) -> Column:
-    """From Beta(5, 1.5) towards middling confidences."""
-    return 1 / (0.1 + h**4)
-
-
 HOLDOUT = (
-    World("shift_cal", "covariate shift, calibrated", SLOPE, same, Weights(target)),
     World(
         *("propensity", "1/propensity weights, temperature 1.4"),
         *(beta(2, 1.3), tempered(1.4), Weights(inverse_propensity, spread=0.3)),
@@ -71,15 +64,6 @@ HOLDOUT = (
     World(
         *("survey", "weights and clusters, calibrated", beta(2, 2), same),
         *(Weights(spread=0.7), Clusters(6, 0.2, near=None)),
-    ),
-    World(
-        *("frames", "frames of 20, saturated, calibrated", FRAMES, same, None),
-        Clusters(20, 0.5, near=0.01),
-    ),
-    World(
-        *("unequal", "clusters of unequal size, temperature 1.3"),
-        *(normal(0.5, 1.2), tempered(1.3), None),
-        Clusters(3, 0.3, near=None, spread=1.2),
     ),
     World(
         *("near_copies", "4 copies with jitter, calibrated", beta(3, 1), same, None),
