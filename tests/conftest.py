@@ -4,11 +4,13 @@ import importlib
 import os
 import warnings
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from torchvision_operators import mend_torchvision
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,6 +25,23 @@ settings.register_profile(
 )
 settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def forget_what_is_loaded():
+    """Make a test independent of those that ran before it in the same process.
+
+    Hypothesis draws constants from the source of all modules that are loaded by then, and
+    `calibrant` uses its compiled loops on few rows only if they are loaded.
+    """
+    if hasattr(providers, "_get_local_constants"):
+        nothing = providers._local_constants
+        providers._get_local_constants = lambda: nothing
+    if find_spec("numba"):
+        importlib.import_module("calibrant._rows.numba_math")
+
+
+if "HYPOTHESIS_PROFILE" not in os.environ:
+    forget_what_is_loaded()
 
 
 def give_up(reason):

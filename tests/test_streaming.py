@@ -95,15 +95,20 @@ ROUNDED = {"adaptive": 1e-4, "leave": {"curves", "log-odds"}}
 
 def assert_same_intervals(got, want, but=()):
     for name, metric in want.metrics.items():
-        if name in but:
-            assert got.metrics[name].interval is None, name
+        found = got.metrics[name].interval
+        if name == "dsc" and name in but and metric.interval:
+            # It is at most UNC's upper end, which the pieces do not know.
+            assert found[0] == pytest.approx(metric.interval[0], abs=1e-8)
+            assert found[1] >= metric.interval[1] - 1e-8
+        elif name in but:
+            assert found is None, name
         else:
             assert got.metrics[name].method == metric.method, name
-            assert (got.metrics[name].interval is None) == (metric.interval is None)
+            assert (found is None) == (metric.interval is None)
             if metric.interval:
                 # Of losses that are all alike the error is the square root of round-off.
                 ends = pytest.approx(metric.interval, abs=1e-8)
-                assert got.metrics[name].interval == ends, name
+                assert found == ends, name
 
 
 @pytest.fixture
@@ -132,7 +137,7 @@ def test_any_pieces_in_any_order_are_the_rows(rows, draw):
         ends = numbers(want)[f"decompositions {name} ends"]
         near = numbers(got)[f"decompositions {name} ends"]
         np.testing.assert_allclose(near, ends, atol=0.02)
-    assert_same_intervals(got, want, but=("unc",) if soft else ())
+    assert_same_intervals(got, want, but=("unc", "dsc") if soft else ())
 
 
 @given(pairs(least=2, most=15))

@@ -457,16 +457,22 @@ def _clustered_noise(rows: Rows, gap: Column, place: Index, bins: int) -> float:
 
 
 def discrimination(
-    rows: Rows, error: SquaredError, score: float, uncertainty: float, level: float
+    rows: Rows,
+    error: SquaredError,
+    score: float,
+    uncertainty: float,
+    level: float,
+    *,
+    sketched: bool,
 ) -> Interval:
     """Interval for DSC = score less calibration error, subtracted from uncertainty.
 
     It is centred at the debiased value; the isotonic one is too high by the noise that
     the fit took for signal. It is at most what the uncertainty may be, which few events
-    of a kind leave open.
+    of a kind leave open, and a sketch of soft labels does not know.
     """
-    found = of_uncertainty(rows, uncertainty, level, sketched=False)
-    most = uncertainty if found is None else found[0][1]
+    found = of_uncertainty(rows, uncertainty, level, sketched=sketched)
+    most = 0.25 if found is None else found[0][1]
     if rare_events(rows) < FEW_EVENTS:
         return 0.0, most
     value = uncertainty - score + error.value

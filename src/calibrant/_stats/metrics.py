@@ -178,7 +178,10 @@ def _root(sample: Sample, value: float) -> Found:
 def _discrimination(sample: Sample, value: float) -> Found:
     parts, level = sample.corp, sample.settings.level
     terms = sample.squared_errors[1], parts.score, parts.uncertainty
-    return intervals.discrimination(sample.values, *terms, level), "normal"
+    found = intervals.discrimination(
+        sample.values, *terms, level, sketched=sample.sketched
+    )
+    return found, "normal"
 
 
 def _score(key: str, name: str) -> Metric:
