@@ -43,13 +43,13 @@ def measure(world: World, rows: Rows, wanted: Iterable[str]) -> dict[str, Found]
 
 
 def _measured(world: World, rows: Rows, wanted: set[str]) -> dict[str, Found]:
-    cheap = wanted.isdisjoint(RESAMPLED)
+    cheap = wanted.isdisjoint({*RESAMPLED, "paired_ece"})
     ev = evaluate(rows, rows.confidence, "model", "auto" if not cheap else None)
     found = _own(ev)
     if world.rare:
         found |= dict.fromkeys(("ace", "mce"), NOTHING)  # of bins that no row falls in
     if not wanted.isdisjoint(PAIRED):
-        other = evaluate(rows, rival(rows.confidence), "rival", None)
+        other = evaluate(rows, rival(rows.confidence), "rival", ev.settings["interval"])
         found |= _differences(cal.compare(ev, other).differences["rival"])
     if not wanted.isdisjoint(CURVE):
         found |= curve_errors(world, rows, ev)

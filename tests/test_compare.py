@@ -306,6 +306,70 @@ def test_more_coverage_is_wider():
     assert wide.interval[0] < narrow.interval[0] < narrow.interval[1] < wide.interval[1]
 
 
+# -- where the first order is wrong -----------------------------------------------------
+
+
+def tempered(hits, h, temperature=0.7):
+    """A model of pairs, and another that is less sure of the same rows."""
+    odds = (h / (1 - h)) ** temperature
+    return (
+        cal.evaluate_pairs(hits, h, name="A"),
+        cal.evaluate_pairs(hits, odds / (1 + odds), name="B"),
+    )
+
+
+def test_models_that_tell_the_same_rows_apart_differ_in_d_cal_as_in_loss():
+    rng = np.random.default_rng(1)
+    h = rng.beta(20, 0.5, 300)
+    found = compare(*tempered(rng.random(300) < h, h)).differences["B"]
+    low, high = found["total"].interval
+    value = float(found["calibration"])
+    assert found["calibration"].interval == (min(low, value), max(high, value))
+    shuffled = cal.evaluate_pairs(rng.random(300) < h, rng.permutation(h), name="C")
+    other = compare(tempered(rng.random(300) < h, h)[0], shuffled).differences["C"]
+    assert other["calibration"].interval != other["total"].interval
+
+
+def test_rows_without_a_surprise_leave_room_for_those_to_come():
+    hits, h = np.ones(50, bool), np.linspace(0.97, 0.99, 50)
+    found = compare(*tempered(hits, h)).differences["B"]
+    low, high = found["nll"].interval
+    assert low < -0.01 < 0.02 < high  # one error in 50 would make A the worse one
+
+
+def test_an_error_that_may_be_0_is_compared_by_the_models_own_intervals():
+    rng = np.random.default_rng(2)
+    h = rng.uniform(0.3, 0.95, 2000)
+    a, b = tempered(rng.random(2000) < h, h, 0.4)
+    assert a.metrics["ece"].interval[0] <= 0 < b.metrics["ece"].interval[0]
+    apart = independent_difference(b, a, MEASURES["ece"])
+    assert compare(a, b).differences["B"]["ece"].interval == apart.interval
+
+
+def test_one_confidence_off_by_more_or_less_is_not_the_same_in_every_row():
+    hits = np.arange(50) % 4 > 0
+    found = compare(*tempered(hits, np.full(50, 0.8))).differences["B"]["ece"]
+    assert found.method != SAME
+    assert found.interval[1] - found.interval[0] > 0.1
+
+
+@pytest.mark.simulation
+def test_differences_of_rare_errors_are_covered():
+    rng = np.random.default_rng(3)
+    held = {"nll": 0, "calibration": 0}
+    h = 1 - np.full(100, 0.02) * rng.uniform(0.5, 1.5, 100)
+    odds = (h / (1 - h)) ** 0.7
+    g = odds / (1 + odds)
+    brier = float(np.mean((h - g) ** 2))
+    nll = float(np.mean(h * np.log(h / g) + (1 - h) * np.log((1 - h) / (1 - g))))
+    for _ in range(100):
+        found = compare(*tempered(rng.random(100) < h, h)).differences["B"]
+        for key, truth in (("nll", nll), ("calibration", brier)):
+            low, high = found[key].interval
+            held[key] += low <= truth <= high
+    assert min(held.values()) >= 90
+
+
 # -- compare ----------------------------------------------------------------------
 
 

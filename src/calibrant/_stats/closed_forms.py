@@ -151,6 +151,11 @@ MANY_SURPRISES = 40.0
 """So many surprises are half as many as leave nothing but Student's interval."""
 
 
+def share_of_few(surprises: float) -> float:
+    """How much of an interval is one for few surprises: all of it if there is none."""
+    return 1 / (1 + (surprises / MANY_SURPRISES) ** 2)
+
+
 @dataclass(frozen=True, slots=True)
 class Surprises:
     """What rows that turned out against the odds add to a mean: a weighted Poisson sum.
@@ -243,8 +248,7 @@ class Mean:
         """Share of the gamma interval: 1 without surprises, one half at 40 of them."""
         if not self.rises.most + self.falls.most > 0:
             return 0.0
-        count = self.rises.count + self.falls.count
-        return 1 / (1 + (count / MANY_SURPRISES) ** 2)
+        return share_of_few(self.rises.count + self.falls.count)
 
     def in_clusters(self) -> Mean:
         """The same with surprises that come at once where clusters vary more than rows."""

@@ -198,17 +198,85 @@ def paired_difference(
     if x is None or y is None or not isfinite(value):
         return Estimate(value)
     se = error_of_mean(x - y, columns.weight, clusters, columns.squared)
-    if not se:
+    if not se and (measure.mean or not value):
         return Estimate(value, (value, value), SAME)
+    if measure.key == "calibration" and _one_order(mine.sample, theirs.sample):
+        return _of_loss(mine, theirs, value, level)
     costs = _costs(mine.sample, theirs.sample, measure)
     df = degrees_of_freedom(columns, clusters)
     mean = Mean(value, se, df, *costs, clustered=clusters is not None)
     ends = closed_forms.mean_interval(mean, level)
-    if measure.inflated and _may_both_be_0(mine, theirs, measure):
-        ends = min(ends[0], 0.0), max(ends[1], 0.0)
-    method = "paired" if measure.mean else "paired, first order"
     suffix = "" if clusters is None else ", clusters"
-    return Estimate(value, ends, method + suffix)
+    if measure.mean:
+        return Estimate(value, ends, "paired" + suffix)
+    best = _or_apart(ends, mine, theirs, measure, level)
+    return Estimate(value, best, best and "paired, first order" + suffix)
+
+
+def _one_order(mine: Sample, theirs: Sample) -> bool:
+    """Whether two models tell the same rows apart, of the same events, in one order."""
+    same = _same_event(mine, theirs)
+    if same is None or not same.all():
+        return False
+    order = np.argsort(mine.h, kind="stable")
+    mine_rises, theirs_rise = (np.diff(x.h[order]) > 0 for x in (mine, theirs))
+    falls = np.diff(theirs.h[order]).min(initial=0.0) < 0
+    return not falls and np.array_equal(mine_rises, theirs_rise)
+
+
+def _of_loss(
+    mine: ModelRows, theirs: ModelRows, value: float, level: float
+) -> Estimate:
+    """Difference of d_CAL where that of the losses is the same, and better known.
+
+    What tells the same rows apart has the same sharpness gap, as after temperature
+    scaling of two classes.
+    """
+    found = paired_difference(mine, theirs, MEASURES["total"], level)
+    if found.interval is None:
+        return Estimate(value)
+    low, high = found.interval
+    return Estimate(value, (min(low, value), max(high, value)), found.method)
+
+
+def _or_apart(
+    ends: Interval,
+    mine: ModelRows,
+    theirs: ModelRows,
+    measure: Measure,
+    level: float,
+) -> Interval | None:
+    """The ends to first order, or of the models' own intervals where these are wrong.
+
+    That is so if surprises are few, by the share of `closed_forms.mean_interval`, and if
+    noise inflates the error of a model that may have none. The own intervals combine as
+    if from separate rows, scaled from their level to this one.
+    """
+    apart = independent_difference(mine.evaluation, theirs.evaluation, measure)
+    share = min(_share_of_few(rows.sample) for rows in (mine, theirs))
+    if apart.interval is None:
+        return ends if share < 0.5 else None
+    if measure.inflated and any(_may_be_0(rows, measure) for rows in (mine, theirs)):
+        share = 1.0
+    scale = quantile(level) / quantile(mine.sample.settings.level)
+    low, high = (
+        share * (apart + scale * (x - apart)) + (1 - share) * y
+        for x, y in zip(apart.interval, ends, strict=True)
+    )
+    return low, high
+
+
+def _may_be_0(rows: ModelRows, measure: Measure) -> bool:
+    """Whether an error cannot be told from 0, so that noise may be all of it."""
+    interval = measure.of(rows.evaluation).interval
+    return interval is not None and interval[0] <= 0
+
+
+def _share_of_few(sample: Sample) -> float:
+    """How far rows that turned out against the odds are too few: from 1, if none."""
+    hit = sample.columns.hit
+    seen = sample.columns.weights * np.where(sample.h >= 0.5, 1 - hit, hit)
+    return closed_forms.share_of_few(sample.rows.independent(seen))
 
 
 SCORES = {"nll": "log", "brier": "brier"}
@@ -246,8 +314,14 @@ def _costs(
 
 
 def _same_event(mine: Sample, theirs: Sample) -> Mask | None:
-    """Rows in which two models say how likely the same thing is; None if not known."""
-    if mine.target == "positive":
+    """Rows in which two models say how likely the same thing is; None if not known.
+
+    Pairs do not name the event: models that are right in just the same rows share it.
+    """
+    same = mine.target == "pairs" and np.array_equal(
+        mine.columns.hit, theirs.columns.hit
+    )
+    if mine.target == "positive" or same:
         return np.ones(len(mine.h), bool)
     one, two = mine.columns.predicted, theirs.columns.predicted
     return None if one is None or two is None else one == two
@@ -262,12 +336,6 @@ def _cost_of_hit(sample: Sample, divergence: Divergence) -> Column:
     scale = full / alone if 0 < alone < inf else 1.0
     cost = divergence.unit_loss(one, h, z) - divergence.unit_loss(0 * one, h, z)
     return np.where(np.isfinite(cost), scale * cost, 0.0)
-
-
-def _may_both_be_0(mine: ModelRows, theirs: ModelRows, measure: Measure) -> bool:
-    """Whether neither error can be told from 0: how noise inflates them says nothing."""
-    found = (measure.of(rows.evaluation) for rows in (mine, theirs))
-    return all(x.interval is not None and x.interval[0] <= 0 for x in found)
 
 
 def _value(ev: Evaluation, base: Evaluation, measure: Measure) -> float:
@@ -500,11 +568,14 @@ def compare(
     the interval of a mean of row differences, by Student's law (for accuracy the adjusted
     one of Bonett and Price, 2012; where few rows turned out against the odds, by what these
     cost either model). Other columns are means to first order: each row counts by its
-    influence on the estimate. Nothing is resampled. Whole clusters count as one if the
+    influence on the estimate; where few rows turned out against the odds, the intervals of
+    the two models are combined instead. If both tell the same rows apart, as before and
+    after temperature scaling of two classes, the difference of d_CAL is that of the losses
+    and has its interval. Nothing is resampled. Whole clusters count as one if the
     evaluations had ``cluster=``. Errors that cannot be negative, such as ECE, are too large
-    by an amount that depends on n, and on how well calibrated the model is; models that
-    are about as good share most of it. If neither can be told from 0, the interval of
-    their difference holds 0. Lead with losses and d_CAL, which have no such excess.
+    by an amount that depends on n, and on how well calibrated the model is: if one of them
+    cannot be told from 0, the intervals of the two models are combined, too. Lead with
+    losses and d_CAL, which have no such excess.
 
     Examples
     --------
