@@ -78,7 +78,7 @@ def small():
             row("ViT + IR", zeros, infinite=3),
             row("ViT + MRR", trivial, trivial=True),
         ),
-        "fitted on 100 rows, tested on 400 others",
+        "fitted on 100 examples, tested on 400 others",
     )
 
 

@@ -290,7 +290,7 @@ def test_a_mean_within_its_interval_has_no_direction(sign):
         metrics = {**ev.metrics, "confidence_gap": cal.Estimate(gap, interval)}
         told = replace(ev, metrics=metrics)
         assert bool(direction(told)) is word
-        assert ("mean confidence is" in str(told)) is word
+        assert ("accuracy by 0.040" in str(told)) is word
 
 
 def test_without_an_interval_there_is_no_verdict():
@@ -438,7 +438,7 @@ def test_rows_of_infinite_loss_are_counted():
     y = np.where(np.arange(1200) < 7, 0, 2)
     found = only(rowful(y, probs=probs, name="IR"), "infinite-loss")
     assert found.evidence == {"rows": 7.0, "share": 7 / 1200}
-    assert "IR gave the true class probability 0 in 7 of 1,200 rows" in found.text
+    assert "IR gave the true class probability 0 in 7 of 1,200 examples" in found.text
     certain = rowful([0, 1] * 600, confidence=[1.0, 0.8] * 600)
     assert "was certain and wrong in 600" in only(certain, "infinite-loss").text
 
@@ -757,4 +757,4 @@ def test_clusters_are_no_narrow_defect():
 
 
 def test_one_row_is_not_plural():
-    assert "There is 1 row:" in str(cal.evaluate_pairs([1], [0.9]))
+    assert "There is 1 example:" in str(cal.evaluate_pairs([1], [0.9]))

@@ -273,7 +273,7 @@ def test_record_survives_json(h0):
 def test_bracket_prints_its_ends_in_order():
     h, a = few_values(400, seed=6)
     lines = str(calibration_bracket(a, confidence=h)).splitlines()
-    assert lines[0] == "d_CAL, brier, pairs, 400 rows"
+    assert lines[0] == "d_CAL, brier, pairs, 400 examples"
     names = [re.match(r"  (.*?)  ", line)[1] for line in lines[1:5]]
     assert names == ["lower bound", "debiased", "in-sample", "debiased bins"]
 

@@ -332,7 +332,7 @@ def test_what_is_impossible_has_p_0(name):
 def test_where_nothing_can_differ_p_is_1(name):
     found = calibration_test([0, 1], confidence=[0.0, 1.0], method=name)
     assert (found.p_value, found.statistic, found.law) == (1.0, 0.0, "exact")
-    assert "nothing here could speak against" in found.sentence
+    assert "these examples could not show" in found.sentence
 
 
 def test_one_half_tells_spiegelhalter_nothing():
@@ -356,7 +356,7 @@ def test_one_row_has_no_other_to_agree_with():
 
 
 def test_what_cannot_be_tested_is_refused():
-    with pytest.raises(ValueError, match=r"hits of 0 or 1; row 1 is 0.5"):
+    with pytest.raises(ValueError, match=r"outcomes of 0 or 1; row 1 is 0.5"):
         calibration_test([1, 0.5], confidence=[0.7, 0.4])
     with pytest.raises(ValueError, match=r"method must be one of 'kuiper'"):
         calibration_test([1], confidence=[0.7], method="hosmer")
@@ -365,11 +365,11 @@ def test_what_cannot_be_tested_is_refused():
     with pytest.raises(ValueError, match="no asymptotic law"):
         calibration_test([1], confidence=[0.7], method="bootstrap", law="asymptotic")
     weights = {"confidence": [0.7, 0.6], "sample_weight": [1.5, 0.5]}
-    with pytest.raises(ValueError, match=r"not for rows with sample_weight="):
+    with pytest.raises(ValueError, match=r"does not go with sample_weight="):
         calibration_test([1, 0], law="asymptotic", **weights)
     assert calibration_test([1, 0], **weights).law == "simulated"
     clusters = {"confidence": np.full(40, 0.7), "cluster": np.arange(40) // 2}
-    with pytest.raises(ValueError, match=r"not for rows with cluster="):
+    with pytest.raises(ValueError, match=r"does not go with cluster="):
         calibration_test([1, 0] * 20, law="asymptotic", **clusters)
 
 
@@ -486,9 +486,9 @@ def test_a_result_survives_json_and_reads_as_a_sentence():
     found = calibration_test(rng.random(500) < h, confidence=h)
     assert CalibrationTest.from_json(found.to_json()) == found
     assert str(found).startswith(
-        f"p = {found.p_value:.3f}: nothing here speaks against"
+        f"p = {found.p_value:.3f}: no evidence of miscalibration"
     )
-    assert "(kuiper, 500 rows)" in str(found)
+    assert "(kuiper, 500 examples)" in str(found)
     sure = calibration_test([0, 0], confidence=[0.0, 1.0])
     assert CalibrationTest.from_json(sure.to_json()) == sure
 

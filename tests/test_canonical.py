@@ -324,7 +324,7 @@ def test_weights_are_not_mistaken_for_rows():
     p, y, _ = law(60, 3, seed=14)
     found = canonical_calibration_error(y, probs=p, frequency=np.full(60, 2.0))
     assert (found.n, found.rows, found.rows_used) == (120, 60, 60)
-    assert "60 rows)" in str(found)
+    assert "60 examples)" in str(found)
 
 
 def test_blocks_change_nothing(monkeypatch):
@@ -356,7 +356,7 @@ def test_rows_beyond_the_limit_are_drawn_and_said(monkeypatch):
     p, y, _ = law(250, 3, seed=12)
     found = canonical_calibration_error(y, probs=p)
     assert (found.n, found.rows, found.rows_used) == (250, 250, 100)
-    assert "250 rows, 100 of them compared" in str(found)
+    assert "250 examples, 100 of them compared" in str(found)
     assert found == canonical_calibration_error(y, probs=p)
     assert found != canonical_calibration_error(y, probs=p, rng=1)
 

@@ -382,11 +382,11 @@ def test_real_networks_compared_in_plain_sentences(data):
     found = compare(*models.values())
     told = found.sentences
     assert told[0] == (
-        "resnet_basic_110's Brier score is 0.0374 higher [0.0306, 0.0442]: a real "
-        "difference on these 10,000 examples."
+        "resnet_basic_110's Brier score is 0.0374 higher [0.0306, 0.0442]: "
+        "significant on these 10,000 examples."
     )
-    assert "14 of 14 differences are called real" in told[-1]
-    assert told[-1].endswith("All of them outlast Holm's correction.")
+    assert "14 of 14 differences are significant" in told[-1]
+    assert told[-1].endswith("All remain significant after Holm's correction.")
     close = compare(*models.values(), baseline="resnet_basic_110")
     assert (
         "ECE differs by -0.0027 [-0.0072, 0.0018]: these 10,000 examples cannot tell "
@@ -436,7 +436,7 @@ def test_models_of_other_rows_are_refused_unless_told():
         compare(one, gone)
     found = compare(one, gone, paired=False)
     assert found.differences["B"]["brier"].method == "independent rows"
-    assert found.sentences[-1].startswith("Rows were not paired")
+    assert found.sentences[-1].startswith("Examples were not paired")
     assert "300 examples and 300 examples" in found.sentences[0]
 
 
@@ -472,7 +472,7 @@ def test_the_same_predictions_are_called_the_same():
     y, a, _ = problem(300)
     found = compare(rowful(y, logits=a, name="A"), rowful(y, logits=2 * a, name="B"))
     assert found.differences["B"]["accuracy"].method == SAME
-    assert "Accuracy of B and A is the same in every row." in found.sentences
+    assert "Accuracy of B and A is the same for every example." in found.sentences
     assert not is_clear(found.differences["B"]["accuracy"])
 
 
@@ -502,7 +502,7 @@ def test_pairs_are_compared_on_trust():
     a = rng.random((2, 500)) < h
     one, other = (rowful(a[i], confidence=h[i], name="AB"[i]) for i in (0, 1))
     found = compare(one, other)
-    assert "taken on trust" in found.sentences[-1]
+    assert "cannot be checked" in found.sentences[-1]
     short = rowful(a[0, :400], confidence=h[0, :400], name="C")
     with pytest.raises(ValueError, match="different rows"):
         compare(one, short)
@@ -546,14 +546,14 @@ def test_a_difference_that_may_be_chance_among_many_is_named():
         differences={"B": {"brier": strong, "ece": weak, "nll": strong}},
     )
     note = found.sentences[-1]
-    assert note.startswith("3 of 3 differences are called real, each at 95 %")
+    assert note.startswith("3 of 3 differences are significant, each at 95 %")
     one = Contrast((a, b), baseline="A", differences={"B": {"brier": strong}})
     assert len(one.sentences) == 1
     many = {key: Estimate(0.0, (-1.0, 1.0)) for key in ("accuracy", "calibration")}
     found = Contrast(
         (a, b), baseline="A", differences={"B": {"brier": strong, "ece": weak, **many}}
     )
-    assert found.sentences[-1].endswith("Holm's correction drops B's ECE.")
+    assert found.sentences[-1].endswith("Not significant after Holm's correction: B's ECE.")
 
 
 # -- clusters, noise and divergences of one's own -----------------------------------

@@ -175,7 +175,7 @@ def test_print_shows_protocol_table_effects_and_remarks():
     assert head.splitlines() == [
         "3 models, 400 examples, 3 classes",
         "target: top-label (is the predicted class as likely as claimed?)",
-        "protocol: fitted on 100 rows, tested on 400 others",
+        "protocol: fitted on 100 examples, tested on 400 others",
     ]
     assert scores == small().table(footnotes=False)
     assert "* best of its column" in notes
@@ -210,7 +210,7 @@ def test_remarks_name_who_they_are_about():
     few = cal.evaluate_pairs([1, 0, 1] * 400, [0.9, 0.2, 0.8] * 400, name="few")
     text = str(Comparison((few,)))
     assert (
-        "few has only 3 distinct confidences in 1,200 rows. [few-confidences]" in text
+        "few has only 3 distinct confidences in 1,200 examples. [few-confidences]" in text
     )
     assert "[too-few-rows]" not in text
 

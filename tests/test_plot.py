@@ -183,7 +183,7 @@ def test_infinite_loss_is_hatched_and_counted():
     ev = edge_cases()["infinite loss"]
     ax = plot.calibration_sharpness(ev)
     assert artist(ax, "infinite").get_hatch()
-    assert f"{ev.infinite_rows:,.0f} rows" in texts(ax)
+    assert f"{ev.infinite_rows:,.0f} examples" in texts(ax)
     assert "∞" in texts(ax)
 
 

@@ -105,7 +105,7 @@ def test_probability_zero_at_the_label_is_legal_and_infinite():
     ev = cal.evaluate([2, 0, 0], probs=[[0.5, 0.5, 0.0]] * 3, divergence="log")
     assert ev.metrics["nll"] == np.inf
     assert ev.infinite_rows == 1
-    assert "gave the true class probability 0 in 1 of 3 rows" in str(ev)
+    assert "gave the true class probability 0 in 1 of 3 examples" in str(ev)
 
 
 @given(problems(classes=(3, 5)))

@@ -281,12 +281,12 @@ def test_the_table_of_the_page_marks_what_the_tables_mark():
     by_name = {re.search(r'title="(.*?)"', row)[1]: row for row in rows}
     trivial, zeros = by_name["ViT + MRR"], by_name["ViT + IR"]
     assert (
-        '<td class="hollow">0.18<span class="unseen"> lower, but trivial</span>'
+        '<td class="hollow">0.18<span class="unseen"> lower, but meaningless</span>'
         in trivial
     )
     assert '<td class="infinite">∞' in zeros
     assert 'class="badge bad">✕ constant confidence: trivially calibrated' in trivial
-    assert "infinite NLL (3 rows)" in zeros
+    assert "infinite NLL (3 examples)" in zeros
     best = re.findall(r'<td class="best">([\d.]+)', by_name["ViT + TS"])
     assert best[0] == "85.14"
     assert list(by_name) == ["ViT + TS", "ViT + IR", "ViT + MRR"]  # by score
@@ -331,7 +331,7 @@ def told_by_tables(models):
     """Models named below the tables of a comparison, by the code they stand for."""
     notes = [note.text for note in make_table(models, Style()).notes if note.finding]
     starts = {
-        "trivial-confidence": "lower, but trivial: ",
+        "trivial-confidence": "lower, but meaningless: ",
         "infinite-loss": "NLL is infinite where",
         "accuracy-changed": "Recalibration changed the accuracy: ",
     }
@@ -368,7 +368,7 @@ def test_badges_are_findings_in_short():
         for model in made["models"]
     }
     assert told["ViT + IR"] == [
-        ("warn", "infinite NLL (3 rows)"),
+        ("warn", "infinite NLL (3 examples)"),
         ("warn", "accuracy -1.32 points"),
         ("warn", "over-confident by 16.8 points"),
     ]
@@ -396,7 +396,7 @@ def test_a_page_states_its_own_error_and_origin(studied_cifar):
     errors = [page_error(ev.sketch, coarse_sums(ev)) for ev in studied_cifar]
     assert f"{in_powers(max(e.curve for e in errors))} in a curve" in page
     assert f"calibrant {cal.__version__}" in page
-    assert "fitted on 2,000 rows" in page
+    assert "fitted on 2,000 examples" in page
     assert "top-label: is the predicted class as likely as claimed?" in page
     digest = hashlib.sha256()
     for ev in studied_cifar:

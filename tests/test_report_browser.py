@@ -609,7 +609,7 @@ def test_classes_and_groups_have_their_own_diagrams(browser, tmp_path, axe):
         tab.open(written(tmp_path, [ev, other], groups={"first 900": half}))
         assert tab.texts("#views h2") == [
             "Each class against the rest",
-            "Groups of rows",
+            "Groups of examples",
         ]
         assert tab.run("document.querySelectorAll('#views .small figure').length") == 5
         tab.click("#views th[data-column=calibration] button")

@@ -114,7 +114,7 @@ def test_print_shows_the_numbers_of_the_record(evaluation):
 def test_print_warns_of_constant_confidence():
     ev = cal.evaluate_pairs([1, 0, 1, 1], [0.75] * 4)
     assert "[trivial-confidence]" in str(ev)
-    assert "needs at least 50 rows" in str(ev)
+    assert "needs at least 50 examples" in str(ev)
 
 
 def test_every_record_comes_back_from_json(evaluation, infinite):
@@ -137,7 +137,7 @@ def test_print_speaks_of_events_for_a_positive_class():
     rng = np.random.default_rng(0)
     p = 0.3 + 0.6 * rng.random(400)
     text = str(cal.evaluate(rng.random(400) < p - 0.2, probs=p))
-    assert "forecasts are too high: their mean is 0." in text
+    assert "forecasts are too high: the mean forecast exceeds the observed frequency by 0." in text
     assert "over-confident" not in text
 
 
@@ -187,9 +187,9 @@ def test_print_shows_the_gap_and_the_published_parts(evaluation):
     text = str(evaluation)
     assert f"[{low:.4f}, {high:.4f}] + {parts.sharpness_gap:.4f}\n" in text
     shown = f"{paper.total:.4f} = {paper.calibration:.4f} + {paper.sharpness_gap:.4f}"
-    assert f"as published, at the fixed bandwidth 0.05: {shown}\n" in text
+    assert f"the paper's estimator (bandwidth 0.05): {shown}\n" in text
 
 
 def test_print_says_under_confident():
     text = str(cal.evaluate_pairs(np.ones(60), np.full(60, 0.7)))
-    assert "under-confident: mean confidence is 0.300 below the share" in text
+    assert "under-confident: mean confidence is below accuracy by 0.300" in text

@@ -99,7 +99,7 @@ def test_netcal_is_followed_under_the_preset(data):
     assert found.recalibrators["Isotonic"].compat == "netcal"
     assert found[0].settings["bandwidth"] == 0.05
     assert found.protocol == (
-        "fitted on 2,000 rows (20 %, the first rows), tested on the other 8,000"
+        "fitted on 2,000 examples (20 %, the first ones), tested on the other 8,000"
     )
 
 
@@ -116,7 +116,7 @@ def test_two_sets():
         assert got.metrics[name] == pytest.approx(expected.metrics[name], abs=1e-12)
     mean = MeanReplacement().fit(Z[:200], Y[:200]).predict_proba(Z[200:])
     assert found["Mean replacement"].metrics["brier"] == cal.brier(Y[200:], probs=mean)
-    assert "fitted on 200 rows, tested on 400 others" in found.protocol
+    assert "fitted on 200 examples, tested on 400 others" in found.protocol
 
 
 def test_logits_and_probs_give_the_same_table():
@@ -160,7 +160,7 @@ def test_cross_fitting_tests_every_row_unseen():
     assert found["Temperature"].metrics["nll"] == pytest.approx(cal.nll(Y, probs=p))
     kept = found.recalibrators["Temperature"]
     assert kept.temperature_ == TemperatureScaling().fit(Z, Y).temperature_
-    assert found.protocol.startswith("cross-fitted on 600 rows in 5 folds")
+    assert found.protocol.startswith("cross-fitted on 600 examples in 5 folds")
 
 
 def test_frequencies_are_rows():

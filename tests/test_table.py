@@ -99,11 +99,11 @@ def number(text):
 
 NOTES = [
     (
-        "lower, but trivial: ViT + MRR gives (nearly) every row the same confidence. That "
-        "is calibrated by matching one number, says nothing of single rows, and is never "
-        "best in a calibration column."
+        "lower, but meaningless: ViT + MRR gives (nearly) every example the same "
+        "confidence. That is calibrated by matching one number, cannot tell one example "
+        "from another, and is never best in a calibration column."
     ),
-    "NLL is infinite where a true class was given probability 0: ViT + IR (3 rows).",
+    "NLL is infinite where a true class was given probability 0: ViT + IR (3 examples).",
     (
         "Numbers are ×100. ECE uses 15 bins of equal width. d_CAL + sharpness gap = Brier; "
         "d_CAL is the debiased adaptive estimate."
@@ -128,10 +128,10 @@ ViT + IR   83.82   4.53        ∞    0.64
 ViT + MRR  85.14*  0.18†  144.66    0.00†
 
 * best of its column
-† lower, but trivial: ViT + MRR gives (nearly) every row the same confidence. That is
-  calibrated by matching one number, says nothing of single rows, and is never best in a
-  calibration column.
-NLL is infinite where a true class was given probability 0: ViT + IR (3 rows).
+† lower, but meaningless: ViT + MRR gives (nearly) every example the same confidence.
+  That is calibrated by matching one number, cannot tell one example from another, and
+  is never best in a calibration column.
+NLL is infinite where a true class was given probability 0: ViT + IR (3 examples).
 Numbers are ×100. ECE uses 15 bins of equal width. d_CAL + sharpness gap = Brier; d_CAL
 is the debiased adaptive estimate."""
     )
@@ -253,7 +253,7 @@ def test_ascii():
     assert text.isascii()
     assert "ViT + IR   83.82   4.53      inf    0.64" in text
     assert "ViT + MRR  85.14*  0.18+  144.66    0.00+" in text
-    assert "\n+ lower, but trivial" in text
+    assert "\n+ lower, but meaningless" in text
 
 
 # -- agreement with the record ------------------------------------------------------
@@ -563,8 +563,8 @@ def notes(models, **options):
 
 def test_recalibration_that_changed_the_accuracy_is_told():
     text = notes(studied())
-    assert "Recalibration changed the accuracy: ViT + IR (-1.32; 12 rows changed)." in text  # fmt: skip
-    assert "order of the columns decides: ViT + IR (5 rows)." in text
+    assert "Recalibration changed the accuracy: ViT + IR (-1.32; 12 examples changed)." in text  # fmt: skip
+    assert "order of the columns decides: ViT + IR (5 examples)." in text
     shown = notes(studied(), columns="study")
     assert "Recalibration changed" not in shown
     assert "changed (another class is predicted than before)" in shown
@@ -593,7 +593,7 @@ def test_models_that_are_not_alike_are_told():
     pairs = cal.evaluate_pairs([1, 0, 1], [0.7, 0.2, 0.9], name="pairs")
     text = notes([seeded(), pairs])
     assert "Not alike in target: model top-label and pairs pairs." in text
-    assert "Not alike in number of rows" in text
+    assert "Not alike in number of examples" in text
 
 
 def test_trivial_and_infinite_are_silent_where_not_shown():
@@ -602,7 +602,7 @@ def test_trivial_and_infinite_are_silent_where_not_shown():
 
 def test_many_names_are_cut():
     models = [model(f"m{i}", nll=inf, infinite=1) for i in range(8)]
-    assert "m4 (1 row) and 3 others." in notes(models)
+    assert "m4 (1 example) and 3 others." in notes(models)
 
 
 # -- real data ----------------------------------------------------------------------

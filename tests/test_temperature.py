@@ -140,7 +140,7 @@ def test_zeros_at_labels_are_counted_and_mixed_with_the_uniform(data):
     probs = arrays["gpt4o_stated_probs"]
     y = arrays["gpt4o_stated_labels"].astype(int)
     impossible = int((probs[np.arange(len(y)), y] == 0).sum())
-    with pytest.warns(FitWarning, match=f"{impossible} rows gave their label"):
+    with pytest.warns(FitWarning, match=f"{impossible} examples gave their label"):
         fitted = TemperatureScaling(scores="probs").fit(probs, y)
     assert fitted.impossible_ == impossible == 1
     assert 0 < fitted.temperature_ < np.inf

@@ -4,7 +4,7 @@ Five recalibrations of one model
 
 Naive Bayes counts every pixel of a digit as news, and is over-confident. The study fits each
 method on 40 % of the held-out rows and tests it on the rest. Mean replacement lies on the
-diagonal, as calibrated as can be, and has the largest band: it says the same of every row.
+diagonal, as calibrated as can be, and has the largest band: it gives every example the same confidence.
 """
 
 from sklearn.datasets import load_digits

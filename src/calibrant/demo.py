@@ -41,7 +41,7 @@ class DemoReport:
         temperature: Any = self.study.recalibrators["Temperature"]
         files = "\n".join(f"  {path}" for path in (*self.figures, self.predictions))
         return f"""Look at "{mean.name}": every confidence was replaced by the accuracy on other
-rows. No prediction got better, yet ECE fell from {ece[0]} to {ece[1]}. The sharpness gap
+examples. No prediction got better, yet ECE fell from {ece[0]} to {ece[1]}. The sharpness gap
 tells: it grew from {gap[0]} to {gap[1]}. "{hot.name}" (T = {temperature.temperature_:.2f}) lowered
 the calibration error and left the gap at {gap[2]}.
 

@@ -165,13 +165,13 @@ class Comparison(Views, Record):
         if not honest:
             raise ValueError(
                 f"no model can be best by {by!r}: each has (nearly) the same confidence "
-                "in every row, and such a model is calibrated by matching one number. Use "
+                "for every example, and such a model is calibrated by matching one number. Use "
                 "by='brier' or by='nll'."
             )
         if place[honest[0].name] > place[ranked[0].name]:
             warnings.warn(
                 f"{ranked[0].name!r} has the least {measure.label}, but gives (nearly) "
-                "every row the same confidence: it is trivially calibrated and cannot "
+                "every example the same confidence: it is trivially calibrated and cannot "
                 f"tell one example from another. {honest[0].name!r} is the best of the "
                 "others; by='brier' weighs calibration and sharpness together.",
                 stacklevel=2,

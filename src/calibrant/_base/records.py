@@ -360,7 +360,7 @@ class Bins(Columnar):
     variance: NDArray[np.float64]
 
     def __repr__(self) -> str:
-        return f"Bins({len(self.count)} bins, {self.count.sum():,.10g} rows)"
+        return f"Bins({len(self.count)} bins, {self.count.sum():,.10g} examples)"
 
 
 @dataclass(frozen=True, slots=True)

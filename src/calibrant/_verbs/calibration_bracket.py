@@ -222,7 +222,7 @@ class Bracket(Record):
             "debiased bins": self.second_opinion,
             **{f"gain of {name}": gain for name, gain in self.gains.items()},
         }
-        lines = [f"d_CAL, {self.divergence}, {self.target}, {self.n:,.10g} rows"]
+        lines = [f"d_CAL, {self.divergence}, {self.target}, {self.n:,.10g} examples"]
         for name, value in rows.items():
             if value is not None:
                 ends = getattr(value, "interval", None)

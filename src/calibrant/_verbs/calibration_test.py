@@ -549,7 +549,7 @@ def run_test(
     """Test rows that were reduced to columns; `groups` of clusters, if they have any."""
     if not columns.hard:
         row = int(np.argmax((columns.hit != 0) & (columns.hit != 1)))
-        rule, what = "a test of calibration needs hits of 0 or 1;", columns.hit[row]
+        rule, what = "a test of calibration needs outcomes of 0 or 1;", columns.hit[row]
         remedy = "Soft labels have another variance than h (1 - h)."
         raise RowError(rule, row, f"is {what:.6g}", remedy=remedy)
     null, kind = NullRows.of(columns), METHODS[method]
@@ -577,9 +577,7 @@ def _choose_law(null: NullRows, kind: Method, law: str, *, clustered: bool) -> s
         raise ValueError("method='bootstrap' has no asymptotic law; leave law out.")
     if law == "asymptotic" and (clustered or null.weighted):
         what = "cluster" if clustered else "sample_weight"
-        raise ValueError(
-            f"law='asymptotic' is not for rows with {what}=; leave it out."
-        )
+        raise ValueError(f"law='asymptotic' does not go with {what}=; leave law out.")
     must = kind.tail is None or law == "simulated" or null.weighted
     if must or (law == "auto" and not is_smooth(null)):
         return "simulated"
@@ -598,18 +596,17 @@ def _simulated(
 
 def in_words(found: CalibrationTest) -> str:
     """One sentence that claims no more than the p-value does."""
-    size = f"({found.method}, {found.n:,.10g} row{'' if found.n == 1 else 's'})"
+    size = f"({found.method}, {found.n:,.10g} example{'' if found.n == 1 else 's'})"
     p = found.p_value
     told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
     if found.law == "exact" and p == 0:
         said = "p = 0: a confidence of 0 or 1 was contradicted"
     elif found.law == "exact":
-        said = "p = 1: nothing here could speak against calibration"
+        said = "p = 1: these examples could not show miscalibration"
     elif p < SIGNIFICANT:
-        said = f"{told}: hits would hardly be so far from the confidences"
-        said += " if these were right"
+        said = f"{told}: such a gap is very unlikely if the model is calibrated"
     else:
         said = (
-            f"{told}: nothing here speaks against calibration, which is no proof of it"
+            f"{told}: no evidence of miscalibration (this does not prove calibration)"
         )
     return f"{said} {size}."

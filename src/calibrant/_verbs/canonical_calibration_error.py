@@ -447,7 +447,7 @@ class CanonicalError(Record):
     bandwidths: tuple[float, float]
 
     def __str__(self) -> str:
-        rows = f"{self.rows:,} rows"
+        rows = f"{self.rows:,} examples"
         if self.rows_used < self.rows:
             rows += f", {self.rows_used:,} of them compared"
         text = f"full d_CAL ({self.divergence}, {self.k} classes, {rows})"

@@ -74,7 +74,7 @@ class BandwidthChoice(Columnar):
     def __str__(self) -> str:
         end = "; the best is at an end of the grid." if self.at_an_end else "."
         return (
-            f"bandwidth {self.bandwidth:.3g} by leave-one-out ({self.n:,.10g} rows); "
+            f"bandwidth {self.bandwidth:.3g} by leave-one-out ({self.n:,.10g} examples); "
             f"from {self.flat_from:.3g} to {self.flat_to:.3g} it makes no difference "
             f"beyond one standard error{end}"
         )

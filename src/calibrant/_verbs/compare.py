@@ -48,7 +48,7 @@ def sentence(
         worse, other = (ev, base) if value > 0 else (base, ev)
         return f"{worse.name}'s {what} is infinite, {other.name}'s is not."
     if difference.method == SAME:
-        return f"{_capital(what)} of {both} is the same in every row."
+        return f"{_capital(what)} of {both} is the same for every example."
     if difference.interval is None:
         told = f"{ev.name}'s {what} is {_size(value)}"
         return f"{told}; no interval is known for it."
@@ -59,7 +59,7 @@ def sentence(
         return f"{told}: {rows} cannot tell {both} apart."
     low, high = sorted(abs(end) for end in difference.interval)
     told = f"{ev.name}'s {what} is {_size(value)} {_interval(low, high)}"
-    return f"{told}: a real difference on {rows}.{_trivial(ev, key, value)}"
+    return f"{told}: significant on {rows}.{_trivial(ev, key, value)}"
 
 
 def told(found: Mapping[str, Estimate]) -> list[str]:
@@ -80,7 +80,7 @@ def _capital(what: str) -> str:
 def _trivial(ev: Evaluation, key: str, value: float) -> str:
     if not (MEASURES[key].calibration and value < 0 and is_trivial(ev)):
         return ""
-    return " It is trivial, though: (nearly) every row has the same confidence."
+    return " But it is meaningless: (nearly) every example has the same confidence."
 
 
 def _rows(ev: Evaluation, base: Evaluation, *, paired: bool) -> str:
@@ -107,7 +107,7 @@ def _number(value: float) -> str:
 def multiple_note(
     told: Mapping[tuple[str, str], Estimate], level: float
 ) -> Iterator[str]:
-    """How many differences are claimed, and how many outlast Holm's correction."""
+    """How many differences are significant, and which after Holm's correction."""
     tested = {
         place: p_value(difference, level)
         for place, difference in told.items()
@@ -120,12 +120,12 @@ def multiple_note(
     lost = [f"{name}'s {name_of(k)}" for name, k in claimed if (name, k) not in kept]
     expected = (1 - level) * len(tested)
     yield (
-        f"{len(claimed)} of {len(tested)} differences are called real, each at "
-        f"{100 * level:g} %; were there none, about {expected:.1g} would be. "
+        f"{len(claimed)} of {len(tested)} differences are significant, each at "
+        f"{100 * level:g} %; about {expected:.1g} would be expected by chance. "
         + (
-            f"Holm's correction drops {', '.join(lost)}."
+            f"Not significant after Holm's correction: {', '.join(lost)}."
             if lost
-            else "All of them outlast Holm's correction."
+            else "All remain significant after Holm's correction."
         )
     )
 
@@ -134,7 +134,7 @@ def multiple_note(
 # Differences of two models in every column, with intervals.
 
 
-SAME = "the same in every row"
+SAME = "the same for every example"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -521,13 +521,13 @@ class Contrast(Comparison):
         yield from multiple_note(claims, self.level)
         if not self.paired:
             yield (
-                "Rows were not paired: intervals of the models were combined as if from "
-                "separate rows, which is wider than need be if they are the same."
+                "Examples were not paired: the models' intervals were combined as if from "
+                "separate examples, which is too wide if they are the same."
             )
         elif self[0].target == "pairs":
             yield (
-                "Pairs carry no labels: that row i is the same question for every model "
-                "is taken on trust."
+                "Pairs carry no labels: whether example i is the same question for every "
+                "model cannot be checked."
             )
 
     def _disagreement(self) -> str | None:
@@ -589,7 +589,7 @@ def compare(
     >>> found.differences["B"]["brier"].interval[0] > 0.05
     True
     >>> print(found.sentences[2])
-    Accuracy of B and A is the same in every row.
+    Accuracy of B and A is the same for every example.
     """
     check_level(level)
     comparison = as_comparison(models[0] if len(models) == 1 else models)

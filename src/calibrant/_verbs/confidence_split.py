@@ -145,7 +145,7 @@ class ConfidenceSplit(Record):
     def __str__(self) -> str:
         return (
             f"d_CAL ({self.divergence}) {self.calibration:.5f} = "
-            f"{self.overconfidence:.5f} over-confident ({self.share_over:.1%} of rows, "
+            f"{self.overconfidence:.5f} over-confident ({self.share_over:.1%} of examples, "
             f"gap {self.gap_over:+.4f}) + {self.underconfidence:.5f} under-confident "
             f"(gap {self.gap_under:+.4f})"
         )

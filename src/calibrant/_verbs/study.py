@@ -242,7 +242,7 @@ def _two_sets(
             f"{kind} must have the same columns in both sets: {fit.scores.shape} to fit "
             f"on, {test.scores.shape} to test on."
         )
-    words = f"fitted on {len(fit.y):,} rows, tested on {len(test.y):,} others"
+    words = f"fitted on {len(fit.y):,} examples, tested on {len(test.y):,} others"
     some = slice(COLUMNS_OF_A_ROW)  # enough to know a row again
     known = [x if x.ndim == 1 else x[:, some] for x in (fit.scores, test.scores)]
     shared = shared_rows(known[0], fit.y, known[1], test.y)
@@ -299,9 +299,9 @@ def _split(kind: Kind, sample: ScoredRows, split: float, rng: Any) -> StudyRows:
     order = np.argsort(place, kind="stable")
     count = _nearest_cut(place[order], count)
     fit, test = sample.select(order[:count]), sample.select(order[count:])
-    drawn = "the first rows" if rng is None else "drawn at random"
+    drawn = "the first ones" if rng is None else "drawn at random"
     how = f"{100 * count / n:.3g} %, {drawn}{_in_clusters(sample)}"
-    words = f"fitted on {count:,} rows ({how}), tested on the other {n - count:,}"
+    words = f"fitted on {count:,} examples ({how}), tested on the other {n - count:,}"
     return StudyRows(kind, test, ((fit, slice(None)),), fit, words)
 
 
@@ -350,7 +350,7 @@ def _cross_fitted(kind: Kind, sample: ScoredRows, folds: Any, rng: Any) -> Study
         for number in range(folds)
     )
     how = f"{folds} folds{_in_clusters(sample)}"
-    words = f"cross-fitted on {n:,} rows in {how}: each row is tested unseen"
+    words = f"cross-fitted on {n:,} examples in {how}: each is tested unseen"
     return StudyRows(kind, sample, parts, sample, words)
 
 

@@ -243,8 +243,8 @@ def _decomposition_lines(ev: Evaluation) -> list[str]:
     lines = [f"  {name:<{width}}  {_sum(ev.decompositions[name])}" for name in ordered]
     if ev.decomposition.bandwidth != ev.paper.bandwidth:
         lines.append(
-            f"  {ev.divergence} as published, at the fixed bandwidth "
-            f"{ev.paper.bandwidth:g}: {_sum(ev.paper)}"
+            f"  {ev.divergence}, the paper's estimator (bandwidth "
+            f"{ev.paper.bandwidth:g}): {_sum(ev.paper)}"
         )
     return [head, *lines]
 
@@ -292,7 +292,7 @@ def _notes(ev: Evaluation) -> list[str]:
         )
     log = ev.decompositions.get("log")
     if log is not None and isnan(log.calibration):
-        notes.append("the log calibration error needs at least 50 rows.")
+        notes.append("the log calibration error needs at least 50 examples.")
     if ev.per_class:
         notes.append(
             "scores are summed over the classes, each against the rest; one evaluation "
@@ -319,11 +319,11 @@ def _direction(ev: Evaluation) -> str:
     if not (word := direction(ev, NOTED)):
         return ""
     gap = ev.metrics["confidence_gap"]
-    mean, share = "mean confidence", "hits"
+    mean, share = "mean confidence", "accuracy"
     if ev.target == "positive":
-        mean, share = "their mean", "events"
-    off = f"{abs(gap):.3f} {'above' if gap > 0 else 'below'} the share of {share}"
-    return f"{word.lower().replace(' too', ' are too')}: {mean} is {off}."
+        mean, share = "the mean forecast", "the observed frequency"
+    off = f"{'exceeds' if gap > 0 else 'is below'} {share} by {abs(gap):.3f}"
+    return f"{word.lower().replace(' too', ' are too')}: {mean} {off}."
 
 
 # -- figures in words, for those who cannot see them ----------------------------------
@@ -359,7 +359,7 @@ def describe_diagram(ev: Evaluation, style: str = "modern") -> str:
         _band(ev),
     ]
     if ev.divergence == "log" and ev.infinite_rows:
-        sentences.append(f"The loss of {ev.infinite_rows:,.10g} rows is infinite.")
+        sentences.append(f"The loss of {ev.infinite_rows:,.10g} examples is infinite.")
     return " ".join(sentences)
 
 
@@ -380,11 +380,11 @@ def _rows(ev: Evaluation) -> str:
     """Where the rows are."""
     atoms = len(ev.atoms.count)
     if atoms == 1:
-        return f"Every row has the confidence {ev.atoms.confidence[0]:.3g}."
+        return f"Every example has the confidence {ev.atoms.confidence[0]:.3g}."
     low, middle, high = (_quantile(ev, share) for share in (0.05, 0.5, 0.95))
     few = f" There are only {atoms} distinct confidences." if atoms else ""
     return (
-        f"Half of the rows have a confidence of at least {middle:.3g}, and nine in ten "
+        f"Half of the examples have a confidence of at least {middle:.3g}, and nine in ten "
         f"lie between {low:.3g} and {high:.3g}.{few}"
     )
 
@@ -405,7 +405,7 @@ def _line(ev: Evaluation, curve: Curve) -> str:
         curve.support >= min(GEOMETRY.enough_rows, ev.n / 10)
     )
     if not seen.any():
-        return "There are too few rows for a curve."
+        return "There are too few examples for a curve."
     h, m = curve.confidence[seen], curve.accuracy[seen]
     off = m - h
     worst = int(np.argmax(np.abs(off)))

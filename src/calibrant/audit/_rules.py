@@ -104,9 +104,9 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
     if is_trivial(ev):
         middle, spread, gain = spread_of(ev)
         share = 100 * ev.largest_share
-        given = f"gives {share:.4g} % of its rows the same confidence"
+        given = f"gives {share:.4g} % of its examples the same confidence"
         if ev.largest_share < TRIVIAL_SHARE:
-            given = f"gives every row (nearly) the same confidence, {middle:.3g}"
+            given = f"gives every example (nearly) the same confidence, {middle:.3g}"
             given += f" with a standard deviation of {spread:.1g} that explains nothing"
         yield Told(
             "serious",
@@ -260,7 +260,7 @@ def few_confidences(ev: Evaluation) -> Iterator[Told]:
     if (few or rounded) and not is_trivial(ev):
         yield Told(
             "note",
-            f"{ev.name} has only {ev.distinct} distinct confidences in {ev.rows:,} rows.",
+            f"{ev.name} has only {ev.distinct} distinct confidences in {ev.rows:,} examples.",
             {"distinct": float(ev.distinct), "rows": float(ev.rows)},
             "Read the accuracy at each value, not the curve between them; choose bins "
             "that split no value.",
@@ -280,7 +280,7 @@ def infinite_loss(ev: Evaluation) -> Iterator[Told]:
             did = "gave the true class probability 0"
         yield Told(
             "warning",
-            f"{ev.name} {did} in {ev.infinite_rows:,.10g} of {ev.n:,.10g} rows: NLL is "
+            f"{ev.name} {did} in {ev.infinite_rows:,.10g} of {ev.n:,.10g} examples: NLL is "
             "infinite.",
             {"rows": ev.infinite_rows, "share": ev.infinite_rows / ev.n},
             "Report the count; a clipped NLL measures the clip.",
@@ -299,10 +299,10 @@ def one_dimensional_score(ev: Evaluation) -> Iterator[Told]:
         yield Told(
             "warning" if right < HALF else "note",
             f"Brier score and NLL of {ev.name} are those of its confidence alone "
-            f"({100 * right:.1f} % of answers are right).",
+            f"({100 * right:.1f} % of answers are correct).",
             {"share_correct": right},
-            "Quote the share of right answers beside it, and score whole probability "
-            "vectors where they are to be had.",
+            "Quote the share of correct answers beside it, and score whole probability "
+            "vectors where they are available.",
         )
 
 
@@ -387,9 +387,9 @@ def thin_support(ev: Evaluation) -> Iterator[Told]:
         yield Told(
             "warning",
             f"{100 * share:.0f} % of the ECE of {ev.name} comes from bins of fewer than "
-            f"{THIN_BIN} rows.",
+            f"{THIN_BIN} examples.",
             {"share": share, "rows": float(ev.rows)},
-            "Use fewer bins or more rows, and show the density beside the curve.",
+            "Use fewer bins or more examples, and show the density beside the curve.",
         )
 
 
@@ -401,12 +401,12 @@ def too_few_rows(ev: Evaluation) -> Iterator[Told]:
     """
     if ev.rows < FEW_ROWS:
         low = ev.rows < TOO_FEW_ROWS
-        count = "is 1 row" if ev.rows == 1 else f"are {ev.rows:,} rows"
+        count = "is 1 example" if ev.rows == 1 else f"are {ev.rows:,} examples"
         yield Told(
             "warning" if low else "note",
             f"There {count}: small errors and differences may be chance.",
             {"rows": float(ev.rows)},
-            "Quote intervals, or collect more rows.",
+            "Quote intervals, or collect more examples.",
         )
 
 
@@ -582,7 +582,7 @@ def below_chance(ev: Evaluation) -> Iterator[Told]:
             f"guessing gives {chance:.3f}.",
             {key: float(value), "chance": chance},
             "Check the order of the classes (classes=), which class is positive, and "
-            "that labels belong to these rows.",
+            "that labels belong to these examples.",
         )
 
 
@@ -596,7 +596,7 @@ def soft_labels(ev: Evaluation) -> Iterator[Told]:
     if ev.soft_rows:
         yield Told(
             "note",
-            f"{ev.name} was evaluated against soft labels ({ev.soft_rows:,.10g} rows).",
+            f"{ev.name} was evaluated against soft labels ({ev.soft_rows:,.10g} examples).",
             {"rows": float(ev.soft_rows)},
             "Do not compare its scores with those of hard labels.",
         )
@@ -690,7 +690,7 @@ def accuracy_changed(audited: Audited) -> Iterator[Told]:
             change = 100 * effect.accuracy_change
             yield Told(
                 "warning" if effect.accuracy_change < 0 else "note",
-                f"{name} changed the predicted class of {effect.changed:,.10g} rows: "
+                f"{name} changed the predicted class of {effect.changed:,.10g} examples: "
                 f"accuracy {change:+.2f} points.",
                 {x: getattr(effect, x) for x in ("accuracy_change", "changed", "tied")},
                 "Report accuracy before and after, or use a method that keeps the order "
@@ -791,9 +791,9 @@ def too_few_rows_to_rank(audited: Audited) -> Iterator[Told]:
             yield Told(
                 "note",
                 f"{measure.label} of {first} leads {second} by {abs(lead):.4f}, which "
-                f"{ranked[0].n:,.10g} rows cannot tell from chance.",
+                f"{ranked[0].n:,.10g} examples cannot tell from chance.",
                 {"difference": float(lead), "rows_needed": needed},
-                f"About {needed:,.0f} rows would settle a difference of this size.",
+                f"About {needed:,.0f} examples would settle a difference of this size.",
                 (first, second),
             )
 
@@ -822,9 +822,9 @@ def shared_rows(audited: Audited) -> Iterator[Told]:
         n = audited.comparison[0].n
         yield Told(
             "serious" if count > 0.01 * n else "warning",
-            f"{count:,.10g} of {n:,.10g} rows to test on were also used to fit.",
+            f"{count:,.10g} of {n:,.10g} examples to test on were also used to fit.",
             {"rows": float(count), "share": count / n},
-            "Fit and test on different rows, or cross-fit (folds=).",
+            "Fit and test on different examples, or cross-fit (folds=).",
             audited.comparison.names,
         )
 

@@ -155,7 +155,9 @@ def _note(
     trivial = [ev.name for ev in models if is_trivial(ev)]
     if trivial:
         listed = style.elide(", ".join(trivial), 2.2, style.SMALL)
-        lines.append(f"hollow: {listed}, a yardstick that says the same of every row")
+        lines.append(
+            f"hollow: {listed}, a baseline that gives every example the same confidence"
+        )
     at = NAMES / style.PAGE, 0.04 / sheet.get_figheight()
     sheet.text(*at, "\n".join(lines), va="bottom", **style.FAINT)
 

@@ -265,7 +265,7 @@ def key(views: list[View], look: Look) -> list[Line2D | Patch]:
     ]
     handles += [
         Line2D([], [], label="perfect calibration", **style.DIAGONAL),
-        Patch(label="share of rows", **{**style.ROWS_FILL, "linewidth": 0.8}),
+        Patch(label="share of examples", **{**style.ROWS_FILL, "linewidth": 0.8}),
     ]
     if any(len(v.ev.atoms.count) for v in views):
         ring: Any = {"markerfacecolor": "white", "markeredgecolor": style.CURVE}

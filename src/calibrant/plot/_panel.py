@@ -170,7 +170,7 @@ def _name_peak(ax: Axes, at: float, share: float) -> None:
     if share < MOSTLY:
         return
     left = at > 0.4
-    text = "all rows" if share > 1 - 1e-9 else f"{share:.0%} of rows"
+    text = "all examples" if share > 1 - 1e-9 else f"{share:.0%} of examples"
     beside: Any = {"xytext": (-4 if left else 4, 0), "ha": "right" if left else "left"}
     beside |= {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
     look: Any = {"fontsize": style.SMALL, "color": style.DENSITY_EDGE}
@@ -358,6 +358,6 @@ def _mark_infinite(ax: Axes, band: Band, view: View) -> None:
     look: Any = {"linewidth": 0, "zorder": 1.5, "gid": "infinite"}
     ax.fill_between(band.confidence, 0, 1, **where, **hatch, **look)
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85}
-    text = f"∞ loss: {view.ev.infinite_rows:,.10g} rows"
+    text = f"∞ loss: {view.ev.infinite_rows:,.10g} examples"
     look = {"fontsize": style.SMALL, "color": style.CURVE, "zorder": 7, "bbox": box}
     ax.text(0.03, 0.985, text, transform=ax.transAxes, va="top", **look)

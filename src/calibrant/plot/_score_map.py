@@ -37,7 +37,7 @@ def score_map(
     -------
     Axes
         Better is left and down. On each slanted line the score d_TOT is the same.
-        Hollow: a model that says the same of (nearly) every row, and so is calibrated
+        Hollow: a model that gives (nearly) every example the same confidence, and so is calibrated
         without being of use. A model of infinite score cannot be placed and is named
         below.
 

@@ -236,9 +236,9 @@ INTERCEPT_SD, TEMPERATURE_SD = 0.2, 0.2
 relative to that of temperature scaling."""
 
 EDGES = {
-    "flat": "all classes of a row have the same score, so it has no say in the result.",
+    "flat": "all classes of an example have the same score, so it does not matter.",
     "hot": "the labels score no better than chance, so it is the greatest allowed.",
-    "cold": "hardly a row contradicts its largest score, so it is the least allowed.",
+    "cold": "hardly an example contradicts its largest score, so it is the least allowed.",
 }
 
 

@@ -413,11 +413,11 @@ def _polish(
 
 
 EDGES = {
-    "flat": "all possible classes of a row have the same score, so no temperature matters:",
+    "flat": "all possible classes of an example have the same score, so no temperature matters:",
     "hot": "the labels score no better than chance (or `bounds` are too narrow), so the "
     "loss falls up to the greatest temperature allowed,",
-    "cold": "hardly a row contradicts its largest score (or `bounds` are too narrow), so "
-    "the loss falls down to the least temperature that so many rows allow,",
+    "cold": "hardly an example contradicts its largest score (or `bounds` are too narrow), so "
+    "the loss falls down to the least temperature that so many examples allow,",
 }
 
 
@@ -549,8 +549,10 @@ class TemperatureScaling(Recalibrator):
 
 def lapse_note(impossible: int, lapse: float) -> str:
     """What one should know of labels that were impossible, or next to it."""
-    rows = f"{impossible} rows gave their label probability 0"
-    which = rows if impossible else "some rows gave their label next to no probability"
+    rows = f"{impossible} examples gave their label probability 0"
+    which = (
+        rows if impossible else "some examples gave their label next to no probability"
+    )
     if not lapse:
         return f"{which}. Their log loss is infinite at any temperature."
     return f"{which}, so {lapse:g} of the uniform distribution is mixed in first."

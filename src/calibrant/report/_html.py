@@ -71,7 +71,7 @@ def _cell(cell: Cell) -> str:
     if cell.best:
         kind, said = "best", " best"
     elif cell.trivial:
-        kind, said = "hollow", " lower, but trivial"
+        kind, said = "hollow", " lower, but meaningless"
     elif cell.text == INFINITE:
         kind, said = "infinite", " infinite"
     hidden = f'<span class="unseen">{said}</span>' if said else ""

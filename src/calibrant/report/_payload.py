@@ -96,7 +96,7 @@ def badges(ev: Evaluation, found: Sequence[Finding]) -> list[Badge]:
     if word := direction(ev):
         points = 100 * abs(ev.metrics["confidence_gap"])
         text = f"{word.lower()} by {points:.1f} points"
-        told.append(("warn", text, "Mean confidence less the share of hits."))
+        told.append(("warn", text, "Mean confidence minus accuracy."))
     return [dict(zip(("level", "text", "detail"), one, strict=True)) for one in told]
 
 
@@ -182,7 +182,7 @@ def group_view(
                 f"groups must hold the models {', '.join(comparison.names)}; the group "
                 f"{name!r} holds {', '.join(models.names)}."
             )
-    return _view("group", "Groups of rows", "", read)
+    return _view("group", "Groups of examples", "", read)
 
 
 def _view(

@@ -197,7 +197,7 @@ def _curve(comparison: Comparison) -> str:
     if words["said"] == "confidence":
         high, low = "the model is over-confident", "under-confident"
     return (
-        f"{words['hit'].capitalize()} among rows of this {words['said']}. Below the "
+        f"{words['hit'].capitalize()} among examples of this {words['said']}. Below the "
         f"dashed line {high}, above it {low}."
     )
 
@@ -231,7 +231,7 @@ def _estimator(comparison: Comparison) -> str:
     if parts.bandwidth is None:
         return (
             "Auto is the debiased adaptive estimate of the calibration error (pairs of "
-            "rows for Brier, local Platt scaling for log), and a curve of local Platt "
+            "examples for Brier, local Platt scaling for log), and a curve of local Platt "
             f"fits; its band is drawn at bandwidth 0.05. {as_published}"
         )
     return (

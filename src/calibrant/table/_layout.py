@@ -217,8 +217,8 @@ def keys_of(name: str) -> tuple[str, ...]:
 EFFECT_HEADINGS = {
     "accuracy_change": Heading("accuracy_change", "Accuracy change", "Δ Acc"),
     "changed": Heading("changed", "Predictions changed", "changed"),
-    "tied": Heading("tied", "Tied rows", "tied"),
-    "impossible": Heading("impossible", "Impossible rows", "impossible"),
+    "tied": Heading("tied", "Tied examples", "tied"),
+    "impossible": Heading("impossible", "Impossible examples", "impossible"),
     "fit_seconds": Heading("fit_seconds", "Fit (s)", "fit (s)"),
 }
 

@@ -187,8 +187,8 @@ def names(given: Sequence[str]) -> str:
 
 
 def rows(weight: float) -> str:
-    """A number of rows, in words."""
-    return f"{weight:,.10g} row{'' if weight == 1 else 's'}"
+    """A number of examples, in words."""
+    return f"{weight:,.10g} example{'' if weight == 1 else 's'}"
 
 
 def _trivial(shown: Shown) -> Iterator[Note]:
@@ -199,9 +199,9 @@ def _trivial(shown: Shown) -> Iterator[Note]:
     marked = any(cell.trivial for row in shown.rows for cell in row.cells)
     gives = "gives" if len(found) == 1 else "give"
     yield Note(
-        f"{'lower, but trivial: ' if marked else ''}{names(found)} {gives} (nearly) "
-        "every row the same confidence. That is calibrated by matching one number, says "
-        "nothing of single rows, and is never best in a calibration column.",
+        f"{'lower, but meaningless: ' if marked else ''}{names(found)} {gives} (nearly) "
+        "every example the same confidence. That is calibrated by matching one number, "
+        "cannot tell one example from another, and is never best in a calibration column.",
         DAGGER if marked else "",
         finding=True,
     )
@@ -252,7 +252,7 @@ def _unlike(shown: Shown) -> Iterator[Note]:
         values = {getattr(ev, what): ev.name for ev in models}
         if len(values) > 1:
             told = [f"{name} {value}" for value, name in values.items()]
-            word = {"n": "number of rows"}.get(what, what)
+            word = {"n": "number of examples"}.get(what, what)
             yield Note(f"Not alike in {word}: {names(told)}.", finding=True)
 
 
@@ -311,7 +311,7 @@ def _brier(shown: Shown) -> Iterator[str]:
 def _effects(shown: Shown) -> Iterator[str]:
     told = [words for key, words in EFFECT_WORDS.items() if key in shown.keys]
     if told:
-        yield f"Counted in rows: {names(told)}."
+        yield f"Counted in examples: {names(told)}."
 
 
 def _intervals(shown: Shown) -> Iterator[str]:

@@ -32,7 +32,7 @@ function cellOf(column, model, record, best, several) {
     cell.append(make("span", { "class": "unseen" }, ` ${words}`));
   };
   if (value === Infinity) mark("infinite", "infinite");
-  else if (barred && rank <= best && rank < Infinity) mark("hollow", "lower, but trivial");
+  else if (barred && rank <= best && rank < Infinity) mark("hollow", "lower, but meaningless");
   else if (!barred && several && rank === best && rank < Infinity) mark("best", "best");
   const range = percentRange(low, high);
   if (range) cell.append(make("span", { "class": "interval" }, range));
