@@ -150,7 +150,7 @@ def _run_confidences(outputs: Outputs) -> cal.Comparison:
         for name, one in said.items()
     )
     words = (
-        f"fitted on {count:,} rows ({SPLIT:.0%}, drawn at random), tested on the other "
+        f"fitted on {count:,} examples ({SPLIT:.0%}, drawn at random), tested on the other "
         f"{n - count:,}; only the confidence of the predicted class is known"
     )
     return cal.Comparison(evaluations, protocol=words)

@@ -237,7 +237,7 @@ def test_odd_data_give_finite_probabilities_no_worse_than_a_temperature(method, 
     ("case", "words"),
     [
         ("worse than chance", "no better than chance"),
-        ("separable", "hardly a row contradicts"),
+        ("separable", "hardly an example contradicts"),
         ("constant within rows", "have the same score"),
     ],
 )

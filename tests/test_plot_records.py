@@ -212,7 +212,7 @@ def test_the_description_follows_the_model():
     binned, flat, constant = study()[2:]
     assert f"only {len(binned.atoms.count)} distinct confidences" in binned.describe()
     assert "above the diagonal (under-confident)" in flat.describe()
-    assert "Every row has the confidence" in constant.describe()
+    assert "Every example has the confidence" in constant.describe()
     infinite = edge_cases()["infinite loss"]
     assert (
         f"loss of {infinite.infinite_rows:.0f} examples is infinite" in infinite.describe()

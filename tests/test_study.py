@@ -268,7 +268,7 @@ def test_folds_of_clusters_are_balanced_in_rows():
 def test_clusters_in_a_study():
     cluster = np.arange(600) // 6
     found = cal.study(Y, logits=Z, folds=5, methods="temperature", cluster=cluster)
-    assert "in 5 folds, in whole clusters: each row" in found.protocol
+    assert "in 5 folds, in whole clusters: each is" in found.protocol
     for ev in found:
         pairs = np.unique(np.stack([ev.clusters, cluster]), axis=1)
         assert pairs.shape == (2, 100)  # the same clusters by other numbers
@@ -441,7 +441,7 @@ def test_notes_are_kept_and_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitWarning)
         found = cal.study(Z.argmax(axis=1), logits=Z, methods=["temperature"])
-    assert "hardly a row" in found.effects["Temperature"].notes[0]
+    assert "hardly an example" in found.effects["Temperature"].notes[0]
 
 
 def test_progress_goes_from_0_to_1_and_names_the_method():
