@@ -120,5 +120,5 @@ def _key_of_bins(level: float, *, interval: bool) -> list[Any]:
         Patch(label=label, **style.ROWS_FILL),
         Patch(label="gap to the confidence", **GAP),
         Line2D([], [], label="mean confidence", **MEAN),
-        Line2D([], [], label="accuracy of all examples", **HITS),
+        Line2D([], [], label="overall accuracy", **HITS),
     ]
