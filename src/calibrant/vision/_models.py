@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import pickle
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from pickle import UnpicklingError  # which is all that is taken from there
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,7 +51,7 @@ def _tensors_only(path: Path) -> Any:
         check_torch(path, torch)
         try:
             return torch.load(path, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:
+        except UnpicklingError as error:
             raise FileError(
                 path,
                 "holds more than tensors, or is damaged; only tensors are read. Save them "
