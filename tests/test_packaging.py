@@ -52,14 +52,20 @@ def contents(path):
             return {name: archive.read(name) for name in archive.namelist()}
     with tarfile.open(path) as archive:
         members = [member for member in archive if member.isfile()]
-        return {m.name.partition("/")[2]: archive.extractfile(m).read() for m in members}
+        return {
+            m.name.partition("/")[2]: archive.extractfile(m).read() for m in members
+        }
 
 
 def package_files():
     """Files of the package that git knows, as a wheel names them."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     run = subprocess.run(
-        [*command, "src/calibrant"], cwd=ROOT, capture_output=True, text=True, check=True
+        [*command, "src/calibrant"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     names = {name for name in run.stdout.split("\0") if (ROOT / name).is_file()}
     return {name.removeprefix("src/") for name in names}
@@ -101,7 +107,9 @@ def test_the_sdist_builds_the_same_wheel(wheel, sdist, tmp_path):
 
 
 def test_nothing_shipped_names_a_machine_or_an_index(wheel, sdist):
-    here = {str(ROOT), str(Path.home()), os.environ.get("USER", "") or "/nobody"} - {"root"}
+    here = {str(ROOT), str(Path.home()), os.environ.get("USER", "") or "/nobody"} - {
+        "root"
+    }
     for name, content in (contents(wheel) | contents(sdist)).items():
         text = content.decode("utf-8")
         assert not PRIVATE.search(text), name
@@ -140,7 +148,9 @@ def test_an_unpacked_wheel_runs_by_itself(wheel, tmp_path):
     )
     command = [sys.executable, "-P", "-c", code]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+    run = subprocess.run(
+        command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0, run.stderr
     place, version = run.stdout.splitlines()
     assert Path(place).is_relative_to(tmp_path)
@@ -284,7 +294,13 @@ def openers():
     from calibrant.files import inspect, read
     from calibrant.recalibration import load
 
-    return (read, inspect, Sketch.load, load, lambda p: Evaluation.from_json(p.read_bytes()))
+    return (
+        read,
+        inspect,
+        Sketch.load,
+        load,
+        lambda p: Evaluation.from_json(p.read_bytes()),
+    )
 
 
 @pytest.mark.parametrize("name", PLANTS)

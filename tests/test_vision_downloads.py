@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -152,7 +151,7 @@ class Hub:
         for path in (self.blob, self.file):
             path.parent.mkdir(parents=True)
         self.blob.write_bytes(content)
-        os.symlink(self.blob, self.file)
+        self.file.symlink_to(self.blob)
         self.asked = []
 
     def hf_hub_download(self, repository, filename, revision=None):
@@ -204,7 +203,7 @@ def test_published_weights_are_never_a_pickle(hub, torch, network, monkeypatch):
     torch.save(network.state_dict(), hub.blob)
     hub.blob.rename(hub.blob.with_name("content"))
     hub.file.unlink()
-    os.symlink(hub.blob.with_name("content"), hub.file)
+    hub.file.symlink_to(hub.blob.with_name("content"))
     with pytest.raises(ValueError, match=r"model\.safetensors: cannot be read"):
         load_model(f"{NAME}.{TAG}")
 

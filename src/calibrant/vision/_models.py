@@ -344,7 +344,10 @@ def published(library: Any, name: str, revision: str) -> tuple[Path, Facts]:
     way_out = "check the network, or fetch them elsewhere and pass --checkpoint."
     with downloading(what, way_out):
         file = Path(fetch(known.hf_hub_id, PUBLISHED, revision=revision or None))
-    source = {"weights_repository": known.hf_hub_id, "weights_revision": file.parent.name}
+    source = {
+        "weights_repository": known.hf_hub_id,
+        "weights_revision": file.parent.name,
+    }
     return file, source | _source(_as_named(file, what), PUBLISHED)
 
 
