@@ -5,6 +5,7 @@ import platform
 import subprocess
 import sys
 import textwrap
+from functools import cache
 
 import numpy as np
 import pytest
@@ -68,10 +69,15 @@ if "python" in sys.argv:
 """
 
 
+@cache
 def guards():
     """Which guards work here."""
-    kernel = sys.platform == "linux" and platform.machine() == "x86_64"
-    return ["python", "kernel"] if kernel else ["python"]
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return ["python"]
+    probe = subprocess.run(
+        [sys.executable, "-c", GUARD, "kernel"], capture_output=True, check=False
+    )
+    return ["python", "kernel"] if probe.returncode == 0 else ["python"]
 
 
 def run(code, *, cwd, by=None):

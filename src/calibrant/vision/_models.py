@@ -88,7 +88,7 @@ def weights_digest(network: Any) -> str:
 # Weights of the CIFAR residual networks of He et al. (2016) are those of
 # github.com/chenyaofo/pytorch-cifar-models, which the paper uses. Its own loader would run
 # code from the network; here only tensors come from there, and their digest is checked.
-# Its authors publish how digests begin, in names of files; whole ones are from users' code.
+# Its authors publish how digests begin (in names of files); public code has the whole ones.
 
 RELEASE = "https://github.com/chenyaofo/pytorch-cifar-models/releases/download/resnet"
 
