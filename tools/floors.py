@@ -1,4 +1,7 @@
-"""Print `name==floor` for each `name>=floor` in pyproject.toml: pip's constraints."""
+"""Print `name==floor` for each `name>=floor` in pyproject.toml: pip's constraints.
+
+But for torch, whose version the Makefile holds: others bring gigabytes of GPU libraries.
+"""
 
 import re
 import tomllib
@@ -10,4 +13,5 @@ for requirement in sum(extras.values(), project["dependencies"]):
     floor = re.fullmatch(r"([\w.-]+)>=([\w.]+)", requirement)
     if floor is None:
         raise SystemExit(f"pyproject.toml: {requirement!r} is not name>=version")
-    print(f"{floor[1]}=={floor[2]}")
+    if floor[1] != "torch":
+        print(f"{floor[1]}=={floor[2]}")

@@ -173,7 +173,7 @@ def _decode(kind: Any, given: Any, path: str, null: str = "") -> Any:
         return given
     if kind in _PLAIN:
         return _plain(kind, given, path, null)
-    if origin is np.ndarray:
+    if origin in (np.ndarray, NDArray):  # a name of its own from NumPy 2.5 on
         _demand(isinstance(given, list), path, "a list of numbers", given)
         numbers = [
             x if type(x) is float else _plain(float, x, f"{path}[{place}]", "")

@@ -66,6 +66,7 @@ def open_pt(path: Path) -> Source:
     """Load tensors with PyTorch, which is told to build nothing but tensors."""
     way_out = "pip install torch; or save the tensors as .safetensors or .npz"
     torch = sources.optional(path, "torch", way_out)
+    check_torch(path, torch)
     with sources.reading(path):
         loaded = torch.load(path, map_location="cpu", weights_only=True)
         if not isinstance(loaded, dict):
@@ -88,6 +89,22 @@ def open_pt(path: Path) -> Source:
         return (arrays[name][part] for part in sources.ranges(len(arrays[name]), rows))
 
     return sources.source_of_arrays(path, "pt", entries, pieces)
+
+
+SAFE_TORCH = "2.10"
+"""Before it a crafted file runs code in spite of `weights_only`: CVE-2026-24747."""
+
+
+def check_torch(path: Path, torch: Any) -> None:
+    """Refuse a file that a PyTorch as old as this one cannot open safely."""
+    version = torch.torch_version.TorchVersion(torch.__version__)
+    if version < SAFE_TORCH:
+        raise FileError(
+            path,
+            f"is not opened by PyTorch {version}, in which a crafted file can run code; "
+            f"install {SAFE_TORCH} or later (pip install 'torch>={SAFE_TORCH}'), or save "
+            "the tensors as .safetensors or .npz.",
+        )
 
 
 def _to_numpy(torch: Any, path: Path, name: str, tensor: Any) -> NDArray[Any]:

@@ -8,9 +8,9 @@ import importlib
 import io
 import logging
 import tarfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -79,6 +79,8 @@ class Images:
         How many there are, where that is known without reading them.
     classes : tuple of str or None
         Names of the classes, if labels are places in this list.
+    source : mapping
+        Where they were downloaded from, for the manifest.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Images:
     fingerprint: str
     count: int | None = None
     classes: tuple[str, ...] | None = None
+    source: Mapping[str, str] = field(default_factory=dict)
 
 
 def picture(item: Item) -> Any:
@@ -105,6 +108,12 @@ def fingerprint(facts: Iterable[object]) -> str:
     for fact in facts:
         digest.update(f"{fact}\n".encode())
     return digest.hexdigest()
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 IMAGENET = "imagenet-1k"
@@ -333,24 +342,30 @@ def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
 
 STREAM_IMAGES = ("image", "img", "jpg", "jpeg", "png", "webp")
 LABELS = ("label", "labels", "cls", "fine_label")
+NOWHERE: Mapping[str, str] = {}
 
 
 def open_stream(name: str, split: str) -> Images:
     """A split of a data set such as ``timm/imagenet-1k-wds``, or ``NAME@REVISION``.
 
-    It is on the Hugging Face hub, and streamed: nothing is stored.
+    It is on the Hugging Face hub, and streamed: nothing is stored. Whatever branch or tag
+    is asked for, what is read is one commit of it, to its end.
     """
     where, _, revision = name.partition("@")
-    load = needed("datasets").load_dataset
+    load, hub = needed("datasets").load_dataset, needed("huggingface_hub").HfApi()
     way_out = "check its name, the network, and your right to it."
     with downloading(f"the data set {name}", way_out):
-        rows = load(where, split=split, revision=revision or None, streaming=True)
+        commit = hub.dataset_info(where, revision=revision or None).sha
+        rows = load(where, split=split, revision=commit, streaming=True)
     known = (rows.info.splits or {}).get(split)
     count = None if known is None else known.num_examples
-    return images_of(rows, f"hf:{name} {split}", count)
+    source = {"images_repository": where, "images_revision": commit}
+    return images_of(rows, f"hf:{name} {split}", count, source)
 
 
-def images_of(rows: Any, name: str, count: int | None = None) -> Images:
+def images_of(
+    rows: Any, name: str, count: int | None = None, source: Mapping[str, str] = NOWHERE
+) -> Images:
     """The images of an open stream; decoding is left to us."""
     columns = list(rows.column_names or next(iter(rows)))
     image, label = _only(columns, STREAM_IMAGES, name), _only(columns, LABELS, name)
@@ -366,7 +381,8 @@ def images_of(rows: Any, name: str, count: int | None = None) -> Images:
                     raise ValueError(f"{name}:{number} {rule}.")
                 yield Item(f"{name}:{number}", row[label], content)
 
-    return Images(name, items, fingerprint([name, image, label]), count)
+    facts = fingerprint([name, image, label, *source.values()])
+    return Images(name, items, facts, count, source=source)
 
 
 def _only(columns: list[str], known: tuple[str, ...], name: str) -> str:

@@ -8,7 +8,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.write import write_npz, write_text
 from calibrant.files._sources import FileError
-from calibrant.vision._images import Images, Item, needed, picture
+from calibrant.vision._images import Images, Item, digest_of, needed, picture
 from calibrant.vision._models import Model
 
 FORMAT, VERSION = "calibrant logits", 1
@@ -39,11 +39,15 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What has been written, from what, and whether that is all there is."""
+    """What has been written, from what, and whether that is all there is.
+
+    Settings decide the bytes of the shards; sources say where weights and images came from.
+    """
 
     settings: Mapping[str, Any]
     shards: tuple[Shard, ...] = ()
     complete: bool = False
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -67,12 +71,6 @@ def write_shard(folder: Path, number: int, arrays: Mapping[str, Any]) -> Shard:
     path = folder / shard_name(number)
     write_npz(path, arrays)
     return Shard(path.name, len(arrays["labels"]), digest_of(path))
-
-
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -101,7 +99,8 @@ def read_manifest(folder: Path) -> Manifest:
     if content["version"] != VERSION:
         raise FileError(path, f"has the version {content['version']}; {BEGIN_ANEW}")
     shards = tuple(Shard(**shard) for shard in content["shards"])
-    return Manifest(content["settings"], shards, content["complete"])
+    sources = content.get("sources", {})  # until 0.1.0 there were none
+    return Manifest(content["settings"], shards, content["complete"], sources)
 
 
 def begin(folder: Path, settings: Mapping[str, Any], *, force: bool) -> Manifest:
@@ -298,6 +297,7 @@ def infer(
     folder, job = Path(out), Job(model, images, batch_size, dtype, shard_rows, limit)
     manifest, redone = intact(folder, begin(folder, job.settings, force=force))
     if not manifest.complete:
+        manifest = replace(manifest, sources={**model.source, **images.source})
         tell = progress or (lambda rows, of: None)
         with ThreadPoolExecutor(workers) as pool:
             manifest = _finish(job, folder, manifest, pool, tell)

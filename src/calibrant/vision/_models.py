@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import pickle
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from pickle import UnpicklingError  # which is all that is taken from there
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from calibrant.files._sources import FileError, quoted, reading
-from calibrant.vision._images import downloading, needed
+from calibrant.files._tensors import check_torch
+from calibrant.vision._images import digest_of, downloading, needed
 
 SUFFIXES = (".pt", ".pth", ".bin", ".safetensors")
 HELD_IN = ("state_dict", "model_state_dict", "model")
@@ -32,7 +33,9 @@ def read_weights(path: Path) -> dict[str, Any]:
     held = (holders[key] for key in HELD_IN if isinstance(holders.get(key), Mapping))
     state = next(held, found)
     values = state.values() if isinstance(state, Mapping) else [None]
-    if not all(isinstance(value, needed("torch").Tensor) for value in values):
+    torch = needed("torch")
+    plain = (isinstance(v, torch.Tensor) and v.layout == torch.strided for v in values)
+    if not all(plain):  # what the indices of a sparse tensor point at is not checked
         raise FileError(path, "must hold the tensors of model.state_dict() by name.")
     for prefix in PREFIXES:  # what data-parallel training and compilation put before
         if state and all(name.startswith(prefix) for name in state):
@@ -44,9 +47,11 @@ def _tensors_only(path: Path) -> Any:
     with reading(path):
         if path.suffix.lower() == ".safetensors":
             return needed("safetensors.torch").load_file(path)
+        torch = needed("torch")
+        check_torch(path, torch)
         try:
-            return needed("torch").load(path, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:
+            return torch.load(path, map_location="cpu", weights_only=True)
+        except UnpicklingError as error:
             raise FileError(
                 path,
                 "holds more than tensors, or is damaged; only tensors are read. Save them "
@@ -83,20 +88,21 @@ def weights_digest(network: Any) -> str:
 # Weights of the CIFAR residual networks of He et al. (2016) are those of
 # github.com/chenyaofo/pytorch-cifar-models, which the paper uses. Its own loader would run
 # code from the network; here only tensors come from there, and their digest is checked.
+# Its authors publish how digests begin (in names of files); public code has the whole ones.
 
 RELEASE = "https://github.com/chenyaofo/pytorch-cifar-models/releases/download/resnet"
 
 DIGESTS = {
-    "cifar10_resnet20": "4118986f",
-    "cifar10_resnet32": "ef93fc4d",
+    "cifar10_resnet20": "4118986f0df73003d572b0e397f0ac7b3f60af1f31aff3d2da164536e36f6ec8",
+    "cifar10_resnet32": "ef93fc4d3ea83c08d75bfd6fc31af56047cfa241608c9ba3a1f6dc11cca20dd9",
     "cifar10_resnet44": "2a3cabcb",
-    "cifar10_resnet56": "187c023a",
-    "cifar100_resnet20": "23dac2f1",
-    "cifar100_resnet32": "84213ce6",
+    "cifar10_resnet56": "187c023aee0c9cf3093a682d9447a538cbaf5489f7ae78a7df4edf2246ce380b",
+    "cifar100_resnet20": "23dac2f1bc53fd65b9fd0bd30a46f91ab39fa16505430cc7999662237598209d",
+    "cifar100_resnet32": "84213ce69c556d1e3b983dc13d154a92d4132113592eae55215a656f62bfb896",
     "cifar100_resnet44": "ffe32858",
-    "cifar100_resnet56": "f2eff4c8",
+    "cifar100_resnet56": "f2eff4c8461ca1e0d39af83a65f7243bf7d29ec421efee3064bcee93a3caaa73",
 }
-"""Names of the networks, and how the SHA-256 digests of their weights begin."""
+"""Names of the networks, and the SHA-256 digests of their weights, or how they begin."""
 
 MEAN_STD = {
     10: ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
@@ -154,13 +160,24 @@ def _norm(width: int) -> Any:
     return needed("torch").nn.BatchNorm2d(width)
 
 
-def download(name: str) -> Any:
-    """Published weights, kept by PyTorch for the next time."""
-    url, hub = f"{RELEASE}/{name}-{DIGESTS[name]}.pt", needed("torch").hub
-    how = {"map_location": "cpu", "progress": False, "check_hash": True}
+def download(name: str) -> tuple[Path, str]:
+    """The file of published weights and its address; kept where PyTorch keeps its own.
+
+    Its digest is checked each time: a file that has another one is replaced, unopened.
+    """
+    digest, hub = DIGESTS[name], needed("torch").hub
+    url = f"{RELEASE}/{name}-{digest[:8]}.pt"
     way_out = f"fetch {url} elsewhere and pass --checkpoint."
-    with downloading(f"the weights of {name}", way_out):
-        return hub.load_state_dict_from_url(url, **how, weights_only=True)
+    if len(digest) < 64:
+        only = f"of their SHA-256 digest only the beginning is known ({digest})"
+        raise ValueError(f"the weights of {name} are not downloaded: {only}; {way_out}")
+    kept = Path(hub.get_dir(), "checkpoints", url.rpartition("/")[2])
+    if not (kept.is_file() and digest_of(kept) == digest):
+        with downloading(f"the weights of {name}", way_out):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.unlink(missing_ok=True)
+            hub.download_url_to_file(url, str(kept), digest, progress=False)
+    return kept, url
 
 
 def prepare(classes: int) -> Any:
@@ -198,6 +215,8 @@ class Model:
         Where the network is.
     facts : mapping
         What else tells its logits from those of others, for the manifest.
+    source : mapping
+        Where the weights came from, and the digest of their file, for the manifest.
     """
 
     name: str
@@ -205,6 +224,7 @@ class Model:
     prepare: Callable[[Any], Any]
     device: str = "cpu"
     facts: Mapping[str, str] = field(default_factory=dict)
+    source: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def provenance(self) -> dict[str, str]:
@@ -226,8 +246,8 @@ def load_model(
     Parameters
     ----------
     name : str
-        Any name of timm's, such as ``"resnet50.a1_in1k"``, or a CIFAR network of the
-        paper, such as ``"cifar10_resnet32"``.
+        Any name of timm's, such as ``"resnet50.a1_in1k"`` (``"NAME@REVISION"`` pins its
+        weights), or a CIFAR network of the paper, such as ``"cifar10_resnet32"``.
     checkpoint : str or Path, optional
         Weights in a local file (``.pt``, ``.pth`` or ``.safetensors``); else published
         ones are downloaded. Only tensors are read.
@@ -236,9 +256,14 @@ def load_model(
     """
     place = _device(device)
     path = None if checkpoint is None else Path(checkpoint)
-    make = _cifar_model if name in DIGESTS else _timm_model
-    network, prepare, facts = make(name, path)
-    return Model(name, network.eval().to(place), prepare, place, facts)
+    name, _, revision = name.partition("@")
+    if revision and (path or name in DIGESTS):
+        raise ValueError(f"{name} has no revisions here; leave out @{revision}.")
+    if name in DIGESTS:
+        network, prepare, facts, source = _cifar_model(name, path)
+    else:
+        network, prepare, facts, source = _timm_model(name, path, revision)
+    return Model(name, network.eval().to(place), prepare, place, facts, source)
 
 
 def _device(name: str) -> str:
@@ -253,26 +278,40 @@ def _device(name: str) -> str:
     return name
 
 
-def _cifar_model(name: str, path: Path | None) -> tuple[Any, Any, dict[str, str]]:
+Facts: TypeAlias = dict[str, str]
+
+
+def _cifar_model(name: str, path: Path | None) -> tuple[Any, Any, Facts, Facts]:
     network = resnet(name)
-    state = download(name) if path is None else read_weights(path)
-    put_weights(network, state, Path(name) if path is None else path)
-    return network, prepare(network.fc.out_features), {}
+    file, url = download(name) if path is None else (path, path.name)
+    put_weights(network, read_weights(file), file)
+    return network, prepare(network.fc.out_features), {}, _source(file, url)
 
 
-def _timm_model(name: str, path: Path | None) -> tuple[Any, Any, dict[str, str]]:
+def _source(file: Path, where: str) -> Facts:
+    return {"weights_file": where, "weights_file_sha256": digest_of(file)}
+
+
+def _timm_model(
+    name: str, path: Path | None, revision: str
+) -> tuple[Any, Any, Facts, Facts]:
     library = needed("timm")
     _check_name(library, name)
     if path is None:
-        network = _pretrained(library, name)
+        file, source = published(library, name, revision)
+        here = {"file": str(file), "custom_load": False}
+        with reading(file):
+            network = library.create_model(
+                name, pretrained=True, pretrained_cfg_overlay=here
+            )
     else:
-        state = read_weights(path)
+        state, source = read_weights(path), _source(path, path.name)
         network = library.create_model(name, num_classes=_outputs(library, name, state))
         put_weights(network, state, path)
     config = library.data.resolve_data_config({}, model=network)
     facts = {key: str(config[key]) for key in INPUTS if key in config}
     facts["timm"] = library.__version__
-    return network, library.data.create_transform(**config), facts
+    return network, library.data.create_transform(**config), facts, source
 
 
 def _check_name(library: Any, name: str) -> None:
@@ -288,13 +327,40 @@ def _check_name(library: Any, name: str) -> None:
         raise ValueError(f"{architecture} has no weights {tag!r}, but {quoted(known)}.")
 
 
-def _pretrained(library: Any, name: str) -> Any:
+PUBLISHED = "model.safetensors"
+
+
+def published(library: Any, name: str, revision: str) -> tuple[Path, Facts]:
+    """The file of weights of a name of timm's, and which commit of the hub it is of."""
     if not library.list_pretrained(name.partition(".")[0]):
         none = f"no trained weights of {name} are published"
         raise ValueError(f"{none}; pass your own (--checkpoint).")
+    known, what = library.get_pretrained_cfg(name), f"the weights of {name}"
+    if not known.hf_hub_id:
+        rule = "are not on the Hugging Face hub, which tells their digest"
+        way_out = f"fetch {known.url} elsewhere and pass --checkpoint."
+        raise ValueError(f"{what} {rule}; {way_out}")
+    fetch = needed("huggingface_hub").hf_hub_download
     way_out = "check the network, or fetch them elsewhere and pass --checkpoint."
-    with downloading(f"the weights of {name}", way_out):
-        return library.create_model(name, pretrained=True)
+    with downloading(what, way_out):
+        file = Path(fetch(known.hf_hub_id, PUBLISHED, revision=revision or None))
+    source = {
+        "weights_repository": known.hf_hub_id,
+        "weights_revision": file.parent.name,
+    }
+    return file, source | _source(_as_named(file, what), PUBLISHED)
+
+
+def _as_named(file: Path, what: str) -> Path:
+    """The file, if it has the digest by which the hub and its cache name its content."""
+    content = file.resolve()
+    named, found = content.name, digest_of(file)
+    if re.fullmatch("[0-9a-f]{64}", named) and named != found:
+        file.unlink()
+        content.unlink(missing_ok=True)
+        differ = f"have the SHA-256 digest {found}, not {named}"
+        raise OSError(f"{what} {differ}, and were deleted; run the command again.")
+    return file
 
 
 def _outputs(library: Any, name: str, state: Mapping[str, Any]) -> int | None:
