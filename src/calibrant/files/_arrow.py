@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
-from calibrant.files._sources import Block, Entry, Kind, Request, Source
+from calibrant.files._sources import Block, Entry, Held, Kind, Request, Source
 
 FILE_MARK = b"ARROW1"
 
 
-def open_arrow(path: Path) -> Source:
+def open_arrow(held: Held) -> Source:
     """Read the schema of an Arrow file."""
+    path = held.path
     with _reader(path) as reader:  # names are decoded only when they are asked for
         entries = tuple(_entry(field) for field in reader.schema)
     sources.check_names(path, tuple(entry.name for entry in entries))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
-from calibrant.files._sources import Block, Entry, FileError, Kind, Request, Source
+from calibrant.files._sources import Block, Entry, FileError, Held, Kind, Request
+from calibrant.files._sources import Source
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -48,8 +50,9 @@ def database(path: Path) -> Iterator[tuple[DuckDBPyConnection, Path]]:
             "temp_directory": own,
         }
         with duckdb.connect(":memory:", config=settings) as connection:
-            folders = [text(f"{path.resolve().parent}/"), text(f"{own}/")]
-            connection.execute(f"SET allowed_directories = [{', '.join(folders)}]")
+            folders = [f"{path.resolve().parent}/", f"{own}/"]
+            spelt = [text(x) for folder in folders for x in (folder, literally(folder))]
+            connection.execute(f"SET allowed_directories = [{', '.join(spelt)}]")
             connection.execute("SET disable_parquet_prefetching = true")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
@@ -74,10 +77,26 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def file_name(path: Path) -> str:
-    """A path as SQL; marks of a glob pattern stand for themselves."""
-    return text(re.sub(r"([\[*?])", r"[\1]", str(path.resolve())))
+def literally(path: str) -> str:
+    """A glob pattern that matches this path only.
 
+    >>> literally("a[1].csv")
+    'a[[]1].csv'
+    """
+    return re.sub(r"([\[*?])", r"[\1]", path)
+
+
+def file_name(path: Path) -> str:
+    """A path as SQL."""
+    name = str(path.resolve())
+    if (pattern := literally(name)) != name and "\\" in name and os.sep == "/":
+        mixed = "has a backslash and one of *?[ in its path, which cannot be told apart"
+        raise FileError(path, f"{mixed}; rename it.")
+    return text(pattern)
+
+
+AS_IT_IS = "hive_partitioning = false, union_by_name = false, filename = false"
+"""Options of all reading: a folder called ``label=2`` is no column."""
 
 LONGEST_HEADER = 1 << 20
 
@@ -86,12 +105,13 @@ NUMBER = "TRY_CAST(trim({}) AS DOUBLE)"
 TRUTH = "CASE lower(trim({})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
 
 
-def open_delimited(path: Path, mark: str) -> Source:
+def open_delimited(held: Held, mark: str) -> Source:
     """Read the header and the first row, which says what is a number and what text.
 
     Nothing is sniffed: comma (or tab), double quotes, UTF-8 with or without a byte order
     mark, any line ending, a first line of names. Columns go into SQL by number.
     """
+    path = held.path
     with sources.reading(path):
         names = _header(path, mark)
     source = _source(path, mark, len(names))
@@ -143,6 +163,7 @@ def _source(path: Path, mark: str, width: int) -> str:
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
     return (
         f"read_csv({file_name(path)}, columns = {{{columns}}}, auto_detect = false, "
+        f"{AS_IT_IS}, "
         f"header = true, delim = {text(mark)}, quote = '\"', escape = '\"', "
         "comment = '', nullstr = '', encoding = 'utf-8', compression = 'none', "
         "strict_mode = true, null_padding = false, ignore_errors = false)"
@@ -207,18 +228,19 @@ class Column:
         return self.sql if exact and not wide else f"CAST({self.sql} AS DOUBLE)"
 
 
-def open_parquet(path: Path) -> Source:
+def open_parquet(held: Held) -> Source:
     """Read the schema of a Parquet file."""
-    file = file_name(path)
+    path = held.path
+    file, table = file_name(path), f"read_parquet({file_name(path)}, {AS_IT_IS})"
     with database(path) as (connection, _):
         rows = _one(connection, f"SELECT num_rows FROM parquet_file_metadata({file})")
         groups = f"SELECT max(row_group_num_rows) FROM parquet_metadata({file})"
         largest = _one(connection, groups) or 0
-        found = _all(connection, f"DESCRIBE SELECT * FROM read_parquet({file})")
+        found = _all(connection, f"DESCRIBE SELECT * FROM {table}")
         stored = _all(connection, f"SELECT name FROM parquet_schema({file})")
         columns = [Column(name, identifier(name), kind) for name, kind, *_ in found]
         _check_twins(path, columns, {name for (name,) in stored})
-        entries = [_with_width(connection, file, column, rows) for column in columns]
+        entries = [_with_width(connection, table, column, rows) for column in columns]
     by_name = {column.name: column for column in columns}
 
     def blocks(request: Request) -> Iterator[Block]:
@@ -227,7 +249,7 @@ def open_parquet(path: Path) -> Source:
             there = ParquetRows(connection, path, path, rows, chosen)
             large = largest > LARGE_GROUP * request.rows
             if large and request.most is None and any(c.is_list for c in chosen):
-                there = rewritten(there, f"read_parquet({file})", own, request.rows)
+                there = rewritten(there, table, own, request.rows)
             yield from there.blocks(request.rows)
 
     return Source(path, "parquet", rows, tuple(entries), blocks)
@@ -256,10 +278,10 @@ def _one(connection: DuckDBPyConnection, query: str) -> Any:
 
 
 def _with_width(
-    connection: DuckDBPyConnection, file: str, column: Column, rows: int
+    connection: DuckDBPyConnection, table: str, column: Column, rows: int
 ) -> Entry:
     """The entry; of lists the first is looked at, the others must be as long."""
-    first = f"SELECT {column.values} FROM read_parquet({file}) LIMIT 1"
+    first = f"SELECT {column.values} FROM {table} LIMIT 1"
     width = _one(connection, first) if column.is_list and rows else None
     shape = (rows, width) if column.is_list else (rows,)
     return Entry(column.name, column.dtype.lower(), shape, column.kind)
@@ -315,7 +337,7 @@ class ParquetRows:
     def _fetch(self, listed: str, start: int, stop: int) -> dict[str, NDArray[Any]]:
         got = self.connection.execute(
             f"SELECT {listed} FROM read_parquet({file_name(self.parquet)}, "
-            f"file_row_number = true) "
+            f"{AS_IT_IS}, file_row_number = true) "
             f"WHERE file_row_number >= {start} AND file_row_number < {stop}"
         ).fetchnumpy()
         return {name: _without_mask(values) for name, values in got.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,10 +110,15 @@ def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
     >>> folder.cleanup()
     """
     files = find_files(paths)
-    source = next(iter(open_all(files if format_of(files[0]).together else files[0])))
+    first = files if format_of(files[0]).together else files[0]
+    with closing(open_all(first)) as opened:
+        return _contents(next(opened), len(files), roles or Roles())
+
+
+def _contents(source: Source, files: int, roles: Roles) -> Contents:
     problem = how = rows = None
     try:
-        plan = make_plan(source, roles or Roles())
+        plan = make_plan(source, roles)
         how, name = plan.sentence, plan.names[0]
         rows = source[name].shape[0] if source.rows is None else source.rows
         if rows is None:
@@ -121,10 +126,10 @@ def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
             rows = sum(len(block[name]) for block in blocks)
     except FileError as error:
         problem, how = str(error), None
-    seen, own = _look(source), roles or Roles()
+    seen = _look(source)
     items = tuple(_item(entry, seen.get(entry.name)) for entry in source.entries)
-    about = source.path, source.format, len(files), rows, items, how, problem
-    repeated = {x: n for x, n in _repeated(seen).items() if x != own.cluster}
+    about = source.path, source.format, files, rows, items, how, problem
+    repeated = {x: n for x, n in _repeated(seen).items() if x != roles.cluster}
     return Contents(*about, repeated=repeated)
 
 
@@ -142,9 +147,10 @@ def repeated_ids(paths: Paths) -> dict[str, int]:
     {'patient_id': 20}
     >>> folder.cleanup()
     """
-    source = next(iter(open_all(find_files(paths))))
-    named = {entry.name for entry in source.entries if ID.fullmatch(entry.name)}
-    return _repeated(_look(source, named)) if named else {}
+    with closing(open_all(paths)) as opened:
+        source = next(opened)
+        named = {entry.name for entry in source.entries if ID.fullmatch(entry.name)}
+        return _repeated(_look(source, named)) if named else {}
 
 
 def _repeated(seen: Block) -> dict[str, int]:

@@ -5,6 +5,7 @@ Read line by line in Python, so that every error can name its line.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,16 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
-from calibrant.files._sources import Block, Entry, FileError, Kind, Request, Source
+from calibrant.files._sources import Block, Entry, FileError, Held, Kind, Place
+from calibrant.files._sources import Request, Source
 
 LONGEST_LINE = 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def open_jsonl(path: Path) -> Source:
+def open_jsonl(held: Held) -> Source:
     """Read the first line, which says what each line must have."""
+    path = held.path
     with sources.reading(path):
-        first = next(_records(path), None)
+        first = next(_records(held), None)
     if first is None:
         raise FileError(path, "has no rows.")
     entries = tuple(_entry(name, value) for name, value in first[1].items())
@@ -35,7 +38,7 @@ def open_jsonl(path: Path) -> Source:
         texts = {n: replace(known[n], dtype="any", kind="text") for n in request.text}
         wanted = [(known | texts)[name] for name in request.names]
         with sources.reading(path):
-            records = _records(path)
+            records = _records(held)
             while part := list(islice(records, request.rows)):
                 yield {entry.name: _column(path, part, entry) for entry in wanted}
 
@@ -61,9 +64,10 @@ def _is_number(value: Any) -> bool:
 Numbered = tuple[int, dict[str, Any]]
 
 
-def _records(path: Path) -> Iterator[Numbered]:
+def _records(held: Held) -> Iterator[Numbered]:
     """Objects with the numbers of their lines; blank lines are passed by."""
-    with path.open("rb") as file:
+    path = held.path
+    with io.BufferedReader(Place(held)) as file:
         for number in count(1):
             if not (line := file.readline(LONGEST_LINE)):
                 return

@@ -6,7 +6,6 @@ held against the size of the file.
 
 from __future__ import annotations
 
-import io
 import math
 import warnings
 import zipfile
@@ -21,7 +20,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
-from calibrant.files._sources import Entry, FileError, Source
+from calibrant.files._sources import Entry, FileError, Held, Place, Source
 
 MOST_MEMBERS = 10_000
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -38,6 +37,12 @@ class Stored:
     fortran: bool
     start: int  # where the header ends
     open: Callable[[], IO[bytes]]
+    is_bfloat16: bool = False
+
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+        return "bfloat16" if self.is_bfloat16 else self.dtype.name
 
     @property
     def size(self) -> int:
@@ -65,6 +70,8 @@ class Stored:
             if not got:
                 raise FileError(self.path, f"{self.name!r} ends before its last row.")
             left = left[got:]
+        if self.is_bfloat16:  # NumPy lacks it: it is the upper half of a float32
+            return (array.astype(np.uint32) << 16).view(np.float32)
         return array != 0 if is_bool else array
 
 
@@ -87,17 +94,20 @@ def check_stored(stored: Stored, space: int) -> None:
         )
 
 
-def _source_of(path: Path, given: str, arrays: list[Stored]) -> Source:
+def source_of_stored(path: Path, given: str, arrays: list[Stored]) -> Source:
+    """Arrays on disk as a source."""
     stored, kind_of = {array.name: array for array in arrays}, sources.kind_of
-    entries = [Entry(a.name, a.dtype.name, a.shape, kind_of(a.dtype)) for a in arrays]
+    entries = [Entry(a.name, a.type, a.shape, kind_of(a.dtype)) for a in arrays]
     return sources.source_of_arrays(
         path, given, entries, lambda name, rows: stored[name].pieces(rows)
     )
 
 
-def open_npz(path: Path) -> Source:
+def open_npz(held: Held) -> Source:
     """Read the headers of a NumPy archive."""
-    with sources.reading(path), zipfile.ZipFile(path) as archive:
+    path = held.path
+    with sources.reading(path):
+        archive = zipfile.ZipFile(held)
         members = archive.infolist()
         if len(members) > MOST_MEMBERS:
             raise FileError(path, f"has more than {MOST_MEMBERS} members.")
@@ -107,38 +117,34 @@ def open_npz(path: Path) -> Source:
         if odd := [name for name in names if not name.endswith(".npy")]:
             odd_ones = sources.quoted(odd)
             raise FileError(path, f"has members that are no arrays: {odd_ones}.")
-        arrays = [_member(path, archive, member) for member in members]
-    return _source_of(path, "npz", arrays)
+        arrays = [_member(held, archive, member) for member in members]
+    return source_of_stored(path, "npz", arrays)
 
 
-def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Stored:
-    name, size = member.filename.removesuffix(".npy"), member.file_size
-    shown = repr(sources.shorten(name))
-    sources.check_expansion(path, shown, size, path.stat().st_size)
-    with archive.open(member) as file:
-        return _header(path, name, file, size, partial(_open_member, path, member))
+def _member(held: Held, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Stored:
+    name, opener = member.filename.removesuffix(".npy"), partial(archive.open, member)
+    with opener() as file:
+        stored = _header(held.path, name, file, member.file_size, opener)
+    size = max(stored.size, 8 * math.prod(stored.shape))  # a byte becomes a float64
+    sources.check_expansion(held.path, repr(sources.shorten(name)), size, held.size)
+    return stored
 
 
-def _open_member(path: Path, member: zipfile.ZipInfo) -> IO[bytes]:
-    with zipfile.ZipFile(path) as archive:
-        return archive.open(member)  # keeps the archive open until it is closed itself
-
-
-def open_npy(paths: tuple[Path, ...]) -> Source:
+def open_npy(held: tuple[Held, ...]) -> Source:
     """Read the headers of single arrays that belong together, named by their files.
 
     What all names have in common before the last of ``_-.`` is left out, so that
     ``resnet_logits.npy`` and ``resnet_labels.npy`` are ``logits`` and ``labels``.
     """
-    names = without_common_start([path.stem for path in paths])
+    names = without_common_start([one.path.stem for one in held])
     if len(set(names)) < len(names):
-        raise FileError(paths[0], "two of the .npy files have the same name.")
+        raise FileError(held[0].path, "two of the .npy files have the same name.")
     arrays = []
-    for path, name in zip(paths, names, strict=True):
-        opener, size = partial(io.FileIO, path), path.stat().st_size
-        with sources.reading(path), opener() as file:
-            arrays.append(_header(path, name, file, size, opener))
-    return _source_of(paths[0], "npy", arrays)
+    for one, name in zip(held, names, strict=True):
+        opener = partial(Place, one)
+        with sources.reading(one.path), opener() as file:
+            arrays.append(_header(one.path, name, file, one.size, opener))
+    return source_of_stored(held[0].path, "npy", arrays)
 
 
 def without_common_start(names: list[str]) -> list[str]:

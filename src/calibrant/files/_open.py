@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,7 +14,7 @@ from calibrant.files._arrow import open_arrow
 from calibrant.files._duckdb import open_delimited, open_parquet
 from calibrant.files._jsonl import open_jsonl
 from calibrant.files._numpy import open_npy, open_npz
-from calibrant.files._sources import FileError, Source, reading
+from calibrant.files._sources import Block, FileError, Held, Request, Source, check_regular, quoted, reading
 from calibrant.files._tensors import open_pt, open_safetensors
 
 
@@ -30,6 +31,7 @@ class Format:
     magic: tuple[bytes, ...] = ()
     is_text: bool = False
     together: bool = False  # the opener takes all files at once
+    by_path: bool = False  # a library opens the file again, by its name
 
 
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
@@ -39,10 +41,10 @@ READERS = (
     Format("npy", (".npy",), open_npy, (b"\x93NUMPY",), together=True),
     Format("safetensors", (".safetensors",), open_safetensors),
     Format("pt", (".pt", ".pth"), open_pt, (*ZIP, b"\x80\x02")),
-    Format("csv", (".csv",), partial(open_delimited, mark=","), is_text=True),
-    Format("tsv", (".tsv",), partial(open_delimited, mark="\t"), is_text=True),
-    Format("parquet", (".parquet",), open_parquet, (b"PAR1",)),
-    Format("arrow", (".arrow", ".feather"), open_arrow, (b"ARROW1", b"\xff" * 4)),
+    Format("csv", (".csv",), partial(open_delimited, mark=","), is_text=True, by_path=True),
+    Format("tsv", (".tsv",), partial(open_delimited, mark="\t"), is_text=True, by_path=True),
+    Format("parquet", (".parquet",), open_parquet, (b"PAR1",), by_path=True),
+    Format("arrow", (".arrow", ".feather"), open_arrow, (b"ARROW1", b"\xff" * 4), by_path=True),
     Format("jsonl", (".jsonl", ".ndjson"), open_jsonl, is_text=True),
 )
 """All that can be read; a new format is a file of its own and a line here."""
@@ -83,10 +85,11 @@ def format_of(path: Path) -> Format:
     return FORMAT_OF[suffix]
 
 
-def check_content(path: Path, given: Format) -> None:
+def check_content(held: Held, given: Format) -> None:
     """Refuse an empty file, and one whose first bytes are those of another format."""
-    with path.open("rb") as file:
-        start = file.read(4096)
+    path = held.path
+    with reading(path):
+        start = held.read(4096)
     if not start:
         raise FileError(path, "is empty.")
     if start.startswith(given.magic):
@@ -113,6 +116,7 @@ def find_files(paths: Paths) -> tuple[Path, ...]:
     if not given:
         raise FileError("no file", "at least one path is needed.")
     found = [file for path in given for file in _expand(path)]
+    _check_each_once(found)
     formats = {format_of(file).name: file for file in reversed(found)}
     if len(formats) > 1:
         one, other = list(formats.values())[:2]
@@ -123,12 +127,14 @@ def find_files(paths: Paths) -> tuple[Path, ...]:
 
 def _expand(given: str | Path) -> list[Path]:
     path, text = Path(given), str(given)
-    if "\0" in text:
-        raise FileError(text, "is not a file name.")
+    if not text or "\0" in text:
+        hint = "; is there a comma too many?" if not text else "."
+        raise FileError(repr(text), f"is not the name of a file{hint}")
     with reading(path):  # a name may be too long for the system
         if path.is_dir():
             return _shards_of(path)
         if path.exists():
+            check_regular(path, path.stat())
             return [path]
     if not glob.has_magic(text):
         raise FileError(path, "there is no such file.")
@@ -136,6 +142,18 @@ def _expand(given: str | Path) -> list[Path]:
     if files := [match for match in matches if match.is_file()]:
         return files
     raise FileError(path, "no file matches this pattern.")
+
+
+def _check_each_once(files: list[Path]) -> None:
+    """Refuse a file that is named twice, in whatever spelling: its rows would be too."""
+    seen: dict[tuple[int, int] | Path, Path] = {}
+    for file in files:
+        with reading(file):
+            found = file.stat()
+        key = (found.st_dev, found.st_ino) if found.st_ino else file.resolve()
+        if (first := seen.setdefault(key, file)) is not file:
+            again = f"is the same file as {quoted([str(first)])}"
+            raise FileError(file, f"{again}; its rows would count twice, so name it once.")
 
 
 def _shards_of(folder: Path) -> list[Path]:
@@ -147,14 +165,36 @@ def _shards_of(folder: Path) -> list[Path]:
     raise FileError(folder, f"has no file ending in {', '.join(FORMAT_OF)}.")
 
 
-def open_all(paths: Paths) -> Iterator[Source]:
-    """Open each file when its turn comes; single arrays belong together."""
+def open_all(paths: Paths) -> Generator[Source, None, None]:
+    """Open each file when its turn comes, until the next; single arrays belong together."""
     files = find_files(paths)
     reader = format_of(files[0])
-    for file in files:
-        with reading(file):
-            check_content(file, reader)
-        if not reader.together:
-            yield reader.open(file)
-    if reader.together:
-        yield reader.open(files)
+    for some in [files] if reader.together else [(file,) for file in files]:
+        with ExitStack() as open_files:
+            held = tuple(open_files.enter_context(_hold(file)) for file in some)
+            for file in held:
+                check_content(file, reader)
+            yield _checked(reader, held)
+
+
+def _hold(path: Path) -> Held:
+    with reading(path):
+        return Held(path)
+
+
+def _checked(reader: Format, held: tuple[Held, ...]) -> Source:
+    """The source; what it gives is held back if a file was changed meanwhile."""
+
+    def check() -> None:
+        for file in held:
+            with reading(file.path):
+                file.check(by_path=reader.by_path)
+
+    def blocks(request: Request) -> Iterator[Block]:
+        for block in source.blocks(request):
+            check()
+            yield block
+
+    source = reader.open(held if reader.together else held[0])
+    check()
+    return replace(source, blocks=blocks)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import io
+import os
+import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -69,6 +72,89 @@ def reading(path: Path) -> Iterator[None]:
         raise FileError(path, f"cannot be read ({said}).") from error
 
 
+class Held(io.FileIO):
+    """A regular file, held open while it is read, so that it stays the same one.
+
+    Who reads its bytes here sees one version of it, even if another takes its place.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._named = path, path.stat()
+        check_regular(path, self._named)  # opening a device may do something
+        super().__init__(path, opener=_open_at_once)
+        self._opened = os.fstat(self.fileno())
+        check_regular(path, self._opened)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._opened.st_size
+
+    def check(self, *, by_path: bool) -> None:
+        """Refuse it if its bytes, or with `by_path` the file of its name, are others now."""
+        if by_path:
+            same = _version(self.path.stat()) == _version(self._named)
+        else:  # its name may be another's by now, which is a change too
+            same = _version(os.fstat(self.fileno()))[:-1] == _version(self._opened)[:-1]
+        if not same:
+            raise FileError(self.path, "was changed while it was read; read it again.")
+
+
+def _version(found: os.stat_result) -> tuple[int, ...]:
+    where, size = (found.st_dev, found.st_ino), found.st_size
+    return *where, size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a FIFO would wait
+
+
+SPECIAL = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a folder",
+}
+
+
+def check_regular(path: Path, found: os.stat_result) -> None:
+    """Refuse what may have no end, or never begin."""
+    if not stat.S_ISREG(found.st_mode):
+        what = SPECIAL.get(stat.S_IFMT(found.st_mode), "no regular file")
+        raise FileError(path, f"is {what}; only regular files are read, so save it as one.")
+
+
+class Place(io.RawIOBase):
+    """A held file, read from a place of one's own."""
+
+    def __init__(self, held: Held, at: int = 0) -> None:
+        self._held, self._at = held, at
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go somewhere else."""
+        start = self._at if whence == os.SEEK_CUR else 0
+        if whence == os.SEEK_END:
+            start = self._held.size
+        self._at = start + offset
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Read from here, and go on."""
+        self._held.seek(self._at)
+        got = self._held.readinto(buffer)
+        self._at += got
+        return got
+
+
 Block: TypeAlias = dict[str, NDArray[Any]]
 """Some rows of some entries; a missing number is NaN, a missing text None."""
 
@@ -112,14 +198,18 @@ class Source:
     entries: tuple[Entry, ...]
     blocks: Callable[[Request], Iterator[Block]]
     is_table: bool = True
+    named: Mapping[str, Entry] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "named", {entry.name: entry for entry in self.entries})
 
     def __getitem__(self, name: str) -> Entry:
-        return next(entry for entry in self.entries if entry.name == name)
+        return self.named[name]
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the entries, in the order of the file."""
-        return tuple(entry.name for entry in self.entries)
+        return tuple(self.named)
 
 
 def source_of_arrays(
@@ -134,7 +224,7 @@ def source_of_arrays(
     def blocks(request: Request) -> Iterator[Block]:
         _check_rows(path, [e for e in known if e.name in request.names])
         with reading(path):
-            columns = (pieces(name, request.rows) for name in request.names)
+            columns = [pieces(name, request.rows) for name in request.names]
             for piece in zip(*columns, strict=True):
                 yield dict(zip(request.names, piece, strict=True))
 

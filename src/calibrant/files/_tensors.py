@@ -1,9 +1,11 @@
-"""Tensors: .safetensors and .pt by their own libraries, which build nothing else."""
+"""Tensors: .safetensors and .pt, checked by their own libraries, which build nothing else."""
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,64 +13,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
-from calibrant.files._sources import Entry, FileError, Source
+from calibrant.files._numpy import Stored, check_stored, source_of_stored
+from calibrant.files._sources import Entry, FileError, Held, Place, Source
 
-DTYPES = {"BOOL": "bool", "BF16": "bfloat16"} | {
-    f"{letter}{bits}": f"{kind}{bits}"
-    for letter, kind in (("F", "float"), ("I", "int"), ("U", "uint"))
-    for bits in (8, 16, 32, 64)
-    if (letter, bits) != ("F", 8)
+DTYPES = {"BOOL": "bool", "BF16": "<u2"} | {
+    f"{letter.upper()}{8 * size}": f"<{letter}{size}"
+    for letter in "fiu"
+    for size in (1, 2, 4, 8)
+    if (letter, size) != ("f", 1)
 }
 
 
-def open_safetensors(path: Path) -> Source:
-    """Read the header of named tensors, which are then mapped into memory."""
-    with _safetensors(path) as file:
-        entries = [_entry(path, name, file.get_slice(name)) for name in file.keys()]  # noqa: SIM118
+def open_safetensors(held: Held) -> Source:
+    """Read the header of named tensors: their own library checks it, and their places.
 
-    def pieces(name: str, rows: int) -> Iterator[NDArray[Any]]:
-        (entry,) = (entry for entry in entries if entry.name == name)
-        with _safetensors(path) as file:
-            whole = _bfloat16(path, entry) if entry.dtype == "bfloat16" else None
-            array = file.get_slice(name) if whole is None else whole
-            for part in sources.ranges(entry.shape[0] or 0, rows):
-                piece = array[part]  # any byte but 0 is true, and only 1 a valid bool
-                yield piece.view(np.uint8) != 0 if piece.dtype == bool else piece
-
-    return sources.source_of_arrays(path, "safetensors", entries, pieces)
-
-
-@contextmanager
-def _safetensors(path: Path) -> Iterator[Any]:
+    It maps files into memory, where bytes may change, and vanish, under the reader; so
+    tensors are read from the file.
+    """
+    path = held.path
     way_out = "pip install 'calibrant[tensors]'; or save it as .npz"
     library = sources.optional(path, "safetensors", way_out)
-    with sources.reading(path), library.safe_open(path, framework="np") as file:
-        yield file
+    with sources.reading(path):
+        with library.safe_open(path, framework="np"):
+            held.check(by_path=True)
+        start = 8 + int.from_bytes(Place(held).read(8), "little")
+        header = json.loads(Place(held, 8).read(start - 8))
+        header.pop("__metadata__", None)
+        arrays = [_stored(held, start, name, said) for name, said in header.items()]
+    return source_of_stored(path, "safetensors", arrays)
 
 
-def _entry(path: Path, name: str, found: Any) -> Entry:
-    stored = found.get_dtype()
-    if stored not in DTYPES:
-        shown = sources.shorten(name)
-        raise FileError(path, f"{shown!r} has the type {stored!r}; use F32.")
-    return Entry(name, DTYPES[stored], tuple(found.get_shape()))
+def _stored(held: Held, start: int, name: str, said: dict[str, Any]) -> Stored:
+    if said["dtype"] not in DTYPES:
+        shown, stored = sources.shorten(name), said["dtype"]
+        raise FileError(held.path, f"{shown!r} has the type {stored!r}; use F32.")
+    dtype, (first, last) = np.dtype(DTYPES[said["dtype"]]), said["data_offsets"]
+    opener = partial(Place, held, start + first)
+    bits = said["dtype"] == "BF16"
+    found = Stored(
+        held.path, name, dtype, tuple(said["shape"]), False, 0, opener, is_bfloat16=bits
+    )
+    check_stored(found, last - first)
+    return found
 
 
-def _bfloat16(path: Path, entry: Entry) -> NDArray[Any]:
-    """A bfloat16, which NumPy lacks, is the upper half of a float32."""
-    library = sources.optional(path, "safetensors", "pip install safetensors")
-    found = dict(library.deserialize(path.read_bytes()))[entry.name]
-    bits = np.frombuffer(found["data"], "<u2").astype(np.uint32)
-    return (bits << 16).view(np.float32).reshape(found["shape"])
-
-
-def open_pt(path: Path) -> Source:
+def open_pt(held: Held) -> Source:
     """Load tensors with PyTorch, which is told to build nothing but tensors."""
+    path = held.path
     way_out = "pip install torch; or save the tensors as .safetensors or .npz"
     torch = sources.optional(path, "torch", way_out)
     check_torch(path, torch)
     with sources.reading(path):
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        file = io.BufferedReader(Place(held))
+        loaded = torch.load(file, map_location="cpu", weights_only=True)
         if not isinstance(loaded, dict):
             raise FileError(
                 path,
