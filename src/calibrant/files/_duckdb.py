@@ -122,8 +122,8 @@ def open_delimited(held: Held, mark: str) -> Source:
     entries = tuple(Entry(c.name, c.kind, (None,), c.kind) for c in columns.values())
 
     def blocks(request: Request) -> Iterator[Block]:
-        as_text = {n: Column(n, f"c{names.index(n)}", "VARCHAR") for n in request.text}
-        wanted = [(columns | as_text)[name] for name in request.names]
+        as_text = {n: Column(n, columns[n].digits, "VARCHAR") for n in request.text}
+        wanted = _wanted(columns | as_text, request)
         limited = source if request.most is None else f"{source} LIMIT {request.most}"
         with database(path) as (connection, own):
             there = ParquetRows(connection, path, path, 0, wanted)
@@ -173,10 +173,15 @@ def _source(path: Path, mark: str, width: int) -> str:
 def _column(number: int, name: str, value: str | None) -> Column:
     """A column whose first value says what it holds."""
     if value is None or _is_number(value):
-        return Column(name, NUMBER.format(f"c{number}"), "DOUBLE")
+        return Column(name, NUMBER.format(f"c{number}"), "DOUBLE", f"c{number}")
     if value.strip().lower() in ("true", "false"):
-        return Column(name, TRUTH.format(f"c{number}"), "DOUBLE")
-    return Column(name, f"c{number}", "VARCHAR")
+        return Column(name, TRUTH.format(f"c{number}"), "DOUBLE", f"c{number}")
+    return Column(name, f"c{number}", "VARCHAR", f"c{number}")
+
+
+def _wanted(columns: dict[str, Column], request: Request) -> list[Column]:
+    chosen = [columns[name] for name in request.names]
+    return [c if c.name in request.exact else replace(c, digits="") for c in chosen]
 
 
 COLUMNS_AT_ONCE = 64
@@ -203,6 +208,7 @@ class Column:
     name: str
     sql: str
     dtype: str
+    digits: str = ""  # the SQL of its text, where numbers may have more than a float64
 
     @property
     def is_list(self) -> bool:
@@ -215,6 +221,14 @@ class Column:
         if NUMBERS.fullmatch(self.dtype):
             return "number"
         return "text" if self.dtype == "VARCHAR" or "ENUM(" in self.dtype else "other"
+
+    @property
+    def wide(self) -> str:
+        """The SQL of the text of numbers that a float64 may have rounded."""
+        if not self.digits or self.kind != "number":
+            return "NULL"
+        wide = f"abs({self.values}) BETWEEN {sources.TOLD_APART} AND 1e38"
+        return f"CASE WHEN {wide} THEN trim({self.digits}) END"
 
     @property
     def values(self) -> str:
@@ -238,13 +252,13 @@ def open_parquet(held: Held) -> Source:
         largest = _one(connection, groups) or 0
         found = _all(connection, f"DESCRIBE SELECT * FROM {table}")
         stored = _all(connection, f"SELECT name FROM parquet_schema({file})")
-        columns = [Column(name, identifier(name), kind) for name, kind, *_ in found]
+        columns = [_stored(name, dtype) for name, dtype, *_ in found]
         _check_twins(path, columns, {name for (name,) in stored})
         entries = [_with_width(connection, table, column, rows) for column in columns]
     by_name = {column.name: column for column in columns}
 
     def blocks(request: Request) -> Iterator[Block]:
-        chosen = [by_name[name] for name in request.names]
+        chosen = _wanted(by_name, request)
         with database(path) as (connection, own):
             there = ParquetRows(connection, path, path, rows, chosen)
             large = largest > LARGE_GROUP * request.rows
@@ -255,17 +269,27 @@ def open_parquet(held: Held) -> Source:
     return Source(path, "parquet", rows, tuple(entries), blocks)
 
 
+def _stored(name: str, dtype: str) -> Column:
+    sql = identifier(name)
+    rounded = dtype.endswith("HUGEINT") or re.fullmatch(r"DECIMAL\(.*\)", dtype)
+    return Column(name, sql, dtype, f"CAST({sql} AS VARCHAR)" if rounded else "")
+
+
 def rewritten(there: ParquetRows, source: str, own: Path, rows: int) -> ParquetRows:
     """Write the columns wanted as Parquet again, one group per batch.
 
     Text tables are written too, for they cannot be entered in the middle at all.
     """
-    listed = ", ".join(f"{c.sql} AS c{i}" for i, c in enumerate(there.columns))
+    numbered = list(enumerate(there.columns))
+    listed = [f"{c.sql} AS c{i}" for i, c in numbered]
+    listed += [f"{c.wide} AS w{i}" for i, c in numbered if c.digits]
     stored = own / "rows.parquet"
     group = max(LEAST_GROUP, min(rows, LARGEST_GROUP))
     how = f"{text(str(stored))} (FORMAT parquet, ROW_GROUP_SIZE {group})"
-    rows = _one(there.connection, f"COPY (SELECT {listed} FROM {source}) TO {how}")
-    columns = [replace(c, sql=f"c{i}") for i, c in enumerate(there.columns)]
+    rows = _one(there.connection, f"COPY (SELECT {', '.join(listed)} FROM {source}) TO {how}")
+    columns = [
+        replace(c, sql=f"c{i}", digits=c.digits and f"w{i}") for i, c in numbered
+    ]
     return replace(there, parquet=stored, rows=int(rows), columns=columns)
 
 
@@ -321,8 +345,9 @@ class ParquetRows:
             yield block
 
     def _columns(self, columns: list[Column], start: int, stop: int) -> Block:
-        listed = ", ".join(f"{c.values} AS c{i}" for i, c in enumerate(columns))
-        got, block = self._fetch(listed, start, stop), Block()
+        listed = [f"{c.values} AS c{i}" for i, c in enumerate(columns)]
+        listed += [f"{c.wide} AS w{i}" for i, c in enumerate(columns) if c.digits]
+        got, block = self._fetch(", ".join(listed), start, stop), Block()
         for i, column in enumerate(columns):
             values = got[f"c{i}"]
             if len(values) != stop - start:
@@ -331,6 +356,8 @@ class ParquetRows:
                 width = sources.same_width(self.path, column.name, values, start)
                 flat = self._fetch(f"unnest({column.sql}) AS v", start, stop)["v"]
                 values = flat.reshape(stop - start, width)
+            if column.digits and column.kind == "number":
+                values = sources.with_digits(values, got[f"w{i}"])
             block[column.name] = values
         return block
 

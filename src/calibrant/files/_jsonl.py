@@ -40,7 +40,7 @@ def open_jsonl(held: Held) -> Source:
         with sources.reading(path):
             records = _records(held)
             while part := list(islice(records, request.rows)):
-                yield {entry.name: _column(path, part, entry) for entry in wanted}
+                yield {x.name: _column(path, part, x, request.exact) for x in wanted}
 
     return Source(path, "jsonl", None, entries, blocks)
 
@@ -104,7 +104,9 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_twins)
 
 
-def _column(path: Path, part: list[Numbered], entry: Entry) -> NDArray[Any]:
+def _column(
+    path: Path, part: list[Numbered], entry: Entry, exact: frozenset[str]
+) -> NDArray[Any]:
     values = []
     for number, record in part:
         value = record.get(entry.name, _ABSENT)
@@ -117,6 +119,8 @@ def _column(path: Path, part: list[Numbered], entry: Entry) -> NDArray[Any]:
             rule = f"but the first line has {first}"
             raise FileError(path, f"{name} is {what} in line {number}, {rule}.")
         values.append(value)
+    if entry.kind == "number" and entry.name in exact and len(entry.shape) == 1:
+        return sources.exactly(values)
     if entry.kind == "number":
         return np.array(values, dtype=np.float64)
     texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]

@@ -112,11 +112,29 @@ def _counted(
 
 def _right(path: Path, plan: Plan, block: Block, start: int) -> NDArray[Any]:
     """Whether the predicted class is the true one."""
+    for name in (plan.pred, plan.label):
+        _check_told_apart(path, block, str(name), start)
     said = _labels(path, block, plan.pred, start)
     true = _labels(path, block, plan.label, start)
     if said.dtype.kind in "biuf" and true.dtype.kind in "biuf":
         return said == true
     return sources.text_of(said).astype(str) == sources.text_of(true).astype(str)
+
+
+def _check_told_apart(path: Path, block: Block, name: str, start: int) -> None:
+    """Refuse classes that are floats so large that different numbers became one."""
+    values = block[name]
+    if values.dtype.kind != "f":
+        return
+    wide = np.abs(values) >= 2.0 ** (np.finfo(values.dtype).nmant + 1)
+    if wide.any():
+        row = int(np.argmax(wide))
+        raise FileError(
+            path,
+            f"row {start + row} of {sources.shorten(name)!r} is {values[row]:.17g}, and "
+            f"{values.dtype} cannot tell such numbers apart; save them as integers, or "
+            "as text.",
+        )
 
 
 def _labels(path: Path, block: Block, name: str | None, start: int) -> NDArray[Any]:
@@ -248,7 +266,8 @@ def _batches(
         if in_memory and not source.is_table:
             size = EVERYTHING  # one piece needs no joining
         start = 0
-        for block in source.blocks(Request(plan.names, size, text)):
+        exact = frozenset(filter(None, [plan.label, plan.pred]))
+        for block in source.blocks(Request(plan.names, size, text, exact=exact)):
             found = found_in(source.path, plan, block, classes, start)
             start += len(found)
             like = like or found

@@ -7,9 +7,10 @@ import io
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -160,6 +161,9 @@ Block: TypeAlias = dict[str, NDArray[Any]]
 
 Kind = Literal["number", "text", "other"]
 
+TOLD_APART = 2**53
+"""Whole numbers below this are all different as float64."""
+
 MOST_EXPANSION, SMALL = 64, 1 << 30
 """A file may unpack to 64 times its size, and to 1 GB in any case."""
 
@@ -178,14 +182,16 @@ class Entry:
 class Request:
     """Which entries to read, and how many rows at a time.
 
-    Those in `text` come as text even if they look like numbers. `most` is how many rows
-    are wanted at all, for readers that would do work in advance.
+    Those in `text` come as text even if they look like numbers, and whole numbers of those
+    in `exact` digit by digit, as integers or text where a float64 would round them. `most`
+    is how many rows are wanted at all, for readers that would do work in advance.
     """
 
     names: tuple[str, ...]
     rows: int
     text: frozenset[str] = frozenset()
     most: int | None = None
+    exact: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +310,37 @@ def text_of(values: NDArray[Any]) -> NDArray[Any]:
     return whole(values).astype(str) if values.dtype.kind in "biuf" else values
 
 
+def exactly(values: Sequence[int | float | None]) -> NDArray[Any]:
+    """Numbers as float64 or, where that would round integers, as integers or text.
+
+    >>> exactly([1, 0.5]), exactly([2**53 + 1, 1.0])
+    (array([1. , 0.5]), array([9007199254740993,                1]))
+    """
+    floats = np.array(values, dtype=np.float64)
+    wide = np.flatnonzero(np.abs(floats) >= TOLD_APART)
+    if not len(wide) or any(isinstance(values[i], float) for i in wide):
+        return floats
+    known = [int(v) if isinstance(v, float) and v.is_integer() else v for v in values]
+    ints = [v for v in known if isinstance(v, int)]
+    for dtype in (np.int64, np.uint64) if len(ints) == len(known) else ():
+        if np.iinfo(dtype).min <= min(ints) and max(ints) <= np.iinfo(dtype).max:
+            return np.array(ints, dtype)
+    missing = np.isnan(floats).tolist()
+    texts = [None if no else str(v) for v, no in zip(known, missing, strict=True)]
+    return np.array(texts, dtype=object)
+
+
+def with_digits(numbers: NDArray[Any], texts: NDArray[Any]) -> NDArray[Any]:
+    """Numbers that were rounded, and the texts of those that may have been (else None)."""
+    values = numbers.tolist()
+    given = [i for i, text in enumerate(texts.tolist()) if text is not None]
+    for i in given:
+        with suppress(ArithmeticError):
+            written = Decimal(texts[i])
+            values[i] = int(written) if written == int(written) else values[i]
+    return exactly(values) if given else numbers
+
+
 def whole(values: NDArray[Any]) -> NDArray[Any]:
     """Floats that are whole numbers as integers; anything else as it is.
 
@@ -313,5 +350,5 @@ def whole(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind != "f" or not values.size:
         return values
     with np.errstate(invalid="ignore"):
-        fits = np.all(np.abs(values) < 2**53) and np.all(values == np.floor(values))
+        fits = np.all(np.abs(values) < TOLD_APART) and np.all(values == np.floor(values))
     return values.astype(np.int64) if fits else values
