@@ -357,8 +357,7 @@ def hash_clusters(cluster: Any, predictions: Predictions) -> NDArray[np.uint64]:
 
     It is a hash of its name, in which 5, 5.0, "5" and "5.0" are one cluster.
     """
-    remedy = "Give rows that belong to no other a cluster of their own."
-    return hash_names(_names(cluster, "cluster", predictions, remedy))
+    return hash_names(_names(cluster, "cluster", predictions))
 
 
 def hash_names(names: NDArray[Any]) -> NDArray[np.uint64]:
@@ -395,8 +394,7 @@ def read_groups(group: Any, predictions: Predictions) -> NDArray[np.str_] | None
     """Names of the groups of the rows that count, as text; None if none are given."""
     if group is None:
         return None
-    remedy = "Give such rows a group of their own."
-    text = _names(group, "group", predictions, remedy).astype(str)
+    text = _names(group, "group", predictions).astype(str)
     if (count := len(np.unique(text))) > MOST_GROUPS:
         raise ValueError(
             f"group has {count} distinct values, more than {MOST_GROUPS}; is it a number "
@@ -405,22 +403,42 @@ def read_groups(group: Any, predictions: Predictions) -> NDArray[np.str_] | None
     return text
 
 
-def _names(
-    given: Any, what: str, predictions: Predictions, remedy: str
-) -> NDArray[Any]:
+def _names(given: Any, what: str, predictions: Predictions) -> NDArray[Any]:
     """The name of a cluster or group for each row that counts."""
     names = to_numpy(given, what)
     check_length(names, len(predictions.scores), what)
-    if names.dtype == object:  # None, NaN, NaT or pandas' NA stands for no name
-        absent = ("None", "nan", "NaT", "<NA>")
-        no_name = [str(x) in absent and not isinstance(x, str) for x in names]
-        missing = np.array(no_name)
+    listed = given.to_list() if hasattr(given, "to_list") else given
+    if names.dtype.kind in "US" and names.ndim == 1 and isinstance(listed, list | tuple):
+        names = np.empty(len(names), object)
+        names[:] = listed  # as text of NumPy, NaN would be "nan", and "a\0" be "a"
+    check_names(names, what)
+    return names if predictions.weight is None else names[predictions.weight > 0]
+
+
+ABSENT = ("None", "nan", "NaT", "<NA>")
+"""How None, NaN, NaT and pandas' NA print, which stand for no name."""
+
+OWN_NAME = {
+    "cluster": "Give rows that belong to no other a cluster of their own.",
+    "group": "Give such rows a group of their own.",
+}
+
+
+def check_names(names: NDArray[Any], what: str) -> None:
+    """Raise unless each row has a name, and one that stays apart from others as text."""
+    last: list[str | bytes] = []
+    if names.dtype == object:
+        no_name = [str(x) in ABSENT and not isinstance(x, str) for x in names]
+        missing = np.array(no_name, bool)
+        last = [x[-1:] if isinstance(x, str | bytes) else "" for x in names]
     else:
         missing = names != names  # noqa: PLR0124
     if missing.any():
         rule, row = f"{what} must name a {what} for each row;", int(missing.argmax())
-        raise RowError(rule, row, "has none", remedy=remedy)
-    return names if predictions.weight is None else names[predictions.weight > 0]
+        raise RowError(rule, row, "has none", remedy=OWN_NAME[what])
+    if cut := [row for row, end in enumerate(last) if end in ("\0", b"\0")]:
+        rule = f"{what} must not end in a NUL character, which NumPy drops;"
+        raise RowError(rule, cut[0], f"is {names[cut[0]]!r}", remedy="Rename it.")
 
 
 def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:

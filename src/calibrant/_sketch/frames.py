@@ -33,7 +33,7 @@ def side_by_side(arrays: Arrays, names: tuple[str, ...]) -> NDArray[Any]:
 def _array(column: nw.Series[Any]) -> NDArray[Any]:
     """The values of a column; those of lists as a matrix."""
     if not isinstance(column.dtype, nw.List | nw.Array):
-        return column.to_numpy()
+        return query.array_of(column)
     if column.implementation.is_polars():
         native = column.to_native()
         nested = native.list if isinstance(column.dtype, nw.List) else native.arr

@@ -12,10 +12,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_choice
+from calibrant._base.checks import RowError, check_choice
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import BUILT_IN
-from calibrant._inputs.predictions import TARGETS, Predictions
+from calibrant._inputs.predictions import TARGETS, Predictions, check_names
 from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._sketch import cells as cell_sums
 from calibrant._sketch import grid
@@ -518,7 +518,13 @@ def _t(j: int) -> nw.Expr:
 def _collected(frame: Frame) -> dict[str, NDArray[Any]]:
     streamed: dict[str, Any] = {"engine": "streaming"}
     found = frame.collect(**streamed if frame.implementation.is_polars() else {})
-    return {name: found[name].to_numpy() for name in found.columns}
+    return {name: array_of(found[name]) for name in found.columns}
+
+
+def array_of(column: nw.Series[Any]) -> NDArray[Any]:
+    """The values of a column; text as objects, for that of NumPy drops a last NUL."""
+    text = column.dtype in (nw.String, nw.Binary) and column.implementation.is_polars()
+    return column.to_native().to_numpy() if text else column.to_numpy()
 
 
 def _read(found: dict[str, NDArray[Any]], classes: int) -> Grouped | None:
@@ -532,7 +538,7 @@ def _read(found: dict[str, NDArray[Any]], classes: int) -> Grouped | None:
     whole = (cells == np.floor(cells)) & (hit <= 1) & (predicted >= 0)
     if not (whole & (predicted < classes)).all():
         return None
-    group = found.pop("group")[kept].astype(str) if "group" in found else None
+    group = _names_of(found.pop("group")[kept]) if "group" in found else None
     sums = {name: values[kept].astype(float) for name, values in found.items()}
     for name, values in sums.items():
         if name[-2:] in ("_1", "_3", "_5"):
@@ -545,6 +551,15 @@ def _read(found: dict[str, NDArray[Any]], classes: int) -> Grouped | None:
         sums = {x: values for x, values in sums.items() if x[:3] not in ("w2_", "w3_")}
     cell = _cell(cells, low, high)
     return Grouped(cell, hit, predicted.astype(np.int64), group, sums)
+
+
+def _names_of(group: NDArray[Any]) -> NDArray[np.str_]:
+    try:
+        check_names(group, "group")
+    except RowError as error:  # rows of sums, whose numbers say nothing
+        said = f"{error.rule} a row {error.what}. {error.remedy}"
+        raise ValueError(said) from None
+    return group.astype(str)
 
 
 _ONES = ("w2_0", "w3_0")
