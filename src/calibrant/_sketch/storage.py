@@ -74,7 +74,7 @@ def from_bytes(
 
 def is_sketch(path: Path) -> bool:
     """Whether a file is the archive of a sketch; its contents are not checked."""
-    if path.suffix != ".npz" or not zipfile.is_zipfile(path):
+    if path.suffix != ".npz" or not path.is_file() or not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()

@@ -22,8 +22,8 @@ from calibrant.cli import _flags as flags
 if TYPE_CHECKING:
     from calibrant._sketch.sketch import Sketch
 
-IN_MEMORY = 1 << 28
-"""Bytes of files up to which everything is read at once."""
+IN_FILES, IN_MEMORY = 1 << 28, 1 << 31
+"""Bytes of files, and of what their rows take, up to which all are read at once."""
 
 
 def evaluate_files(
@@ -42,7 +42,7 @@ def _evaluate_file(
 ) -> Evaluation:
     """In memory where the file fits, in batches where it does not."""
     from calibrant.files._inspect import repeated_ids
-    from calibrant.files._read import batches, read
+    from calibrant.files._read import batches, memory_of, read
 
     paths, roles = flags.paths_of(file), flags.roles_of(said)
     options = flags.evaluation_of(said)
@@ -53,7 +53,7 @@ def _evaluate_file(
                 f"{file} is a sketch, whose rows are read; drop --{roles.given[0]}."
             )
         return evaluate(sketch, **options, name=name)
-    if size_of(paths) > IN_MEMORY:
+    if size_of(paths) > IN_FILES or memory_of(paths, roles) > IN_MEMORY:
         from calibrant._verbs.stream import evaluate_batches
 
         def report(rows: int) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
-from calibrant.files._sources import Block, Entry, FileError, Held, Kind, Request
-from calibrant.files._sources import Source
+from calibrant.files._sources import Block, Entry, FileError, Held, Kind, Place
+from calibrant.files._sources import Request, Source
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -101,8 +102,13 @@ AS_IT_IS = "hive_partitioning = false, union_by_name = false, filename = false"
 LONGEST_HEADER = 1 << 20
 
 # The database would move a bare TRY_CAST into its CSV reader, which does not try.
+WIDE = 256
+"""Columns from which on Python reads text tables: the database, which takes half the time
+for fewer, needs memory for each of them, and more than it has for a thousand."""
+
 NUMBER = "TRY_CAST(trim({}) AS DOUBLE)"
 TRUTH = "CASE lower(trim({})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def open_delimited(held: Held, mark: str) -> Source:
@@ -114,22 +120,31 @@ def open_delimited(held: Held, mark: str) -> Source:
     path = held.path
     with sources.reading(path):
         names = _header(path, mark)
-    source = _source(path, mark, len(names))
-    with database(path) as (connection, _):
-        first = connection.execute(f"SELECT * FROM {source} LIMIT 1").fetchone()
+    source, wide = _source(path, mark, len(names)), len(names) > WIDE
+    first = next(_rows(held, mark, len(names)), None) if wide else _first(path, source)
     made = map(_column, range(len(names)), names, first or (None,) * len(names))
     columns = {column.name: column for column in made}
     entries = tuple(Entry(c.name, c.kind, (None,), c.kind) for c in columns.values())
+    places = {name: i for i, name in enumerate(names)}
 
     def blocks(request: Request) -> Iterator[Block]:
         as_text = {n: Column(n, columns[n].digits, "VARCHAR") for n in request.text}
         wanted = _wanted(columns | as_text, request)
+        if wide:
+            chosen = {column.name: column for column in wanted}
+            yield from WideRows(held, mark, places, chosen).blocks(request)
+            return
         limited = source if request.most is None else f"{source} LIMIT {request.most}"
         with database(path) as (connection, own):
             there = ParquetRows(connection, path, path, 0, wanted)
             yield from rewritten(there, limited, own, request.rows).blocks(request.rows)
 
     return Source(path, path.suffix[1:].lower(), None, entries, blocks)
+
+
+def _first(path: Path, source: str) -> Any:
+    with database(path) as (connection, _):
+        return connection.execute(f"SELECT * FROM {source} LIMIT 1").fetchone()
 
 
 def _header(path: Path, mark: str) -> tuple[str, ...]:
@@ -174,7 +189,7 @@ def _column(number: int, name: str, value: str | None) -> Column:
     """A column whose first value says what it holds."""
     if value is None or _is_number(value):
         return Column(name, NUMBER.format(f"c{number}"), "DOUBLE", f"c{number}")
-    if value.strip().lower() in ("true", "false"):
+    if value.strip().lower() in TRUTHS:
         return Column(name, TRUTH.format(f"c{number}"), "DOUBLE", f"c{number}")
     return Column(name, f"c{number}", "VARCHAR", f"c{number}")
 
@@ -184,8 +199,79 @@ def _wanted(columns: dict[str, Column], request: Request) -> list[Column]:
     return [c if c.name in request.exact else replace(c, digits="") for c in chosen]
 
 
-COLUMNS_AT_ONCE = 64
-"""More of them may need more memory for their pages than the database has."""
+# -- tables of very many columns ------------------------------------------------------
+
+
+def _rows(held: Held, mark: str, width: int) -> Iterator[list[str | None]]:
+    """Rows of a text table after the first, which has the names; a missing cell is None."""
+    bytes_of = io.BufferedReader(Place(held))
+    with (
+        sources.reading(held.path),
+        io.TextIOWrapper(bytes_of, encoding="utf-8-sig", newline="") as file,
+    ):
+        lines = csv.reader(file, delimiter=mark, strict=True)
+        next(lines)
+        for row in lines:
+            if row and len(row) != width:
+                line = f"line {lines.line_num} has {len(row)} columns"
+                raise FileError(held.path, f"{line}, and the first line has {width}.")
+            if row:
+                yield [cell or None for cell in row]
+
+
+@dataclass(frozen=True, slots=True)
+class WideRows:
+    """Rows of a text table of so many columns that Python had better read it."""
+
+    held: Held
+    mark: str
+    places: dict[str, int]
+    columns: dict[str, Column]
+
+    def blocks(self, request: Request) -> Iterator[Block]:
+        """Ranges of rows, in order."""
+        at = {name: self.places[name] for name in self.columns}
+        plain = {n: i for n, i in at.items() if self.columns[n].sql == NUMBER.format(f"c{i}")}
+        other = [c for c in self.columns.values() if c.name not in plain or c.digits]
+        numbers, cells = list(plain.values()), [at[c.name] for c in other]
+        rows = islice(_rows(self.held, self.mark, len(self.places)), request.most)
+        picked = ((_floats(row, numbers), [row[i] for i in cells]) for row in rows)
+        while part := list(islice(picked, request.rows)):
+            table = np.array([floats for floats, _ in part]).T
+            block = dict(zip(plain, table, strict=True))
+            for i, column in enumerate(other):
+                texts = [own[i] for _, own in part]
+                block[column.name] = _of_cells(column, texts, block.get(column.name))
+            yield block
+
+
+def _floats(row: list[str | None], places: list[int]) -> NDArray[np.float64]:
+    """Cells as numbers; what is none is NaN."""
+    cells = [row[i] for i in places]
+    try:
+        return np.array([float(cell or "nan") for cell in cells])
+    except ValueError:
+        known = [cell is not None and _is_number(cell) for cell in cells]
+        values = zip(cells, known, strict=True)
+        return np.array([float(str(cell)) if yes else np.nan for cell, yes in values])
+
+
+def _of_cells(
+    column: Column, cells: list[str | None], numbers: NDArray[Any] | None
+) -> NDArray[Any]:
+    """What a column holds that is text, true or false, or numbers of many digits."""
+    if numbers is not None:
+        wide = (np.abs(numbers) >= sources.TOLD_APART) & (np.abs(numbers) <= 1e38)
+        texts = [cell if yes else None for cell, yes in zip(cells, wide, strict=True)]
+        return sources.with_digits(numbers, np.array(texts, dtype=object))
+    if column.kind == "number":
+        return np.array([TRUTHS.get((c or "").strip().lower(), np.nan) for c in cells])
+    return np.array(cells, dtype=object)
+
+
+COLUMNS_AT_ONCE, ROWS_AT_ONCE = 64, 1 << 15
+"""More columns may need more memory for their pages than the database has; in row groups
+of fewer rows, in proportion, pages are shorter."""
 
 LARGE_GROUP = 4
 """Batches in a row group from which on rewriting it is worth the while: lists would be
@@ -260,7 +346,8 @@ def open_parquet(held: Held) -> Source:
     def blocks(request: Request) -> Iterator[Block]:
         chosen = _wanted(by_name, request)
         with database(path) as (connection, own):
-            there = ParquetRows(connection, path, path, rows, chosen)
+            at_once = COLUMNS_AT_ONCE * max(1, min(32, ROWS_AT_ONCE // max(largest, 1)))
+            there = ParquetRows(connection, path, path, rows, chosen, at_once)
             large = largest > LARGE_GROUP * request.rows
             if large and request.most is None and any(c.is_list for c in chosen):
                 there = rewritten(there, table, own, request.rows)
@@ -290,7 +377,8 @@ def rewritten(there: ParquetRows, source: str, own: Path, rows: int) -> ParquetR
     columns = [
         replace(c, sql=f"c{i}", digits=c.digits and f"w{i}") for i, c in numbered
     ]
-    return replace(there, parquet=stored, rows=int(rows), columns=columns)
+    there = replace(there, parquet=stored, rows=int(rows), columns=columns)
+    return replace(there, at_once=COLUMNS_AT_ONCE)
 
 
 def _all(connection: DuckDBPyConnection, query: str) -> list[Any]:
@@ -333,14 +421,15 @@ class ParquetRows:
     parquet: Path
     rows: int
     columns: list[Column]
+    at_once: int = COLUMNS_AT_ONCE
 
     def blocks(self, rows: int) -> Iterator[Block]:
         """Ranges of rows, in order."""
         for start in range(0, self.rows, rows):
             stop = min(start + rows, self.rows)
             block: Block = {}
-            for first in range(0, len(self.columns), COLUMNS_AT_ONCE):
-                some = self.columns[first : first + COLUMNS_AT_ONCE]
+            for first in range(0, len(self.columns), self.at_once):
+                some = self.columns[first : first + self.at_once]
                 block |= self._columns(some, start, stop)
             yield block
 

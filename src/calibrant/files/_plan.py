@@ -96,7 +96,8 @@ def split_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
     {'p_cat': 'cat', 'p_dog': 'dog'}
     """
     start, _, end = (re.escape(part) for part in pattern.partition("*"))
-    found = {name: re.fullmatch(f"{start}(.+){end}", name, re.DOTALL) for name in names}
+    fits = re.compile(f"{start}(.+){end}", re.DOTALL)
+    found = {name: fits.fullmatch(name) for name in names}
     return {name: match[1] for name, match in found.items() if match}
 
 
@@ -232,7 +233,7 @@ def _seek(source: Source, roles: Roles, role: str) -> str | None:
     if said == "" and role in OF_ROWS:
         return None
     if said is not None:
-        if said not in source.names:
+        if said not in source.named:
             raise _no_such(source, role, said)
         return str(said)
     found = _known(source, role)
@@ -279,7 +280,7 @@ def _scores(
         return (_need(source, roles, kind),), None
     if not isinstance(said, str):
         wanted = [str(name) for name in said]
-    elif said in source.names:
+    elif said in source.named:
         return (said,), None
     elif said.count("*") == 1:
         if not (parts := split_pattern(said, source.names)):
@@ -287,7 +288,7 @@ def _scores(
         return _of_parts(parts)
     else:
         wanted = said.split(",")
-    if unknown := [name for name in wanted if name not in source.names]:
+    if unknown := [name for name in wanted if name not in source.named]:
         raise _no_such(source, kind, unknown[0])
     if len(set(wanted)) < len(wanted) or not wanted:
         raise FileError(source.path, f"{kind} must name each column once.")
