@@ -408,7 +408,11 @@ def _names(given: Any, what: str, predictions: Predictions) -> NDArray[Any]:
     names = to_numpy(given, what)
     check_length(names, len(predictions.scores), what)
     listed = given.to_list() if hasattr(given, "to_list") else given
-    if names.dtype.kind in "US" and names.ndim == 1 and isinstance(listed, list | tuple):
+    if (
+        names.dtype.kind in "US"
+        and names.ndim == 1
+        and isinstance(listed, list | tuple)
+    ):
         names = np.empty(len(names), object)
         names[:] = listed  # as text of NumPy, NaN would be "nan", and "a\0" be "a"
     check_names(names, what)

@@ -19,8 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
-from calibrant.files._sources import Block, Entry, FileError, Held, Kind, Place
-from calibrant.files._sources import Request, Source
+from calibrant.files._sources import (
+    Block,
+    Entry,
+    FileError,
+    Held,
+    Kind,
+    Place,
+    Request,
+    Source,
+)
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -231,7 +239,9 @@ class WideRows:
     def blocks(self, request: Request) -> Iterator[Block]:
         """Ranges of rows, in order."""
         at = {name: self.places[name] for name in self.columns}
-        plain = {n: i for n, i in at.items() if self.columns[n].sql == NUMBER.format(f"c{i}")}
+        plain = {
+            n: i for n, i in at.items() if self.columns[n].sql == NUMBER.format(f"c{i}")
+        }
         other = [c for c in self.columns.values() if c.name not in plain or c.digits]
         numbers, cells = list(plain.values()), [at[c.name] for c in other]
         rows = islice(_rows(self.held, self.mark, len(self.places)), request.most)
@@ -373,7 +383,9 @@ def rewritten(there: ParquetRows, source: str, own: Path, rows: int) -> ParquetR
     stored = own / "rows.parquet"
     group = max(LEAST_GROUP, min(rows, LARGEST_GROUP))
     how = f"{text(str(stored))} (FORMAT parquet, ROW_GROUP_SIZE {group})"
-    rows = _one(there.connection, f"COPY (SELECT {', '.join(listed)} FROM {source}) TO {how}")
+    rows = _one(
+        there.connection, f"COPY (SELECT {', '.join(listed)} FROM {source}) TO {how}"
+    )
     columns = [
         replace(c, sql=f"c{i}", digits=c.digits and f"w{i}") for i, c in numbered
     ]

@@ -17,8 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
-from calibrant.files._sources import Block, Entry, FileError, Held, Kind, Place
-from calibrant.files._sources import Request, Source
+from calibrant.files._sources import (
+    Block,
+    Entry,
+    FileError,
+    Held,
+    Kind,
+    Place,
+    Request,
+    Source,
+)
 
 LONGEST_LINE = 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -38,7 +46,7 @@ def open_jsonl(held: Held) -> Source:
         texts = {n: replace(known[n], dtype="any", kind="text") for n in request.text}
         wanted = [(known | texts)[name] for name in request.names]
         with sources.reading(path):
-            records = _records(held)
+            records = (_some(record, request) for record in _records(held))
             while part := list(islice(records, request.rows)):
                 yield {x.name: _column(path, part, x, request.exact) for x in wanted}
 
@@ -77,6 +85,12 @@ def _records(held: Held) -> Iterator[Numbered]:
                 raise FileError(path, f"line {number} is longer than 16 MB.")
             if line.strip():
                 yield number, _record(path, number, line)
+
+
+def _some(numbered: Numbered, request: Request) -> Numbered:
+    """What is asked for of a line; the rest, which may be long, is let go."""
+    number, record = numbered
+    return number, {name: record[name] for name in request.names if name in record}
 
 
 def _record(path: Path, number: int, line: bytes) -> dict[str, Any]:

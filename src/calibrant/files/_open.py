@@ -14,7 +14,16 @@ from calibrant.files._arrow import open_arrow
 from calibrant.files._duckdb import open_delimited, open_parquet
 from calibrant.files._jsonl import open_jsonl
 from calibrant.files._numpy import open_npy, open_npz
-from calibrant.files._sources import Block, FileError, Held, Request, Source, check_regular, quoted, reading
+from calibrant.files._sources import (
+    Block,
+    FileError,
+    Held,
+    Request,
+    Source,
+    check_regular,
+    quoted,
+    reading,
+)
 from calibrant.files._tensors import open_pt, open_safetensors
 
 
@@ -41,10 +50,20 @@ READERS = (
     Format("npy", (".npy",), open_npy, (b"\x93NUMPY",), together=True),
     Format("safetensors", (".safetensors",), open_safetensors),
     Format("pt", (".pt", ".pth"), open_pt, (*ZIP, b"\x80\x02")),
-    Format("csv", (".csv",), partial(open_delimited, mark=","), is_text=True, by_path=True),
-    Format("tsv", (".tsv",), partial(open_delimited, mark="\t"), is_text=True, by_path=True),
+    Format(
+        "csv", (".csv",), partial(open_delimited, mark=","), is_text=True, by_path=True
+    ),
+    Format(
+        "tsv", (".tsv",), partial(open_delimited, mark="\t"), is_text=True, by_path=True
+    ),
     Format("parquet", (".parquet",), open_parquet, (b"PAR1",), by_path=True),
-    Format("arrow", (".arrow", ".feather"), open_arrow, (b"ARROW1", b"\xff" * 4), by_path=True),
+    Format(
+        "arrow",
+        (".arrow", ".feather"),
+        open_arrow,
+        (b"ARROW1", b"\xff" * 4),
+        by_path=True,
+    ),
     Format("jsonl", (".jsonl", ".ndjson"), open_jsonl, is_text=True),
 )
 """All that can be read; a new format is a file of its own and a line here."""
@@ -153,7 +172,9 @@ def _check_each_once(files: list[Path]) -> None:
         key = (found.st_dev, found.st_ino) if found.st_ino else file.resolve()
         if (first := seen.setdefault(key, file)) is not file:
             again = f"is the same file as {quoted([str(first)])}"
-            raise FileError(file, f"{again}; its rows would count twice, so name it once.")
+            raise FileError(
+                file, f"{again}; its rows would count twice, so name it once."
+            )
 
 
 def _shards_of(folder: Path) -> list[Path]:

@@ -123,7 +123,9 @@ def check_regular(path: Path, found: os.stat_result) -> None:
     """Refuse what may have no end, or never begin."""
     if not stat.S_ISREG(found.st_mode):
         what = SPECIAL.get(stat.S_IFMT(found.st_mode), "no regular file")
-        raise FileError(path, f"is {what}; only regular files are read, so save it as one.")
+        raise FileError(
+            path, f"is {what}; only regular files are read, so save it as one."
+        )
 
 
 class Place(io.RawIOBase):
@@ -349,6 +351,8 @@ def whole(values: NDArray[Any]) -> NDArray[Any]:
     """
     if values.dtype.kind != "f" or not values.size:
         return values
-    with np.errstate(invalid="ignore"):
-        fits = np.all(np.abs(values) < TOLD_APART) and np.all(values == np.floor(values))
+    with np.errstate(invalid="ignore", over="ignore"):  # as float16, 2^53 is infinite
+        fits = np.all(np.abs(values) < TOLD_APART) and np.all(
+            values == np.floor(values)
+        )
     return values.astype(np.int64) if fits else values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -64,6 +65,10 @@ def open_pt(held: Held) -> Source:
     torch = sources.optional(path, "torch", way_out)
     check_torch(path, torch)
     with sources.reading(path):
+        if zipfile.is_zipfile(held):
+            with zipfile.ZipFile(held) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+            sources.check_expansion(path, "it", size, held.size)
         file = io.BufferedReader(Place(held))
         loaded = torch.load(file, map_location="cpu", weights_only=True)
         if not isinstance(loaded, dict):
