@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -121,7 +122,7 @@ def test_files_split_anywhere_hold_the_same_rows(name, tmp_path, write):
     cuts = [0, 1, 13, 39, N]
     parts = [
         write(tmp_path / f"{i}.{suffix}", name, taken(arrays, slice(a, b)))
-        for i, (a, b) in enumerate(zip(cuts, cuts[1:], strict=False))
+        for i, (a, b) in enumerate(pairwise(cuts))
     ]
     for paths in (parts, tmp_path, str(tmp_path / f"*.{suffix}")):
         agree(read(paths), arrays)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -36,7 +36,7 @@ class Stored:
     shape: tuple[int, ...]
     fortran: bool
     start: int  # where the header ends
-    open: Callable[[], IO[bytes]]
+    open: Callable[[], Any]
     is_bfloat16: bool = False
 
     @property
@@ -61,12 +61,12 @@ class Stored:
                 else:
                     yield self._read(file, (part.stop - part.start, *self.shape[1:]))
 
-    def _read(self, file: IO[bytes], shape: tuple[int, ...]) -> NDArray[Any]:
+    def _read(self, file: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         is_bool = self.dtype == bool  # any byte but 0 is true, and only 1 a valid bool
         array = np.empty(shape, np.uint8 if is_bool else self.dtype)
         left = memoryview(array.reshape(-1).view(np.uint8).data)
         while left:
-            got = file.readinto(left)  # type: ignore[attr-defined]
+            got = file.readinto(left)
             if not got:
                 raise FileError(self.path, f"{self.name!r} ends before its last row.")
             left = left[got:]
@@ -162,7 +162,7 @@ def without_common_start(names: list[str]) -> list[str]:
 
 
 def _header(
-    path: Path, name: str, file: IO[bytes], size: int, opener: Callable[[], IO[bytes]]
+    path: Path, name: str, file: Any, size: int, opener: Callable[[], Any]
 ) -> Stored:
     """What the header of one array says, held against the size of the file."""
     version = npy.read_magic(file)

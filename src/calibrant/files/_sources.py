@@ -319,7 +319,7 @@ def exactly(values: Sequence[int | float | None]) -> NDArray[Any]:
     (array([1. , 0.5]), array([9007199254740993,                1]))
     """
     floats = np.array(values, dtype=np.float64)
-    wide = np.flatnonzero(np.abs(floats) >= TOLD_APART)
+    wide = np.flatnonzero(np.abs(floats) >= TOLD_APART).tolist()
     if not len(wide) or any(isinstance(values[i], float) for i in wide):
         return floats
     known = [int(v) if isinstance(v, float) and v.is_integer() else v for v in values]

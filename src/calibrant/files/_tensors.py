@@ -52,7 +52,14 @@ def _stored(held: Held, start: int, name: str, said: dict[str, Any]) -> Stored:
     opener = partial(Place, held, start + first)
     bits = said["dtype"] == "BF16"
     found = Stored(
-        held.path, name, dtype, tuple(said["shape"]), False, 0, opener, is_bfloat16=bits
+        held.path,
+        name,
+        dtype,
+        tuple(said["shape"]),
+        fortran=False,
+        start=0,
+        open=opener,
+        is_bfloat16=bits,
     )
     check_stored(found, last - first)
     return found
