@@ -278,6 +278,7 @@ need all rows in memory, the others take no more for a thousand times as many.""
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="not on Linux")
+@pytest.mark.slow
 @pytest.mark.parametrize("line", CEILINGS)
 def test_every_command_keeps_below_a_ceiling(line, tmp_path, part):
     path, out = tmp_path / "a.parquet", tmp_path / "out.npz"
