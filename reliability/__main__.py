@@ -16,7 +16,18 @@ import click
 from . import mutants as mutation
 from . import page as pages
 from . import results as stored
-from .engine import KINDS, Bench, Found, Slice, finish, minimised, signature, start
+from .engine import (
+    GIGABYTES,
+    KINDS,
+    Bench,
+    Found,
+    Slice,
+    finish,
+    minimised,
+    signature,
+    start,
+)
+from .judge import limit_memory
 
 SLICE = 60.0
 """Seconds of a process: then a new one begins, so that nothing piles up."""
@@ -69,6 +80,7 @@ class Run:
         self.findings: dict[str, int] = {}
         self.kept = {kind: stored.read_corpus(kind, corpus) for kind in KINDS}
         self.arcs: dict[str, set[int]] = {kind: set() for kind in KINDS}
+        self.costs: dict[str, dict[bytes, int]] = {kind: {} for kind in KINDS}
 
     def search(self, kinds: list[str], processes: int, until: float) -> None:
         """Keep the processes busy, the kind that had least time first."""
@@ -93,7 +105,7 @@ class Run:
     def _start(self, kind: str, until: float, place: Path) -> Slice:
         done = self.results["kinds"].get(kind, {}).get("slices", 0)
         seconds = min(SLICE, until - time.monotonic())
-        found = Found(kind, arcs=self.arcs[kind])
+        found = Found(kind, arcs=self.arcs[kind], costs=self.costs[kind])
         left = self.number - self.inputs[kind]
         return start(
             found, self.kept[kind], f"{self.seed} {kind} {done}", left, seconds, place
@@ -103,6 +115,7 @@ class Run:
         kind = found.kind
         self.inputs[kind] += found.inputs
         self.arcs[kind] |= found.arcs
+        self.costs[kind] |= found.costs
         self.kept[kind] += found.kept
         for name, finding in found.findings.items():
             self.findings[name] = self.findings.get(name, 0) + finding["count"]
@@ -119,6 +132,7 @@ class Run:
 def recheck(results: Path) -> None:
     """Try the input of every finding again, simplify it, and mark what is mended."""
     known = stored.load(results)
+    limit_memory(GIGABYTES)
     for name, finding in known["findings"].items():
         kind, data = name.split(" | ")[0], bytes.fromhex(finding["input"])
         bench = Bench(kind)
@@ -146,6 +160,7 @@ def replay(kind: str, data: str, keep: Path | None) -> None:
     from .choices import Choices
 
     bench = Bench(kind)
+    limit_memory(GIGABYTES)
     if keep is not None:
         keep.mkdir(parents=True)
         click.echo(KINDS[kind](Choices(bytes.fromhex(data)), keep).shown)

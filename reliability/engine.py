@@ -13,6 +13,7 @@ import resource
 import shutil
 import tempfile
 import time
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterable
@@ -37,7 +38,7 @@ KINDS: dict[str, Builder] = {
     "command": command_case,
 }
 
-GIGABYTES = 6.0
+GIGABYTES = 4.0
 """Address space of a process; databases and Arrow map much that they never touch."""
 
 FRESH = 8
@@ -53,6 +54,7 @@ class Found:
     outcomes: Counter[str] = field(default_factory=Counter)
     about: dict[str, Counter[str]] = field(default_factory=dict)
     kept: list[bytes] = field(default_factory=list)
+    costs: dict[bytes, int] = field(default_factory=dict)
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
     arcs: set[int] = field(default_factory=set)
     seconds: float = 0.0
@@ -122,25 +124,35 @@ def search(
     rng, bench = random.Random(seed), Bench(found.kind)
     bench.arcs.seen = found.arcs
     start, first = time.perf_counter(), len(found.arcs)
-    replay = list(corpus) if not first else []
+    replay, known = (list(corpus) if not first else []), set(corpus)
     while found.inputs < number and time.monotonic() < until:
         if replay:
             data = replay.pop()
         elif not corpus or rng.randrange(FRESH) == 0:
             data = drawn(rng)
         else:
-            data = mutated(rng.choice(corpus), corpus, rng)
+            data = mutated(_cheap(corpus, found.costs, rng), corpus, rng)
         mark(data)
         begun = time.perf_counter()
         case, verdict = bench.try_out(data, watch=True)
         found.note(case, verdict, data, time.perf_counter() - begun)
-        if bench.arcs.new and not replay and data not in corpus:
+        if data in found.costs or bench.arcs.new:
+            found.costs[data] = bench.arcs.calls
+        if bench.arcs.new and data not in known:
+            known.add(data)
             corpus.append(data)
             found.kept.append(data)
     found.seconds = time.perf_counter() - start
     found.megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     bench.close()
     return found
+
+
+def _cheap(corpus: list[bytes], costs: dict[bytes, int], rng: random.Random) -> bytes:
+    """One of the corpus, sooner one that calls little of our code: more of them are tried."""
+    some = rng.sample(corpus, min(4, len(corpus)))
+    weights = [1 / (20 + costs.get(data, 1000)) for data in some]
+    return rng.choices(some, weights)[0]
 
 
 def minimised(kind: str, data: bytes, wanted: str, tries: int = 150) -> bytes:
@@ -198,7 +210,10 @@ def start(
     def work() -> None:
         limit_memory(GIGABYTES)
         until = time.monotonic() + seconds
-        there.send(search(found, corpus, seed, number, until, mark.write_bytes))
+        try:
+            there.send(search(found, corpus, seed, number, until, mark.write_bytes))
+        except Exception:  # noqa: BLE001
+            there.send(traceback.format_exc())
 
     process = context.Process(target=work, daemon=True)
     process.start()
@@ -215,6 +230,8 @@ def finish(slices: Iterable[Slice]) -> Iterable[tuple[Slice, Found]]:
             except EOFError:
                 found = _died(one, "death")
             one.process.join()
+            if isinstance(found, str):
+                raise RuntimeError(f"the fuzzer itself failed.\n{found}")
             yield one, found
         elif one.stuck:
             one.process.kill()

@@ -106,6 +106,8 @@ def _called(case: Case) -> Verdict:
 
 def _judged(error: Exception, case: Case) -> Verdict:
     """Whether an error is one of ours, and says what it is about."""
+    if isinstance(error, OSError) and error.filename and not case.is_command:
+        return Verdict("refused")  # the system's own, which names the file
     where, text = _place(error.__traceback__), str(error)
     ours = isinstance(
         error, ValueError | TypeError | OSError | ImportError | AttributeError

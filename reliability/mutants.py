@@ -250,7 +250,8 @@ def tests_of(file: str, root: Path, known: dict[str, float]) -> list[str]:
         points += sum(bool(re.search(rf"\b{x}\b", text)) for x in names if len(x) > 4)
         if points or any(name == f"test_{word}.py" for word in GENERAL):
             score[name] = (points + 0.5) / (3 + known.get(name, 5.0))
-    return sorted(score, key=score.__getitem__, reverse=True)[:MOST_FILES]
+    fine = [name for name in score if known.get(name, 0) >= 0]
+    return sorted(fine, key=score.__getitem__, reverse=True)[:MOST_FILES]
 
 
 # -- running --------------------------------------------------------------------------
@@ -329,45 +330,46 @@ def preload() -> None:
 
 def verdict(scratch: Path, mutant: Mutant, known: dict[str, float]) -> dict[str, Any]:
     """Whether a test notices the mutant, and which."""
-    path = scratch / mutant.file
-    whole = path.read_bytes()
+    whole = (scratch / mutant.file).read_bytes()
     changed = whole[: mutant.start] + mutant.new.encode() + whole[mutant.end :]
-    tests = [x for x in tests_of(mutant.file, scratch, known) if known.get(x, 0) >= 0]
-    if not tests:
-        raise RuntimeError(f"no test of {mutant.file} passes on the code as it is.")
-    killer = None
+    tests = tests_of(mutant.file, scratch, known)
     try:
         compile(changed, mutant.file, "exec")
-        path.write_bytes(changed)
-        for test in tests:
-            if not passes(scratch, test)[0]:
-                killer = test
-                break
+        killer = _killer(scratch, mutant.file, whole, changed, tests, known)
     except SyntaxError:
         killer = "not Python"
-    finally:
-        path.write_bytes(whole)
     line = whole.decode().splitlines()[mutant.line - 1].strip()
-    return asdict(mutant) | {
-        "killed_by": killer,
-        "source": line,
-        "tests": len(tests),
-        "why": "",
-    }
+    told = {"killed_by": killer, "source": line, "tests": len(tests), "why": ""}
+    return asdict(mutant) | told
 
 
-def measure_tests(
+def _killer(
     scratch: Path,
-    files: Sequence[str],
+    file: str,
+    whole: bytes,
+    changed: bytes,
+    tests: Sequence[str],
     known: dict[str, float],
-    say: Callable[[str], None],
-) -> None:
-    """Seconds of each file of tests on the code as it is; -1 if it fails there."""
-    for test in files:
-        if test not in known:
+) -> str | None:
+    """The first file of tests that fails with the change, and does not without it."""
+    path = scratch / file
+    for test in tests:
+        try:
+            path.write_bytes(changed)
             fine, seconds = passes(scratch, test)
-            known[test] = round(seconds, 1) if fine else -1.0
-            say(f"{test}: {known[test]} s")
+        finally:
+            path.write_bytes(whole)
+        if fine:
+            known.setdefault(test, round(seconds, 1))
+        else:
+            if test not in known:
+                as_it_is, seconds = passes(scratch, test)
+                known[test] = round(seconds, 1) if as_it_is else -1.0
+            if known[test] >= 0:
+                return test
+    if all(known.get(test, 0) < 0 for test in tests):
+        raise RuntimeError(f"no test of {file} passes on the code as it is.")
+    return None
 
 
 def run(
@@ -392,7 +394,6 @@ def run(
             break
         if mutant.key in done:
             continue
-        measure_tests(SCRATCH, tests_of(mutant.file, SCRATCH, known), known, say)
         found = done[mutant.key] = verdict(SCRATCH, mutant, known)
         say(f"{found['killed_by'] or 'SURVIVED'}: {mutant.key}")
         beside = results.with_suffix(".part")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .api import METHODS, evaluation_objection, probability_objection
-from .cases import Case
+from .cases import Case, special
 from .choices import Choices
 from .formats import NUMBERS, bytes_off, npy
 
@@ -84,12 +84,17 @@ def evaluations() -> tuple[str, ...]:
     return tuple(Evaluation.from_dict(_cut(x)).to_json() for x in made)
 
 
-def _cut(value: Any) -> Any:
-    """The same with no list longer than five, columns of a record alike."""
+LONG = ("curves", "paper_curves", "smooth")
+"""Parts of an evaluation that are hundreds of places along the confidence."""
+
+
+def _cut(value: Any, *, inside: bool = False) -> Any:
+    """The same with no curve longer than five places, and without a digest."""
     if isinstance(value, dict):
-        return {name: _cut(item) for name, item in value.items() if name != "digest"}
+        left = {name: x for name, x in value.items() if name != "digest"}
+        return {n: _cut(x, inside=inside or n in LONG) for n, x in left.items()}
     if isinstance(value, list):
-        return [_cut(item) for item in value[:5]]
+        return [_cut(x, inside=inside) for x in value[: 5 if inside else None]]
     return value
 
 
@@ -176,6 +181,7 @@ def _recalibrator(c: Choices, home: Path) -> Case:
     content, kept = changed(c, text)
     path = home / "saved.json"
     path.write_bytes(content)
+    wrong = special(c, home, [path]) if c.chance(3) else "?"
     digest = _digest(text)
 
     def call() -> Any:
@@ -204,7 +210,7 @@ def _recalibrator(c: Choices, home: Path) -> Case:
         call,
         ("saved.json",),
         f"recalibration.load  # {name}",
-        "?",
+        wrong,
         check,
     )
 
@@ -260,6 +266,7 @@ def _sketch(c: Choices, home: Path) -> Case:
         content = _resealed(c, content, seal=how == 2)
     path = home / "sketch.npz"
     path.write_bytes(content)
+    wrong = special(c, home, [path]) if c.chance(3) else "?"
 
     def call() -> Any:
         from calibrant import Sketch, evaluate
@@ -270,7 +277,7 @@ def _sketch(c: Choices, home: Path) -> Case:
 
     whole = c.below(6) == 0
     names = ("sketch", "cluster", "rows")
-    return Case("sketch", call, names, "evaluate(Sketch.load(...))", "?", _objection)
+    return Case("sketch", call, names, "evaluate(Sketch.load(...))", wrong, _objection)
 
 
 def _resealed(c: Choices, content: bytes, *, seal: bool) -> bytes:

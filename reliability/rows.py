@@ -75,7 +75,7 @@ def _beside(c: Choices, rng: np.random.Generator, made: Rows, n: int) -> None:
     if c.chance(40) and n >= 12:  # fewer than ten clusters are refused
         made.arrays["cluster"] = rng.permutation(n)
     if c.chance(40):
-        made.arrays["group"] = rng.choice(np.array(["x", "y", "None", "nan", ""]), n)
+        made.arrays["group"] = rng.choice(np.array(["x", "y", "None"]), n)
 
 
 def spoil(c: Choices, made: Rows) -> None:

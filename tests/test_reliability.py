@@ -346,3 +346,13 @@ def test_findings_are_told_apart_by_place():
     assert signature("api", one) == signature(
         "api", Verdict("traceback", "a.py:f", "y")
     )
+
+
+# -- what was found, and is mended ----------------------------------------------------
+
+
+def test_both_infinities_in_a_row_are_refused_without_a_warning():
+    from calibrant import accuracy
+
+    with pytest.raises(ValueError, match="probs must be rows of probabilities"):
+        accuracy([0, 1], probs=[[0.5, 0.5], [np.inf, -np.inf]], target="top-label")
