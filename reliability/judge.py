@@ -33,8 +33,8 @@ CEILING = 512
 """Megabytes by which one input may raise the peak of resident memory."""
 
 OURS = f"{Path('src', 'calibrant')}"
-ALLOWED = ("FitWarning",)
-"""Warnings that are meant for users."""
+ALLOWED = ("FitWarning", "ResourceWarning")
+"""Warnings meant for users, and one that Python shows to nobody."""
 
 
 @dataclass(frozen=True)
