@@ -10,7 +10,8 @@ TORCH := torch==2.13.0 torchvision==0.28.0
 AXE := axe-playwright-python==0.1.8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint docs paper bench parts test-floors screenshots clean
+.PHONY: help demo test check lint docs paper bench fuzz mutants coverage parts test-floors \
+	screenshots clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
@@ -28,6 +29,7 @@ test: lint ## Lint, then run all tests and doctests
 # format: long, and the same whatever releases are installed.
 LONG := tests/frozen tests/test_engines_clusters.py tests/test_propositions.py \
 	tests/test_report_browser.py tests/test_coverage.py tests/test_population.py \
+	tests/test_reliability.py \
 	$(foreach x,docs experiments vision cli_,$(wildcard tests/test_$(x)*.py))
 # Each stage once, in half a minute.
 QUICK := arrays bins comparison confidence_split evaluation \
@@ -52,6 +54,23 @@ paper: .venv/.dev ## Run the paper's experiments again, into build/paper
 
 bench: .venv-bench/.bench ## Time calibrant against its peers, in one run
 	.venv-bench/bin/python benchmarks/run.py
+
+# Findings and figures are in reliability/results.json; a run goes on where another ended.
+MINUTES ?= 10
+NUMBER ?= 1000000000
+fuzz: .venv/.dev ## Try to break it for MINUTES=10 (or NUMBER= inputs of each kind)
+	$(BIN)/python -m reliability fuzz --minutes $(MINUTES) --number $(NUMBER)
+	$(BIN)/python -m reliability page
+
+mutants: .venv/.dev ## Change the core at random for MINUTES=10: does a test notice?
+	$(BIN)/python -m reliability mutants --minutes $(MINUTES) --number $(NUMBER)
+	$(BIN)/python -m reliability page
+
+coverage: .venv/.coverage ## Run the tests, and say which branches of the core they take
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m $(PYTEST) -m "not simulation"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 screenshots: .venv/.dev ## Pictures of the report, by headless Chromium, in build/screenshots
 	$(BIN)/python tools/screenshots.py
@@ -79,6 +98,10 @@ clean: ## Remove environments, caches and built files
 
 .venv/.dev: pyproject.toml | .venv/.pip
 	$(BIN)/pip install --quiet -e ".[fast,demo]" --group test --group parts --group lint
+	touch $@
+
+.venv/.coverage: pyproject.toml .venv/.dev
+	$(BIN)/pip install --quiet --group coverage
 	touch $@
 
 .venv/.docs: pyproject.toml | .venv/.pip

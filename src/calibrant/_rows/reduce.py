@@ -169,7 +169,9 @@ def _really_offend(predictions: Predictions, bad: NDArray[Any]) -> Mask:
         return np.ones(len(bad), bool)
     rows = predictions.scores[bad].astype(np.float64)
     tolerance = ROW_SUM_TOLERANCE[predictions.scores.dtype.name]
-    offends = ~(np.abs(rows.sum(axis=1) - 1) <= tolerance) | ~(rows >= 0).all(axis=1)
+    with np.errstate(invalid="ignore"):  # a row may hold both infinities
+        sums = rows.sum(axis=1)
+    offends = ~(np.abs(sums - 1) <= tolerance) | ~(rows >= 0).all(axis=1)
     if predictions.soft:
         offends |= ~row_losses.are_distributions(predictions.labels[bad])
     return offends

@@ -1,0 +1,188 @@
+"""What is allowed: a result that can be, or an error of ours that names what is wrong.
+
+Anything else is a finding: another exception, an error from inside NumPy, a warning, a
+hang, memory beyond the ceiling, a file that was changed, something accepted that must be
+refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import linecache
+import re
+import resource
+import signal
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from .cases import Case
+from .commands import refused
+
+SECONDS = 10
+"""An input that takes longer hangs."""
+
+CEILING = 512
+"""Megabytes by which one input may raise the peak of resident memory."""
+
+OURS = f"{Path('src', 'calibrant')}"
+ALLOWED = ("FitWarning", "ResourceWarning")
+"""Warnings meant for users, and one that Python shows to nobody."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of an input: fine, refused, or the kind of a finding, and where."""
+
+    outcome: str
+    where: str = ""
+    said: str = ""
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether this is not allowed."""
+        return self.outcome not in ("fine", "refused")
+
+
+class Hang(BaseException):
+    """An input took too long."""
+
+
+def judge(case: Case) -> Verdict:
+    """Run a case, and say what became of it."""
+    before = {path: _digest(path) for path in case.keep}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    verdict = _tried(case)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) / 1024
+    if grown > CEILING:
+        return Verdict("memory", case.about, f"{grown:.0f} MB")
+    changed = [path.name for path, digest in before.items() if _digest(path) != digest]
+    if changed and not verdict.is_finding:
+        return Verdict("input changed", case.about, changed[0])
+    return verdict
+
+
+def _tried(case: Case) -> Verdict:
+    with warnings.catch_warnings(record=True) as caught, _limited():
+        warnings.simplefilter("always")
+        try:
+            verdict = _called(case)
+        except Hang as error:
+            return Verdict("hang", _place(error.__traceback__), f"over {SECONDS} s")
+    leaked = [w for w in caught if w.category.__name__ not in ALLOWED]
+    if leaked and not verdict.is_finding:
+        first = leaked[0]
+        where = f"{Path(first.filename).name}:{first.lineno}"
+        return Verdict("warning", where, f"{first.category.__name__}: {first.message}")
+    return verdict
+
+
+def _called(case: Case) -> Verdict:
+    try:
+        result = case.call()
+        if refused(result):
+            said = case.check(result)
+            return (
+                Verdict("bad output", case.about, said) if said else Verdict("refused")
+            )
+        said = case.check(result)
+    except (MemoryError, RecursionError, AssertionError, KeyboardInterrupt) as error:
+        return Verdict("traceback", _place(error.__traceback__), _line(error))
+    except Exception as error:  # noqa: BLE001
+        return _judged(error, case)
+    if said:
+        return Verdict("bad result", case.about, said)
+    if case.wrong not in ("", "?"):
+        return Verdict("accepted", case.about, case.wrong)
+    return Verdict("fine")
+
+
+def _judged(error: Exception, case: Case) -> Verdict:
+    """Whether an error is one of ours, and says what it is about."""
+    if isinstance(error, OSError) and error.filename and not case.is_command:
+        return Verdict("refused")  # the system's own, which names the file
+    where, text = _place(error.__traceback__), str(error)
+    ours = isinstance(
+        error, ValueError | TypeError | OSError | ImportError | AttributeError
+    )
+    if not ours or case.is_command or not _is_raised_by_us(error.__traceback__):
+        return Verdict("traceback", where, _line(error))
+    if case.names and not _named(text, case.names):
+        return Verdict("names nothing", where, _line(error))
+    if case.wrong == "":
+        return Verdict("refused though right", where, _line(error))
+    return Verdict("refused")
+
+
+def _named(text: str, names: tuple[str, ...]) -> bool:
+    """Whether a message has one of the words; they may go on, as in labels."""
+    words = "|".join(re.escape(name) + r"\b" * (len(name) == 1) for name in names)
+    return re.search(rf"(?<!\w)(?:{words})", text) is not None
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
+def _frames(trace: TracebackType | None) -> list[tuple[str, int, str]]:
+    return [(f.filename, f.lineno or 0, f.name) for f in traceback.extract_tb(trace)]
+
+
+def _place(trace: TracebackType | None) -> str:
+    """The innermost place of ours, by file and function: what findings are told apart by."""
+    ours = [(file, name) for file, _, name in _frames(trace) if OURS in file]
+    file, name = ours[-1] if ours else ("outside", "")
+    return f"{file.rpartition(OURS)[2].lstrip('/')}:{name}"
+
+
+def _is_raised_by_us(trace: TracebackType | None) -> bool:
+    """Whether the innermost line is a ``raise`` of ours, and not a call into a library."""
+    file, line, _ = _frames(trace)[-1]
+    return OURS in file and line in _raises(file)
+
+
+@cache
+def _raises(file: str) -> frozenset[int]:
+    tree = ast.parse("".join(linecache.getlines(file)))
+    return frozenset(
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Raise)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    )
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    """Raise `Hang` after too long; calls into C that never return the parent ends."""
+
+    def stop(*_: Any) -> None:
+        raise Hang
+
+    old = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+
+
+def _digest(path: Path) -> str:
+    """What a regular file holds."""
+    if not path.is_file() or path.is_symlink():
+        return ""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def limit_memory(gigabytes: float) -> None:
+    """Let this process and no other have no more address space than that."""
+    size = int(gigabytes * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))

@@ -1,0 +1,189 @@
+"""The figures of docs/reliability.md, written from results: none of them is typed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from . import mutants, results
+from .engine import KINDS
+from .judge import CEILING, SECONDS
+
+WORDS = {
+    "readers": "files, by format",
+    "records": "saved records",
+    "api": "calls of public functions",
+    "command": "lines of the command",
+}
+
+
+def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    whole = [head, ["---", *["--:"] * (len(head) - 1)], *lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in whole) + "\n"
+
+
+def block(name: str, text: str) -> str:
+    """Text between marks, which a page includes by name."""
+    return f"<!-- {name} -->\n\n{text.rstrip()}\n\n<!-- end of {name} -->\n"
+
+
+# -- the fuzzer -----------------------------------------------------------------------
+
+
+def outcomes(kind: dict[str, Any]) -> Counter[str]:
+    """What became of all inputs of a kind."""
+    total: Counter[str] = Counter()
+    for counted in kind["about"].values():
+        total.update(counted)
+    return total
+
+
+def fuzz_page(stored: dict[str, Any]) -> str:
+    """Inputs by kind, and what was found."""
+    known = {name: stored["kinds"][name] for name in KINDS if name in stored["kinds"]}
+    parts = [
+        "# Inputs tried\n\nWritten by `python -m reliability page` from results.json.\n",
+        block("inputs", _inputs(known, stored["findings"])),
+        block(
+            "by kind", "\n".join(_by_kind(name, kind) for name, kind in known.items())
+        ),
+        block("findings", _findings(stored["findings"])),
+    ]
+    return "\n".join(parts)
+
+
+def _inputs(known: dict[str, Any], findings: dict[str, Any]) -> str:
+    total = sum(kind["inputs"] for kind in known.values())
+    hours = sum(kind["seconds"] for kind in known.values()) / 3600
+    open_ones = [name for name, finding in findings.items() if not finding["mended"]]
+    lines = [
+        [WORDS[name], *map(_number, _figures(name, kind, open_ones))]
+        for name, kind in known.items()
+    ]
+    head = [
+        "what",
+        "inputs",
+        "accepted",
+        "refused",
+        "open findings",
+        "steps of code seen",
+    ]
+    text = (
+        f"{total:,} inputs in {hours:.1f} hours of one core; {len(findings)} findings, "
+        f"{len(findings) - len(open_ones)} of them mended. The slowest input took "
+        f"{max((kind['slowest'] for kind in known.values()), default=0):.1f} s (the limit is "
+        f"{SECONDS} s), and no input may raise the peak of memory by more than {CEILING} MB.\n\n"
+    )
+    return text + markdown(head, lines)
+
+
+def _figures(name: str, kind: dict[str, Any], open_ones: list[str]) -> list[int]:
+    became = outcomes(kind)
+    mine = [finding for finding in open_ones if finding.startswith(f"{name} |")]
+    return [kind["inputs"], became["fine"], became["refused"], len(mine), kind["arcs"]]
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
+
+
+def _by_kind(name: str, kind: dict[str, Any]) -> str:
+    lines = [
+        [
+            about,
+            *map(
+                _number,
+                (sum(became.values()), became.get("fine", 0), became.get("refused", 0)),
+            ),
+        ]
+        for about, became in sorted(kind["about"].items())
+    ]
+    head = [WORDS[name], "inputs", "accepted", "refused"]
+    return markdown(head, lines)
+
+
+def _findings(findings: dict[str, Any]) -> str:
+    if not findings:
+        return "None.\n"
+    lines = [
+        [
+            f"`{_plain(name)}`",
+            _plain(finding["said"])[:120],
+            "mended" if finding["mended"] else "open",
+        ]
+        for name, finding in sorted(findings.items())
+    ]
+    return markdown(["found", "what it said", "now"], lines).replace("--:", "---")
+
+
+def _plain(text: str) -> str:
+    """Text that a table can hold."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return shown.replace("|", "/").replace("`", "'").replace("<", "‹").replace(">", "›")
+
+
+# -- mutants --------------------------------------------------------------------------
+
+
+def mutant_page(stored: dict[str, Any]) -> str:
+    """How many mutants were noticed, and which were not."""
+    found = list(stored.get("mutants", {}).values())
+    parts = [
+        "# Mutants\n\nWritten by `python -m reliability page` from mutants.json.\n",
+        block("score", _score(found, stored.get("lines", 0))),
+        block("survivors", _survivors(found)),
+    ]
+    return "\n".join(parts)
+
+
+def _score(found: list[dict[str, Any]], lines: int) -> str:
+    if not found:
+        return "No mutant has been tried yet.\n"
+    rows = []
+    packages = sorted({one["file"].split("/")[2] for one in found})
+    for package in packages:
+        mine = [one for one in found if one["file"].split("/")[2] == package]
+        dead = sum(one["killed_by"] is not None for one in mine)
+        told = sum(bool(one["why"]) for one in mine if one["killed_by"] is None)
+        share = f"{100 * dead / len(mine):.0f} %"
+        rows.append(
+            [
+                f"`{package}`",
+                str(len(mine)),
+                str(dead),
+                share,
+                str(len(mine) - dead),
+                str(told),
+            ]
+        )
+    head = ["package", "mutants", "noticed", "share", "survivors", "explained"]
+    text = f"{len(found):,} mutants, drawn at random over {lines:,} lines.\n\n"
+    return text + markdown(head, rows)
+
+
+def _survivors(found: list[dict[str, Any]]) -> str:
+    left = [one for one in found if one["killed_by"] is None]
+    if not left:
+        return "None.\n"
+    lines = [
+        [
+            f"{one['file'].removeprefix('src/calibrant/')}:{one['line']}",
+            f"`{_plain(one['old'])[:60]}` → `{_plain(one['new'])[:60]}`",
+            one["why"] or "not explained yet",
+        ]
+        for one in sorted(left, key=lambda one: (one["file"], one["line"]))
+    ]
+    return markdown(["where", "change that no test noticed", "why"], lines).replace(
+        "--:", "---"
+    )
+
+
+def pages() -> dict[str, str]:
+    """Each page by its file."""
+    stored = results.load(results.RESULTS)
+    path = mutants.RESULTS
+    tried = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return {"fuzz.md": fuzz_page(stored), "mutants.md": mutant_page(tried)}
