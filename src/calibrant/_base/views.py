@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,4 +90,15 @@ class Views:
         return in_one_line(self)
 
     def _repr_html_(self) -> str:
-        return str(self.table("html"))
+        from calibrant._views.words import in_html
+
+        return in_html(self)
+
+
+class Printed:
+    """A result that a notebook shows as it prints."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="white-space:pre-wrap">{escape(str(self))}</pre>'

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, check_length
+from calibrant._base.views import Printed
 from calibrant._base.write import write_bytes
 from calibrant._inputs import predictions as inputs
 from calibrant._inputs.arrays import Column, as_scores
@@ -28,7 +29,7 @@ MOST_CLASSES = 200
 """Classes up to which a sketch of each may be kept."""
 
 
-class Sketch:
+class Sketch(Printed):
     """Sums that replace the rows: add rows as they come, merge, save, evaluate.
 
     Whatever the number of rows, it stays within a few megabytes; sketches of shards add

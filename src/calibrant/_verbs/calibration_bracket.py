@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant._base.checks import check_number
 from calibrant._base.records import Estimate, Record
+from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Column, Index, sigmoid
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
@@ -170,7 +171,7 @@ def _loss(cells: Neighbours, divergence: Divergence, recalibrate: Map) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Bracket(Record):
+class Bracket(Printed, Record):
     """Three values of one calibration error, and a second opinion.
 
     Attributes

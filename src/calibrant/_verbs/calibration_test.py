@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, as_number, check_choice
 from calibrant._base.records import Record
+from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._inputs.options import Scores, takes_scores, target_of
 from calibrant._inputs.predictions import read_clusters
@@ -418,7 +419,7 @@ def _by_signs(
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationTest(Record):
+class CalibrationTest(Printed, Record):
     """What a test of calibration found.
 
     Attributes

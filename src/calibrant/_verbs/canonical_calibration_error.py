@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant._base.checks import check_choice
 from calibrant._base.records import Estimate, Record
+from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Column, Index, Mask, Table
 from calibrant._inputs.options import (
     Scores,
@@ -405,7 +406,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class CanonicalError(Record):
+class CanonicalError(Printed, Record):
     """The calibration error of whole probability vectors.
 
     Attributes

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from calibrant._base.records import Estimate, Record
+from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Mask
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, Settings, takes_scores, target_of
@@ -98,7 +99,7 @@ def published_sides(columns: Columns, cells: Cells, settings: Settings) -> Sides
 
 
 @dataclass(frozen=True, slots=True)
-class ConfidenceSplit(Record):
+class ConfidenceSplit(Printed, Record):
     """d_CAL as the sum of over- and under-confidence.
 
     Attributes

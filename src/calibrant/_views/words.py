@@ -16,6 +16,7 @@ from calibrant._base.measures import MEASURES, is_trivial, sample_size
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
 from calibrant._inputs.divergences import find_divergence
 from calibrant._views.diagram import GEOMETRY
+from calibrant.table._html import paragraphs, write_html, write_list
 from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, one_line
 from calibrant.table._table import make_table, methods_of, names
 from calibrant.table._text import in_ascii, note_lines, write_text
@@ -45,6 +46,23 @@ def in_words(models: Any) -> str:
     """What a result prints."""
     told = describe if isinstance(models, Evaluation) else describe_comparison
     return told(models)
+
+
+def in_html(models: Any) -> str:
+    """What a notebook shows: all that is printed, as tables and lists."""
+    comparison, one = as_comparison(models), isinstance(models, Evaluation)
+    parts = [paragraphs(head_lines(comparison))]
+    plain, style = Comparison(comparison.evaluations), Style(intervals=True)
+    parts.append(write_html(make_table(plain, style)))
+    if comparison.effects:
+        parts.append(write_html(make_table(comparison, Style(), columns="effects")))
+    if one:
+        notes = [_as_published(models), *_notes(models)]
+    else:
+        notes = [note.text for note in remarks(comparison, comparison.audit())]
+        notes += getattr(models, "sentences", ())
+    parts.append(write_list(notes))
+    return "\n".join(part for part in parts if part)
 
 
 def describe(ev: Evaluation) -> str:
@@ -241,12 +259,17 @@ def _decomposition_lines(ev: Evaluation) -> list[str]:
     ordered = sorted(ev.decompositions, key=lambda name: name != ev.divergence)
     width = max(len(name) for name in ordered)
     lines = [f"  {name:<{width}}  {_sum(ev.decompositions[name])}" for name in ordered]
-    if ev.decomposition.bandwidth != ev.paper.bandwidth:
-        lines.append(
-            f"  {ev.divergence}, the paper's estimator (bandwidth "
-            f"{ev.paper.bandwidth:g}): {_sum(ev.paper)}"
-        )
+    if published := _as_published(ev):
+        lines.append(f"  {published}")
     return [head, *lines]
+
+
+def _as_published(ev: Evaluation) -> str:
+    """The headline by the paper's estimator, if it is another."""
+    if ev.decomposition.bandwidth == ev.paper.bandwidth:
+        return ""
+    how = f"the paper's estimator (bandwidth {ev.paper.bandwidth:g})"
+    return f"{ev.divergence}, {how}: {_sum(ev.paper)}"
 
 
 def _sum(parts: Decomposition) -> str:

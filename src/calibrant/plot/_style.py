@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -120,6 +121,9 @@ class Sheet(Figure):
 
     alt_text: str = ""
 
+    def __reduce__(self) -> Any:
+        return _blank, (), self.__getstate__()
+
     def savefig(self, fname: Any, **options: Any) -> None:
         """Save as `Figure.savefig` does; options given win."""
         kind = str(options.get("format") or Path(str(fname)).suffix[1:] or "png")
@@ -130,13 +134,26 @@ class Sheet(Figure):
             super().savefig(fname, **{"dpi": 200, "metadata": metadata, **options})
 
 
+# What logs figures, as Weights & Biases does, knows them by where their class lives.
+Sheet.__module__ = Figure.__module__
+
+
+def _blank() -> Sheet:
+    """A figure to be unpickled, since the class is not where it says."""
+    return Sheet()
+
+
 def in_style(draw: Callable[Inputs, Output]) -> Callable[Inputs, Output]:
     """Draw with our settings, whatever the user's are, and leave those as they were."""
 
     @wraps(draw)
     def styled(*args: Inputs.args, **options: Inputs.kwargs) -> Output:
         with mpl.rc_context({**DRAWN, "font.family": ["DejaVu Sans", *users_fonts()]}):
-            return draw(*args, **options)
+            drawn = draw(*args, **options)
+            # The backend of a notebook, if it was loaded just now, has asked for this.
+            interactive = mpl.is_interactive()
+        mpl.interactive(interactive)
+        return drawn
 
     return styled
 
@@ -156,10 +173,31 @@ def sheet(
     width: float, height: float, layout: Literal["constrained"] | None = "constrained"
 ) -> Sheet:
     """An empty figure of this many inches, which finds room for its labels if asked."""
-    figure = Sheet(figsize=(width, height), layout=layout)
+    make: Any = Sheet
+    if shows_figures():
+        from matplotlib import pyplot as plt  # it must know a figure to show it
+
+        make = partial(plt.figure, FigureClass=Sheet)
+    figure: Sheet = make(figsize=(width, height), layout=layout)
     if layout is not None:
         figure.set_layout_engine(layout, w_pad=0.03, h_pad=0.03)
     return figure
+
+
+FILES_ONLY = {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}
+
+
+def shows_figures() -> bool:
+    """Whether figures are shown: in a notebook, or in windows if pyplot is in use.
+
+    A script that only writes files has none open, which nobody would close.
+    """
+    chosen = dict.__getitem__(mpl.rcParams, "backend")  # without making a choice
+    if not isinstance(chosen, str):
+        if "matplotlib.pyplot" not in sys.modules:
+            return False
+        chosen = mpl.get_backend()
+    return chosen.lower() not in FILES_ONLY
 
 
 def dress(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape as escape_html
 
 from calibrant.table._layout import BOLD, Cell, Note, Row, Table, one_line
@@ -34,6 +35,19 @@ def write_html(table: Table) -> str:
     head = ["<thead>", f"<tr>{_heads(table)}</tr>", "</thead>"]
     body = ["<tbody>", *map(_row, table.rows), "</tbody>", "</table>"]
     return "\n".join([*start, *_caption(table), *head, *body, *_notes(table), "</div>"])
+
+
+def paragraphs(lines: Iterable[str]) -> str:
+    """Lines above a table."""
+    return f"<p>{'<br>'.join(map(escape, lines))}</p>"
+
+
+def write_list(texts: Iterable[str]) -> str:
+    """What to know beside a table, as a list."""
+    items = [f"<li>{escape(text)}</li>" for text in texts if text]
+    if not items:
+        return ""
+    return f'<ul style="max-width:60em;padding-left:1.2em">{"".join(items)}</ul>'
 
 
 def _caption(table: Table) -> list[str]:
