@@ -89,12 +89,12 @@ def test_html_has_every_sentence_that_is_printed():
     study = cal.study(y, logits=z, split=0.5, methods="temperature")
     found = cal.compare(one, two)
     expected = (
-        (one, [*(f.text for f in one.audit()), "no evidence", "paper's estimator"]),
+        (one, [*(f.text for f in one.audit()), "paper's estimator"]),
         (study, [study.protocol, *(f.text for f in study.audit() if untold(f))]),
         (found, [*found.sentences]),
         (cal.calibration_test(y, logits=z), ["calibrat"]),
         (cal.calibration_bracket(y, logits=z), ["in-sample"]),
-        (cal.Sketch().update(y, logits=z), ["rows=400"]),
+        (cal.Sketch().update(y, logits=z), ["weight 400"]),
     )
     for result, texts in expected:
         html = result._repr_html_()
