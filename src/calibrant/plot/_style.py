@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache, wraps
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -11,6 +13,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
+
+from calibrant._base.write import whole_file
 
 Options = dict[str, Any]
 
@@ -121,13 +125,33 @@ class Sheet(Figure):
     alt_text: str = ""
 
     def savefig(self, fname: Any, **options: Any) -> None:
-        """Save as `Figure.savefig` does; options given win."""
-        kind = str(options.get("format") or Path(str(fname)).suffix[1:] or "png")
+        """Save as `Figure.savefig` does, whole or not at all; options given win."""
+        kind = options.get("format") or Path(str(fname)).suffix[1:]
+        kind = str(kind or mpl.rcParams["savefig.format"])
         metadata: dict[str, Any] = {UNDATED[kind]: None} if kind in UNDATED else {}
         if self.alt_text and kind in DESCRIPTION:
             metadata[DESCRIPTION[kind]] = self.alt_text
-        with mpl.rc_context(SAVED):
-            super().savefig(fname, **{"dpi": 200, "metadata": metadata, **options})
+        options = {"dpi": 200, "metadata": metadata, **options}
+        with mpl.rc_context(SAVED), _opened(fname, options, kind) as file:
+            super().savefig(file, **options)
+
+
+@contextmanager
+def _opened(fname: Any, options: dict[str, Any], kind: str) -> Iterator[Any]:
+    """A file of this name that appears when it is whole; a stream or device as it is."""
+    if not isinstance(fname, str | PathLike) or _is_special(Path(fname)):
+        yield fname
+        return
+    path = Path(fname)
+    if not path.suffix[1:] and not options.get("format"):
+        path = path.with_name(f"{path.name.rstrip('.')}.{kind}")
+    options["format"] = kind  # an open file has no suffix
+    with whole_file(path) as file:
+        yield file
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file()
 
 
 def in_style(draw: Callable[Inputs, Output]) -> Callable[Inputs, Output]:
