@@ -236,7 +236,8 @@ KNOWN = re.compile(r"(.*) \[(\d+) bytes, sha256 ([0-9a-f]{32})\]", re.DOTALL)
 BEGUN = re.compile(r"(.*) \[first (\d+) rows\]", re.DOTALL)
 
 SAME, SAME_FILE = "in the sketch already", "in the sketch already, by another name"
-MOVED, BY_NAME = "in the sketch since before they moved", "in the sketch, by name"
+MOVED = "in the sketch since before they moved"
+BY_NAME = "in the sketch by name, which is all that versions before 0.2.0 kept"
 WAYS_OUT = (
     "If it holds other rows, sketch it to a file of its own and merge the two; else begin "
     "anew with --force."

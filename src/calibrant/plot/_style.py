@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import cache, wraps
+from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
-from calibrant._base.write import whole_file
+from calibrant._base.write import write_bytes
 
 Options = dict[str, Any]
 
@@ -132,26 +132,25 @@ class Sheet(Figure):
         if self.alt_text and kind in DESCRIPTION:
             metadata[DESCRIPTION[kind]] = self.alt_text
         options = {"dpi": 200, "metadata": metadata, **options}
-        with mpl.rc_context(SAVED), _opened(fname, options, kind) as file:
-            super().savefig(file, **options)
+        path = _file_of(fname, kind, given=bool(options.get("format")))
+        with mpl.rc_context(SAVED):
+            if path is None:
+                super().savefig(fname, **options)
+                return
+            content = BytesIO()
+            super().savefig(content, **{**options, "format": kind})
+            write_bytes(path, content.getvalue())
 
 
-@contextmanager
-def _opened(fname: Any, options: dict[str, Any], kind: str) -> Iterator[Any]:
-    """A file of this name that appears when it is whole; a stream or device as it is."""
-    if not isinstance(fname, str | PathLike) or _is_special(Path(fname)):
-        yield fname
-        return
+def _file_of(fname: Any, kind: str, *, given: bool) -> Path | None:
+    """The file to write, with a suffix unless the format was given; None for a stream."""
+    if not isinstance(fname, str | PathLike):
+        return None
     path = Path(fname)
-    if not path.suffix[1:] and not options.get("format"):
-        path = path.with_name(f"{path.name.rstrip('.')}.{kind}")
-    options["format"] = kind  # an open file has no suffix
-    with whole_file(path) as file:
-        yield file
-
-
-def _is_special(path: Path) -> bool:
-    return path.exists() and not path.is_file()
+    if path.exists() and not path.is_file():
+        return None
+    named = given or path.suffix[1:]
+    return path if named else path.with_name(f"{path.name.rstrip('.')}.{kind}")
 
 
 def in_style(draw: Callable[Inputs, Output]) -> Callable[Inputs, Output]:
