@@ -9,19 +9,15 @@ import contextlib
 import errno
 import io
 import os
-from functools import cache, partial
+import time
+from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pytest
-from command import calibrant
-from make import over_confident
 
-import calibrant as cal
 from calibrant._base import write
 from calibrant._verbs import stream
-from calibrant.recalibration import TemperatureScaling
-from calibrant.vision import _inference as inference
+from reliability.kills import RESUMED, WRITERS, CommandError, kills, write_inputs
 
 
 class Faults:
@@ -102,145 +98,79 @@ class Raw(io.FileIO):
         return half + super().write(content[half:])
 
 
-# -- the writers: each makes one file of a folder, whose name it is called by -------------
-
-LABELS, LOGITS = over_confident(60, 3, factor=2, seed=0, spread=1.5)
-MANIFEST = inference.Manifest(
-    {"model": "a"}, (inference.Shard("shard-00000.npz", 3, "0"),)
-)
-
-
-def command(*arguments):
-    """The command in a folder; a failure is one line and exit code 1."""
-
-    def run(folder):
-        done = calibrant(*arguments, "--force", "-q", cwd=folder)
-        if done.returncode:
-            assert done.returncode == 1
-            assert done.stderr.count("\n") == 1 + done.stderr.startswith("\n")
-            raise OSError(done.stderr)
-
-    return run
-
-
-def inputs(folder):
-    """Files that commands read."""
-    for i in range(2):
-        half = slice(30 * i, 30 * i + 30)
-        np.savez(folder / f"{i}.npz", logits=LOGITS[half], labels=LABELS[half])
-        cal.Sketch().update(LABELS[half], logits=LOGITS[half]).save(
-            folder / f"s{i}.npz"
-        )
-
-
-EV = cal.evaluate(LABELS, logits=LOGITS, name="a")
-FITTED = TemperatureScaling().fit(LOGITS, LABELS)
-SKETCH = cal.Sketch().update(LABELS, logits=LOGITS)
-
-
-@cache
-def drawn():
-    return EV.plot().figure
-
-
-def figure(folder, kind):
-    drawn().savefig(folder / f"figure.{kind}", dpi=20)
-
-
-WRITERS = {
-    "text.txt": lambda folder: write.write_text(folder / "text.txt", "new"),
-    "array.npz": lambda folder: write.write_npz(
-        folder / "array.npz", {"x": np.arange(9)}
-    ),
-    "sketch.npz": lambda folder: SKETCH.save(folder / "sketch.npz", force=True),
-    "fitted.json": lambda folder: FITTED.save(folder / "fitted.json", force=True),
-    "page.html": lambda folder: EV.report(folder / "page.html", force=True),
-    "figure.png": partial(figure, kind="png"),
-    "figure.svg": partial(figure, kind="svg"),
-    "figure.pdf": partial(figure, kind="pdf"),
-    "manifest.json": lambda folder: inference.write_manifest(folder, MANIFEST),
-    "shard-00001.npz": lambda folder: inference.write_shard(
-        folder, 1, {"logits": LOGITS, "labels": LABELS}
-    ),
-    "all.npz": command("sketch", "0.npz", "1.npz", "-o", "all.npz"),
-    "both.npz": command("merge", "s0.npz", "s1.npz", "-o", "both.npz"),
-    "report.html": command("report", "s0.npz", "-o", "report.html"),
-    "saved.json": command("recalibrate", "--fit", "0.npz", "--save", "saved.json"),
-    "out.npz": command(
-        "recalibrate", "--fit", "0.npz", "--apply", "1.npz", "-o", "out.npz"
-    ),
-}
-"""By the file that they write."""
-
-
-@pytest.fixture(params=WRITERS)
-def writer(request, tmp_path):
-    """A folder, a writer, its file, and all that may be in it after a fault."""
-    write_file, path = WRITERS[request.param], tmp_path / request.param
-    inputs(tmp_path)
-    write_file(tmp_path)
-    whole = {path.read_bytes()}
-    if path.name == "all.npz":  # saved after each file
-        calibrant("sketch", "0.npz", "-o", "first.npz", cwd=tmp_path)
-        whole.add((tmp_path / "first.npz").read_bytes())
-        (tmp_path / "first.npz").unlink()
-    return tmp_path, write_file, path, whole
-
-
-def calls_of(folder, write_file):
+def calls_of(folder, writer):
     with Faults(folder).active() as faults:
-        write_file(folder)
+        writer(folder)
     return faults.calls
 
 
-@pytest.mark.parametrize(
-    ("error", "old"), [(OSError, None), (OSError, b"old"), (KeyboardInterrupt, b"old")]
-)
-def test_the_file_is_whole_after_every_fault(writer, error, old):
-    folder, write_file, path, whole = writer
-    final, names = path.read_bytes(), {x.name for x in folder.iterdir()} - {path.name}
-    calls = calls_of(folder, write_file)
+def forget():
+    """What a process remembers, as a new one would not."""
+    stream._digest.cache_clear()
+    write.sweep.cache_clear()
+
+
+CASES = [(OSError, None), (OSError, b"old"), (KeyboardInterrupt, b"old")]
+CLEAN = (OSError, ValueError, KeyboardInterrupt, CommandError)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_file_is_whole_after_every_fault(tmp_path, capsys, name):
+    writer, path = WRITERS[name], tmp_path / name
+    write_inputs(tmp_path)
+    inputs = {x.name for x in tmp_path.iterdir()}
+    writer(tmp_path)
+    whole = path.read_bytes()
+    path.unlink()
+    forget()
+    calls = calls_of(tmp_path, writer)
     assert {"open", "write", "sync", "rename"} <= set(calls)
-    clean = (OSError, ValueError) if error is OSError else (KeyboardInterrupt, OSError)
-    for k in range(len(calls)):
+    cases = CASES[:1] if name in RESUMED else CASES
+    for (error, old), k in product(cases, range(len(calls))):
         path.unlink(missing_ok=True)
         if old is not None:
             path.write_bytes(old)
-        stream._digest.cache_clear()
-        write.sweep.cache_clear()
-        with contextlib.suppress(*clean), Faults(folder, k, error).active() as faults:
-            write_file(folder)
+        forget()
+        capsys.readouterr()
+        with contextlib.suppress(*CLEAN), Faults(tmp_path, k, error).active() as faults:
+            writer(tmp_path)
         assert len(faults.calls) > k, "the fault never came"
-        found = path.read_bytes() if path.exists() else None
-        assert found in {old, *whole}, (k, calls[k])
-        assert {x.name for x in folder.iterdir()} - {path.name} == names, (k, calls[k])
-    write_file(folder)
-    assert path.read_bytes() == final
+        assert {x.name for x in tmp_path.iterdir()} - {name} == inputs, (k, calls[k])
+        assert len(capsys.readouterr().err.strip().splitlines()) <= 1, (k, calls[k])
+        if name in RESUMED:
+            writer(tmp_path)
+            assert path.read_bytes() == whole, (k, calls[k])
+        else:
+            found = path.read_bytes() if path.exists() else None
+            assert found in (old, whole), (k, calls[k])
 
 
 def test_a_fault_is_told_with_the_name_of_the_file(tmp_path):
-    calls = calls_of(tmp_path, WRITERS["text.txt"])
-    for k in range(len(calls)):
+    writer = WRITERS["text.txt"]
+    for k in range(len(calls_of(tmp_path, writer))):
         write.sweep.cache_clear()
         expected = pytest.raises(OSError, match=r"^cannot write .*text\.txt: [A-Z]")
         with expected, Faults(tmp_path, k).active():
-            WRITERS["text.txt"](tmp_path)
+            writer(tmp_path)
 
 
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_a_sketch_resumed_after_any_fault_is_the_sketch_of_all_rows(tmp_path, error):
-    inputs(tmp_path)
-    said = ("0.npz", "1.npz", "-o", "all.npz", "--resume", "-q")
-    once = partial(calibrant, "sketch", *said, cwd=tmp_path)
-    assert once().returncode == 0
-    whole = (tmp_path / "all.npz").read_bytes()
-    stream._digest.cache_clear()
-    (tmp_path / "all.npz").unlink()
-    calls = calls_of(tmp_path, lambda folder: once())
-    for k in range(len(calls)):
-        (tmp_path / "all.npz").unlink()
-        stream._digest.cache_clear()
-        with Faults(tmp_path, k, error).active():
-            assert once().returncode in (0, 1)
-        assert once().returncode == 0
-        assert (tmp_path / "all.npz").read_bytes() == whole, (k, calls[k])
+# -- and under kills ---------------------------------------------------------------------
+
+
+def test_killed_writers_leave_whole_files_and_go_on():
+    found = kills(6, seed=1, names=["manifest.json", "all.npz", "pieces.npz"])
+    assert [counts["failures"] for counts in found.values()] == [[], [], []]
+    assert all(counts["killed"] >= 2 for counts in found.values())
+
+
+def test_a_writer_that_breaks_a_promise_is_found(monkeypatch):
+    def torn(folder):
+        with (folder / "text.txt").open("wb") as file:
+            for _ in range(100):
+                file.write(b"half")
+                file.flush()
+                time.sleep(0.001)
+
+    monkeypatch.setitem(WRITERS, "text.txt", torn)
+    found = kills(4, seed=0, names=["text.txt"])
+    assert "neither old nor new" in str(found["text.txt"]["failures"])

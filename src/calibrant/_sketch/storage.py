@@ -79,8 +79,8 @@ def is_sketch(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    except Exception:  # damaged: whoever reads it next says so
-        return False
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
+        return False  # damaged: whoever reads it next says so
     return any(f"{header}.npy" in names for header in (HEADER, HEADER_OF_0_1))
 
 
