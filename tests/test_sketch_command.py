@@ -1,6 +1,7 @@
 """``calibrant sketch``, ``calibrant merge`` and the report of a sketch, as a user runs them."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -144,7 +145,8 @@ def test_a_run_stopped_within_a_file_goes_on_there(tmp_path, monkeypatch, after)
     again = cal.Sketch.load(path)
     resuming.sketch_files([unit], Roles(), again, **options)
     assert again.rows == 1000
-    assert again.parts == {unit[0]}
+    (part,) = again.parts
+    assert part.startswith(f"{unit[0]} [{Path(unit[0]).stat().st_size} bytes, sha256 ")
     want = cal.Sketch().update(y, logits=z)
     got, whole = cal.evaluate(again).metrics, cal.evaluate(want).metrics
     assert got["smooth_ece"] == pytest.approx(whole["smooth_ece"], abs=1e-12)
@@ -167,3 +169,295 @@ def test_a_killed_command_leaves_a_sketch_that_goes_on(tmp_path):
     run("sketch", *files, "-o", "whole.sketch.npz", "-q", cwd=tmp_path)
     whole = (tmp_path / "whole.sketch.npz").read_bytes()
     assert (tmp_path / "all.sketch.npz").read_bytes() == whole
+
+
+# -- each file once, whatever its name --------------------------------------------------
+
+
+def npz(path, seed=0, n=50):
+    y, z = rows(n, seed=seed)
+    np.savez(path, logits=z, labels=y)
+    return path
+
+
+def resume(*files, cwd, code=0):
+    return run("sketch", *files, "-o", "all.npz", "--resume", cwd=cwd, code=code)
+
+
+def count(folder):
+    return cal.Sketch.load(folder / "all.npz").rows
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_one_file_counts_once_under_any_name(tmp_path, together):
+    npz(tmp_path / "a.npz")
+    (tmp_path / "soft.npz").symlink_to("a.npz")
+    (tmp_path / "hard.npz").hardlink_to(tmp_path / "a.npz")
+    (tmp_path / "sub").mkdir()
+    spellings = ["a.npz", "./a.npz", "sub/../a.npz", tmp_path / "a.npz"]
+    spellings += ["soft.npz", "hard.npz"]
+    for files in [spellings] if together else [[name] for name in spellings]:
+        done = resume(*files, cwd=tmp_path)
+    assert count(tmp_path) == 50
+    assert "skipped" in done.stderr
+    assert "by another name: 'hard.npz'" in done.stderr
+    assert (
+        "4 of the files, whose rows are in the sketch already" in done.stderr
+    ) is together
+    assert len(cal.Sketch.load(tmp_path / "all.npz").parts) == 1
+
+
+def test_what_was_skipped_is_not_said_when_asked_to_be_quiet(tmp_path):
+    npz(tmp_path / "a.npz")
+    for _ in range(2):
+        done = run("sketch", "a.npz", "-o", "all.npz", "--resume", "-q", cwd=tmp_path)
+        assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_another_days_file_of_the_same_name_is_read(tmp_path):
+    for seed, day in enumerate(["monday", "tuesday"]):
+        (tmp_path / day).mkdir()
+        npz(tmp_path / day / "rows.npz", seed)
+        said = ("sketch", "rows.npz", "-o", "../all.npz", "--resume")
+        assert run(*said, cwd=tmp_path / day).stderr == ""
+    assert count(tmp_path) == 100
+
+
+def test_a_copy_is_a_file_of_its_own_and_a_moved_file_is_not(tmp_path):
+    content = npz(tmp_path / "a.npz").read_bytes()
+    (tmp_path / "copy.npz").write_bytes(content)
+    resume("a.npz", "copy.npz", cwd=tmp_path)
+    assert count(tmp_path) == 100
+    (tmp_path / "a.npz").rename(tmp_path / "b.npz")
+    (tmp_path / "new.npz").write_bytes(content)
+    done = resume("b.npz", "copy.npz", "new.npz", cwd=tmp_path)
+    assert "since before they moved: 'b.npz'" in done.stderr
+    assert count(tmp_path) == 150
+    npz(tmp_path / "a.npz", seed=1)  # the name is free again
+    assert resume("a.npz", cwd=tmp_path).stderr == ""
+    assert count(tmp_path) == 200
+
+
+@pytest.mark.parametrize("n", [80, 50])
+def test_a_file_that_has_changed_is_refused(tmp_path, n):
+    npz(tmp_path / "a.npz")
+    resume("a.npz", cwd=tmp_path)
+    before = (tmp_path / "all.npz").read_bytes()
+    npz(tmp_path / "a.npz", seed=1, n=n)
+    said = resume("./a.npz", cwd=tmp_path, code=1).stderr
+    assert "a.npz: changed since it was sketched (" in said
+    assert "merge the two; else begin anew with --force" in said
+    assert said.count("\n") == 1
+    assert (tmp_path / "all.npz").read_bytes() == before
+    run("sketch", "a.npz", "-o", "new.npz", cwd=tmp_path)  # the way out, as it is said
+    run("merge", "all.npz", "new.npz", "-o", "both.npz", cwd=tmp_path)
+    assert cal.Sketch.load(tmp_path / "both.npz").rows == 50 + n
+    (tmp_path / "both.npz").replace(tmp_path / "all.npz")
+    assert "already" in resume("a.npz", cwd=tmp_path).stderr
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    path, saved = npz(tmp_path / "a.npz"), []
+
+    def batches(paths, roles):
+        from calibrant.files import batches as real
+
+        yield from real(paths, roles)
+        with path.open("ab") as file:
+            file.write(b"more")
+
+    monkeypatch.setattr(resuming, "batches", batches)
+    options = {"save": saved.append, "progress": lambda *_: None}
+    with pytest.raises(ValueError, match=r"a\.npz: changed while it was read"):
+        resuming.sketch_files([[str(path)]], Roles(), cal.Sketch(), **options)
+    assert saved == []
+
+
+def test_arrays_of_one_set_are_known_together(tmp_path):
+    y, z = rows(50)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "logits.npy", z)
+        np.save(tmp_path / name / "labels.npy", y)
+    first = "one/logits.npy,one/labels.npy"
+    resume(first, "two/logits.npy,two/labels.npy", cwd=tmp_path)
+    assert count(tmp_path) == 100  # copies
+    done = resume("./one/logits.npy,one/../one/labels.npy", cwd=tmp_path)
+    assert "already" in done.stderr
+    np.save(tmp_path / "one/labels.npy", y[::-1])
+    assert "changed since" in resume(first, cwd=tmp_path, code=1).stderr
+
+
+# -- sketches of 0.1.0 know files by the path as typed ----------------------------------
+
+
+@pytest.fixture
+def old(tmp_path):
+    """Two files, and a sketch of the first that has its name only."""
+    y, z = rows(50)
+    npz(tmp_path / "a.npz")
+    npz(tmp_path / "b.npz", seed=1)
+    cal.Sketch().update(y, logits=z, part="a.npz").save(tmp_path / "all.npz")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["a.npz", "./a.npz"])
+def test_an_old_sketch_goes_on_and_learns_digests(old, name):
+    done = resume(name, "b.npz", cwd=old)
+    assert (
+        "by name, which is all that versions before 0.2.0 kept: 'a.npz'" in done.stderr
+    )
+    resume("a.npz", "b.npz", cwd=old)
+    assert count(old) == 100
+    assert all(
+        " bytes, sha256 " in part for part in cal.Sketch.load(old / "all.npz").parts
+    )
+    npz(old / "a.npz", seed=2)
+    assert "changed since" in resume("a.npz", cwd=old, code=1).stderr
+
+
+def test_an_old_sketch_stopped_within_a_file_goes_on_there(old):
+    sketch = cal.Sketch.load(old / "all.npz")
+    sketch.rename_part("a.npz", "a.npz [first 50 rows]")
+    sketch.save(old / "all.npz", force=True)
+    resume("a.npz", cwd=old)
+    assert count(old) == 50
+    assert "already" in resume("a.npz", cwd=old).stderr
+
+
+def test_a_file_newer_than_an_old_sketch_is_not_taken_for_known(old):
+    later = (old / "all.npz").stat().st_mtime + 10
+    os.utime(old / "a.npz", (later, later))
+    said = resume("a.npz", cwd=old, code=1).stderr
+    assert "is newer than the sketch, which knows it by name only" in said
+    assert count(old) == 50
+
+
+# -- one process at a time, and nothing destroyed ----------------------------------------
+
+
+def test_two_processes_lose_no_row(tmp_path):
+    files = [npz(tmp_path / f"{i:02}.npz", seed=i, n=3000).name for i in range(12)]
+    command = [COMMAND, "sketch", "-o", "all.npz", "--resume", "-q"]
+    parts = [files[:8], files[4:]]
+    pair = [
+        subprocess.Popen([*command, *own], cwd=tmp_path, stderr=subprocess.PIPE)
+        for own in parts
+    ]
+    said = [process.communicate()[1].decode() for process in pair]
+    codes = [process.returncode for process in pair]
+    assert 0 in codes
+    done = {
+        name for own, code in zip(parts, codes, strict=True) if not code for name in own
+    }
+    assert count(tmp_path) == 3000 * len(done)
+    for code, text in zip(codes, said, strict=True):
+        assert (code, "another process is writing all.npz; wait" in text) in [
+            (0, 0),
+            (1, 1),
+        ]
+
+
+def test_a_second_run_is_told_to_wait(shards, monkeypatch):
+    real, seen = cal.Sketch.save, []
+
+    def save(self, path, **options):
+        real(self, path, **options)
+        if not seen:
+            seen.append(None)
+            seen[0] = [
+                run(*second, "-o", "all.npz", "--force", cwd=shards, code=1).stderr
+                for second in (["sketch", "shards/2.npz"], ["merge", "two.npz"])
+            ]
+
+    run("sketch", "shards/1.npz", "-o", "two.npz", cwd=shards)
+    monkeypatch.setattr(cal.Sketch, "save", save)
+    run("sketch", "shards", "-o", "all.npz", cwd=shards)
+    assert all("another process is writing all.npz" in text for text in seen[0])
+    assert count(shards) == 900
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_sketch_that_another_program_wrote_meanwhile_is_left(
+    shards, monkeypatch, resumed
+):
+    """No lock helps against those that ask for none."""
+    if resumed:
+        run("sketch", "shards/0.npz", "-o", "all.npz", cwd=shards)
+    real, theirs = resuming.add_batch, cal.Sketch().update_pairs([1, 0], [0.9, 0.4])
+
+    def add(*arguments):
+        real(*arguments)
+        theirs.save(shards / "all.npz", force=True)
+
+    monkeypatch.setattr(resuming, "add_batch", add)
+    said = resume("shards", cwd=shards, code=1).stderr
+    assert ("by another process meanwhile" if resumed else "all.npz exists") in said
+    assert count(shards) == 2
+
+
+def test_a_sketch_goes_on_for_its_own_target_only(shards):
+    run("sketch", "shards/0.npz", "-o", "all.npz", cwd=shards)
+    said = ("sketch", "shards", "-o", "all.npz", "--resume", "--target")
+    assert "drop --target" in run(*said, "class-wise", cwd=shards, code=1).stderr
+    run(*said, "top-label", cwd=shards)
+    assert count(shards) == 900
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sketch", "shards", "-o", "shards/../shards/0.npz", "--force"],
+        ["sketch", "shards", "-o", "shards/0.npz", "--resume"],
+        ["sketch", "shards/*.npz", "-o", "link.npz", "--force"],
+        ["merge", "a.npz", "b.npz", "-o", "a.npz", "--force"],
+        ["report", "shards/0.npz", "-o", "shards/0.npz", "--force"],
+        ["report", "shards/0.npz", "shards", "-o", "link.npz", "--force"],
+        ["study", "shards/1.npz", "shards/0.npz", "-o", "link.npz", "--force"],
+        ["recalibrate", "--fit", "shards/0.npz", "--save", "link.npz", "--force"],
+        ["recalibrate", "--load", "t.json", "--save", "t.json", "--force"],
+    ],
+)
+def test_no_file_is_both_read_and_written(shards, arguments):
+    for i, name in enumerate("ab"):
+        run("sketch", f"shards/{i}.npz", "-o", f"{name}.npz", cwd=shards)
+    run("recalibrate", "--fit", "shards/0.npz", "--save", "t.json", cwd=shards)
+    (shards / "link.npz").symlink_to("shards/0.npz")
+    before = {path: path.read_bytes() for path in shards.rglob("*.*")}
+    said = run(*arguments, cwd=shards, code=1).stderr
+    assert "is read and written; write to another file" in said
+    assert {path: path.read_bytes() for path in shards.rglob("*.*")} == before
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("shards", "it is a folder; name a file in it"),
+        ("none/a.npz", "there is no folder none"),
+        ("pipe.npz", "it is a device, a pipe or the like"),
+        ("/dev/null", "it is a device, a pipe or the like"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_the_work(shards, output, message):
+    os.mkfifo(shards / "pipe.npz")
+    (shards / "broken.npz").write_bytes(b"PK")  # reading it would be another error
+    (shards / "t.json").touch()
+    for command in (
+        ["sketch", "broken.npz", "-o"],
+        ["sketch", "broken.npz", "--resume", "-o"],
+        ["merge", "broken.npz", "-o"],
+        ["report", "broken.npz", "-o"],
+        ["study", "broken.npz", "-o"],
+        ["recalibrate", "--fit", "broken.npz", "--save"],
+    ):
+        said = run(*command, output, "--force", cwd=shards, code=1).stderr
+        assert message in said, command
+        assert said.count("\n") == 1
+
+
+def test_two_outputs_have_two_paths(shards):
+    (shards / "link").symlink_to("out.npz")
+    said = ["recalibrate", "--fit", "shards/0.npz", "--apply", "shards/1.npz"]
+    done = run(*said, "-o", "out.npz", "--save", "link", cwd=shards, code=1)
+    assert "out.npz is two outputs; give each a file of its own" in done.stderr
+    assert not (shards / "out.npz").exists()

@@ -316,7 +316,7 @@ def test_a_killed_process_is_finished_by_another(finished, photos, weights, tmp_
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     out = tmp_path / "logits"
     assert set(contents(out)) == {MANIFEST, "shard-00000.npz"}
-    (out / ".shard-00001.npz.left.tmp").write_bytes(b"half")
+    (out / ".calibrant-abcd1234.tmp").write_bytes(b"half")
     infer(
         load_model(ARCHITECTURE, checkpoint=weights, device="cpu"),
         open_images(photos),

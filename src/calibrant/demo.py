@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.write import write_npz
+from calibrant._base.write import target_of, write_npz
 from calibrant._verbs.study import Study, study
 from calibrant._views.words import number
 from calibrant.recalibration._estimator import Progress
@@ -61,11 +61,8 @@ def run(
 
     Files that exist there are replaced only with `force`.
     """
-    found = [folder / name for name in FILES if (folder / name).exists()]
-    if found and not force:
-        raise FileExistsError(
-            f"{found[0]} exists; pass force=True (--force) to replace it."
-        )
+    for name in FILES if folder.exists() else ():
+        target_of(folder / name, force=force)
     logits, labels, half = _train(rng)
     scores = logits[:half], logits[half:]
     made = study(labels[:half], labels[half:], logits=scores, progress=progress)

@@ -140,13 +140,6 @@ def _number(text: str) -> float:
         ) from None
 
 
-def refuse_to_replace(*paths: Path | None, force: bool) -> None:
-    """Say so before the work if a file exists already."""
-    for path in paths:
-        if path is not None and path.exists() and not force:
-            raise FileExistsError(f"{path} exists; pass --force to replace it.")
-
-
 @dataclass(frozen=True, slots=True)
 class Steps:
     """A bar that is moved by calling it with the share done and what is being done."""

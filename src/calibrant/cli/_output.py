@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
@@ -16,6 +16,7 @@ import click
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, sample_size
+from calibrant._base.write import target_of
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
 from calibrant.cli import _flags as flags
 
@@ -102,6 +103,32 @@ def read_vectors(file: str, roles: Any, who: str) -> Any:
             "probabilities of all classes."
         )
     return found
+
+
+def check_outputs(
+    *outputs: Path | None, reads: Iterable[str | None], force: bool
+) -> None:
+    """Refuse before any work what must not be written: a folder, a device, an input."""
+    given = [path for path in outputs if path is not None]
+    targets = {target_of(path): path for path in given}
+    for target, path in targets.items():
+        if target.exists() and not force:
+            raise FileExistsError(f"{path} exists; pass --force to replace it.")
+        if any(map(target.samefile, _files_of(reads) if target.exists() else [])):
+            raise ValueError(f"{path} is read and written; write to another file.")
+    if len(targets) < len(given):
+        raise ValueError(f"{given[0]} is two outputs; give each a file of its own.")
+
+
+def _files_of(reads: Iterable[str | None]) -> Iterator[Path]:
+    """The files that arguments mean, as far as there are any."""
+    from calibrant.files._open import find_files
+
+    for paths in map(flags.paths_of, filter(None, reads)):
+        try:
+            yield from find_files(paths)
+        except (ValueError, OSError):  # not of a format: a recalibrator, or an error
+            yield from filter(Path.exists, map(Path, paths))
 
 
 def write_page(models: Comparison, output: Path | None, **options: Any) -> str:

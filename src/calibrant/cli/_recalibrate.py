@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from calibrant.cli import _flags as flags
-from calibrant.cli._output import read_vectors
+from calibrant.cli._output import check_outputs, read_vectors
 
 
 @click.command()
@@ -50,13 +50,13 @@ def recalibrate(
         raise click.UsageError("say where it comes from: one of --fit and --load.")
     if (new is None) != (output is None):
         raise click.UsageError("--apply and --output go together.")
-    flags.refuse_to_replace(output, save, force=force)
+    check_outputs(output, save, reads=(fit, saved, new), force=force)
     with flags.steps("recalibrate", quiet=quiet) as progress:
         fitted = load(saved) if saved else _fit(str(fit), method, said, progress)
         if save is not None:
             fitted.save(save, force=force)
         if new is not None and output is not None:
-            _apply(fitted, new, output, said)
+            _apply(fitted, new, output, said, force=force)
     if not quiet:
         _say(fitted, output, save)
 
@@ -72,7 +72,9 @@ def _fit(file: str, method: str, said: dict[str, Any], progress: Any) -> Any:
     )
 
 
-def _apply(fitted: Any, file: str, output: Path, said: dict[str, Any]) -> None:
+def _apply(
+    fitted: Any, file: str, output: Path, said: dict[str, Any], *, force: bool
+) -> None:
     from calibrant._base.write import write_npz
 
     roles = flags.roles_of(said, unlabelled=True)
@@ -88,7 +90,7 @@ def _apply(fitted: Any, file: str, output: Path, said: dict[str, Any]) -> None:
     for name in ("sample_weight", "frequency", "cluster", "group"):
         if (column := getattr(found, name)) is not None:
             arrays[name] = column
-    write_npz(output, arrays)
+    write_npz(output, arrays, force=force)
 
 
 def _say(fitted: Any, output: Path | None, save: Path | None) -> None:

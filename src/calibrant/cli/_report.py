@@ -40,7 +40,7 @@ def report(
     from calibrant._base.comparison import as_comparison
 
     gates = out.gates_of(said)
-    flags.refuse_to_replace(output, force=force)
+    out.check_outputs(output, reads=files, force=force)
     with flags.steps("evaluate", quiet=said["quiet"]) as progress:
         models = out.evaluate_files(files, names, said, progress)
     found = as_comparison(models)

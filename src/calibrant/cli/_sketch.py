@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from calibrant._base.write import locked, stamp_of
 from calibrant.cli import _flags as flags
+from calibrant.cli._output import check_outputs
 
 HERE = "Write the sketch here, as .npz."
 output_option = flags.path_option("-o", "--output", required=True, help=HERE)
@@ -36,7 +40,8 @@ def sketch(
     """Add up the rows of FILEs in a sketch, which stands for them from then on.
 
     It is saved after every file and every 5 million rows; --resume goes on where a run
-    was stopped, and counts no row twice.
+    was stopped, and counts no file twice, whatever its name. A file that has changed since
+    is refused.
 
     \b
     Example:
@@ -46,24 +51,52 @@ def sketch(
     from calibrant._sketch.sketch import Sketch
     from calibrant._verbs.stream import sketch_files
 
-    if not resume:
-        flags.refuse_to_replace(output, force=force)
-    there = resume and output.exists()
-    found = Sketch.load(output) if there else Sketch(target=target)
-    with flags.steps("sketch", quiet=quiet) as progress:
-
-        def show(rows: int, name: str) -> None:
-            progress(0.0, f"{name}: {rows:,} rows")
-
-        def save(made: Sketch) -> None:
-            if made.rows:
-                made.save(output, force=True)
-
-        roles = flags.roles_of(said)
-        sketch_files(units_of(files), roles, found, save=save, progress=show)
+    check_outputs(output, reads=files, force=force or resume)
+    skipped = defaultdict[str, list[str]](list)
+    with locked(output), flags.steps("sketch", quiet=quiet) as progress:
+        there = resume and output.exists()
+        found = Sketch.load(output) if there else Sketch(target=target)
+        _check_target(found, target)
+        sketch_files(
+            units_of(files),
+            flags.roles_of(said),
+            found,
+            save=_Saves(output, replace=there or force),
+            progress=lambda rows, name: progress(0.0, f"{name}: {rows:,} rows"),
+            skipped=lambda name, why: skipped[why].append(name),
+            since=output.stat().st_mtime if there else math.inf,
+        )
     if not found.rows:
         raise ValueError("the files hold no row of positive weight; nothing is left.")
-    _say(found, output, quiet=quiet)
+    _say(found, output, skipped, quiet=quiet)
+
+
+def _check_target(found: Any, target: str | None) -> None:
+    """Rows that are in were reduced for one target, and stay so."""
+    if found.kind is not None and target not in (None, found.kind.target):
+        raise ValueError(
+            f"--target {target} was asked for, and the sketch is that of "
+            f"{found.kind.target}; drop --target, or begin anew with --force."
+        )
+
+
+class _Saves:
+    """Saves to a file as long as nobody else writes to it, with a lock or without."""
+
+    def __init__(self, output: Path, *, replace: bool) -> None:
+        self.output, self.stamp = output, stamp_of(output) if replace else None
+
+    def __call__(self, made: Any) -> None:
+        """Replace what this run found or wrote, and nothing else."""
+        if not made.rows:
+            return
+        if self.stamp is not None and stamp_of(self.output) != self.stamp:
+            raise FileExistsError(
+                f"{self.output} was written by another process meanwhile, and is left as "
+                "it is; go on from it with --resume."
+            )
+        made.save(self.output, force=self.stamp is not None)
+        self.stamp = stamp_of(self.output)
 
 
 @click.command()
@@ -81,12 +114,13 @@ def merge(files: tuple[str, ...], output: Path, *, quiet: bool, force: bool) -> 
     """
     from calibrant._sketch.sketch import Sketch
 
-    flags.refuse_to_replace(output, force=force)
+    check_outputs(output, reads=files, force=force)
     found = Sketch()
     for file in files:
         found = found + Sketch.load(file)
-    found.save(output, force=force)
-    _say(found, output, quiet=quiet)
+    with locked(output):
+        found.save(output, force=force)
+    _say(found, output, {}, quiet=quiet)
 
 
 def units_of(files: Iterable[str]) -> list[list[str]]:
@@ -103,7 +137,15 @@ def units_of(files: Iterable[str]) -> list[list[str]]:
     return units
 
 
-def _say(sketch: Any, output: Path, *, quiet: bool) -> None:
-    if not quiet:
-        click.echo(str(sketch))
-        click.echo(f"\nsketch: {output}\nread it: calibrant report {output}")
+def _say(
+    sketch: Any, output: Path, skipped: Mapping[str, list[str]], *, quiet: bool
+) -> None:
+    from calibrant.files._sources import quoted
+
+    if quiet:
+        return
+    for why, names in skipped.items():
+        what = f"skipped {len(names):,} of the files, whose rows are {why}"
+        click.echo(f"{what}: {quoted(names, most=3)}", err=True)
+    click.echo(str(sketch))
+    click.echo(f"\nsketch: {output}\nread it: calibrant report {output}")

@@ -52,7 +52,7 @@ def study(
     from calibrant._verbs.study import study as run_study
 
     gates = out.gates_of(said)
-    flags.refuse_to_replace(output, force=force)
+    out.check_outputs(output, reads=(fit, test), force=force)
     arguments = _arguments(fit, test, said)
     chosen = methods if methods in ("paper", "all") else methods.split(",")
     options: dict[str, Any] = {"methods": chosen, "split": split, "folds": folds}

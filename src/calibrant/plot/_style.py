@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache, partial, wraps
+from io import BytesIO
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -12,6 +14,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
+
+from calibrant._base.write import write_bytes
 
 Options = dict[str, Any]
 
@@ -125,13 +129,32 @@ class Sheet(Figure):
         return _blank, (), self.__getstate__()
 
     def savefig(self, fname: Any, **options: Any) -> None:
-        """Save as `Figure.savefig` does; options given win."""
-        kind = str(options.get("format") or Path(str(fname)).suffix[1:] or "png")
+        """Save as `Figure.savefig` does, whole or not at all; options given win."""
+        kind = options.get("format") or Path(str(fname)).suffix[1:]
+        kind = str(kind or mpl.rcParams["savefig.format"])
         metadata: dict[str, Any] = {UNDATED[kind]: None} if kind in UNDATED else {}
         if self.alt_text and kind in DESCRIPTION:
             metadata[DESCRIPTION[kind]] = self.alt_text
+        options = {"dpi": 200, "metadata": metadata, **options}
+        path = _file_of(fname, kind, given=bool(options.get("format")))
         with mpl.rc_context(SAVED):
-            super().savefig(fname, **{"dpi": 200, "metadata": metadata, **options})
+            if path is None:
+                super().savefig(fname, **options)
+                return
+            content = BytesIO()
+            super().savefig(content, **{**options, "format": kind})
+            write_bytes(path, content.getvalue())
+
+
+def _file_of(fname: Any, kind: str, *, given: bool) -> Path | None:
+    """The file to write, with a suffix unless the format was given; None for a stream."""
+    if not isinstance(fname, str | PathLike):
+        return None
+    path = Path(fname)
+    if path.exists() and not path.is_file():
+        return None
+    named = given or path.suffix[1:]
+    return path if named else path.with_name(f"{path.name.rstrip('.')}.{kind}")
 
 
 # What logs figures, as Weights & Biases does, knows them by where their class lives.

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.write import write_npz, write_text
+from calibrant._base.write import locked, write_npz, write_text
 from calibrant.files._sources import FileError
 from calibrant.vision._images import Images, Item, digest_of, needed, picture
 from calibrant.vision._models import Model
@@ -105,9 +105,6 @@ def read_manifest(folder: Path) -> Manifest:
 
 def begin(folder: Path, settings: Mapping[str, Any], *, force: bool) -> Manifest:
     """The manifest to go on from: that of the folder, or an empty one."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for left in (*folder.glob(".shard-*.tmp"), *folder.glob(f".{MANIFEST}.*.tmp")):
-        left.unlink()  # a run that was killed had no time to
     present = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     ours = {name for name in present if name == MANIFEST or SHARD.fullmatch(name)}
     if foreign := sorted(present - ours):
@@ -295,12 +292,14 @@ def infer(
     if dtype not in ("float16", "float32"):
         raise ValueError(f"dtype must be 'float16' or 'float32', got {dtype!r}.")
     folder, job = Path(out), Job(model, images, batch_size, dtype, shard_rows, limit)
-    manifest, redone = intact(folder, begin(folder, job.settings, force=force))
-    if not manifest.complete:
-        manifest = replace(manifest, sources={**model.source, **images.source})
-        tell = progress or (lambda rows, of: None)
-        with ThreadPoolExecutor(workers) as pool:
-            manifest = _finish(job, folder, manifest, pool, tell)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / MANIFEST):
+        manifest, redone = intact(folder, begin(folder, job.settings, force=force))
+        if not manifest.complete:
+            manifest = replace(manifest, sources={**model.source, **images.source})
+            tell = progress or (lambda rows, of: None)
+            with ThreadPoolExecutor(workers) as pool:
+                manifest = _finish(job, folder, manifest, pool, tell)
     return Run(folder, manifest, redone)
 
 
