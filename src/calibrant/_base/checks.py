@@ -4,16 +4,67 @@ from __future__ import annotations
 
 from math import inf, nan
 from numbers import Real
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
+
+MOST_SHOWN = 80
+"""Signs of a value that an error shows."""
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it: on one line, short, and never an error itself.
+
+    Examples
+    --------
+    >>> shown("two\nlines"), shown(list(range(1000)))[-7:]
+    ("'two\\\\nlines'", '22, 23…')
+    """
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001 - what is shown may be anything
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
-    """Raise one clear error unless `value` is among `choices`."""
-    if value not in choices:
+    """Raise one clear error unless `value` is among `choices`: names, numbers, None."""
+    plain = value is None or isinstance(value, str | Real | np.bool_)
+    if not (plain and value in choices):
         options = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {options}, got {value!r}.")
+        raise ValueError(f"{name} must be one of {options}, got {shown(value)}.")
+
+
+def check_flags(**flags: Any) -> None:
+    """Raise one clear error unless these arguments are each true or false."""
+    for name, value in flags.items():
+        check_choice(value, name, (True, False))
+
+
+def check_texts(**texts: Any) -> None:
+    """Raise one clear error unless these arguments are each text, or None."""
+    for name, value in texts.items():
+        if not (value is None or isinstance(value, str)):
+            raise TypeError(f"{name} must be text, got {shown(value)}.")
+
+
+def check_functions(**functions: Any) -> None:
+    """Raise one clear error unless these arguments are each a function, or None."""
+    for name, value in functions.items():
+        if not (value is None or callable(value)):
+            raise TypeError(f"{name} must be a function, got {shown(value)}.")
+
+
+def as_path(path: Any, name: str = "path") -> Path:
+    """Read the name of a file, or say clearly that it can be none."""
+    if not isinstance(path, str | PathLike) or not isinstance(fspath(path), str):
+        raise TypeError(f"{name} must be the name of a file, got {shown(path)}.")
+    if "\0" in (text := fspath(path)):
+        raise ValueError(f"{name} must not hold the sign NUL, got {shown(text)}.")
+    return Path(path)
 
 
 def check_number(
@@ -30,7 +81,7 @@ def check_number(
     whole = number % 1 == 0 or "whole" not in kind
     if not (least <= number <= most and whole):
         end = "on" if most == inf else f"to {most:,.10g}"
-        rule = f"{name} must be {kind} from {least:g} {end}, got {value!r}."
+        rule = f"{name} must be {kind} from {least:g} {end}, got {shown(value)}."
         raise ValueError(f"{rule} {remedy}".strip())
 
 
@@ -113,5 +164,9 @@ class RowError(ValueError):
 
 def as_number(value: Any) -> float:
     """Read an option that should be a number; NaN, which fails every test, if not."""
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    return float(value) if real else nan
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return nan
+    try:
+        return float(value)
+    except OverflowError:  # beyond every range there is
+        return nan

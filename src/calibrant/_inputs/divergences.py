@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import shown
 from calibrant._inputs.arrays import Column, Table, sigmoid, softplus
 
 _CHECK_POINTS = 400
@@ -268,10 +269,10 @@ def find_divergence(name: Any) -> Divergence:
         if name is not BUILT_IN.get(name.name, name):
             raise ValueError(f"{name.name!r} is built in; choose another name.")
         return name
-    if name not in _REGISTERED:
+    if not isinstance(name, str) or name not in _REGISTERED:
         known = ", ".join(repr(known) for known in _REGISTERED)
         raise ValueError(
-            f"divergence must be one of {known} or a Divergence, got {name!r}. "
+            f"divergence must be one of {known} or a Divergence, got {shown(name)}. "
             "Your own is added with register_divergence."
         )
     return _REGISTERED[name]
