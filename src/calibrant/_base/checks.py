@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from itertools import islice
 from math import inf, nan
 from numbers import Real
-from os import PathLike, fspath
+from os import PathLike, fsencode, fspath
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+MOST_NAMES, MOST_WHOLE = 1 << 20, 1 << 53
 MOST_SHOWN = 80
 """Signs of a value that an error shows."""
 
 
 def shown(value: Any) -> str:
-    """A value as an error shows it: on one line, short, and never an error itself.
+    r"""A value as an error shows it: on one line, short, and never an error itself.
 
     Examples
     --------
@@ -44,11 +49,17 @@ def check_flags(**flags: Any) -> None:
         check_choice(value, name, (True, False))
 
 
+def check_text(value: Any, name: str) -> None:
+    """Raise one clear error unless `value` is text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, got {shown(value)}.")
+
+
 def check_texts(**texts: Any) -> None:
     """Raise one clear error unless these arguments are each text, or None."""
     for name, value in texts.items():
-        if not (value is None or isinstance(value, str)):
-            raise TypeError(f"{name} must be text, got {shown(value)}.")
+        if value is not None:
+            check_text(value, name)
 
 
 def check_functions(**functions: Any) -> None:
@@ -58,13 +69,33 @@ def check_functions(**functions: Any) -> None:
             raise TypeError(f"{name} must be a function, got {shown(value)}.")
 
 
+def check_kind(value: Any, kind: type | tuple[type, ...], name: str) -> None:
+    """Raise one clear error unless `value` is of this kind, or of one of these."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = " or ".join(one.__name__ for one in kinds)
+        raise TypeError(f"{name} must be of type {wanted}, got {shown(value)}.")
+
+
+def read_names(given: Any, what: str, most: int = MOST_NAMES) -> tuple[Hashable, ...]:
+    """Read the first names of a list that has an order: text, numbers and the like."""
+    if not isinstance(given, str | bytes | bytearray | AbstractSet | Mapping):
+        with suppress(Exception):  # what the user gives may raise anything
+            listed = given.tolist() if hasattr(given, "tolist") else given
+            names = tuple(islice(listed, most))
+            hash(names)
+            return names
+    raise TypeError(f"{what} must be a list of names in order, got {shown(given)}.")
+
+
 def as_path(path: Any, name: str = "path") -> Path:
     """Read the name of a file, or say clearly that it can be none."""
     if not isinstance(path, str | PathLike) or not isinstance(fspath(path), str):
         raise TypeError(f"{name} must be the name of a file, got {shown(path)}.")
-    if "\0" in (text := fspath(path)):
-        raise ValueError(f"{name} must not hold the sign NUL, got {shown(text)}.")
-    return Path(path)
+    with suppress(UnicodeEncodeError):
+        if b"\0" not in fsencode(path):
+            return Path(path)
+    raise ValueError(f"{name} can be no name of a file, got {shown(path)}.")
 
 
 def check_number(
@@ -78,7 +109,7 @@ def check_number(
 ) -> None:
     """Raise one clear error unless `value` is of its kind and in a range."""
     number = as_number(value)
-    whole = number % 1 == 0 or "whole" not in kind
+    whole = (number % 1 == 0 and number <= MOST_WHOLE) or "whole" not in kind
     if not (least <= number <= most and whole):
         end = "on" if most == inf else f"to {most:,.10g}"
         rule = f"{name} must be {kind} from {least:g} {end}, got {shown(value)}."
@@ -164,9 +195,8 @@ class RowError(ValueError):
 
 def as_number(value: Any) -> float:
     """Read an option that should be a number; NaN, which fails every test, if not."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return nan
     try:
-        return float(value)
-    except OverflowError:  # beyond every range there is
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        return float(value) if real else nan
+    except (ValueError, TypeError, OverflowError):  # beyond every range, or masked
         return nan

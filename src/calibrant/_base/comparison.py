@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, nan
 from typing import Any, overload
 
 import numpy as np
 
-from calibrant._base.checks import check_choice
+from calibrant._base.checks import check_choice, check_kind, shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.measures import is_trivial
@@ -100,9 +100,10 @@ class Comparison(Views, Record):
     shared_rows: int = 0
 
     def __post_init__(self) -> None:
+        given = evaluations_in(self.evaluations, "evaluations")
+        object.__setattr__(self, "evaluations", tuple(given))
+        check_kind(self.effects, Mapping, "effects")
         names = self.names
-        if not names:
-            raise ValueError("a comparison needs at least one evaluation, got none.")
         twice = [name for i, name in enumerate(names) if name in names[:i]]
         if twice:
             raise ValueError(
@@ -194,22 +195,32 @@ class Comparison(Views, Record):
 
     def effect(self, name: str, key: str) -> float:
         """One number of a model's effect; NaN for a model that has none."""
+        check_choice(name, "name", self.names)
+        check_choice(key, "key", EFFECTS)
         return float(getattr(self.effects.get(name), key, nan))
 
 
-def as_comparison(models: Any) -> Comparison:
+def as_comparison(models: Any, name: str = "models") -> Comparison:
     """Read a comparison, one evaluation, or several in a list."""
     if isinstance(models, Comparison):
         return models
     if isinstance(models, Evaluation):
         return Comparison((models,))
-    if not isinstance(models, Iterable) or isinstance(models, str):
-        raise TypeError(f"{_ACCEPTED}, got {type(models).__name__}.")
-    evaluations = tuple(models)
-    for place, ev in enumerate(evaluations):
+    return Comparison(tuple(evaluations_in(models, name)))
+
+
+def evaluations_in(models: Any, name: str = "models") -> list[Evaluation]:
+    """Evaluations in a list or the like, of which there must be one."""
+    rule = f"{name} must be a Comparison, an Evaluation or a list of Evaluations"
+    found: list[Evaluation] = []
+    try:
+        listed = iter(models)
+    except Exception as error:  # an object of the user may raise anything
+        raise TypeError(f"{rule}, got {shown(models)}.") from error
+    for place, ev in enumerate(listed):
         if not isinstance(ev, Evaluation):
-            raise TypeError(f"{_ACCEPTED}; item {place} is {type(ev).__name__}.")
-    return Comparison(evaluations)
-
-
-_ACCEPTED = "models must be a Comparison, an Evaluation or a list of Evaluations"
+            raise TypeError(f"{rule}; item {place} is {type(ev).__name__}.")
+        found.append(ev)
+    if not found:
+        raise ValueError(f"{rule}: at least one evaluation, got none.")
+    return found

@@ -37,6 +37,10 @@ def to_numpy(array: Any, name: str) -> NDArray[Any]:
         array = _from_framework(array, name)
     if array.dtype == object:
         array = _unpack_objects(array)
+    if array.dtype.kind == "V":
+        raise TypeError(
+            f"{name} must hold one value each, not records ({array.dtype})."
+        )
     return array
 
 
@@ -62,6 +66,14 @@ def _unpack_objects(array: NDArray[Any]) -> NDArray[Any]:
         if all(row.ndim == 1 and row.shape == rows[0].shape for row in rows):
             return np.stack(rows)
     return array
+
+
+def numbers_in(array: NDArray[Any], name: str) -> Column:
+    """Numbers that came as objects, or one error that says which entry is none."""
+    try:
+        return array.astype(np.float64)
+    except Exception as error:  # an object of the user may raise anything
+        raise TypeError(f"{name} must hold real numbers: {error}.") from error
 
 
 def as_scores(array: Any, name: str) -> Matrix:

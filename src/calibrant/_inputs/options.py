@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant._base.checks import as_number, check_choice, check_number, shown
 from calibrant._inputs.divergences import BRIER, BUILT_IN, Divergence, find_divergence
-from calibrant._inputs.predictions import Predictions, read_predictions
+from calibrant._inputs.predictions import TARGETS, Predictions, read_predictions
 
 KERNELS = ("gaussian", "epanechnikov")
 """Names of the kernels; `_sketch.kernels` says what they are."""
@@ -284,7 +284,9 @@ def read_given(y: Any, given: Scores) -> Predictions:
 
 def with_target(given: Scores, target: str, function: str) -> Scores:
     """The same with the one target a function is about; another is refused."""
-    if given.get("target") not in (None, target):
+    if (other := given.get("target")) is not None:
+        check_choice(other, "target", TARGETS)
+    if other not in (None, target):
         raise ValueError(f"{function} is about target={target!r}; leave target out.")
     return {**given, "target": target}
 

@@ -7,22 +7,27 @@ rows, so that checking costs no pass of its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import RowError, check_choice, check_length, shown
+from calibrant._base.checks import (
+    RowError,
+    check_choice,
+    check_length,
+    read_names,
+    shown,
+)
 from calibrant._inputs.arrays import Column, Index, Matrix, as_scores, to_numpy
 
 Kind = Literal["probs", "logits", "confidence"]
 Target = Literal["top-label", "positive", "class-wise"]
 TARGETS = ("top-label", "positive", "class-wise")
+MOST_FREQUENCY = float(1 << 53)
 LEAST_CLUSTERS, MOST_GROUPS = 10, 200
 MOST_CLUSTER_GROUPS = 128
 DIGEST = 16
@@ -169,17 +174,6 @@ def _class_names(
     return names
 
 
-def read_names(given: Any, what: str, most: int) -> tuple[Hashable, ...]:
-    """Read the first names of a list that has an order: text, numbers and the like."""
-    if not isinstance(given, str | bytes | bytearray | Set | Mapping):
-        with suppress(Exception):  # what the user gives may raise anything
-            listed = given.tolist() if hasattr(given, "tolist") else given
-            names = tuple(islice(listed, most))
-            hash(names)
-            return names
-    raise TypeError(f"{what} must be a list of names in order, got {shown(given)}.")
-
-
 def _read_labels(
     y: Any,
     scores: Matrix,
@@ -296,10 +290,11 @@ def read_weights(
         raise RowError.at_first(rule, broken, count, "not whole", remedy)
     with np.errstate(over="ignore"):
         mass = count if weight is None else weight if count is None else weight * count
-        adds_up = mass is None or np.isfinite(mass.sum())
-    if not adds_up and (part or frequency is not None):
+        total = 0.0 if mass is None else mass.sum()
+        rows = 0.0 if count is None else count.sum()
+    if rows > MOST_FREQUENCY or (part and not np.isfinite(total)):
         named = "sample_weight" if frequency is None else "frequency"
-        raise ValueError(f"{named} is so large that it adds up to infinity.")
+        raise ValueError(f"{named} adds up to more than numbers can hold exactly.")
     if mass is None or part:
         return _unscaled(weight, count, mass)
     if not mass.any():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._base.checks import as_number, check_choice
+from calibrant._base.checks import as_number, check_choice, check_flags, shown
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, Measure, is_trivial, sample_size
@@ -592,6 +592,7 @@ def compare(
     Accuracy of B and A is the same for every example.
     """
     check_level(level)
+    check_flags(paired=paired)
     comparison = as_comparison(models[0] if len(models) == 1 else models)
     if len(comparison) < 2:
         raise ValueError("compare needs at least two models, got one.")
@@ -624,7 +625,7 @@ def compare(
 def check_level(level: Any) -> None:
     """Refuse a coverage that is none."""
     if not 0 < as_number(level) < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+        raise ValueError(f"level must be between 0 and 1, got {shown(level)}.")
 
 
 def _check_alike(ev: Evaluation, base: Evaluation) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
 from calibrant.files._open import Paths, find_files, format_of, open_all
-from calibrant.files._plan import Roles, make_plan, shape_words
+from calibrant.files._plan import Roles, as_roles, make_plan, shape_words
 from calibrant.files._sources import Block, Entry, FileError, Request, Source
 
 LOOKED_AT = 10_000  # rows from which ranges and examples are taken
@@ -113,7 +113,7 @@ def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
     source = next(iter(open_all(files if format_of(files[0]).together else files[0])))
     problem = how = rows = None
     try:
-        plan = make_plan(source, roles or Roles())
+        plan = make_plan(source, as_roles(roles))
         how, name = plan.sentence, plan.names[0]
         rows = source[name].shape[0] if source.rows is None else source.rows
         if rows is None:
@@ -121,7 +121,7 @@ def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
             rows = sum(len(block[name]) for block in blocks)
     except FileError as error:
         problem, how = str(error), None
-    seen, own = _look(source), roles or Roles()
+    seen, own = _look(source), as_roles(roles)
     items = tuple(_item(entry, seen.get(entry.name)) for entry in source.entries)
     about = source.path, source.format, len(files), rows, items, how, problem
     repeated = {x: n for x, n in _repeated(seen).items() if x != own.cluster}

@@ -12,6 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
+from calibrant._base.checks import check_choice
+from calibrant._inputs.options import KERNELS
+
 Options = dict[str, Any]
 
 # Contrast on white is at least 3 for every line. Fills have less, so they get an edge.
@@ -130,11 +133,22 @@ class Sheet(Figure):
             super().savefig(fname, **{"dpi": 200, "metadata": metadata, **options})
 
 
+FLAGS: dict[str, tuple[Any, ...]] = {
+    "legend": (True, False),
+    "interval": (True, False, "pointwise", "simultaneous"),
+    "kernel": (*KERNELS, "both"),
+    "boundary": ("none", "reflect"),
+}
+"""What these arguments may be, in every figure that has them."""
+
+
 def in_style(draw: Callable[Inputs, Output]) -> Callable[Inputs, Output]:
     """Draw with our settings, whatever the user's are, and leave those as they were."""
 
     @wraps(draw)
     def styled(*args: Inputs.args, **options: Inputs.kwargs) -> Output:
+        for name in FLAGS.keys() & options.keys():
+            check_choice(options[name], name, FLAGS[name])
         with mpl.rc_context({**DRAWN, "font.family": ["DejaVu Sans", *users_fonts()]}):
             return draw(*args, **options)
 

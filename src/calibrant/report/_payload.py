@@ -175,7 +175,7 @@ def group_view(
     """The same models on some of the rows, by name of the group."""
     if not groups:
         return None
-    read = {str(name): as_comparison(models) for name, models in groups.items()}
+    read = {str(x): as_comparison(of, "groups") for x, of in groups.items()}
     for name, models in read.items():
         if models.names != comparison.names:
             raise ValueError(

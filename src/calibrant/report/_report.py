@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import __version__
+from calibrant._base.checks import as_path, check_flags, check_kind, check_texts
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.measures import columns, sample_size
 from calibrant._base.write import write_text
@@ -99,9 +100,10 @@ def report(
     ...     print(path.name, path.stat().st_size < 200_000)
     a.html True
     """
-    target = Path(path)
-    groups = groups or groups_of(models)
-    write_text(target, build(models, title=title, groups=groups), force=force)
+    target = as_path(path)
+    check_flags(force=force)
+    shown = groups_of(models) if groups is None else groups
+    write_text(target, build(models, title=title, groups=shown), force=force)
     return target
 
 
@@ -128,6 +130,9 @@ def build(
     ('<!doctype html>', 2)
     """
     comparison = as_comparison(models)
+    check_texts(title=title)
+    if groups is not None:
+        check_kind(groups, Mapping, "groups")
     sums, found = page.sums_of(comparison), comparison.audit()
     data = {**page.payload(comparison, sums, groups, found), "z": _z(comparison)}
     keys = [heading.key for heading in page.headings(comparison)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite, isinf
 from typing import Any
 
-from calibrant._base.checks import check_choice
+from calibrant._base.checks import check_choice, check_flags, check_kind, check_texts
 from calibrant._base.comparison import Comparison, as_comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial, sample_size
@@ -97,6 +97,7 @@ def table(
     """
     check_choice(format, "format", tuple(FORMATS))
     style = Style(percent, digits, intervals, best)
+    check_texts(caption=caption, label=label)
     words = {"caption": caption or "", "label": label or ""}
     made = make_table(models, style, columns=columns, footnotes=footnotes, **words)
     return FORMATS[format](made)
@@ -112,6 +113,9 @@ def make_table(
     label: str = "",
 ) -> Table:
     """The cells that every format writes."""
+    check_kind(style, Style, "style")
+    check_texts(caption=caption, label=label)
+    check_flags(footnotes=footnotes)
     comparison, style = as_comparison(models), style.checked()
     chosen = choose(columns, comparison)
     by_column = [cells_of(column, comparison, style) for column in chosen]
