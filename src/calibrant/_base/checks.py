@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -16,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_NAMES, MOST_WHOLE = 1 << 20, 1 << 53
-MOST_SHOWN = 80
-"""Signs of a value that an error shows."""
+MOST_SHOWN, MOST_NAME, MOST_TEXT = 80, 120, 5_000
+"""Signs that are shown of a value in an error, of a name, and of any text."""
 
 
 def shown(value: Any) -> str:
@@ -33,6 +34,43 @@ def shown(value: Any) -> str:
     except Exception:  # noqa: BLE001 - what is shown may be anything
         text = f"a {type(value).__name__}"
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+
+
+def one_line(text: str, most: int = MOST_TEXT) -> str:
+    r"""Text that stays on its line however hostile it is, and is at most so long.
+
+    Whatever reaches a terminal, a page or a figure goes through here: control signs, lone
+    surrogates and code points of no sign become spaces, signs that turn the direction go,
+    and what is too long is cut in its middle, where names differ least. So a name can
+    neither end a row, nor move a cursor, nor read as other text.
+
+    Examples
+    --------
+    >>> one_line("two\nlines\x1b[2J"), one_line("a name that is too long", 11)
+    ('two lines [2J', 'a name… long')
+    """
+    if text.isascii() and text.isprintable() and len(text) <= most:
+        return text.strip()
+    if len(text) > 4 * most:  # what will go need not be looked at
+        text = f"{text[: 2 * most]}{text[-2 * most :]}"
+    signs = (" " if _is_broken(sign) else sign for sign in text if sign not in TURNS)
+    clean = "".join(signs).strip()
+    if len(clean) <= most:
+        return clean
+    return f"{clean[: (most + 1) // 2]}…{clean[len(clean) - most // 2 :]}"
+
+
+TURNS = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+"""Signs that turn the direction of what follows, so that it reads as other text."""
+
+
+def _is_broken(sign: str) -> bool:
+    """Whether a sign ends a line, moves a cursor, or cannot be written at all."""
+    code = ord(sign)
+    no_sign = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
+    return no_sign or unicodedata.category(sign) in ("Cc", "Zl", "Zp", "Cs")
 
 
 def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:

@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_flags, check_kind, check_text, shown
+from calibrant._base.checks import (
+    MOST_NAME,
+    check_flags,
+    check_kind,
+    check_text,
+    one_line,
+    shown,
+)
 from calibrant._inputs.arrays import Column, Table, sigmoid, softplus
 
 _CHECK_POINTS = 400
@@ -84,7 +91,9 @@ class Divergence:
 
     def __post_init__(self) -> None:
         for text in ("name", "label", "score"):
-            check_text(getattr(self, text), text)
+            check_text(given := getattr(self, text), text)
+            if given != one_line(given, MOST_NAME):
+                raise ValueError(f"{text} must be one short line, got {shown(given)}.")
         check_flags(by_pairs=self.by_pairs, logit_slope=self.logit_slope)
         _try(self)
         object.__setattr__(self, "label", self.label or self.name)

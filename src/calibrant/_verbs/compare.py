@@ -9,8 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._base.checks import as_number, check_choice, check_flags, shown
-from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.checks import (
+    MOST_NAME,
+    as_number,
+    check_choice,
+    check_flags,
+    one_line,
+    shown,
+)
+from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, Measure, is_trivial, sample_size
 from calibrant._base.records import Estimate
@@ -504,7 +511,8 @@ class Contrast(Comparison):
     @property
     def sentences(self) -> tuple[str, ...]:
         """Each difference in words, then what to keep in mind."""
-        return (*self._told(), *self._reminders())
+        shown: Any = as_shown(self)
+        return (*shown._told(), *shown._reminders())
 
     def _told(self) -> Iterator[str]:
         base = self[self.baseline]
@@ -536,7 +544,8 @@ class Contrast(Comparison):
 
     def __str__(self) -> str:
         table = Comparison.__str__(self)
-        return "\n".join([table, "", f"Against {self.baseline}:", "", *self.sentences])
+        against = f"Against {one_line(self.baseline, MOST_NAME)}:"
+        return "\n".join([table, "", against, "", *self.sentences])
 
 
 def compare(

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import check_choice, shown
-from calibrant._base.comparison import Comparison, evaluations_in
+from calibrant._base.comparison import (
+    Comparison,
+    evaluations_in,
+    shown_evaluation,
+    shown_names,
+)
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Bins, Curve, Decomposition
 from calibrant._inputs.arrays import Column
@@ -211,7 +216,9 @@ def spans(where: Mask) -> list[tuple[int, int]]:
 
 def as_list(models: Evaluations) -> list[Evaluation]:
     """One evaluation, several, or a comparison, as a list."""
-    return [models] if isinstance(models, Evaluation) else evaluations_in(models)
+    given = [models] if isinstance(models, Evaluation) else evaluations_in(models)
+    names = shown_names(ev.name for ev in given)
+    return [shown_evaluation(ev, names) for ev in given]
 
 
 def the_one(models: Evaluation) -> Evaluation:
@@ -222,7 +229,7 @@ def the_one(models: Evaluation) -> Evaluation:
             "models must be one Evaluation, as calibrant.evaluate returns it, for this "
             f"figure; got {shown(given)}."
         )
-    return given
+    return shown_evaluation(given)
 
 
 def view(

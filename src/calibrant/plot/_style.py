@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
-from calibrant._base.checks import check_choice
+from calibrant._base.checks import MOST_NAME, check_choice, one_line
 from calibrant._inputs.options import KERNELS
 
 Options = dict[str, Any]
@@ -230,7 +230,7 @@ def elide(text: str, inches: float, size: float, *, bold: bool = False) -> str:
     >>> elide("vit_base_patch16_224.augreg2_in21k_ft_in1k", inches=1.2, size=8)
     'vit_base_p…k_ft_in1k'
     """
-    text = " ".join(text.split())
+    text = " ".join(one_line(text, MOST_NAME).split())
     shown, kept = text, len(text)
     while kept > 5 and width_of(shown, size, bold=bold) > inches:
         kept -= 1

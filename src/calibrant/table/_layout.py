@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite, isinf, isnan, nan
@@ -102,28 +101,6 @@ def printed(text: str) -> float:
     """The number that a cell shows."""
     words = {MISSING: nan, INFINITE: inf, f"-{INFINITE}": -inf}
     return words[text] if text in words else float(text.replace(",", ""))
-
-
-def one_line(text: str) -> str:
-    r"""Text that stays on its line: control and direction signs become spaces.
-
-    A name must not be able to end a row or to move the cursor of a terminal.
-
-    Examples
-    --------
-    >>> one_line("two\nlines\x1b[2J")
-    'two lines [2J'
-    """
-    kept = [
-        " " if unicodedata.category(sign) in ("Cc", "Zl", "Zp", "Cs") else sign
-        for sign in text
-        if sign not in _DIRECTIONS
-    ]
-    return "".join(kept).strip()
-
-
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Signs that turn the direction of what follows, so that it reads as other text."""
 
 
 # ----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from math import isfinite, isinf
 from typing import Any
 
 from calibrant._base.checks import check_choice, check_flags, check_kind, check_texts
-from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.comparison import Comparison, as_shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial, sample_size
 from calibrant._base.records import Estimate
@@ -116,7 +116,7 @@ def make_table(
     check_kind(style, Style, "style")
     check_texts(caption=caption, label=label)
     check_flags(footnotes=footnotes)
-    comparison, style = as_comparison(models), style.checked()
+    comparison, style = as_shown(models), style.checked()
     chosen = choose(columns, comparison)
     by_column = [cells_of(column, comparison, style) for column in chosen]
     by_model = zip(*by_column, strict=True)

@@ -10,12 +10,12 @@ from dataclasses import replace
 from math import isinf
 from typing import Any, TextIO
 
-from calibrant._base.checks import check_choice, check_number, shown
-from calibrant._base.comparison import EFFECTS, Comparison, as_comparison
+from calibrant._base.checks import check_choice, check_number, one_line, shown
+from calibrant._base.comparison import EFFECTS, Comparison, as_shown
 from calibrant._base.records import Finding
 from calibrant._views.diagram import shared_top
 from calibrant._views.words import can_show, head_lines, remarks
-from calibrant.table._layout import Cell, Note, Style, Table, choose, one_line
+from calibrant.table._layout import Cell, Note, Style, Table, choose
 from calibrant.table._table import make_table, names
 from calibrant.table._text import (
     NOTE_WIDTH,
@@ -252,7 +252,7 @@ def render(
         check_choice(flag, name, (True, False, None))
     if unicode is None:
         unicode = can_show(stream, SIGNS)
-    comparison, columns = as_comparison(models), max(int(columns), LEAST_WIDTH)
+    comparison, columns = as_shown(models), max(int(columns), LEAST_WIDTH)
     lines = page(comparison, comparison.audit(), columns, unicode=unicode)
     text = "\n".join(_painted(line, _codes(stream, colour=colour)) for line in lines)
     encoding = getattr(stream, "encoding", None) or "utf-8"
