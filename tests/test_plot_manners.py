@@ -242,7 +242,7 @@ def test_errors_name_the_way_out():
         plot.reliability(restored, bins=7)
     with pytest.raises(ValueError, match="a bandwidth sweep needs"):
         plot.bandwidth_sweep(edge_cases()["class-wise"])
-    with pytest.raises(ValueError, match="no evaluation to draw"):
+    with pytest.raises(ValueError, match="at least one evaluation"):
         plot.score_map([])
     with pytest.raises(TypeError, match="type str"):
         plot.score_map(["network"])

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from calibrant._base.checks import MOST_NAME, check_choice, check_kind, one_line, shown
+from calibrant._base.checks import MOST_NAME, check_choice, check_kind, one_line
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.measures import is_trivial
@@ -271,14 +271,13 @@ def evaluations_in(models: Any, name: str = "models") -> list[Evaluation]:
     """Evaluations in a list or the like, of which there must be one."""
     rule = f"{name} must be a Comparison, an Evaluation or a list of Evaluations"
     found: list[Evaluation] = []
-    try:
-        listed = iter(models)
-    except Exception as error:  # an object of the user may raise anything
-        raise TypeError(f"{rule}, got {shown(models)}.") from error
+    if not isinstance(models, Iterable) or isinstance(models, str):
+        raise TypeError(f"{rule}, got {type(models).__name__}.")
+    listed = iter(models if getattr(models, "shape", None) != () else [models])
     for place, ev in enumerate(listed):
         if not isinstance(ev, Evaluation):
             raise TypeError(f"{rule}; item {place} is {type(ev).__name__}.")
         found.append(ev)
     if not found:
-        raise ValueError(f"{rule}: at least one evaluation, got none.")
+        raise ValueError(f"{rule}; it needs at least one evaluation, got none.")
     return found

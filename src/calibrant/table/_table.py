@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, isinf
 from typing import Any
 
 from calibrant._base.checks import check_choice, check_flags, check_kind, check_texts
-from calibrant._base.comparison import Comparison, as_shown
+from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial, sample_size
 from calibrant._base.records import Estimate
@@ -34,6 +34,10 @@ FORMATS: dict[str, Callable[[Table], Any]] = {
     "csv": write_csv,
     "frame": write_frame,
 }
+
+
+DATA = ("csv", "frame")
+"""Formats to read again, which hold names as they are."""
 
 
 def table(
@@ -100,6 +104,9 @@ def table(
     check_texts(caption=caption, label=label)
     words = {"caption": caption or "", "label": label or ""}
     made = make_table(models, style, columns=columns, footnotes=footnotes, **words)
+    if format in DATA:
+        rows = zip(made.rows, as_comparison(models).names, strict=True)
+        made = replace(made, rows=tuple(replace(row, name=name) for row, name in rows))
     return FORMATS[format](made)
 
 
