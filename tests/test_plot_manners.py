@@ -244,7 +244,7 @@ def test_errors_name_the_way_out():
         plot.bandwidth_sweep(edge_cases()["class-wise"])
     with pytest.raises(ValueError, match="at least one evaluation"):
         plot.score_map([])
-    with pytest.raises(TypeError, match="type str"):
+    with pytest.raises(TypeError, match="item 0 is str"):
         plot.score_map(["network"])
     with pytest.raises(TypeError, match="one evaluation"):
         plot.corp([ev])

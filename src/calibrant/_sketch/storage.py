@@ -76,9 +76,12 @@ def is_sketch(path: Path) -> bool:
     """Whether a file is the archive of a sketch; its contents are not checked."""
     if path.suffix != ".npz" or not zipfile.is_zipfile(path):
         return False
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-        return any(f"{header}.npy" in names for header in (HEADER, HEADER_OF_0_1))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
+        return False  # damaged: whoever reads it next says so
+    return any(f"{header}.npy" in names for header in (HEADER, HEADER_OF_0_1))
 
 
 def _read_archive(content: bytes, name: str) -> Arrays:
