@@ -5,7 +5,6 @@ An interrupt while the rest is being loaded ends it at once, without a traceback
 
 import os
 import signal
-import sys
 from typing import Any
 
 INTERRUPTED = 130
@@ -26,4 +25,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

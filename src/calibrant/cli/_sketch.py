@@ -50,7 +50,7 @@ def sketch(
         flags.refuse_to_replace(output, force=force)
     there = resume and output.exists()
     found = Sketch.load(output) if there else Sketch(target=target)
-    with flags.steps("sketch", quiet=quiet) as progress:
+    with flags.about(*files), flags.steps("sketch", quiet=quiet) as progress:
 
         def show(rows: int, name: str) -> None:
             progress(0.0, f"{name}: {rows:,} rows")
