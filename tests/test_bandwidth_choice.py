@@ -176,7 +176,9 @@ def test_record_survives_json_and_prints():
     again = BandwidthChoice.from_json(found.to_json())
     np.testing.assert_array_equal(again.criterion, found.criterion)
     assert str(again) == str(found)
-    assert f"bandwidth {found.bandwidth:.3g} by leave-one-out (400 examples)" in str(found)
+    assert f"bandwidth {found.bandwidth:.3g} by leave-one-out (400 examples)" in str(
+        found
+    )
     assert repr(again) == repr(found)
     assert list(found.frame()["criterion"]) == found.criterion.tolist()
     ends = choose_bandwidth(h > 0.5, confidence=h, candidates=[0.02, 0.3])

@@ -553,7 +553,9 @@ def test_a_difference_that_may_be_chance_among_many_is_named():
     found = Contrast(
         (a, b), baseline="A", differences={"B": {"brier": strong, "ece": weak, **many}}
     )
-    assert found.sentences[-1].endswith("Not significant after Holm's correction: B's ECE.")
+    assert found.sentences[-1].endswith(
+        "Not significant after Holm's correction: B's ECE."
+    )
 
 
 # -- clusters, noise and divergences of one's own -----------------------------------

@@ -210,7 +210,8 @@ def test_remarks_name_who_they_are_about():
     few = cal.evaluate_pairs([1, 0, 1] * 400, [0.9, 0.2, 0.8] * 400, name="few")
     text = str(Comparison((few,)))
     assert (
-        "few has only 3 distinct confidences in 1,200 examples. [few-confidences]" in text
+        "few has only 3 distinct confidences in 1,200 examples. [few-confidences]"
+        in text
     )
     assert "[too-few-rows]" not in text
 

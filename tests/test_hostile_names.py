@@ -10,7 +10,7 @@ import re
 import unicodedata
 from dataclasses import replace
 from functools import cache
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -166,7 +166,7 @@ def test_figures(figure, name):
     sheet.savefig(content, format="svg")
     text = content.getvalue().decode()
     harmless(text, most=3_000_000)
-    ElementTree.fromstring(text)
+    ET.fromstring(text)
 
 
 def test_records_hold_names_as_they_are_and_ascii_only(models, name):

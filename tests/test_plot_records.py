@@ -215,7 +215,8 @@ def test_the_description_follows_the_model():
     assert "Every example has the confidence" in constant.describe()
     infinite = edge_cases()["infinite loss"]
     assert (
-        f"loss of {infinite.infinite_rows:.0f} examples is infinite" in infinite.describe()
+        f"loss of {infinite.infinite_rows:.0f} examples is infinite"
+        in infinite.describe()
     )
 
 

@@ -18,8 +18,8 @@ from hypothesis.extra.numpy import arrays
 
 import calibrant as cal
 import calibrant.report as reporting
-from calibrant._base.checks import one_line
 from calibrant import terminal
+from calibrant._base.checks import one_line
 from calibrant._base.comparison import Comparison
 from calibrant._views.words import SHOWN_BY_TABLES
 from calibrant.report import build, report

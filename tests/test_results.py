@@ -137,7 +137,10 @@ def test_print_speaks_of_events_for_a_positive_class():
     rng = np.random.default_rng(0)
     p = 0.3 + 0.6 * rng.random(400)
     text = str(cal.evaluate(rng.random(400) < p - 0.2, probs=p))
-    assert "forecasts are too high: the mean forecast exceeds the observed frequency by 0." in text
+    assert (
+        "forecasts are too high: the mean forecast exceeds the observed frequency by 0."
+        in text
+    )
     assert "over-confident" not in text
 
 

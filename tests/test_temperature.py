@@ -325,7 +325,9 @@ def test_the_unit_of_logits_does_not_matter(factor):
 def test_separable_data_end_where_one_more_row_is_missed(n, divergence):
     """All are right, and every row once more, with weight 1/n, is the runner-up's."""
     z, _ = noisy(n, size=1.0)
-    with pytest.warns(FitWarning, match="hardly an example contradicts its largest score"):
+    with pytest.warns(
+        FitWarning, match="hardly an example contradicts its largest score"
+    ):
         fitted = TemperatureScaling(divergence=divergence).fit(z, z.argmax(axis=1))
     assert fitted.at_boundary_
     d = z - z.max(axis=1, keepdims=True)

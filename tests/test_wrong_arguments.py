@@ -5,7 +5,7 @@ argument: nothing comes from inside NumPy, SciPy or matplotlib unexplained.
 """
 
 import collections
-import datetime
+import datetime as dt
 import decimal
 import fractions
 import inspect
@@ -90,7 +90,7 @@ WRONG = {
     "True": lambda: True,
     "decimal": lambda: decimal.Decimal("NaN"),
     "fraction": lambda: fractions.Fraction(10**400, 3),
-    "date": lambda: datetime.date(2020, 1, 1),
+    "date": lambda: dt.date(2020, 1, 1),
     "path": lambda: Path("no/such/thing"),
     "0-d": lambda: np.array(3.0),
     "3-d": lambda: np.zeros((2, 2, 2)),
@@ -140,7 +140,7 @@ def sketch():
     return cal.Sketch().update(Y, probs=P)
 
 
-def compare(models=None, paired=True, level=0.95, baseline=None):
+def compare(models=None, *, paired=True, level=0.95, baseline=None):
     models = [model(), model("b")] if models is None else [models]
     return cal.compare(*models, paired=paired, level=level, baseline=baseline)
 
@@ -342,7 +342,7 @@ def complaint(call, argument, value):
             names = "|".join((argument, *ALSO.get(argument, ())))
             known = re.search(rf"(?<![a-z])({names})(?![a-z])", str(error))
             return None if known else f"{type(error).__name__}: {error}"
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             return f"{type(error).__name__}: {error}"
     return None
 
