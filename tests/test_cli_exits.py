@@ -10,10 +10,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from file_writers import write_csv, write_npz, write_safetensors
+from command import calibrant
+from file_writers import (
+    write_arrow,
+    write_csv,
+    write_jsonl,
+    write_npz,
+    write_parquet,
+    write_safetensors,
+)
 
 CALIBRANT = Path(sys.executable).with_name("calibrant")
-FINE, BAD_INPUT, WRONG_USAGE, GATE_TRIPPED = 0, 1, 2, 3
+FINE, BAD_INPUT, WRONG_USAGE, GATE_TRIPPED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def run(*arguments, cwd):
@@ -217,8 +225,8 @@ def test_an_interrupted_command_leaves_no_half_report(how, folder, tmp_path):
         os.kill(process.pid, how)
         out, said = process.communicate(timeout=60)
     if how == signal.SIGINT:
-        assert process.returncode == BAD_INPUT
-        assert said.split() == ["Aborted!"]
+        assert process.returncode == INTERRUPTED
+        assert said.split() == ["Interrupted."]
     else:
         assert process.returncode == -how
         assert said == ""
@@ -233,3 +241,85 @@ def test_a_reader_that_leaves_is_no_error(folder):
     )
     assert done.stdout == "1 model, 300 examples, 3 classes\n"
     assert done.stderr == ""
+
+
+WAITS = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Waits:
+    def find_spec(self, name, *_):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Waits())
+from calibrant.__main__ import main
+main()
+"""
+
+
+def test_an_interrupt_while_loading_leaves_no_traceback():
+    done = subprocess.run(
+        [sys.executable, "-c", WAITS], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "")
+
+
+@pytest.mark.parametrize("threads", ["abc", "-1", "0", "1.5", "²", "\x1b[31m"])
+def test_threads_that_are_no_number_are_named(threads, monkeypatch):
+    from calibrant._rows.engines import cores
+
+    monkeypatch.setenv("CALIBRANT_THREADS", threads)
+    with pytest.raises(ValueError, match="CALIBRANT_THREADS must be a whole number"):
+        cores()
+
+
+# -- damaged files, in every command that reads them --------------------------------
+
+READERS = {
+    "report": ["report", "FILE"],
+    "inspect": ["inspect", "FILE", "--json"],
+    "compare": ["compare", "a.npz", "FILE"],
+    "study": ["study", "FILE", "--methods", "temperature"],
+    "fit": ["recalibrate", "--fit", "FILE"],
+    "apply": ["recalibrate", "--fit", "a.npz", "--apply", "FILE", "-o", "new.npz"],
+    "load": ["recalibrate", "--load", "FILE", "--apply", "a.npz", "-o", "new.npz"],
+    "sketch": ["sketch", "FILE", "-o", "new.npz"],
+    "merge": ["merge", "FILE", "FILE", "-o", "new.npz"],
+}
+WRITERS = {
+    ".npz": write_npz,
+    ".csv": write_csv,
+    ".jsonl": write_jsonl,
+    ".parquet": write_parquet,
+    ".arrow": write_arrow,
+    ".safetensors": write_safetensors,
+}
+
+
+def damages(content):
+    """The same bytes cut short and changed in places."""
+    for share in (0.0, 0.1, 0.5, 0.9, 0.99):
+        yield content[: int(share * len(content))]
+    for place in (0, 3, len(content) // 2, len(content) - 20, len(content) - 6):
+        changed = bytearray(content)
+        changed[place] ^= 0x5A
+        yield bytes(changed)
+
+
+@pytest.mark.parametrize("command", READERS)
+@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.filterwarnings("ignore")
+def test_a_damaged_file_is_one_line_that_names_it(command, suffix, tmp_path):
+    write_npz(tmp_path / "a.npz", rows(40))
+    damaged = tmp_path / f"damaged{suffix}"
+    WRITERS[suffix](damaged, rows(40))
+    for content in list(damages(damaged.read_bytes())):
+        damaged.write_bytes(content)
+        arguments = [damaged.name if x == "FILE" else x for x in READERS[command]]
+        done = calibrant(*arguments, cwd=tmp_path)  # any other error would be raised
+        assert done.returncode in (FINE, BAD_INPUT)
+        if done.returncode == BAD_INPUT:
+            assert done.stderr.startswith("Error: ")
+            assert len(done.stderr.splitlines()) == 1
+            assert damaged.stem in done.stderr
+            assert "a fault of calibrant" not in done.stderr
+        (tmp_path / "new.npz").unlink(missing_ok=True)

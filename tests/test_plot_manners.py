@@ -242,9 +242,9 @@ def test_errors_name_the_way_out():
         plot.reliability(restored, bins=7)
     with pytest.raises(ValueError, match="a bandwidth sweep needs"):
         plot.bandwidth_sweep(edge_cases()["class-wise"])
-    with pytest.raises(ValueError, match="no evaluation to draw"):
+    with pytest.raises(ValueError, match="at least one evaluation"):
         plot.score_map([])
-    with pytest.raises(TypeError, match="type str"):
+    with pytest.raises(TypeError, match="item 0 is str"):
         plot.score_map(["network"])
     with pytest.raises(TypeError, match="one evaluation"):
         plot.corp([ev])

@@ -19,6 +19,7 @@ from hypothesis.extra.numpy import arrays
 import calibrant as cal
 import calibrant.report as reporting
 from calibrant import terminal
+from calibrant._base.checks import one_line
 from calibrant._base.comparison import Comparison
 from calibrant._views.words import SHOWN_BY_TABLES
 from calibrant.report import build, report
@@ -258,7 +259,7 @@ def test_a_name_is_never_markup(name):
     assert "img" not in kinds
     page.encode("utf-8")
     carried = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1]
-    assert json.loads(carried)["models"][0]["name"] == name
+    assert json.loads(carried)["models"][0]["name"] == one_line(name)
 
 
 def test_json_has_no_sign_that_could_end_a_script():

@@ -414,7 +414,10 @@ def test_pairs_with_their_full_losses_are_a_top_label():
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
-        ([0.1, -0.2], r"loss must not be negative \(brier\); row 1 is -0.2"),
+        (
+            [0.1, -0.2],
+            r"loss must be neither negative nor immense \(brier\); row 1 is -0.2",
+        ),
         ([0.1, np.nan], r"row 1 is nan"),
         ([0.1], r"one entry per row: \(1,\) for 2 rows"),
         (

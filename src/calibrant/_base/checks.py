@@ -2,18 +2,138 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Hashable, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from itertools import islice
 from math import inf, nan
 from numbers import Real
+from os import PathLike, fsencode, fspath
+from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
+
+MOST_NAMES, MOST_WHOLE = 1 << 20, 1 << 53
+MOST_SHOWN, MOST_NAME, MOST_TEXT = 80, 120, 5_000
+"""Signs that are shown of a value in an error, of a name, and of any text."""
+
+
+def shown(value: Any) -> str:
+    r"""A value as an error shows it: on one line, short, and never an error itself.
+
+    Examples
+    --------
+    >>> shown("two\nlines"), shown(list(range(1000)))[-7:]
+    ("'two\\\\nlines'", '22, 23…')
+    """
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001 - what is shown may be anything
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+
+
+def one_line(text: str, most: int = MOST_TEXT) -> str:
+    r"""Text that stays on its line however hostile it is, and is at most so long.
+
+    Whatever reaches a terminal, a page or a figure goes through here: control signs, lone
+    surrogates and code points of no sign become spaces, signs that turn the direction go,
+    and what is too long is cut in its middle, where names differ least. So a name can
+    neither end a row, nor move a cursor, nor read as other text.
+
+    Examples
+    --------
+    >>> one_line("two\nlines\x1b[2J"), one_line("a name that is too long", 11)
+    ('two lines [2J', 'a name… long')
+    """
+    if text.isascii() and text.isprintable() and len(text) <= most:
+        return text.strip()
+    if len(text) > 4 * most:  # what will go need not be looked at
+        text = f"{text[: 2 * most]}{text[-2 * most :]}"
+    signs = (" " if _is_broken(sign) else sign for sign in text if sign not in TURNS)
+    clean = "".join(signs).strip()
+    if len(clean) <= most:
+        return clean
+    return f"{clean[: (most + 1) // 2]}…{clean[len(clean) - most // 2 :]}"
+
+
+TURNS = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+"""Signs that turn the direction of what follows, so that it reads as other text."""
+
+
+def _is_broken(sign: str) -> bool:
+    """Whether a sign ends a line, moves a cursor, or cannot be written at all."""
+    code = ord(sign)
+    no_sign = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
+    return no_sign or unicodedata.category(sign) in ("Cc", "Zl", "Zp", "Cs")
 
 
 def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
-    """Raise one clear error unless `value` is among `choices`."""
-    if value not in choices:
+    """Raise one clear error unless `value` is among `choices`: names, numbers, None."""
+    plain = value is None or isinstance(value, str | Real | np.bool_)
+    if not (plain and value in choices):
         options = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {options}, got {value!r}.")
+        raise ValueError(f"{name} must be one of {options}, got {shown(value)}.")
+
+
+def check_flags(**flags: Any) -> None:
+    """Raise one clear error unless these arguments are each true or false."""
+    for name, value in flags.items():
+        check_choice(value, name, (True, False))
+
+
+def check_text(value: Any, name: str) -> None:
+    """Raise one clear error unless `value` is text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, got {shown(value)}.")
+
+
+def check_texts(**texts: Any) -> None:
+    """Raise one clear error unless these arguments are each text, or None."""
+    for name, value in texts.items():
+        if value is not None:
+            check_text(value, name)
+
+
+def check_functions(**functions: Any) -> None:
+    """Raise one clear error unless these arguments are each a function, or None."""
+    for name, value in functions.items():
+        if not (value is None or callable(value)):
+            raise TypeError(f"{name} must be a function, got {shown(value)}.")
+
+
+def check_kind(value: Any, kind: type | tuple[type, ...], name: str) -> None:
+    """Raise one clear error unless `value` is of this kind, or of one of these."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = " or ".join(one.__name__ for one in kinds)
+        raise TypeError(f"{name} must be of type {wanted}, got {shown(value)}.")
+
+
+def read_names(given: Any, what: str, most: int = MOST_NAMES) -> tuple[Hashable, ...]:
+    """Read the first names of a list that has an order: text, numbers and the like."""
+    if not isinstance(given, str | bytes | bytearray | AbstractSet | Mapping):
+        with suppress(Exception):  # what the user gives may raise anything
+            listed = given.tolist() if hasattr(given, "tolist") else given
+            names = tuple(islice(listed, most))
+            hash(names)
+            return names
+    raise TypeError(f"{what} must be a list of names in order, got {shown(given)}.")
+
+
+def as_path(path: Any, name: str = "path") -> Path:
+    """Read the name of a file, or say clearly that it can be none."""
+    if not isinstance(path, str | PathLike) or not isinstance(fspath(path), str):
+        raise TypeError(f"{name} must be the name of a file, got {shown(path)}.")
+    with suppress(UnicodeEncodeError):
+        if b"\0" not in fsencode(path):
+            return Path(path)
+    raise ValueError(f"{name} can be no name of a file, got {shown(path)}.")
 
 
 def check_number(
@@ -27,10 +147,10 @@ def check_number(
 ) -> None:
     """Raise one clear error unless `value` is of its kind and in a range."""
     number = as_number(value)
-    whole = number % 1 == 0 or "whole" not in kind
+    whole = (number % 1 == 0 and number <= MOST_WHOLE) or "whole" not in kind
     if not (least <= number <= most and whole):
         end = "on" if most == inf else f"to {most:,.10g}"
-        rule = f"{name} must be {kind} from {least:g} {end}, got {value!r}."
+        rule = f"{name} must be {kind} from {least:g} {end}, got {shown(value)}."
         raise ValueError(f"{rule} {remedy}".strip())
 
 
@@ -113,5 +233,8 @@ class RowError(ValueError):
 
 def as_number(value: Any) -> float:
     """Read an option that should be a number; NaN, which fails every test, if not."""
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    return float(value) if real else nan
+    try:
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        return float(value) if real else nan
+    except (ValueError, TypeError, OverflowError):  # beyond every range, or masked
+        return nan

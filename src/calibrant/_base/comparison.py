@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from math import inf, nan
 from typing import Any, overload
 
 import numpy as np
 
-from calibrant._base.checks import check_choice
+from calibrant._base.checks import MOST_NAME, check_choice, check_kind, one_line
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.measures import is_trivial
@@ -100,9 +101,10 @@ class Comparison(Views, Record):
     shared_rows: int = 0
 
     def __post_init__(self) -> None:
+        given = evaluations_in(self.evaluations, "evaluations")
+        object.__setattr__(self, "evaluations", tuple(given))
+        check_kind(self.effects, Mapping, "effects")
         names = self.names
-        if not names:
-            raise ValueError("a comparison needs at least one evaluation, got none.")
         twice = [name for i, name in enumerate(names) if name in names[:i]]
         if twice:
             raise ValueError(
@@ -194,22 +196,88 @@ class Comparison(Views, Record):
 
     def effect(self, name: str, key: str) -> float:
         """One number of a model's effect; NaN for a model that has none."""
+        check_choice(name, "name", self.names)
+        check_choice(key, "key", EFFECTS)
         return float(getattr(self.effects.get(name), key, nan))
 
 
-def as_comparison(models: Any) -> Comparison:
+def as_comparison(models: Any, name: str = "models") -> Comparison:
     """Read a comparison, one evaluation, or several in a list."""
     if isinstance(models, Comparison):
         return models
     if isinstance(models, Evaluation):
         return Comparison((models,))
+    return Comparison(tuple(evaluations_in(models, name)))
+
+
+def as_shown(models: Any) -> Comparison:
+    """The same under names that can be printed and drawn: each on one line, and short.
+
+    Every view of models begins with it; names that are fine stay as they are.
+    """
+    found = as_comparison(models)
+    names = shown_names(found.names)
+    changes: dict[str, Any] = {}
+    for field_ in fields(found):
+        value = getattr(found, field_.name)
+        if isinstance(value, str):
+            changes[field_.name] = names.get(value, one_line(value))
+        elif isinstance(value, Mapping):
+            changes[field_.name] = {names.get(key, key): x for key, x in value.items()}
+    changes["evaluations"] = tuple(shown_evaluation(ev, names) for ev in found)
+    same = all(new == old for old, new in names.items())
+    if same and all(map(operator.is_, changes["evaluations"], found)):
+        return found
+    return replace(found, **changes)
+
+
+def shown_evaluation(ev: Evaluation, names: Mapping[str, str] | None = None) -> Any:
+    """An evaluation under a name that can be shown; its classes and groups as well."""
+    name = (names or shown_names([ev.name]))[ev.name]
+    classes = shown_names(part.name for part in ev.per_class)
+    groups = shown_names(ev.per_group)
+    known = {ev.name: name, **classes, **groups}
+    if all(new == old for old, new in known.items()):
+        return ev
+    parts = tuple(shown_evaluation(part, classes) for part in ev.per_class)
+    of_groups = {
+        groups[x]: replace(part, name=name) for x, part in ev.per_group.items()
+    }
+    return replace(ev, name=name, per_class=parts, per_group=of_groups)
+
+
+def shown_names(names: Iterable[str]) -> dict[str, str]:
+    r"""How to show each of these names; no two distinct ones look the same.
+
+    Examples
+    --------
+    >>> shown_names(["a", "a\n", "b"])
+    {'a': 'a', 'a\n': 'a (2)', 'b': 'b'}
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        plain = text = one_line(name, MOST_NAME)
+        count = 1
+        while text in taken and name not in found:
+            count += 1
+            text = f"{plain} ({count})"
+        found.setdefault(name, text)
+        taken.add(text)
+    return found
+
+
+def evaluations_in(models: Any, name: str = "models") -> list[Evaluation]:
+    """Evaluations in a list or the like, of which there must be one."""
+    rule = f"{name} must be a Comparison, an Evaluation or a list of Evaluations"
+    found: list[Evaluation] = []
     if not isinstance(models, Iterable) or isinstance(models, str):
-        raise TypeError(f"{_ACCEPTED}, got {type(models).__name__}.")
-    evaluations = tuple(models)
-    for place, ev in enumerate(evaluations):
+        raise TypeError(f"{rule}, got {type(models).__name__}.")
+    listed = iter(models if getattr(models, "shape", None) != () else [models])
+    for place, ev in enumerate(listed):
         if not isinstance(ev, Evaluation):
-            raise TypeError(f"{_ACCEPTED}; item {place} is {type(ev).__name__}.")
-    return Comparison(evaluations)
-
-
-_ACCEPTED = "models must be a Comparison, an Evaluation or a list of Evaluations"
+            raise TypeError(f"{rule}; item {place} is {type(ev).__name__}.")
+        found.append(ev)
+    if not found:
+        raise ValueError(f"{rule}; it needs at least one evaluation, got none.")
+    return found

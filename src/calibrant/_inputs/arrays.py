@@ -37,19 +37,23 @@ def to_numpy(array: Any, name: str) -> NDArray[Any]:
         array = _from_framework(array, name)
     if array.dtype == object:
         array = _unpack_objects(array)
+    if array.dtype.kind == "V":
+        raise TypeError(
+            f"{name} must hold one value each, not records ({array.dtype})."
+        )
     return array
 
 
 def _from_framework(array: Any, name: str) -> NDArray[Any]:
-    if hasattr(array, "detach"):  # torch: leave the graph, leave the GPU
-        array = array.detach().cpu()
-        if str(array.dtype) == "torch.bfloat16":  # NumPy has no such type
-            array = array.float()
     try:
+        if hasattr(array, "detach"):  # torch: leave the graph, leave the GPU
+            array = array.detach().cpu()
+            if str(array.dtype) == "torch.bfloat16":  # NumPy has no such type
+                array = array.float()
         if hasattr(array, "__array__") or not hasattr(array, "__dlpack__"):
             return np.asarray(array)
         return np.from_dlpack(array)
-    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+    except Exception as error:  # an object of the user may raise anything
         raise TypeError(
             f"{name} could not be read as an array ({type(array).__name__}): {error}"
         ) from error
@@ -64,6 +68,14 @@ def _unpack_objects(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+def numbers_in(array: NDArray[Any], name: str) -> Column:
+    """Numbers that came as objects, or one error that says which entry is none."""
+    try:
+        return array.astype(np.float64)
+    except Exception as error:  # an object of the user may raise anything
+        raise TypeError(f"{name} must hold real numbers: {error}.") from error
+
+
 def as_scores(array: Any, name: str) -> Matrix:
     """Read real-valued scores, keeping float16, float32 and float64 as they are."""
     scores = to_numpy(array, name)
@@ -73,7 +85,8 @@ def as_scores(array: Any, name: str) -> Matrix:
             "Convert them first, for example with .astype(float)."
         )
     if scores.dtype not in (np.float16, np.float32, np.float64):
-        return scores.astype(np.float64)
+        with np.errstate(over="ignore"):  # infinite then, and refused as that
+            return scores.astype(np.float64)
     if not scores.dtype.isnative:
         return scores.astype(scores.dtype.newbyteorder("="))
     return scores

@@ -17,6 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import (
+    MOST_NAME,
+    check_flags,
+    check_kind,
+    check_text,
+    one_line,
+    shown,
+)
 from calibrant._inputs.arrays import Column, Table, sigmoid, softplus
 
 _CHECK_POINTS = 400
@@ -82,6 +90,12 @@ class Divergence:
     dominates: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        for text in ("name", "label", "score"):
+            check_text(given := getattr(self, text), text)
+            if given != one_line(given, MOST_NAME):
+                raise ValueError(f"{text} must be one short line, got {shown(given)}.")
+        check_flags(by_pairs=self.by_pairs, logit_slope=self.logit_slope)
+        _try(self)
         object.__setattr__(self, "label", self.label or self.name)
         object.__setattr__(self, "score", self.score or self.name)
         object.__setattr__(self, "dominates", _check(self))
@@ -139,6 +153,25 @@ class Divergence:
     def curvature(self, p: Column, variance: Column) -> Column:
         """The same times the variance p (1 - p), which is 1 for the log loss."""
         return np.ones_like(p) if self.logit_slope else self.curvature_1d(p) * variance
+
+
+def _try(divergence: Divergence) -> None:
+    """Call the four functions once, or say which of them is none."""
+    rows, unit = np.full((2, 3), 1 / 3), np.array([0.25, 0.5])
+    for name, at, shape in (
+        ("phi", rows, (2,)),
+        ("gradient", rows, (2, 3)),
+        ("phi_1d", unit, (2,)),
+        ("derivative_1d", unit, (2,)),
+    ):
+        rule = f"divergence {divergence.name!r}: {name} must map {at.shape} to {shape}"
+        try:
+            with np.errstate(all="ignore"):
+                found = np.asarray(getattr(divergence, name)(at), np.float64)
+        except Exception as error:
+            raise TypeError(f"{rule} numbers, and fails: {shown(error)}.") from error
+        if found.shape != shape:
+            raise ValueError(f"{rule} numbers, got shape {found.shape}.")
 
 
 def _check(divergence: Divergence) -> bool:
@@ -247,8 +280,7 @@ def register_divergence(divergence: Divergence) -> Divergence:
     >>> cal.register_divergence(twice).name
     'twice Brier'
     """
-    if not isinstance(divergence, Divergence):
-        raise TypeError(f"expected a Divergence, got {type(divergence).__name__}.")
+    check_kind(divergence, Divergence, "divergence")
     if divergence.name in BUILT_IN:
         raise ValueError(f"{divergence.name!r} is built in; choose another name.")
     if not divergence.dominates:
@@ -268,10 +300,10 @@ def find_divergence(name: Any) -> Divergence:
         if name is not BUILT_IN.get(name.name, name):
             raise ValueError(f"{name.name!r} is built in; choose another name.")
         return name
-    if name not in _REGISTERED:
+    if not isinstance(name, str) or name not in _REGISTERED:
         known = ", ".join(repr(known) for known in _REGISTERED)
         raise ValueError(
-            f"divergence must be one of {known} or a Divergence, got {name!r}. "
+            f"divergence must be one of {known} or a Divergence, got {shown(name)}. "
             "Your own is added with register_divergence."
         )
     return _REGISTERED[name]

@@ -10,9 +10,9 @@ from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
-from calibrant._base.checks import as_number, check_choice, check_number
+from calibrant._base.checks import as_number, check_choice, check_number, shown
 from calibrant._inputs.divergences import BRIER, BUILT_IN, Divergence, find_divergence
-from calibrant._inputs.predictions import Predictions, read_predictions
+from calibrant._inputs.predictions import TARGETS, Predictions, read_predictions
 
 KERNELS = ("gaussian", "epanechnikov")
 """Names of the kernels; `_sketch.kernels` says what they are."""
@@ -140,7 +140,7 @@ class Settings:
         for name, choices in CHOICES.items():
             check_choice(getattr(self, name), name, choices)
         if not 0 < as_number(self.level) <= MOST_LEVEL:
-            raise ValueError(f"level must be between 0 and 1, got {self.level!r}.")
+            raise ValueError(f"level must be between 0 and 1, got {shown(self.level)}.")
         if self.counterpart == "tight" and self.main is not BRIER:
             raise ValueError("counterpart='tight' is defined for Brier only.")
         check_bandwidth(self.bandwidth)
@@ -191,7 +191,7 @@ class Settings:
 
 def check_bandwidth(bandwidth: Any) -> None:
     """Allow ``"auto"`` and numbers a grid can resolve."""
-    if bandwidth != "auto":
+    if not (isinstance(bandwidth, str) and bandwidth == "auto"):
         ends, kind = (LEAST_BANDWIDTH, MOST_BANDWIDTH), "'auto' or a number"
         check_number(bandwidth, "bandwidth", *ends, kind=kind)
 
@@ -203,7 +203,7 @@ def check_rng(rng: Any) -> None:
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
         raise ValueError(
             "rng must be a whole number from 0 on or a numpy.random.Generator, "
-            f"got {rng!r}."
+            f"got {shown(rng)}."
         )
 
 
@@ -284,7 +284,9 @@ def read_given(y: Any, given: Scores) -> Predictions:
 
 def with_target(given: Scores, target: str, function: str) -> Scores:
     """The same with the one target a function is about; another is refused."""
-    if given.get("target") not in (None, target):
+    if (other := given.get("target")) is not None:
+        check_choice(other, "target", TARGETS)
+    if other not in (None, target):
         raise ValueError(f"{function} is about target={target!r}; leave target out.")
     return {**given, "target": target}
 

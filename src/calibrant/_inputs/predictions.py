@@ -7,7 +7,7 @@ rows, so that checking costs no pass of its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Literal
@@ -15,12 +15,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import RowError, check_choice, check_length
+from calibrant._base.checks import (
+    RowError,
+    check_choice,
+    check_length,
+    read_names,
+    shown,
+)
 from calibrant._inputs.arrays import Column, Index, Matrix, as_scores, to_numpy
 
 Kind = Literal["probs", "logits", "confidence"]
 Target = Literal["top-label", "positive", "class-wise"]
 TARGETS = ("top-label", "positive", "class-wise")
+MOST_FREQUENCY = float(1 << 53)
 LEAST_CLUSTERS, MOST_GROUPS = 10, 200
 MOST_CLUSTER_GROUPS = 128
 DIGEST = 16
@@ -131,9 +138,9 @@ def _choose_target(scores: Matrix, kind: Kind, target: str | None) -> Target:
     if scores.ndim == 1:
         return target or "positive"  # type: ignore[return-value]
     k = scores.shape[1]
-    if k == 1:
+    if k < 2:
         raise ValueError(
-            f"{kind} has one column, but needs one per class. For a binary problem "
+            f"{kind} has {'one column' if k else 'no column'}, but needs one per class. For a binary problem "
             "pass the scores of the positive class as a 1-D array."
         )
     if k == 2 and target is None:
@@ -157,13 +164,12 @@ def _class_names(
     k = 2 if scores.ndim == 1 else scores.shape[1]
     if classes is None:
         return tuple(range(k))
-    if hasattr(classes, "tolist"):
-        classes = classes.tolist()
-    names = tuple(classes)
+    names = read_names(classes, "classes", k + 1)
     if len(names) != k or len(set(names)) != k:
+        more = " or more" if len(names) > k else ""
         raise ValueError(
             f"classes must name each of the {k} classes of {kind} once, in column "
-            f"order; got {len(names)} names, {len(set(names))} of them distinct."
+            f"order; got {len(names)}{more} names, {len(set(names))} of them distinct."
         )
     return names
 
@@ -178,10 +184,9 @@ def _read_labels(
 ) -> NDArray[Any]:
     """Read labels as column numbers, hits, or a matrix of soft labels."""
     if given_classes and isinstance(y, list | tuple):
-        labels = np.empty(len(y), object)
-        labels[:] = list(y)  # names of any kind, one by one
+        labels = np.fromiter(y, object, len(y))  # names of any kind, one by one
     else:
-        labels = _flat(to_numpy(y, "y"))
+        labels = _flat(to_numpy(y, "y"), "y")
     if len(labels) != len(scores):
         raise ValueError(
             f"y must have one entry per row of {kind}: {len(labels)} against "
@@ -190,8 +195,8 @@ def _read_labels(
     if labels.ndim == 2:
         if labels.shape != scores.shape:
             raise ValueError(
-                f"soft labels must have the shape of {kind}: {labels.shape} against "
-                f"{scores.shape}."
+                f"y, a matrix of soft labels, must have the shape of {kind}: "
+                f"{labels.shape} against {scores.shape}."
             )
         return as_scores(labels * 1.0 if labels.dtype == bool else labels, "y")
     if given_classes:
@@ -201,13 +206,13 @@ def _read_labels(
     return _codes_by_number(labels, len(names))
 
 
-def _flat(labels: NDArray[Any]) -> NDArray[Any]:
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        return labels[:, 0]
-    if labels.ndim not in (1, 2):
-        said = f"y must be 1-D, or n x k for soft labels; got {labels.ndim}-D."
-        raise ValueError(said)
-    return labels
+def _flat(values: NDArray[Any], name: str) -> NDArray[Any]:
+    if values.ndim == 2 and values.shape[1] == 1:
+        return values[:, 0]
+    if values.ndim not in (1, 2):
+        soft = ", or n x k for soft labels" if name == "y" else ""
+        raise ValueError(f"{name} must be 1-D{soft}; got {values.ndim}-D.")
+    return values
 
 
 def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
@@ -221,19 +226,18 @@ def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
             f"y holds {labels.dtype} labels; pass classes=[...], the names of the "
             "classes in column order."
         )
-    codes = labels.astype(np.intp)
-    outside = (codes < 0) | (codes >= k)
+    outside = (labels < 0) | (labels >= k)
     if outside.any():
         rule = f"y must be in 0..{k - 1}, the column numbers;"
         remedy = "If labels have other names, pass classes=[...] in column order."
         raise RowError.at_first(rule, outside, labels, "outside", remedy)
-    return codes
+    return labels.astype(np.intp)
 
 
 def _codes_by_name(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray[Any]:
     code_of = {name: code for code, name in enumerate(names)}
     if labels.dtype == object:
-        found = [code_of.get(label, -1) for label in labels.tolist()]
+        found = [_code(label, code_of) for label in labels.tolist()]
         codes = np.array(found, dtype=np.intp)
     else:
         distinct, inverse = np.unique(labels, return_inverse=True)
@@ -242,13 +246,21 @@ def _codes_by_name(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray
     if codes.min() < 0:
         row, count = int(np.argmin(codes)), int((codes < 0).sum())
         rule, what = "y must hold only names in classes;", labels.tolist()[row]
-        raise RowError(rule, row, f"is {what!r}", count, len(labels), "unknown")
+        raise RowError(rule, row, f"is {shown(what)}", count, len(labels), "unknown")
     return codes
+
+
+def _code(label: Any, code_of: Mapping[Hashable, int]) -> int:
+    """The column of a label; -1 for one that is no class, or can be none."""
+    try:
+        return code_of.get(label, -1)
+    except Exception:  # noqa: BLE001 - an object of the user may raise anything
+        return -1
 
 
 def _read_hits(y: Any, n: int, name: str) -> NDArray[Any]:
     """Read correctness: booleans, 0/1, or shares in [0, 1]."""
-    hits = _flat(to_numpy(y, name))
+    hits = _flat(to_numpy(y, name), name)
     check_length(hits, n, name)
     if hits.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold 0/1, booleans or shares; got {hits.dtype}.")
@@ -276,7 +288,13 @@ def read_weights(
     if count is not None and (broken := count != np.floor(count)).any():
         rule, remedy = "frequency must hold whole numbers;", "Is it a sample_weight?"
         raise RowError.at_first(rule, broken, count, "not whole", remedy)
-    mass = count if weight is None else weight if count is None else weight * count
+    with np.errstate(over="ignore"):
+        mass = count if weight is None else weight if count is None else weight * count
+        total = 0.0 if mass is None else mass.sum()
+        rows = 0.0 if count is None else count.sum()
+    if rows > MOST_FREQUENCY or (part and not np.isfinite(total)):
+        named = "sample_weight" if frequency is None else "frequency"
+        raise ValueError(f"{named} adds up to more than numbers can hold exactly.")
     if mass is None or part:
         return _unscaled(weight, count, mass)
     if not mass.any():
@@ -304,7 +322,7 @@ def _unscaled(
 def _read_weight(given: Any, name: str, n: int) -> Column | None:
     if given is None:
         return None
-    weight = _flat(to_numpy(given, name))
+    weight = _flat(to_numpy(given, name), name)
     if weight.dtype != bool:  # a mask is a weight of 0 or 1
         weight = as_scores(weight, name)
     weight = weight.astype(np.float64)

@@ -81,7 +81,11 @@ SMALL = 1 << 18
 def cores() -> int:
     """Cores this process may use; ``CALIBRANT_THREADS`` overrides."""
     if chosen := os.environ.get("CALIBRANT_THREADS"):
-        return max(1, int(chosen))
+        if not (chosen.isascii() and chosen.isdigit() and int(chosen[:9]) > 0):
+            raise ValueError(
+                f"CALIBRANT_THREADS must be a whole number from 1 on, got {chosen!r}."
+            )
+        return int(chosen[:9])
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -131,6 +131,7 @@ def soft_losses(
     return losses, ~are_distributions(labels)
 
 
+@np.errstate(over="ignore")
 def are_distributions(labels: NDArray[Any]) -> Mask:
     """Which rows of soft labels are non-negative and sum to 1, within the tolerance."""
     off = np.abs(labels.sum(axis=1, dtype=np.float64) - 1)

@@ -138,6 +138,7 @@ def _reduce_block(
     return offends
 
 
+@np.errstate(over="ignore")
 def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
     """Raise one error for all rows that break a rule, if any of them counts."""
     if predictions.weight is not None:

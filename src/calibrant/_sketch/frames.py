@@ -334,13 +334,16 @@ def _as_narwhals(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any] | None:
     """The frame as narwhals knows it; None if it is not one frame."""
     if type(frame).__name__ == "RecordBatch":
         frame = _as_table(frame)
-    found = nw.from_native(frame, pass_through=True)
+    try:
+        found = nw.from_native(frame, pass_through=True)
+    except Exception:  # noqa: BLE001 - an object of the user may raise anything
+        return None
     return found if isinstance(found, nw.DataFrame | nw.LazyFrame) else None
 
 
 def _sketch_each(frames: Any, asked: dict[str, Any]) -> Sketch:
     """The sketch of frames or record batches that come one after the other."""
-    if not isinstance(frames, Iterable):
+    if not isinstance(frames, Iterable) or getattr(frames, "shape", None) == ():
         raise TypeError(
             f"frame must be a data frame, or an iterable of them, got "
             f"{type(frames).__name__}."
@@ -350,8 +353,8 @@ def _sketch_each(frames: Any, asked: dict[str, Any]) -> Sketch:
         known = _as_narwhals(frame)
         if not isinstance(known, nw.DataFrame):
             raise TypeError(
-                "an iterable must give data frames in memory or record batches, got "
-                f"{type(frame).__name__}."
+                "frame, if an iterable, must give data frames in memory or record "
+                f"batches, got {type(frame).__name__}."
             )
         slices = slices or Slices(query.read_roles(known.columns, asked))
         slices.add(known)

@@ -12,7 +12,14 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import RowError, check_choice
+from calibrant._base.checks import (
+    RowError,
+    check_choice,
+    check_kind,
+    check_texts,
+    read_names,
+    shown,
+)
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import TARGETS, Predictions, check_names
@@ -83,20 +90,40 @@ def read_roles(columns: Sequence[str], asked: Mapping[str, Any]) -> Roles:
     if asked["target"] is not None:
         check_choice(asked["target"], "target", TARGETS)
     _check_combination(asked)
-    losses = {"brier": loss} if isinstance(loss, str) else dict(loss or {})
+    single = {x: asked[x] for x in SINGLE}
+    check_texts(**single)
+    losses = {"brier": loss} if isinstance(loss, str) else {} if loss is None else loss
+    check_kind(losses, Mapping, "loss")
     if losses:
         known_losses(losses)
-    names = None if classes is None else tuple(classes)
+        read_names([*losses.values()], "loss", len(losses))
+    names = None if classes is None else read_names(classes, "classes")
     rest = {x: asked[x] for x in asked if x not in ("probs", "loss", "classes")}
     found = Roles(
         _columns_of(asked["probs"], columns), losses=losses, classes=names, **rest
     )
+    role_of = {column: role for role, column in single.items()}
+    role_of |= dict.fromkeys(losses.values(), "loss")
+    role_of |= dict.fromkeys(found.probs, "probs")
     for name in found.names:
         if name not in columns:
             raise ValueError(
-                f"the frame has no column {name!r}; it has {_listed(columns)}."
+                f"{role_of[name]}: the frame has no column {shown(name)}; it has "
+                f"{_listed(columns)}."
             )
     return found
+
+
+SINGLE = (
+    "y",
+    "confidence",
+    "correct",
+    "sample_weight",
+    "frequency",
+    "cluster",
+    "group",
+)
+"""Roles of which each is one column."""
 
 
 def _check_combination(asked: Mapping[str, Any]) -> None:
@@ -124,12 +151,16 @@ def _columns_of(
     if probs is None:
         return ()
     if not isinstance(probs, str):
-        return tuple(probs)
+        if listed := read_names(probs, "probs"):
+            return tuple(map(str, listed))
+        raise ValueError("probs must name one column or more, got none.")
     if "*" not in probs or probs in columns:
         return (probs,)
     found = in_order(split_pattern(probs, columns))
     if not found:
-        raise ValueError(f"no column fits {probs!r}; there are {_listed(columns)}.")
+        raise ValueError(
+            f"no column fits {probs!r}, given as probs; there are {_listed(columns)}."
+        )
     return tuple(found)
 
 

@@ -7,24 +7,35 @@ from contextlib import contextmanager
 from dataclasses import replace
 from operator import add
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import RowError, check_length
+from calibrant._base.checks import (
+    RowError,
+    as_path,
+    check_choice,
+    check_flags,
+    check_kind,
+    check_length,
+    check_text,
+    check_texts,
+    read_names,
+)
 from calibrant._base.views import Printed
 from calibrant._base.write import write_bytes
 from calibrant._inputs import predictions as inputs
 from calibrant._inputs.arrays import Column, as_scores
 from calibrant._inputs.divergences import BUILT_IN, Divergence, find_divergence
 from calibrant._rows.columns import Columns
+from calibrant._rows.engines import ENGINES
 from calibrant._rows.reduce import each_class, reduce_to_columns
 from calibrant._sketch import storage
 from calibrant._sketch.cells import Cells, Kind, bounds_of, check_groups
 from calibrant._sketch.clusters import Hashes
 
+MOST_LOSS = 1e100
 MOST_CLASSES = 200
 """Classes up to which a sketch of each may be kept."""
 
@@ -83,6 +94,10 @@ class Sketch(Printed):
         engine: str = "auto",
     ) -> None:
         main = find_divergence(divergence)
+        check_choice(target, "target", (None, *inputs.TARGETS))
+        check_choice(engine, "engine", ENGINES)
+        if classes is not None:
+            classes = read_names(classes, "classes")
         self._target, self._classes = target, classes
         self._divergences = {**BUILT_IN, main.name: main}
         self.engine = engine
@@ -142,6 +157,7 @@ class Sketch(Printed):
         >>> sketch.rows
         3
         """
+        check_texts(part=part)
         if part in self.parts:
             return self
         names = self._classes if classes is None else classes
@@ -184,6 +200,7 @@ class Sketch(Printed):
         >>> round(cal.evaluate(sketch).metrics["brier"], 3)
         0.22
         """
+        check_texts(part=part)
         if part in self.parts:
             return self
         if self._target is not None and loss is None:
@@ -287,6 +304,8 @@ class Sketch(Printed):
 
     def rename_part(self, old: str | None, new: str) -> None:
         """Put the name of a part in place of another, if it had one."""
+        check_texts(old=old)
+        check_text(new, "new")
         self._parts = self.parts - {old} | {new}
 
     def bounds(self, bins: int = 15) -> dict[str, float]:
@@ -450,12 +469,13 @@ class Sketch(Printed):
         frozenset({'monday'})
         >>> folder.cleanup()
         """
-        write_bytes(Path(path), self.to_bytes(), force=force)
+        check_flags(force=force)
+        write_bytes(as_path(path), self.to_bytes(), force=force)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Sketch:
         """Read a sketch that `save` wrote; a damaged file is refused."""
-        return _unpacked(*storage.from_bytes(Path(path).read_bytes(), str(path)))
+        return _unpacked(*storage.from_bytes(as_path(path).read_bytes(), str(path)))
 
     def to_bytes(self) -> bytes:
         """The sketch as the contents of its file, to be sent elsewhere.
@@ -488,6 +508,7 @@ class Sketch(Printed):
     @classmethod
     def from_bytes(cls, content: bytes) -> Sketch:
         """The sketch that `to_bytes` gave; damaged bytes are refused."""
+        check_kind(content, bytes, "content")
         return _unpacked(*storage.from_bytes(content))
 
 
@@ -553,7 +574,8 @@ def _read(loss: Any, name: str, predictions: inputs.Predictions) -> Column:
     counts = np.ones(n, bool) if weight is None else weight > 0
     bad = ~(values >= 0) & counts
     if name == "brier":
-        bad |= np.isinf(values) & counts
+        bad |= ~(values <= MOST_LOSS) & counts
     if bad.any():
-        raise RowError.at_first(f"loss must not be negative ({name});", bad, values)
+        rule = f"loss must be neither negative nor immense ({name});"
+        raise RowError.at_first(rule, bad, values)
     return values[counts]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number, check_choice
+from calibrant._base.checks import as_number, check_choice, shown
 from calibrant._base.records import Bins, Corp
 from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._inputs.options import MOST_BINS
@@ -25,13 +25,13 @@ BinCount = int | str
 
 def count_bins(bins: BinCount, n: float) -> int:
     """Turn a number or the cube-root rule (10 for 1000 rows) into a number of bins."""
-    if bins == "cube-root":
+    if isinstance(bins, str) and bins == "cube-root":
         return max(1, ceil(n ** (1 / 3) - 1e-9))
     count = as_number(bins)
     if not 1 <= count <= MOST_BINS or count != int(count):
         raise ValueError(
             f"bins must be a positive whole number (at most {MOST_BINS:,}) or "
-            f"'cube-root'; got {bins!r}."
+            f"'cube-root'; got {shown(bins)}."
         )
     return int(count)
 
@@ -147,10 +147,11 @@ def find_bins(columns: Columns, bins: BinCount, strategy: str, closed: str) -> B
     """Bins as the options of `calibrant.ece` describe them."""
     check_choice(strategy, "strategy", ("width", "mass"))
     ordered = order(columns)
-    if strategy == "width" and bins != "sweep":
+    sweep = isinstance(bins, str) and bins == "sweep"
+    if strategy == "width" and not sweep:
         return width_bins(ordered, bins, closed)
     values = ordered.without_twins()
-    if bins == "sweep":
+    if sweep:
         return sweep_bins(values)
     return mass_bins(values, count_bins(bins, values.effective))
 
@@ -172,10 +173,10 @@ def debiased_error(bins: Bins, values: Ordered) -> float:
 
 def check_norm(norm: Any) -> float:
     """The q of an L^q norm; "max" is infinite."""
-    if norm == "max":
+    if isinstance(norm, str) and norm == "max":
         return inf
     if not as_number(norm) >= 1:
-        raise ValueError(f"norm must be a number >= 1 or 'max', got {norm!r}.")
+        raise ValueError(f"norm must be a number >= 1 or 'max', got {shown(norm)}.")
     return as_number(norm)
 
 

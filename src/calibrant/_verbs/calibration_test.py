@@ -11,11 +11,17 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import RowError, as_number, check_choice
+from calibrant._base.checks import RowError, check_choice, check_number
 from calibrant._base.records import Record
 from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Column, Index, Table
-from calibrant._inputs.options import Scores, takes_scores, target_of
+from calibrant._inputs.options import (
+    RESAMPLES,
+    Scores,
+    check_rng,
+    takes_scores,
+    target_of,
+)
 from calibrant._inputs.predictions import read_clusters
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
@@ -528,9 +534,8 @@ def calibration_test(
     """
     check_choice(method, "method", tuple(METHODS))
     check_choice(law, "law", ("auto", "asymptotic", "simulated"))
-    if not as_number(resamples) >= 1 or resamples % 1:
-        said = f"resamples must be a positive whole number; got {resamples!r}."
-        raise ValueError(said)
+    check_number(resamples, "resamples", 1, RESAMPLES[1], kind="a whole number")
+    check_rng(rng)
     predictions, columns = read(y, given)
     groups = read_clusters(cluster, predictions)[1]
     seed = np.random.default_rng(rng)

@@ -104,7 +104,9 @@ class Vectors:
 def read_vectors(y: Any, given: Scores, function: str, cluster: Any = None) -> Vectors:
     """Read and check rows; those of weight 0 are dropped."""
     if given.get("confidence") is not None:
-        raise ValueError(f"{function} is about whole vectors: pass probs= or logits=.")
+        raise ValueError(
+            f"{function} is about whole vectors, not confidence=: pass probs= or logits=."
+        )
     predictions = read_given(y, with_target(given, "top-label", function))
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)

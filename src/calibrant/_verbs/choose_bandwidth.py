@@ -8,8 +8,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from calibrant._base.checks import shown
 from calibrant._base.records import Columnar
-from calibrant._inputs.arrays import Column, Table, to_numpy
+from calibrant._inputs.arrays import Column, Table, as_scores
 from calibrant._inputs.options import (
     LEAST_BANDWIDTH,
     MOST_BANDWIDTH,
@@ -142,12 +143,12 @@ def choose_bandwidth(
 def _read_candidates(candidates: Any) -> Column:
     if candidates is None:
         return CANDIDATES
-    tried = np.unique(to_numpy(candidates, "candidates").astype(np.float64))
+    tried = np.unique(as_scores(candidates, "candidates").astype(np.float64))
     inside = (tried >= LEAST_BANDWIDTH) & (tried <= MOST_BANDWIDTH)
     if len(tried) < 2 or not inside.all():
         raise ValueError(
             f"candidates must be two or more numbers from {LEAST_BANDWIDTH:g} to "
-            f"{MOST_BANDWIDTH:g}, got {candidates!r}."
+            f"{MOST_BANDWIDTH:g}, got {shown(candidates)}."
         )
     return tried
 

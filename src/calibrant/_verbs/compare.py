@@ -9,8 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._base.checks import as_number, check_choice
-from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.checks import (
+    MOST_NAME,
+    as_number,
+    check_choice,
+    check_flags,
+    one_line,
+    shown,
+)
+from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, Measure, is_trivial, sample_size
 from calibrant._base.records import Estimate
@@ -504,7 +511,8 @@ class Contrast(Comparison):
     @property
     def sentences(self) -> tuple[str, ...]:
         """Each difference in words, then what to keep in mind."""
-        return (*self._told(), *self._reminders())
+        shown: Any = as_shown(self)
+        return (*shown._told(), *shown._reminders())
 
     def _told(self) -> Iterator[str]:
         base = self[self.baseline]
@@ -536,7 +544,8 @@ class Contrast(Comparison):
 
     def __str__(self) -> str:
         table = Comparison.__str__(self)
-        return "\n".join([table, "", f"Against {self.baseline}:", "", *self.sentences])
+        against = f"Against {one_line(self.baseline, MOST_NAME)}:"
+        return "\n".join([table, "", against, "", *self.sentences])
 
 
 def compare(
@@ -592,6 +601,7 @@ def compare(
     Accuracy of B and A is the same for every example.
     """
     check_level(level)
+    check_flags(paired=paired)
     comparison = as_comparison(models[0] if len(models) == 1 else models)
     if len(comparison) < 2:
         raise ValueError("compare needs at least two models, got one.")
@@ -624,7 +634,7 @@ def compare(
 def check_level(level: Any) -> None:
     """Refuse a coverage that is none."""
     if not 0 < as_number(level) < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+        raise ValueError(f"level must be between 0 and 1, got {shown(level)}.")
 
 
 def _check_alike(ev: Evaluation, base: Evaluation) -> None:

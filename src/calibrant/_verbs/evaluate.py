@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import check_text
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Bins, Curve, Decomposition, Estimate
 from calibrant._inputs.arrays import Column
@@ -112,6 +113,7 @@ def evaluate(
     True
     """
     settings = Settings.of(options, evaluate)
+    check_text(name, "name")
     rows = probs, logits, confidence, classes, target, sample_weight, frequency
     if isinstance(y, Sketch):
         check_alone((*rows, cluster, group))

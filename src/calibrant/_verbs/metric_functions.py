@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from calibrant._base.checks import check_choice, check_number
+from calibrant._base.checks import check_choice, check_flags, check_kind, check_number
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Corp, Estimate
 from calibrant._inputs.arrays import Index
@@ -267,6 +267,7 @@ def ece(
     >>> round(cal.ece([0, 0, 1, 1], probs=[0.25, 0.25, 0.75, 0.75], bins=2), 4)
     0.25
     """
+    check_flags(debias=debias)
     columns = read(y, given)[1]
     found = binning.find_bins(columns, bins, strategy, closed)
     if not debias:
@@ -476,6 +477,7 @@ def paper_spread(
     check_choice(of, "of", ("rows", "points"))
     check_number(draws, "draws", 2, 1_000_000, kind="a whole number")
     check_rng(rng)
+    check_kind(ev, Evaluation, "ev")
     if ev.columns is None:
         raise ValueError(
             "ev holds no rows (it was read from a file, or comes from a sketch); "

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, TypeAlias, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number
+from calibrant._base.checks import as_number, check_functions, read_names, shown
 from calibrant._base.comparison import Comparison, Effect
 from calibrant._base.evaluation import Evaluation
 from calibrant._inputs.arrays import Column, Index, Mask, Matrix, as_scores, to_numpy
-from calibrant._inputs.options import Estimation, Settings, takes_options
+from calibrant._inputs.options import Estimation, Settings, check_rng, takes_options
 from calibrant._inputs.predictions import Kind, read_weights, shared_rows
 from calibrant._verbs.evaluate import evaluate
 from calibrant.recalibration import _affine, _temperature
@@ -111,11 +111,13 @@ def _named(methods: Methods) -> list[tuple[str, str | Recalibrator]]:
         return [(str(name), method) for name, method in methods.items()]
     if isinstance(methods, Recalibrator):
         return [("", methods)]
+    if not isinstance(methods, list | tuple):
+        raise TypeError(f"methods must be a list or a mapping, got {shown(methods)}.")
     return [("", method) for method in methods]
 
 
 def _make(
-    method: str | Recalibrator, kind: str, classes: Any, preset: str | None
+    method: Any, kind: str, classes: Any, preset: str | None
 ) -> tuple[str, Recalibrator]:
     """A title and a recalibrator that is not fitted."""
     if isinstance(method, Recalibrator):
@@ -128,11 +130,11 @@ def _make(
         if copy.classes is None:
             copy.set_params(classes=classes)
         return _title(method), copy
-    if method not in METHODS:
+    if not (isinstance(method, str) and method in METHODS):
         options = ", ".join(repr(name) for name in METHODS)
         raise ValueError(
             f"methods must be 'paper', 'all', recalibrators, or among {options}; got "
-            f"{method!r}."
+            f"{shown(method)}."
         )
     title, make, options_of = METHODS[method]
     like_netcal = preset == "paper" and method in LIKE_NETCAL
@@ -213,6 +215,8 @@ def read_study_rows(
             "pass exactly one of logits= and probs=; the two are never told apart by "
             "looking at the numbers."
         )
+    if rng is not None:
+        check_rng(rng)
     kind: Kind = "probs" if logits is None else "logits"
     given = probs if logits is None else logits
     if y_test is not None:
@@ -237,6 +241,9 @@ def _two_sets(
     fit = _sample(scores[0], y, kind, first)
     test = _sample(scores[1], y_test, kind, second)
     _check_no_cluster_is_in_both(fit, test)
+    if fit.y.ndim != test.y.ndim:
+        said = f"{fit.y.shape} and {test.y.shape}"
+        raise ValueError(f"y and y_test must have labels of one kind, got {said}.")
     if fit.scores.shape[1:] != test.scores.shape[1:]:
         raise ValueError(
             f"{kind} must have the same columns in both sets: {fit.scores.shape} to fit "
@@ -273,14 +280,19 @@ def _sample(scores: Any, y: Any, kind: str, beside: Mapping[str, Any]) -> Scored
     if isinstance(scores, tuple) and len(scores) == 2 and np.ndim(scores[0]) == 2:
         said = f"{kind} is a pair, which needs y_test, the labels of the second."
         raise TypeError(said)
-    matrix, labels = as_scores(scores, kind), to_numpy(y, "y")
+    matrix, labels = np.atleast_1d(as_scores(scores, kind)), to_numpy(y, "y")
     given = {n: to_numpy(x, n) for n, x in beside.items() if x is not None}
     for name, column in {"y": labels, **given}.items():
+        if column.ndim == 0 or column[:1].size not in (1, *matrix.shape[1:]):
+            said = f"{name} must have one entry per row, got shape {column.shape}."
+            raise ValueError(said)
         if len(column) != len(matrix):
             raise ValueError(
                 f"{name} must have one entry per row of {kind}: {len(column)} against "
                 f"{len(matrix)} rows."
             )
+    if labels.dtype == object:
+        read_names(labels, "y", len(labels))
     columns = (given.get(name) for name in ("sample_weight", "frequency", "cluster"))
     return ScoredRows(matrix, labels, *columns)
 
@@ -292,7 +304,7 @@ def _split(kind: Kind, sample: ScoredRows, split: float, rng: Any) -> StudyRows:
     if not 0 < count < n:
         raise ValueError(
             f"split must be the share of rows to fit on, and leave rows on both sides; "
-            f"got {split!r} for {n} rows."
+            f"got {shown(split)} for {n} rows."
         )
     unit = _units(sample)
     place = np.argsort(_order(unit.max() + 1, rng))[unit]
@@ -341,7 +353,7 @@ def _cross_fitted(kind: Kind, sample: ScoredRows, folds: Any, rng: Any) -> Study
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= units:
         what = "" if sample.cluster is None else ", the number of clusters"
         raise ValueError(
-            f"folds must be a whole number from 2 to {units}{what}; got {folds!r}."
+            f"folds must be a whole number from 2 to {units}{what}; got {shown(folds)}."
         )
     y = sample.y if sample.y.ndim == 1 else sample.y.argmax(axis=1)
     fold = assign_folds(unit, y, folds, _order(units, rng))
@@ -586,6 +598,7 @@ def study(
         "frequency": frequency,
         "cluster": cluster,
     }
+    check_functions(progress=progress)
     rows = read_study_rows(y, y_test, logits=logits, probs=probs, **divided, **beside)
     k = 2 if rows.test.scores.ndim == 1 else rows.test.scores.shape[1]
     classes = class_names(rows.whole.y, k, classes)

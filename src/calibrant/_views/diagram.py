@@ -9,8 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_choice
-from calibrant._base.comparison import Comparison
+from calibrant._base.checks import check_choice, shown
+from calibrant._base.comparison import (
+    Comparison,
+    evaluations_in,
+    shown_evaluation,
+    shown_names,
+)
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Bins, Curve, Decomposition
 from calibrant._inputs.arrays import Column
@@ -211,16 +216,9 @@ def spans(where: Mask) -> list[tuple[int, int]]:
 
 def as_list(models: Evaluations) -> list[Evaluation]:
     """One evaluation, several, or a comparison, as a list."""
-    chosen: list[Any] = [models] if isinstance(models, Evaluation) else list(models)
-    if not chosen:
-        raise ValueError("there is no evaluation to draw; give at least one.")
-    strange = [ev for ev in chosen if not isinstance(ev, Evaluation)]
-    if strange:
-        raise TypeError(
-            "figures draw what calibrant.evaluate returns, got an object of type "
-            f"{type(strange[0]).__name__}."
-        )
-    return chosen
+    given = [models] if isinstance(models, Evaluation) else evaluations_in(models)
+    names = shown_names(ev.name for ev in given)
+    return [shown_evaluation(ev, names) for ev in given]
 
 
 def the_one(models: Evaluation) -> Evaluation:
@@ -228,10 +226,10 @@ def the_one(models: Evaluation) -> Evaluation:
     given: Any = models
     if not isinstance(given, Evaluation):
         raise TypeError(
-            "this figure shows one evaluation, as calibrant.evaluate returns it; got an "
-            f"object of type {type(given).__name__}."
+            "models must be one Evaluation, as calibrant.evaluate returns it, for this "
+            f"figure; got {shown(given)}."
         )
-    return given
+    return shown_evaluation(given)
 
 
 def view(

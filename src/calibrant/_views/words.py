@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._base.checks import check_choice
-from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.checks import MOST_NAME, check_choice, one_line
+from calibrant._base.comparison import Comparison, as_shown, shown_names
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial, sample_size
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
 from calibrant._inputs.divergences import find_divergence
 from calibrant._views.diagram import GEOMETRY
 from calibrant.table._html import paragraphs, write_html, write_list
-from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, one_line
+from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style
 from calibrant.table._table import make_table, methods_of, names
 from calibrant.table._text import in_ascii, note_lines, write_text
 
@@ -44,23 +44,25 @@ TARGETS = {
 
 def in_words(models: Any) -> str:
     """What a result prints."""
-    told = describe if isinstance(models, Evaluation) else describe_comparison
-    return told(models)
+    shown = as_shown(models)
+    if isinstance(models, Evaluation):
+        return describe(shown[0])
+    return describe_comparison(shown)
 
 
 def in_html(models: Any) -> str:
     """What a notebook shows: all that is printed, as tables and lists."""
-    comparison, one = as_comparison(models), isinstance(models, Evaluation)
+    comparison, one = as_shown(models), isinstance(models, Evaluation)
     parts = [paragraphs(head_lines(comparison))]
     plain, style = Comparison(comparison.evaluations), Style(intervals=True)
     parts.append(write_html(make_table(plain, style)))
     if comparison.effects:
         parts.append(write_html(make_table(comparison, Style(), columns="effects")))
     if one:
-        notes = [_as_published(models), *_notes(models)]
+        notes = [_as_published(comparison[0]), *_notes(comparison[0])]
     else:
         notes = [note.text for note in remarks(comparison, comparison.audit())]
-        notes += getattr(models, "sentences", ())
+        notes += getattr(comparison, "sentences", ())
     parts.append(write_list(notes))
     return "\n".join(part for part in parts if part)
 
@@ -219,10 +221,11 @@ def can_show(stream: Any, signs: str) -> bool:
 def in_one_line(ev: Any) -> str:
     """Name, size and headline of a model, or the names of several."""
     if not isinstance(ev, Evaluation):
-        return f"{type(ev).__name__}({', '.join(map(repr, ev.names))})"
+        names = shown_names(ev.names).values()
+        return f"{type(ev).__name__}({', '.join(map(repr, names))})"
     parts = ev.decomposition
     return (
-        f"Evaluation({ev.name!r}, {sample_size(ev)}, {ev.target}, {ev.divergence} "
+        f"Evaluation({one_line(ev.name, MOST_NAME)!r}, {sample_size(ev)}, {ev.target}, {ev.divergence} "
         f"{number(parts.total)} = {number(parts.calibration)} + "
         f"{number(parts.sharpness_gap)})"
     )
@@ -357,7 +360,7 @@ NEARLY = 0.01
 
 def describe_diagrams(models: Any, style: str = "modern") -> str:
     """What the diagrams of some models show, in a paragraph each."""
-    return "\n\n".join(describe_diagram(ev, style) for ev in as_comparison(models))
+    return "\n\n".join(describe_diagram(ev, style) for ev in as_shown(models))
 
 
 def describe_diagram(ev: Evaluation, style: str = "modern") -> str:

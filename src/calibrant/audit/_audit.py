@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.comparison import Comparison, as_shown
 from calibrant._base.records import SEVERITIES, Finding
 from calibrant.audit._rules import COMPARISON_RULES, MODEL_RULES, Audited, Told
 
@@ -30,7 +30,7 @@ def audit(models: Any) -> tuple[Finding, ...]:
     >>> [finding.code for finding in audit(ev)]
     ['trivial-confidence', 'one-dimensional-score']
     """
-    comparison = as_comparison(models)
+    comparison = as_shown(models)
     found = [
         _finding(rule, told, ev.name)
         for ev in comparison

@@ -1,6 +1,7 @@
 """The ``calibrant`` command: read files, call one function, print what it returned.
 
-Exit codes: 0 fine, 1 bad input (one line on stderr), 2 wrong usage, 3 a gate tripped.
+Exit codes: 0 fine, 1 bad input (one line on stderr), 2 wrong usage, 3 a gate tripped,
+130 interrupted.
 """
 
 from __future__ import annotations

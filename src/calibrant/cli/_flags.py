@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from calibrant._base.checks import one_line
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -81,18 +84,52 @@ evaluation_options = together(
 output_options = together(as_json, quiet, force)
 
 
+INTERRUPTED = 130
+"""What shells make of an interrupt."""
+
+MOST_SAID = 1000
+"""Signs of an error that are printed."""
+
+
 def clean_errors(command: Command) -> Command:
-    """Turn what is wrong with the input into one line and exit code 1."""
+    """Turn what is wrong with the input into one line and exit code 1.
+
+    What was not foreseen is said on one line too: with CALIBRANT_DEBUG set, in full.
+    """
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> Any:
         try:
             return command(*arguments, **options)
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # who reads the output has left: click ends quietly
+            raise
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
-            text = " ".join(str(error).split()) or type(error).__name__
-            raise click.ClickException(text) from error
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise click.ClickException(one_line(said, MOST_SAID)) from error
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if os.environ.get("CALIBRANT_DEBUG"):
+                raise
+            said = f"unexpected {type(error).__name__}: {error} (a fault of calibrant)"
+            raise click.ClickException(one_line(said, MOST_SAID)) from error
 
     return run  # type: ignore[return-value]
+
+
+@contextmanager
+def about(*files: str | None) -> Iterator[None]:
+    """Name the files in what is wrong with their rows."""
+    given = [file for file in files if file is not None]
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if any(path in str(error) for file in given for path in paths_of(file)):
+            raise
+        raise ValueError(f"{', '.join(given)}: {error}") from error
 
 
 def roles_of(said: Mapping[str, str | None], **more: Any) -> Any:

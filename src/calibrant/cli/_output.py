@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibrant._base.checks import MOST_NAME, one_line
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, sample_size
@@ -32,10 +33,12 @@ def evaluate_files(
 ) -> list[Evaluation]:
     """One model for each file, or for files joined by commas."""
     called, count = flags.names_of(files, names), len(files)
-    return [
-        _evaluate_file(file, name, said, progress.part(number, count))
-        for number, (file, name) in enumerate(zip(files, called, strict=True))
-    ]
+    models = []
+    for number, (file, name) in enumerate(zip(files, called, strict=True)):
+        with flags.about(file):
+            part = progress.part(number, count)
+            models.append(_evaluate_file(file, name, said, part))
+    return models
 
 
 def _evaluate_file(
@@ -153,7 +156,7 @@ def print_models(models: Comparison, said: Mapping[str, Any], more: str = "") ->
 
     show(models)
     for group, of_group in groups_of(models).items():
-        click.echo(f"\ngroup {group}: {sample_size(of_group[0])}")
+        click.echo(f"\ngroup {one_line(group, MOST_NAME)}: {sample_size(of_group[0])}")
         click.echo(Comparison(tuple(of_group)).table("text", footnotes=False))
     if more:
         click.echo(f"\n{more}")
@@ -245,6 +248,6 @@ def judge(gates: Iterable[Gate], models: Iterable[Evaluation]) -> None:
     verdicts = [gate.verdict(ev) for gate in gates for ev in models]
     failures = [verdict for verdict in verdicts if verdict is not None]
     for failure in failures:
-        click.echo(f"gate: {failure}", err=True)
+        click.echo(f"gate: {one_line(failure)}", err=True)
     if failures:
         raise click.exceptions.Exit(TRIPPED)

@@ -67,9 +67,10 @@ def _fit(file: str, method: str, said: dict[str, Any], progress: Any) -> Any:
     found = read_vectors(file, flags.roles_of(said), "recalibration")
     recalibrator = recalibrator_named(method, found.kind, found.classes)
     more = {} if found.frequency is None else {"frequency": found.frequency}
-    return recalibrator.fit(
-        found.scores, found.y, found.sample_weight, progress=progress, **more
-    )
+    with flags.about(file):
+        return recalibrator.fit(
+            found.scores, found.y, found.sample_weight, progress=progress, **more
+        )
 
 
 def _apply(
@@ -84,7 +85,8 @@ def _apply(
             f"{file} holds {found.kind}, and the recalibrator was fitted on "
             f"{fitted.scores}."
         )
-    arrays = {"probs": fitted.predict_proba(found.scores)}
+    with flags.about(file):
+        arrays = {"probs": fitted.predict_proba(found.scores)}
     if found.y is not None:
         arrays["labels"] = found.y
     for name in ("sample_weight", "frequency", "cluster", "group"):

@@ -53,7 +53,11 @@ def sketch(
 
     check_outputs(output, reads=files, force=force or resume)
     skipped = defaultdict[str, list[str]](list)
-    with locked(output), flags.steps("sketch", quiet=quiet) as progress:
+    with (
+        locked(output),
+        flags.about(*files),
+        flags.steps("sketch", quiet=quiet) as progress,
+    ):
         there = resume and output.exists()
         found = Sketch.load(output) if there else Sketch(target=target)
         _check_target(found, target)

@@ -58,7 +58,8 @@ def study(
     options: dict[str, Any] = {"methods": chosen, "split": split, "folds": folds}
     with flags.steps("study", quiet=said["quiet"]) as progress:
         options |= flags.evaluation_of(said)
-        found = run_study(**arguments, **options, progress=progress)
+        with flags.about(fit, test):
+            found = run_study(**arguments, **options, progress=progress)
     out.print_models(found, said, out.write_page(found, output, force=force))
     out.judge(gates, [found.best()])
 

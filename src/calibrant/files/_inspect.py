@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
 from calibrant.files._open import Paths, find_files, format_of, open_all
-from calibrant.files._plan import Roles, make_plan, shape_words
+from calibrant.files._plan import Roles, as_roles, make_plan, shape_words
 from calibrant.files._sources import Block, Entry, FileError, Request, Source
 
 LOOKED_AT = 10_000  # rows from which ranges and examples are taken
@@ -112,7 +112,7 @@ def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
     files = find_files(paths)
     first = files if format_of(files[0]).together else files[0]
     with closing(open_all(first)) as opened:
-        return _contents(next(opened), len(files), roles or Roles())
+        return _contents(next(opened), len(files), as_roles(roles))
 
 
 def _contents(source: Source, files: int, roles: Roles) -> Contents:

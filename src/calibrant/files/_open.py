@@ -7,9 +7,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from calibrant._base.checks import check_kind, read_names
 from calibrant.files._arrow import open_arrow
 from calibrant.files._duckdb import open_delimited, open_parquet
 from calibrant.files._jsonl import open_jsonl
@@ -131,7 +133,10 @@ Paths: TypeAlias = str | Path | Sequence[str | Path]
 
 def find_files(paths: Paths) -> tuple[Path, ...]:
     """All files meant by `paths`, each of the same format, in sorted order each."""
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    single = isinstance(paths, str | PathLike)
+    given: Any = [paths] if single else read_names(paths, "paths")
+    for path in given:
+        check_kind(path, (str, PathLike), "paths")
     if not given:
         raise FileError("no file", "at least one path is needed.")
     found = [file for path in given for file in _expand(path)]

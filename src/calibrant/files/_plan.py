@@ -7,6 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from calibrant._base.checks import (
+    check_flags,
+    check_kind,
+    check_text,
+    check_texts,
+    read_names,
+)
 from calibrant.files._sources import Entry, FileError, Source, quoted, shorten
 
 # Logits and probabilities are told apart by name only, never by looking at the numbers.
@@ -79,6 +86,17 @@ class Roles:
     classes: Sequence[str] | None = None
     unlabelled: bool = False
 
+    def __post_init__(self) -> None:
+        lists, flag = ("probs", "logits", "classes"), "unlabelled"
+        check_flags(unlabelled=self.unlabelled)
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if name in lists and not (value is None or isinstance(value, str)):
+                for one in read_names(value, name):
+                    check_text(one, name)
+            elif name != flag:
+                check_texts(**{name: value})
+
     def said(self, role: str) -> Any:
         """What was said for a role, by the name that `KNOWN` has for it."""
         return getattr(self, ARGUMENTS.get(role, role))
@@ -87,6 +105,13 @@ class Roles:
     def given(self) -> tuple[str, ...]:
         """The roles that were said."""
         return tuple(role for role in KNOWN if self.said(role) is not None)
+
+
+def as_roles(roles: Any) -> Roles:
+    """The roles given, or none."""
+    found = Roles() if roles is None else roles
+    check_kind(found, Roles, "roles")
+    return found
 
 
 def split_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:

@@ -10,9 +10,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import check_number
 from calibrant.files import _sources as sources
 from calibrant.files._open import Paths, open_all
-from calibrant.files._plan import Plan, Roles, ScoreKind, all_digits, make_plan
+from calibrant.files._plan import (
+    Plan,
+    Roles,
+    ScoreKind,
+    all_digits,
+    as_roles,
+    make_plan,
+)
 from calibrant.files._sources import Block, FileError, Request, Source
 
 
@@ -218,7 +226,7 @@ def read(paths: Paths, roles: Roles | None = None) -> Found:
     0.0467
     >>> folder.cleanup()
     """
-    found = list(_batches(paths, roles or Roles(), None, in_memory=True))
+    found = list(_batches(paths, as_roles(roles), None, in_memory=True))
     if not found:
         raise FileError(str(paths), "has no rows.")
     return found[0] if len(found) == 1 else _join(found)
@@ -246,9 +254,10 @@ def batches(
     [[1, 0], [1]]
     >>> folder.cleanup()
     """
-    if rows is not None and rows < 1:
-        raise ValueError(f"rows must be a positive integer, got {rows!r}.")
-    return _batches(paths, roles or Roles(), rows, in_memory=False)
+    if rows is not None:
+        check_number(rows, "rows", 1, kind="a whole number")
+        rows = int(rows)
+    return _batches(paths, as_roles(roles), rows, in_memory=False)
 
 
 def _batches(

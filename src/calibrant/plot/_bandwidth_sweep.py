@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_choice
+from calibrant._base.checks import check_choice, shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import is_trivial
-from calibrant._inputs.arrays import Column
-from calibrant._inputs.options import PAPER_BANDWIDTH
+from calibrant._inputs.arrays import Column, as_scores
+from calibrant._inputs.options import LEAST_BANDWIDTH, MOST_BANDWIDTH, PAPER_BANDWIDTH
 from calibrant._sketch.kernels import KERNELS
 from calibrant._views import diagram
 from calibrant.plot import _labels as labels
@@ -77,7 +77,10 @@ def bandwidth_sweep(
     """
     check_choice(kernel, "kernel", (*KERNELS, "both"))
     chosen = diagram.as_list(models)
+    bandwidths = read_bandwidths(bandwidths)
     for ev in chosen:
+        if divergence is not None:
+            check_choice(divergence, "divergence", tuple(ev.curves))
         diagram.sums_behind(ev, "a bandwidth sweep")
     kernels = tuple(KERNELS) if kernel == "both" else (kernel,)
     rows = [(ev, name) for ev in chosen for name in kernels]
@@ -90,6 +93,18 @@ def bandwidth_sweep(
     _errors(errors, chosen, kernels, sorted({*FINE, *bandwidths}), divergence)
     sheet.alt_text = " ".join(ev.describe() for ev in chosen)
     return Sweep(panels, errors)
+
+
+def read_bandwidths(given: Any) -> list[float]:
+    """Read the bandwidths of a sweep, of which there must be one."""
+    found = np.atleast_1d(as_scores(given, "bandwidths"))
+    inside = (found >= LEAST_BANDWIDTH) & (found <= MOST_BANDWIDTH)
+    if found.ndim != 1 or not found.size or not inside.all():
+        raise ValueError(
+            f"bandwidths must be numbers from {LEAST_BANDWIDTH:g} to "
+            f"{MOST_BANDWIDTH:g}, got {shown(given)}."
+        )
+    return [float(width) for width in found]
 
 
 def _lay_out(rows: int, columns: int) -> tuple[style.Sheet, NDArray[np.object_], Axes]:

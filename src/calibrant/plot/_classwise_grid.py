@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from calibrant._base.checks import check_number, read_names
 from calibrant._base.evaluation import Evaluation
 from calibrant._views.diagram import GEOMETRY, the_one, view
 from calibrant.plot import _labels as labels
@@ -87,15 +88,15 @@ def _chosen(
             "calibrant.evaluate(..., target='class-wise')."
         )
     if classes is None:
-        worst = sorted(ev.per_class, key=_badness)
-        return worst[: max(int(most), 1)]
+        check_number(most, "most", 1, kind="a whole number")
+        return sorted(ev.per_class, key=_badness)[: int(most)]
     by_name = {one.name: one for one in ev.per_class}
-    missing = [str(name) for name in classes if str(name) not in by_name]
-    if missing:
-        raise ValueError(
-            f"classes must name classes of the evaluation; {missing[0]!r} is not one."
-        )
-    return [by_name[str(name)] for name in classes]
+    names = [str(name) for name in read_names(classes, "classes", len(by_name))]
+    missing = [name for name in names if name not in by_name]
+    if missing or not names:
+        said = f"{missing[0]!r} is not one" if missing else "got none"
+        raise ValueError(f"classes must name classes of the evaluation; {said}.")
+    return [by_name[name] for name in names]
 
 
 def _badness(ev: Evaluation) -> float:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from calibrant._base.checks import check_choice
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import is_trivial
 from calibrant._base.records import Estimate
@@ -54,6 +55,7 @@ def compare_methods(
     """
     chosen = as_list(models)
     name = chosen[0].divergence if divergence is None else divergence
+    check_choice(name, "divergence", tuple(chosen[0].decompositions))
     height = HEAD + ROW * len(chosen) + FOOT
     sheet = style.sheet(style.PAGE, height, layout=None)
     across = {"left": NAMES / style.PAGE, "right": 0.985, "wspace": 0.09}

@@ -106,7 +106,8 @@ def loose_panels(count: int, single: float, row: float) -> Panels:
 
 def given_panels(count: int, ax: Any) -> Panels:
     """The Axes of the user, one for each model."""
-    axes = list(np.ravel(np.asarray(ax, dtype=object)))
+    nested = isinstance(ax, list | tuple | np.ndarray)
+    axes = list(np.ravel(np.asarray(ax, dtype=object))) if nested else [ax]
     if len(axes) != count or not all(isinstance(one, Axes) for one in axes):
         raise ValueError(
             f"ax must be one matplotlib Axes for each model: {count} wanted, "

@@ -16,6 +16,7 @@ from calibrant._inputs.arrays import Column
 from calibrant._views.diagram import Evaluations, as_list
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
+from calibrant.plot._layout import given_panels
 
 ROW, HEAD, FOOT = 0.27, 0.3, 0.52
 
@@ -56,7 +57,7 @@ def score_map(
     parts = [ev.decompositions[name] for ev in chosen]
     placed = [i for i, one in enumerate(parts) if np.isfinite(float(one.total))]
     own = ax is None
-    ax = style.sheet(3.6, 3.0).subplots() if ax is None else ax
+    ax = style.sheet(3.6, 3.0).subplots() if ax is None else given_panels(1, ax).axes[0]
     style.dress(ax, grid=False)
     x = np.array([100 * parts[i].sharpness_gap for i in placed], float)
     y = np.array([100 * parts[i].calibration for i in placed], float)

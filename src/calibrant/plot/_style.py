@@ -15,7 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
+from calibrant._base.checks import MOST_NAME, check_choice, one_line
 from calibrant._base.write import write_bytes
+from calibrant._inputs.options import KERNELS
 
 Options = dict[str, Any]
 
@@ -166,11 +168,22 @@ def _blank() -> Sheet:
     return Sheet()
 
 
+FLAGS: dict[str, tuple[Any, ...]] = {
+    "legend": (True, False),
+    "interval": (True, False, "pointwise", "simultaneous"),
+    "kernel": (*KERNELS, "both"),
+    "boundary": ("none", "reflect"),
+}
+"""What these arguments may be, in every figure that has them."""
+
+
 def in_style(draw: Callable[Inputs, Output]) -> Callable[Inputs, Output]:
     """Draw with our settings, whatever the user's are, and leave those as they were."""
 
     @wraps(draw)
     def styled(*args: Inputs.args, **options: Inputs.kwargs) -> Output:
+        for name in FLAGS.keys() & options.keys():
+            check_choice(options[name], name, FLAGS[name])
         with mpl.rc_context({**DRAWN, "font.family": ["DejaVu Sans", *users_fonts()]}):
             drawn = draw(*args, **options)
             # The backend of a notebook, if it was loaded just now, has asked for this.
@@ -277,7 +290,7 @@ def elide(text: str, inches: float, size: float, *, bold: bool = False) -> str:
     >>> elide("vit_base_patch16_224.augreg2_in21k_ft_in1k", inches=1.2, size=8)
     'vit_base_p…k_ft_in1k'
     """
-    text = " ".join(text.split())
+    text = " ".join(one_line(text, MOST_NAME).split())
     shown, kept = text, len(text)
     while kept > 5 and width_of(shown, size, bold=bold) > inches:
         kept -= 1

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from calibrant._base.checks import RowError, as_number
+from calibrant._base.checks import RowError, check_number
 from calibrant._inputs.arrays import Column, Matrix, Table
 from calibrant.recalibration import _temperature as temperature
 from calibrant.recalibration._estimator import Progress, Recalibrator
@@ -274,10 +274,7 @@ class _AffineScaling(Recalibrator):
     def _check_options(self) -> None:
         super()._check_options()
         self._check_not_negative(*self.strengths)
-        if not (as_number(self.max_iter) >= 1 and self.max_iter == int(self.max_iter)):
-            raise ValueError(
-                f"max_iter must be a whole number, 1 or more; got {self.max_iter!r}."
-            )
+        check_number(self.max_iter, "max_iter", 1, kind="a whole number")
 
     def _reader(self) -> Reader:
         return Reader(self.normalised, -inf if self.floor_ is None else self.floor_)

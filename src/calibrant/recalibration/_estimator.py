@@ -11,18 +11,24 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number, check_choice
+from calibrant._base.checks import (
+    as_path,
+    check_choice,
+    check_flags,
+    check_functions,
+    check_length,
+    check_number,
+)
 from calibrant._base.records import as_plain
 from calibrant._base.write import write_text
 from calibrant._inputs.arrays import Matrix
-from calibrant._inputs.predictions import read_predictions
+from calibrant._inputs.predictions import read_predictions, read_weights
 from calibrant._rows.engines import ENGINES
 from calibrant.recalibration import _rows as reading
 from calibrant.recalibration._rows import Kind, Rows, softmax
@@ -41,6 +47,9 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "engine": ENGINES,
 }
 """What parameters of these names may be, in every method that has them."""
+
+MOST_STRENGTH = 1e12
+"""Most of what a prior may weigh: beyond it numbers are lost in it."""
 
 Progress = Callable[[float, str], None]
 """Called with the share of the work that is done, and what is being done."""
@@ -130,6 +139,7 @@ class Recalibrator(ABC):
         self.__dict__.pop("feature_names_in_", None)
         self.notes_ = ()
         self._check_options()
+        check_functions(progress=progress)
         names = reading.column_names(scores)
         rows = self._read_to_fit(scores, y, sample_weight, frequency)
         if names is not None:
@@ -151,8 +161,10 @@ class Recalibrator(ABC):
 
     def score(self, scores: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of `predict`, which is what scikit-learn expects of this name."""
-        right = self.predict(scores) == np.asarray(y)
-        return float(np.average(right, weights=sample_weight))
+        predicted, labels = self.predict(scores), np.ravel(reading.read_labels(y))
+        check_length(labels, len(predicted), "y")
+        weight, _ = read_weights(sample_weight, None, len(predicted))
+        return float(np.average(predicted == labels, weights=weight))
 
     def recalibrate(self, scores: Any) -> tuple[Kind, Matrix]:
         """Recalibrated logits where the method gives them, else probabilities.
@@ -172,6 +184,8 @@ class Recalibrator(ABC):
         A file that is there is replaced only with ``force=True``.
         """
         self._check_fitted()
+        target = as_path(path)
+        check_flags(force=force)
         names = [*ALWAYS_LEARNED, *self.learned]
         names += ["feature_names_in_"] if hasattr(self, "feature_names_in_") else []
         content = {
@@ -182,12 +196,12 @@ class Recalibrator(ABC):
             "learned": {name: _encode(getattr(self, name)) for name in names},
         }
         text = json.dumps(content, allow_nan=False) + "\n"
-        write_text(Path(path), text, force=force)
+        write_text(target, text, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote; `calibrant.recalibration.load` reads any method."""
-        return _read_file(Path(path), expected=cls)
+        return _read_file(as_path(path), expected=cls)
 
     def _check_options(self) -> None:
         """Check the parameters; what a subclass adds to them it checks itself."""
@@ -199,8 +213,7 @@ class Recalibrator(ABC):
         """Check that the parameters of these names are numbers, 0 or more."""
         for name in names:
             value = getattr(self, name)
-            if not 0 <= as_number(value) < inf:
-                raise ValueError(f"{name} must be a number, 0 or more; got {value!r}.")
+            check_number(value, name, 0, MOST_STRENGTH)
 
     def _read_to_fit(
         self, scores: Any, y: Any, sample_weight: Any, frequency: Any

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError
-from calibrant._inputs.arrays import Column, Index, Mask, Matrix, as_scores, to_numpy
+from calibrant._inputs.arrays import (
+    Column,
+    Index,
+    Mask,
+    Matrix,
+    as_scores,
+    numbers_in,
+    to_numpy,
+)
 from calibrant._inputs.predictions import Predictions
 from calibrant._rows.engines import over_ranges
 from calibrant._rows.losses import ROW_SUM_TOLERANCE
@@ -31,7 +39,7 @@ def read_scores(scores: Any) -> Matrix:
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: scores has dtype {array.dtype}.")
     if array.dtype == object:
-        array = array.astype(np.float64)  # or NumPy says which entry is no number
+        array = numbers_in(array, "scores")
     given = as_scores(array, "scores")
     if given.ndim not in (1, 2):
         raise ValueError(f"scores must be 1-D or 2-D, got shape {given.shape}.")
@@ -62,6 +70,7 @@ def names_as_array(names: tuple[Hashable, ...]) -> NDArray[Any]:
     return array
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def look_like_probs(given: Matrix) -> bool:
     """Whether all rows are distributions; looks at a few first."""
     if len(given) < LOOKS_LIKE_PROBS:
@@ -119,7 +128,7 @@ def _sorted_names(labels: NDArray[Any], k: int) -> list[Hashable]:
         _check_labels_are_classes(labels)
     try:
         distinct = np.unique(labels)
-    except TypeError as error:
+    except Exception as error:  # an object of the user may raise anything
         raise TypeError(
             "Unknown label type: y holds labels that cannot be sorted; pass "
             "classes=[...], the names of the classes in column order."
@@ -264,6 +273,7 @@ class Rows:
         checked = Predictions(self.scores, self.kind, y, None, "top-label", classes)
         raise_for_offenders(checked, np.flatnonzero(np.concatenate(bad)))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def offends(self, block: Matrix) -> Mask:
         """Which rows break a rule."""
         if self.kind == "logits":

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant._base.checks import as_number
+from calibrant._base.checks import as_number, shown
 from calibrant._inputs.arrays import Column, Matrix, Table
 from calibrant._rows import engines
 from calibrant._rows.engines import over_ranges
@@ -507,11 +507,13 @@ class TemperatureScaling(Recalibrator):
     def _check_options(self) -> None:
         super()._check_options()
         bounds: Any = (1, 2) if self.bounds is None else self.bounds
-        numbers = [as_number(bound) for bound in bounds] if np.iterable(bounds) else []
+        listed = bounds.ravel() if isinstance(bounds, np.ndarray) else bounds
+        paired = isinstance(listed, tuple | list | np.ndarray)
+        numbers = [as_number(bound) for bound in listed] if paired else []
         if len(numbers) != 2 or not 0 < numbers[0] < numbers[1] < inf:
             raise ValueError(
                 "bounds must be the least and the greatest temperature, "
-                f"0 < least < greatest; got {bounds!r}."
+                f"0 < least < greatest; got {shown(bounds)}."
             )
 
     def _learn(self, rows: Rows, progress: Progress) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.comparison import Comparison, as_comparison, as_shown, shown_names
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial
 from calibrant._base.records import Estimate, Finding, as_plain
@@ -175,7 +175,11 @@ def group_view(
     """The same models on some of the rows, by name of the group."""
     if not groups:
         return None
-    read = {str(name): as_comparison(models) for name, models in groups.items()}
+    called = shown_names(map(str, groups))
+    read = {
+        called[str(name)]: as_shown(as_comparison(models, "groups"))
+        for name, models in groups.items()
+    }
     for name, models in read.items():
         if models.names != comparison.names:
             raise ValueError(

@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 
 from calibrant import __version__
-from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.checks import (
+    as_path,
+    check_flags,
+    check_kind,
+    check_texts,
+    one_line,
+)
+from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.measures import columns, sample_size
 from calibrant._base.write import write_text
 from calibrant._views.words import TARGETS
@@ -29,6 +36,7 @@ from calibrant.table._html import escape
 from calibrant.table._layout import Style
 from calibrant.table._table import make_table, methods_of
 
+MOST_TITLE = 300
 TITLE = "Calibration-sharpness report"
 STYLES = ("page.css", "views.css")
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -99,9 +107,10 @@ def report(
     ...     print(path.name, path.stat().st_size < 200_000)
     a.html True
     """
-    target = Path(path)
-    groups = groups or groups_of(models)
-    write_text(target, build(models, title=title, groups=groups), force=force)
+    target = as_path(path)
+    check_flags(force=force)
+    shown = groups_of(models) if groups is None else groups
+    write_text(target, build(models, title=title, groups=shown), force=force)
     return target
 
 
@@ -127,7 +136,10 @@ def build(
     >>> page[:15], page.count("<script")
     ('<!doctype html>', 2)
     """
-    comparison = as_comparison(models)
+    comparison = as_shown(models)
+    check_texts(title=title)
+    if groups is not None:
+        check_kind(groups, Mapping, "groups")
     sums, found = page.sums_of(comparison), comparison.audit()
     data = {**page.payload(comparison, sums, groups, found), "z": _z(comparison)}
     keys = [heading.key for heading in page.headings(comparison)]
@@ -138,7 +150,7 @@ def build(
     return Template(_read("page.html")).substitute(
         policy=_policy(style, script),
         version=escape(__version__),
-        title=escape(title or TITLE),
+        title=escape(one_line(title or TITLE, MOST_TITLE)),
         subtitle=escape(_subtitle(comparison)),
         style=style,
         summary=html.summary_html(page.summary(comparison)),

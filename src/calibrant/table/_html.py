@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape as escape_html
 
-from calibrant.table._layout import BOLD, Cell, Note, Row, Table, one_line
+from calibrant._base.checks import one_line
+from calibrant.table._layout import BOLD, Cell, Note, Row, Table
 
 # Only what a bare page lacks; colours are the reader's own.
 TABLE_STYLE = (

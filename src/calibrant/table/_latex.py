@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from calibrant.table._layout import BOLD, Cell, Note, Table, one_line
+from calibrant._base.checks import one_line
+from calibrant.table._layout import BOLD, Cell, Note, Table
 
 SPELT = {
     "\\": r"\textbackslash{}",

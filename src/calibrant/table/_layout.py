@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite, isinf, isnan, nan
+from typing import Any
 
 import numpy as np
 
+from calibrant._base.checks import check_flags, check_number, shown
 from calibrant._base.comparison import EFFECTS, Comparison
 from calibrant._base.measures import MEASURES, Measure, is_trivial
 from calibrant._base.measures import columns as columns_of_tables
@@ -102,28 +103,6 @@ def printed(text: str) -> float:
     return words[text] if text in words else float(text.replace(",", ""))
 
 
-def one_line(text: str) -> str:
-    r"""Text that stays on its line: control and direction signs become spaces.
-
-    A name must not be able to end a row or to move the cursor of a terminal.
-
-    Examples
-    --------
-    >>> one_line("two\nlines\x1b[2J")
-    'two lines [2J'
-    """
-    kept = [
-        " " if unicodedata.category(sign) in ("Cc", "Zl", "Zp", "Cs") else sign
-        for sign in text
-        if sign not in _DIRECTIONS
-    ]
-    return "".join(kept).strip()
-
-
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Signs that turn the direction of what follows, so that it reads as other text."""
-
-
 # ----------------------------------------------------------------------------
 # Numbers become cells: scaled, rounded, and the best of each column marked.
 
@@ -144,10 +123,9 @@ class Style:
 
     def checked(self) -> Style:
         """Itself, or one clear error."""
-        if type(self.digits) is not int or not 0 <= self.digits <= 15:
-            raise ValueError(
-                f"digits must be a whole number from 0 to 15, got {self.digits!r}."
-            )
+        flags = {"intervals": self.intervals, "best": self.best}
+        check_flags(percent=self.percent, **flags)
+        check_number(self.digits, "digits", 0, 15, kind="a whole number")
         return self
 
 
@@ -258,6 +236,8 @@ def choose(columns: str | Sequence[str] | None, comparison: Comparison) -> list[
             _check_effects(name, comparison)
         found = [_column(key) for key in keys_of(name)]
         return [column for column in found if _has_any(column, comparison)]
+    if not isinstance(columns, str | list | tuple):
+        raise TypeError(f"columns must be a list of names, got {shown(columns)}.")
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     for key in names:
         _check_name(key)
@@ -280,10 +260,10 @@ def _has_any(column: Column, comparison: Comparison) -> bool:
     return not np.isnan(column.values(comparison)).all()
 
 
-def _check_name(key: str) -> None:
-    if key not in keys_of("all"):
+def _check_name(key: Any) -> None:
+    if not (isinstance(key, str) and key in keys_of("all")):
         raise ValueError(
-            f"columns has no {key!r}. Choose from {', '.join(keys_of('all'))}; or one of "
+            f"columns has no {shown(key)}. Choose from {', '.join(keys_of('all'))}; or one of "
             f"the sets {', '.join(map(repr, SETS))}."
         )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, isinf
 from typing import Any
 
-from calibrant._base.checks import check_choice
-from calibrant._base.comparison import Comparison, as_comparison
+from calibrant._base.checks import check_choice, check_flags, check_kind, check_texts
+from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial, sample_size
 from calibrant._base.records import Estimate
@@ -34,6 +34,10 @@ FORMATS: dict[str, Callable[[Table], Any]] = {
     "csv": write_csv,
     "frame": write_frame,
 }
+
+
+DATA = ("csv", "frame")
+"""Formats to read again, which hold names as they are."""
 
 
 def table(
@@ -97,8 +101,12 @@ def table(
     """
     check_choice(format, "format", tuple(FORMATS))
     style = Style(percent, digits, intervals, best)
+    check_texts(caption=caption, label=label)
     words = {"caption": caption or "", "label": label or ""}
     made = make_table(models, style, columns=columns, footnotes=footnotes, **words)
+    if format in DATA:
+        rows = zip(made.rows, as_comparison(models).names, strict=True)
+        made = replace(made, rows=tuple(replace(row, name=name) for row, name in rows))
     return FORMATS[format](made)
 
 
@@ -112,7 +120,10 @@ def make_table(
     label: str = "",
 ) -> Table:
     """The cells that every format writes."""
-    comparison, style = as_comparison(models), style.checked()
+    check_kind(style, Style, "style")
+    check_texts(caption=caption, label=label)
+    check_flags(footnotes=footnotes)
+    comparison, style = as_shown(models), style.checked()
     chosen = choose(columns, comparison)
     by_column = [cells_of(column, comparison, style) for column in chosen]
     by_model = zip(*by_column, strict=True)

@@ -11,6 +11,7 @@ from textwrap import wrap
 
 import numpy as np
 
+from calibrant._base.checks import one_line
 from calibrant._base.records import Frame, to_frame
 from calibrant.table._layout import (
     BOLD,
@@ -20,7 +21,6 @@ from calibrant.table._layout import (
     Cell,
     Note,
     Table,
-    one_line,
 )
 
 # ----------------------------------------------------------------------------

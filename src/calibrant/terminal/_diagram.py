@@ -10,9 +10,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import one_line
 from calibrant._base.evaluation import Evaluation
 from calibrant._views.diagram import GEOMETRY, Band, only
-from calibrant.table._layout import fixed, one_line
+from calibrant.table._layout import fixed
 from calibrant.table._text import in_ascii, width
 
 ASCII = str.maketrans("…→─│└░●○", "~>-|+:Oo")

@@ -10,11 +10,12 @@ from dataclasses import replace
 from math import isinf
 from typing import Any, TextIO
 
-from calibrant._base.comparison import EFFECTS, Comparison, as_comparison
+from calibrant._base.checks import check_choice, check_number, one_line, shown
+from calibrant._base.comparison import EFFECTS, Comparison, as_shown
 from calibrant._base.records import Finding
 from calibrant._views.diagram import shared_top
 from calibrant._views.words import can_show, head_lines, remarks
-from calibrant.table._layout import Cell, Note, Style, Table, choose, one_line
+from calibrant.table._layout import Cell, Note, Style, Table, choose
 from calibrant.table._table import make_table, names
 from calibrant.table._text import (
     NOTE_WIDTH,
@@ -185,7 +186,7 @@ def _diagrams(
 
 # -- text with or without colour --------------------------------------------------
 
-LEAST_WIDTH = 40
+LEAST_WIDTH, MOST_WIDTH = 40, 10_000
 SIGNS = f"∞†–×Δ→…●○─│└⠿{BAND}{BLOCKS}"
 
 CODES = {
@@ -244,11 +245,14 @@ def render(
     >>> print(render(ev, width=60, colour=False).splitlines()[0])
     1 model, 4 examples
     """
-    stream = sys.stdout if file is None else file
+    stream = _stream(file)
     columns = shutil.get_terminal_size().columns if width is None else width
+    check_number(columns, "width", 1, MOST_WIDTH, kind="a whole number of columns")
+    for name, flag in {"colour": colour, "unicode": unicode}.items():
+        check_choice(flag, name, (True, False, None))
     if unicode is None:
         unicode = can_show(stream, SIGNS)
-    comparison, columns = as_comparison(models), max(columns, LEAST_WIDTH)
+    comparison, columns = as_shown(models), max(int(columns), LEAST_WIDTH)
     lines = page(comparison, comparison.audit(), columns, unicode=unicode)
     text = "\n".join(_painted(line, _codes(stream, colour=colour)) for line in lines)
     encoding = getattr(stream, "encoding", None) or "utf-8"
@@ -257,8 +261,16 @@ def render(
 
 def show(models: Any, *, file: TextIO | None = None, **options: Any) -> None:
     """Write models to a terminal; options of `render`."""
-    stream = sys.stdout if file is None else file
+    stream = _stream(file)
     stream.write(render(models, file=file, **options) + "\n")
+
+
+def _stream(file: Any) -> TextIO:
+    """Where text goes: standard output, or the stream that was given."""
+    found: Any = sys.stdout if file is None else file
+    if not (hasattr(found, "write") and hasattr(found, "isatty")):
+        raise TypeError(f"file must be a text stream, got {shown(found)}.")
+    return found
 
 
 def _codes(stream: TextIO, *, colour: bool | None) -> Mapping[str, str]:
