@@ -306,7 +306,7 @@ def test_a_merged_sketch_takes_more_rows():
             "targets: 'top",
         ),
         (
-            lambda y, z: cal.Sketch(classes="wxyz").update(
+            lambda y, z: cal.Sketch(classes=list("wxyz")).update(
                 np.array(list("wxyz"))[y], logits=z
             ),
             "classes:",
