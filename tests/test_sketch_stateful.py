@@ -105,10 +105,11 @@ class Files(RuleBasedStateMachine):
         for known, kept in self.known:
             if known == path:
                 return False if kept == content else None
-        for number, (known, kept) in enumerate(self.known):
+        for known, kept in list(self.known):
             if kept == content:
-                if self.content(known) != content:
-                    self.known[number] = path, content  # it moved
+                if self.content(known) != content:  # it moved
+                    self.known.remove((known, kept))
+                    self.known.append((path, content))
                     return False
                 if known.samefile(path):
                     return False
@@ -132,6 +133,7 @@ class Files(RuleBasedStateMachine):
 
     def resumes(self, files):
         """The command does what the rule says, and tells it."""
+        self.known.sort()  # of two copies that are gone, the first is the one that moved
         done, code, skipped = self.resume(files), 0, 0
         for file in files:
             if (adds := self.adds(self.here / file)) is None:
@@ -154,6 +156,7 @@ class Files(RuleBasedStateMachine):
             raise StoppedError
 
         files = self.spelt(chosen)
+        self.known.sort()
         known = list(self.known)
         if any(self.adds(self.here / file) is None for file in files):
             self.known = known
@@ -164,9 +167,7 @@ class Files(RuleBasedStateMachine):
             silent = {"save": save, "progress": lambda *_: None}
             stream.sketch_files(units, Roles(), sketch, **silent)
         except StoppedError:
-            self.known, after = known, self.known
             assert self.resume(files).returncode == 0
-            self.known = after
 
     @precondition(lambda self: self.output.exists())
     @rule(name=names)
