@@ -360,7 +360,7 @@ def test_what_cannot_be_tested_is_refused():
         calibration_test([1, 0.5], confidence=[0.7, 0.4])
     with pytest.raises(ValueError, match=r"method must be one of 'kuiper'"):
         calibration_test([1], confidence=[0.7], method="hosmer")
-    with pytest.raises(ValueError, match="resamples must be a positive whole number"):
+    with pytest.raises(ValueError, match="resamples must be a whole number from 1"):
         calibration_test([1], confidence=[0.7], resamples=0)
     with pytest.raises(ValueError, match="no asymptotic law"):
         calibration_test([1], confidence=[0.7], method="bootstrap", law="asymptotic")

@@ -111,7 +111,7 @@ def forget():
 
 
 CASES = [(OSError, None), (OSError, b"old"), (KeyboardInterrupt, b"old")]
-CLEAN = (OSError, ValueError, KeyboardInterrupt, CommandError)
+CLEAN = (OSError, ValueError, KeyboardInterrupt, SystemExit, CommandError)
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -27,7 +27,7 @@ def shown(value: Any) -> str:
     Examples
     --------
     >>> shown("two\nlines"), shown(list(range(1000)))[-7:]
-    ("'two\\\\nlines'", '22, 23…')
+    ("'two\\nlines'", ' 21, 2…')
     """
     try:
         text = " ".join(repr(value).split())
