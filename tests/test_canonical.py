@@ -343,7 +343,9 @@ def test_blocks_change_nothing(monkeypatch):
 def test_what_is_refused_is_named():
     with pytest.raises(ValueError, match=r"at most 10 classes, got 11"):
         canonical_calibration_error([0], probs=[np.full(11, 1 / 11)])
-    with pytest.raises(ValueError, match="whole vectors, not confidence=: pass probs= or"):
+    with pytest.raises(
+        ValueError, match="whole vectors, not confidence=: pass probs= or"
+    ):
         canonical_calibration_error([0], confidence=[0.5])
     with pytest.raises(ValueError, match=r"divergence must be one of 'brier', 'log'"):
         canonical_calibration_error([0], probs=[[0.5, 0.5]], divergence="kl")

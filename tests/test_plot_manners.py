@@ -246,7 +246,7 @@ def test_errors_name_the_way_out():
         plot.score_map([])
     with pytest.raises(TypeError, match="item 0 is str"):
         plot.score_map(["network"])
-    with pytest.raises(TypeError, match="one evaluation"):
+    with pytest.raises(TypeError, match="one Evaluation"):
         plot.corp([ev])
     with pytest.raises(ValueError, match="style must be one of 'modern', 'paper'"):
         plot.calibration_sharpness(ev, style="grand")

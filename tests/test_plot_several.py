@@ -67,7 +67,7 @@ def test_methods_are_bars_that_add_up():
     ends = [p.get_x() + p.get_width() for p in axes[0].patches if p.get_gid() == "gap"]
     np.testing.assert_allclose(ends, [100 * ev.decomposition.total for ev in study()])
     note = " ".join(t.get_text() for t in axes[0].figure.texts)
-    assert "mean replacement, a yardstick" in note
+    assert "mean replacement, a baseline" in note
 
 
 def test_a_real_study_is_drawn_with_its_own_numbers(data):

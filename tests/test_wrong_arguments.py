@@ -25,9 +25,8 @@ import calibrant.recalibration
 import calibrant.table
 import calibrant.terminal
 
-RNG = np.random.default_rng(0)
 N = 24
-P = RNG.dirichlet([1, 1, 1], N)
+P = np.random.default_rng(0).dirichlet([1, 1, 1], N)
 Y = np.arange(N) % 3
 HIT, H = np.arange(N) % 2, P.max(axis=1)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
 
-from calibrant._base.checks import check_number
+from calibrant._base.checks import as_number
 from calibrant._inputs.arrays import Column, Index, Mask, Matrix
 from calibrant._rows import engines
 from calibrant.recalibration import _modes as modes
@@ -191,7 +192,11 @@ class HistogramBinning(modes.ByMode):
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_number(self.bins, "bins", 1, MOST_BINS, kind="a whole number")
+        bins: Any = self.bins
+        if not (isinstance(bins, Integral) and 1 <= as_number(bins) <= MOST_BINS):
+            raise ValueError(
+                f"bins must be a whole number from 1 to {MOST_BINS:,}, got {bins!r}."
+            )
 
     def _fit(self, rows: Rows, report: Report) -> None:
         by_mass, weight = self.strategy == "mass", rows.weight_of_each
