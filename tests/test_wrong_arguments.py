@@ -331,6 +331,10 @@ def complaint(call, argument, value):
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", RuntimeWarning)
         warnings.simplefilter("error", DeprecationWarning)
+        # An old matplotlib meets a new pyparsing at the floors.
+        warnings.filterwarnings(
+            "ignore", module="matplotlib", category=DeprecationWarning
+        )
         try:
             call.with_(argument, value())
         except (ValueError, TypeError, ImportError, OSError) as error:
