@@ -333,7 +333,7 @@ def complaint(call, argument, value):
         warnings.simplefilter("error", DeprecationWarning)
         # An old matplotlib meets a new pyparsing at the floors.
         warnings.filterwarnings(
-            "ignore", module="matplotlib", category=DeprecationWarning
+            "ignore", module="matplotlib|pyparsing", category=DeprecationWarning
         )
         try:
             call.with_(argument, value())
