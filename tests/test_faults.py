@@ -8,8 +8,11 @@ import builtins
 import contextlib
 import errno
 import io
+import json
 import os
-import time
+import subprocess
+import sys
+import textwrap
 from itertools import product
 from pathlib import Path
 
@@ -17,7 +20,9 @@ import pytest
 
 from calibrant._base import write
 from calibrant._verbs import stream
-from reliability.kills import RESUMED, WRITERS, CommandError, kills, write_inputs
+from reliability.kills import RESUMED, WRITERS, CommandError, write_inputs
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 class Faults:
@@ -157,20 +162,40 @@ def test_a_fault_is_told_with_the_name_of_the_file(tmp_path):
 # -- and under kills ---------------------------------------------------------------------
 
 
+def in_a_process_of_its_own(code):
+    """What `code` prints, as JSON: a process with threads, as this one has, must not fork."""
+    run = [sys.executable, "-c", f"import json\n{textwrap.dedent(code)}"]
+    done = subprocess.run(run, cwd=ROOT, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
 def test_killed_writers_leave_whole_files_and_go_on():
-    found = kills(6, seed=1, names=["manifest.json", "all.npz", "pieces.npz"])
+    found = in_a_process_of_its_own(
+        """
+        from reliability.kills import kills
+        names = ["manifest.json", "all.npz", "pieces.npz"]
+        print(json.dumps(kills(6, seed=1, names=names)))
+        """
+    )
     assert [counts["failures"] for counts in found.values()] == [[], [], []]
     assert all(counts["killed"] >= 2 for counts in found.values())
 
 
-def test_a_writer_that_breaks_a_promise_is_found(monkeypatch):
-    def torn(folder):
-        with (folder / "text.txt").open("wb") as file:
-            for _ in range(100):
-                file.write(b"half")
-                file.flush()
-                time.sleep(0.001)
+def test_a_writer_that_breaks_a_promise_is_found():
+    found = in_a_process_of_its_own(
+        """
+        import time
+        from reliability.kills import WRITERS, kills
 
-    monkeypatch.setitem(WRITERS, "text.txt", torn)
-    found = kills(4, seed=0, names=["text.txt"])
+        def torn(folder):
+            with (folder / "text.txt").open("wb") as file:
+                for _ in range(100):
+                    file.write(b"half")
+                    file.flush()
+                    time.sleep(0.001)
+
+        WRITERS["text.txt"] = torn
+        print(json.dumps(kills(4, seed=0, names=["text.txt"])))
+        """
+    )
     assert "neither old nor new" in str(found["text.txt"]["failures"])
