@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from calibrant._base.write import digest_of
 from calibrant.vision import Images, Item, infer, load_model, open_images
 from calibrant.vision import _models as models
-from calibrant.vision._images import digest_of
 from calibrant.vision._models import read_weights, weights_digest
 
 NAME, TAG = "test_vit", "r160_in1k"

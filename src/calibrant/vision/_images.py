@@ -110,12 +110,6 @@ def fingerprint(facts: Iterable[object]) -> str:
     return digest.hexdigest()
 
 
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 IMAGENET = "imagenet-1k"
 
 

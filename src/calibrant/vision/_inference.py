@@ -16,9 +16,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.write import locked, write_npz, write_text
+from calibrant._base.write import digest_of, locked, write_npz, write_text
 from calibrant.files._sources import FileError
-from calibrant.vision._images import Images, Item, digest_of, needed, picture
+from calibrant.vision._images import Images, Item, needed, picture
 from calibrant.vision._models import Model
 
 FORMAT, VERSION = "calibrant logits", 1

@@ -15,9 +15,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from calibrant._base.write import digest_of
 from calibrant.files._sources import FileError, quoted, reading
 from calibrant.files._tensors import check_torch
-from calibrant.vision._images import digest_of, downloading, needed
+from calibrant.vision._images import downloading, needed
 
 SUFFIXES = (".pt", ".pth", ".bin", ".safetensors")
 HELD_IN = ("state_dict", "model_state_dict", "model")
