@@ -395,7 +395,7 @@ def test_gap_of_one_confidence_has_a_closed_form():
     gap = gap_of(Columns(np.full(n, 0.8), None, a))
     x1, x0 = (1 - m) ** 2, m**2
     sd = abs(x1 - x0) * np.sqrt(m * (1 - m))
-    half = t.ppf(0.975, n - 1) * sd * np.sqrt(1 + 8 / n) / np.sqrt(n)
+    half = t.ppf(0.975, n - 1) * sd * np.sqrt(1 + 16 / n) / np.sqrt(n)
     assert np.ptp(gap.interval) == pytest.approx(2 * half, rel=2e-3)
     assert gap.interval[1] - gap == pytest.approx(half, rel=2e-3)
 

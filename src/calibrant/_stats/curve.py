@@ -348,8 +348,9 @@ def _density(at: Column, cells: Cells) -> Column:
 
 # -- the interval of the sharpness gap ---------------------------------------------
 
-SPENT = 8.0
-"""Rows that curve and calibration error cost: the variance grows by as many in n."""
+SPENT = 16.0
+"""Rows or clusters that curve and calibration error cost: the variance grows by as many
+in all of them."""
 
 FEW_SURPRISES = 40.0
 MOST_STRETCH = 9.0
@@ -381,7 +382,7 @@ def gap_interval(
     spread = _spread_of_mean(values, columns, clusters)
     most = 1.0 if clusters is None and not columns.losses else MOST_STRETCH
     below, above = _mean_interval(fit.cells, np.abs(x1 - x0), spread, level, most)
-    wider = sqrt(1 + SPENT / n)
+    wider = sqrt(1 + SPENT / min(n, spread[1] + 1))
     ends = max(gap - wider * below, 0.0), max(gap + wider * above, 0.0)
     return Estimate(gap, ends, "Student" if clusters is None else "Student, clusters")
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._sketch.kernels import GAUSSIAN
-from calibrant._stats.closed_forms import CALIBRATED_SHARE, quantile
+from calibrant._stats.closed_forms import CALIBRATED_SHARE, quantile, student
 from calibrant._stats.neighbours import Groups, Neighbours, merged
 
 COARSE, FINE = 2.0, 0.5
@@ -397,10 +397,15 @@ def between_groups(
 
 
 def with_random_signs(between: Table) -> Table:
-    """Sums of products of groups whose residuals are as often of either sign."""
-    rng = np.random.default_rng(SEED)
-    signs = rng.choice([-1.0, 1.0], (between.shape[1], DRAWS))
-    return np.einsum("kgd,gd->kd", between @ signs, signs)
+    """Sums of products of groups whose residuals are as often of either sign.
+
+    Signs leave sizes as they are, so those of few groups vary too little: as Student's
+    law, squared, is wider than the normal.
+    """
+    groups, rng = between.shape[1], np.random.default_rng(SEED)
+    signs = rng.choice([-1.0, 1.0], (groups, DRAWS))
+    wider = (student(0.95, groups - 1) / quantile(0.95)) ** 2
+    return wider * np.einsum("kgd,gd->kd", between @ signs, signs)
 
 
 # -- the ladder --------------------------------------------------------------------
