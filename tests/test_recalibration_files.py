@@ -216,7 +216,7 @@ def test_what_no_fit_learns_is_refused(
 @pytest.mark.parametrize(
     ("name", "changes", "said"),
     [
-        ("isotonic", {"smoothing": -1}, "smoothing must be a number, 0 or more"),
+        ("isotonic", {"smoothing": -1}, "smoothing must be a number from 0"),
         ("isotonic", {"mode": ["top-label"]}, "mode must be one of"),
         ("isotonic", {"mode": "top-label"}, "starts_ of shape"),
         ("isotonic", {"classes": 5}, "classes must be a list of names, got 5"),

@@ -54,9 +54,9 @@ METRICS: dict[str, Any] = {
 
 ALWAYS = (
     *("accuracy", "ece", "ace", "mce", "ece_mass", "smooth_ece", "ks_error", "auroc"),
-    *("brier", "nll"),
+    "brier",
 )
-"""Metrics that every target has."""
+"""Metrics that every target has; pairs of which only Brier losses are known have no NLL."""
 
 TEXT = (
     "divergence",
@@ -230,6 +230,7 @@ class Evaluation(Views, Record):
 
     def _contradictions(self) -> Iterator[str]:
         """Numbers that follow from others, and do not."""
+        yield from self._misnamed()
         for name, found in self._known_twice():
             first, *rest = found.items()
             for other, value in rest:
@@ -241,7 +242,6 @@ class Evaluation(Views, Record):
                 yield f"has {name} {value:.9g}, more than {most:.9g}"
         if len(self.histogram) != CELLS or len(self.log_odds_histogram) != ODDS_CELLS:
             yield f"must have histograms of {CELLS} and {ODDS_CELLS} cells"
-        yield from self._misnamed()
         if bool(self.per_class) != (self.target == "class-wise"):
             yield "must have an evaluation per class if it is class-wise, and only then"
         strange = [x.target for x in self.per_class if x.target != "positive"]
@@ -259,8 +259,11 @@ class Evaluation(Views, Record):
             found = getattr(self, name)
             called = [x.divergence for x in found.values()]
             curves = getattr(self, name.replace("decompositions", "curves"))
-            if called != [*found] or {*curves} != {*found} or not {*TOTALS} <= {*found}:
+            if called != [*found] or {*curves} != {*found}:
                 yield f"must have {name} by divergence, each with its curve"
+            for divergence, metric in TOTALS.items():
+                if (divergence in found) != (metric in self.metrics):
+                    yield f"must have both {divergence!r} in {name} and {metric!r}"
 
     def _known_twice(self) -> Iterator[tuple[str, Mapping[str, float]]]:
         """Numbers by what they say, and where they stand; those of one kind are equal."""
@@ -281,7 +284,7 @@ class Evaluation(Views, Record):
         for name, value in self._of_bins().items():
             yield name, {"metrics": float(self.metrics[name]), "bins": value}
         for name, metric in TOTALS.items():
-            if name == "brier" or not self.per_class:
+            if name in self.decompositions and (name == "brier" or not self.per_class):
                 parts = (self.decompositions, self.paper_decompositions)
                 totals = {
                     f"total[{i}]": float(x[name].total) for i, x in enumerate(parts)

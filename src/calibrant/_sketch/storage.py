@@ -282,6 +282,12 @@ def _with_squares(values: NDArray[Any], losses: int) -> NDArray[Any]:
 OFF = 1e-6
 """Share of the weight by which sums that should agree may differ by round-off."""
 
+MOST_COUNTED = 1e100
+"""More rows than anybody has; of no more the cube is a number."""
+
+MOST_SQUARED = 1e150
+"""Sum of losses up to which that of their squares is a number."""
+
 TOGETHER = (
     ("squares",),
     ("within",),
@@ -421,6 +427,7 @@ def _of_totals(cells: Cells, weight: float) -> Claims:
         min(certain) >= 0 and sum(certain) <= weight + near,
     )
     yield "fewer rows than were counted", cells.rows <= cells.count * (1 + OFF)
+    yield "more rows than there can be", cells.count <= MOST_COUNTED
     for name, total in cells.totals.items():
         loss, most = float(cells[f"{name}_loss_0"].sum()), total.loss2 * weight
         off = near + OFF * abs(loss)
@@ -430,10 +437,10 @@ def _of_totals(cells: Cells, weight: float) -> Claims:
         )
         yield (
             f"a mean {name} loss above that of its squares",
-            (total.loss**2 <= most + off * (off + 2 * abs(loss))),
+            (total.loss * total.loss <= most + off * (off + 2 * abs(loss))),
         )
         parts = [getattr(total, x) for x in Totals.__slots__ if x != "unit_loss"]
-        yield f"an infinite {name} loss", np.isfinite(parts)
+        yield f"an infinite {name} loss", np.isfinite(parts) | (loss > MOST_SQUARED)
         yield f"a {name} loss below 0", total.unit_loss >= -near and total.loss >= -near
         if cells.divergences[name] is BRIER:
             r2, hit2 = float(cells["r2"].sum()), float(cells["hit2"].sum())
@@ -447,6 +454,14 @@ def _of_totals(cells: Cells, weight: float) -> Claims:
         if cells.squares is None:
             same = total.w2_loss == total.loss and total.w2_loss2 == total.loss2
             yield f"squared weights of the {name} loss, where rows only count", same
+        else:
+            least = min(total.w2_loss, total.w2_loss2) >= -near * weight
+            first = total.w2_loss <= weight * total.loss * (1 + OFF) + near * weight
+            second = total.w2_loss2 <= weight * total.loss2 * (1 + OFF) + near * weight
+            yield (
+                f"squared weights of the {name} loss above the square",
+                (least and first and second),
+            )
     if cells.within is not None:
         both = float(cells.within.sum()), float(cells["r1"].sum())
         yield (
