@@ -661,7 +661,9 @@ assert not heavy, heavy
             "parameters has no field 'x' in TemperatureScaling",
         ),
         (
-            lambda c: json.dumps({**c, "parameters": {"scores": {"odd": 1}}}),
+            lambda c: json.dumps(
+                {**c, "parameters": {**c["parameters"], "scores": {"odd": 1}}}
+            ),
             "parameters.scores must be a number, text, true",
         ),
     ],

@@ -323,7 +323,7 @@ def _digest(plain: Mapping[str, Any]) -> str:
 def read_file(path: Path) -> bytes:
     """The content of a file; what is no regular one may never end, and is refused."""
     if path.exists() and not path.is_file():
-        raise RecordError("", "is no regular file", str(path))
+        raise RecordError("", "is no regular file, and only these are read", str(path))
     return path.read_bytes()
 
 
