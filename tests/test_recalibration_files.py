@@ -1,6 +1,7 @@
 """Files of recalibrators: what was damaged or made up is refused, whatever it is."""
 
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from make import over_confident
 
+import calibrant as cal
 from calibrant._base.records import RecordError, with_digest
 from calibrant.recalibration import (
     BetaCalibration,
@@ -256,8 +258,12 @@ def test_what_is_no_json_is_refused_in_a_line(text, said, tmp_path):
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    with pytest.raises(RecordError, match="is no regular file"):
-        load(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    for read in (load, TemperatureScaling.load, cal.Sketch.load):
+        for path in (tmp_path, tmp_path / "pipe", tmp_path / "endless"):
+            with pytest.raises(RecordError, match=f"{path} is no regular file"):
+                read(path)
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "nothing.json")
 

@@ -74,7 +74,7 @@ SETTINGS: dict[str, Any] = {
     "bins": Annotated[int, Range(1, 1 << 63)],
     "resamples": Whole,
     "bandwidth": Bandwidth | str,
-    "rng": Whole | str,
+    "rng": Annotated[int, Range(0)] | str,
 }
 """What options of these names may be in a file."""
 
