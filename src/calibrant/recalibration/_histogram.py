@@ -206,7 +206,7 @@ class HistogramBinning(modes.ByMode):
             )
 
     def _disagreement(self, k: int) -> str | None:
-        top, each = self.mode == "top-label", self.strategy == "mass"
+        top, each = self.mode == "top-label", self._by_mass
         classes = () if top else (k,)
         shapes = {
             "edges_": (*(classes if each else ()), self.bins + 1),
@@ -223,7 +223,7 @@ class HistogramBinning(modes.ByMode):
         ends = (edges[..., 0] == 0).all() and (edges[..., -1] == 1).all()
         if not ends or (np.diff(edges) < 0).any():
             return "must have edges_ that go from 0 to 1 and never fall"
-        if self.strategy == "width" and not np.allclose(
+        if not self._by_mass and not np.allclose(
             edges, width_edges(self.bins), rtol=0, atol=SLACK
         ):
             return "must have edges_ of bins of equal width"
@@ -231,8 +231,12 @@ class HistogramBinning(modes.ByMode):
             return "must have counts_ of the same rows for each class"
         return self._strangely_absent(k)
 
+    @property
+    def _by_mass(self) -> bool:
+        return self.strategy == "mass"
+
     def _fit(self, rows: Rows, report: Report) -> None:
-        by_mass, weight = self.strategy == "mass", rows.weight_of_each
+        by_mass, weight = self._by_mass, rows.weight_of_each
         self.edges_ = width_edges(self.bins)
         if self.mode == "top-label":
             h, hit = modes.confidences(rows)
@@ -271,7 +275,7 @@ class HistogramBinning(modes.ByMode):
         if self.mode == "top-label":
             return "probs", rows.filled(partial(self._give, rows))
         values, inner = self.values_.astype(rows.work_type), None
-        if self.strategy == "mass":
+        if self._by_mass:
             # For numbers of this type, to exceed these is to exceed the edge itself.
             inner = modes.rounded_down(self.edges_[:, 1:-1].T, rows.work_type)
         elif not self.compat and engines.wanted(self.engine, rows.scores, plain=True):
