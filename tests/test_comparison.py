@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant._base.comparison import Comparison, Effect, as_comparison
 from calibrant._base.measures import MEASURES, columns, is_trivial
+from calibrant._base.records import with_digest
 from calibrant._views.words import can_show, describe_comparison
 
 INF, NAN = float("inf"), float("nan")
@@ -229,23 +230,33 @@ def test_a_stream_is_asked_what_it_can_show():
 # -- records ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [small, studied])
-def test_json_is_strict_and_comes_back_the_same(make):
-    found = make()
+def test_json_is_strict_and_comes_back_the_same():
+    ev, effects = seeded(), studied().effects
+    models = tuple(replace(ev, name=name) for name in effects)
+    found = Comparison(models, small().protocol, effects)
     again = Comparison.from_json(found.to_json())
-    assert json.loads(found.to_json()) == found.to_dict() == again.to_dict()
-    assert again.names == found.names
+    assert json.loads(found.to_json()) == with_digest(found.to_dict())
+    assert again.to_dict() == found.to_dict()
     assert again.effects == found.effects
     assert str(again) == str(found)
 
 
-def test_effects_keep_what_is_no_number():
-    effect = Effect("X", NAN, 0.0, INF, 1.0, 2.0, 3.0, ("a", "b"))
-    found = Comparison((model("a"),), effects={"a": effect})
-    again = Comparison.from_json(found.to_json()).effects["a"]
-    assert np.isnan(again.fit_seconds)
-    assert again.accuracy_change == INF
-    assert again.notes == ("a", "b")
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"fit_seconds": NAN}, "effects.a.fit_seconds must be a number from 0 on"),
+        (
+            {"accuracy_change": INF},
+            "effects.a.accuracy_change must be a number from -1",
+        ),
+        ({"tied": 1e9}, "has an effect of 'a' with tied above its 400 rows"),
+    ],
+)
+def test_effects_of_a_file_are_possible_ones(changes, said):
+    effect = replace(Effect("X", 1.0, 0.0, 0.5, 1.0, 2.0, 3.0, ("a", "b")), **changes)
+    found = Comparison((replace(seeded(), name="a"),), effects={"a": effect})
+    with pytest.raises(ValueError, match=said):
+        Comparison.from_json(found.to_json())
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])

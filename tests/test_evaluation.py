@@ -250,3 +250,13 @@ def test_the_headline_of_two_classes_is_that_of_one_twice():
             ends = np.multiply(2, getattr(one[name], term).interval)
             found = getattr(parts, term).interval
             assert found == pytest.approx(ends, rel=0.02, abs=1e-4), (name, term)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("probs", [[0.9, 0.05, 0.05], [0.05, 0.9, 0.05]])
+def test_one_row_may_be_almost_all_of_the_weight(probs):
+    """The number of effective rows is then 1, or a bit less by round-off."""
+    weights = [7.29424969e7, 3.34510879e8, 3.66600490e-10]
+    more = {"target": "top-label", "preset": "paper", "group": [1, 0, 1]}
+    ev = cal.evaluate([1, 1, 1], probs=[probs] * 3, sample_weight=weights, **more)
+    assert ev.rows == 3

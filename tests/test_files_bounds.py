@@ -135,6 +135,21 @@ def test_tensors_fill_their_file_without_holes(
             look(path)
 
 
+def test_a_tensor_has_a_name_of_its_own(tmp_path, part):
+    part("safetensors")
+    first, last = (
+        json.dumps(HEADER | {"data_offsets": x}) for x in ([0, 16], [16, 32])
+    )
+    text = (
+        f'{{"correct": {first}, "confidence": {last}, "confidence": {last}}}'.encode()
+    )
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(32))
+    for look in (read, inspect):
+        with pytest.raises(FileError, match=r"a.safetensors: has 'confidence' twice"):
+            look(path)
+
+
 # -- which files are meant -------------------------------------------------------------
 
 

@@ -1,5 +1,7 @@
 """Records decode themselves: strictly, by the types of their fields."""
 
+import json
+import re
 from copy import deepcopy
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 from make import softmax, unrelated
 
 import calibrant as cal
-from calibrant._base.records import Record
+from calibrant._base.records import Record, RecordError
 
 Y, Z = unrelated(120, 3)
 P = softmax(Z)
@@ -170,3 +172,199 @@ def test_fields_that_came_later_have_defaults(made):
         plain.pop(later)
     again = cal.Evaluation.from_dict(plain)
     assert (again.per_group, again.soft_rows, again.fingerprint) == ({}, 0.0, None)
+
+
+# -- what was damaged or made up ---------------------------------------------------------
+
+SMALL = [
+    "Corp",
+    "CalibrationTest",
+    "ConfidenceSplit",
+    "CanonicalError",
+    "Decomposition",
+]
+
+
+@pytest.mark.parametrize("name", [*SMALL, "Finding", "Effect", "Bracket", "Bins"])
+def test_a_flipped_bit_is_noticed_or_means_nothing(made, name):
+    text = made[name].to_json().encode()
+    for place in range(len(text)):
+        damaged = bytearray(text)
+        damaged[place] ^= 1 << place % 8
+        try:
+            again = type(made[name]).from_json(bytes(damaged))
+        except RecordError:
+            continue
+        assert again.to_json() == made[name].to_json()
+
+
+@pytest.mark.parametrize("name", ["grouped", "Contrast", "Study"])
+def test_a_damaged_byte_of_a_large_record_is_noticed(made, name):
+    text = made[name].to_json()
+    digits = [place for place, x in enumerate(text) if x in "123456789"]
+    for place in np.random.default_rng(0).choice(digits, 40):
+        other = str(int(text[place]) % 9 + 1)
+        try:
+            again = type(made[name]).from_json(text[:place] + other + text[place + 1 :])
+        except RecordError:
+            continue
+        assert again.to_json() == text  # beyond the digits of a double
+
+
+def test_a_dictionary_needs_no_digest_but_one_that_is_there_must_be_right(made):
+    ev = made["grouped"]
+    given = json.loads(ev.to_json())
+    assert cal.Evaluation.from_dict(given).to_dict() == ev.to_dict()
+    assert cal.Evaluation.from_dict(ev.to_dict()).to_dict() == ev.to_dict()
+    with pytest.raises(RecordError, match=r"^evaluation: digest is not that"):
+        cal.Evaluation.from_dict(given | {"name": "b"})
+
+
+def setter(*path):
+    """A change of one value of an evaluation."""
+    *above, last, value = path
+
+    def change(plain):
+        for key in above:
+            plain = plain[key]
+        plain[last] = value
+
+    return change
+
+
+HOSTILE = [
+    (setter("n", -1), "n must be a number above 0, got -1"),
+    (setter("n", 1e300), "contradicts itself in rows"),
+    (setter("n", 10**400), "n must be a number"),
+    (setter("rows", 0), "rows must be a number from 1"),
+    (setter("rows", 119), "contradicts itself in rows"),
+    (setter("k", 1), "k must be a number from 2"),
+    (setter("target", "all"), "target must be one of top-label"),
+    (setter("target", "class-wise"), "contradicts itself|per class"),
+    (setter("distinct", 121), "has distinct 121, more than 120"),
+    (setter("largest_share", 2), "largest_share must be a number above 0 to 1"),
+    (setter("infinite_rows", 500), "has infinite_rows 500, more than 120"),
+    (setter("duplicates", -1), "duplicates must be a number from 0"),
+    (setter("n_effective", 1e9), "has n_effective 1e+09"),
+    (setter("metrics", {}), "metrics.accuracy is missing"),
+    (setter("metrics", "accuracy", "value", 0.99), "contradicts itself in accuracy"),
+    (setter("metrics", "accuracy", "value", 3), "metrics.accuracy must be a number"),
+    (setter("metrics", "ece", "value", 0.9), "contradicts itself in ece"),
+    (setter("metrics", "brier", "value", 0.1), "contradicts itself in brier"),
+    (setter("metrics", "nll", "value", "inf"), "contradicts itself in nll"),
+    (setter("metrics", "ece", "interval", [0.9, 0.1]), "an interval from 0.9 down to"),
+    (setter("metrics", "auroc", "interval", [-1, 0.9]), "auroc.interval[0] must be"),
+    (setter("bins", "count", 3, -4), "bins.count[3] must be a number from 0 on"),
+    (
+        setter("bins", "accuracy", -1, 7),
+        "bins.accuracy[14] must be a number from 0 to 1",
+    ),
+    (setter("histogram", 3, "nan"), "histogram[3] must be a number from 0 on"),
+    (setter("histogram", [120.0]), "histograms of 480 and 200 cells"),
+    (
+        setter("curves", "brier", "confidence", 0, 1.0),
+        "must have increasing confidence",
+    ),
+    (setter("curves", "brier", "support", 0, 1e9), "has support of brier 1e+09"),
+    (setter("smooth", "bandwidth", 0), "smooth.bandwidth must be a number above 0"),
+    (setter("settings", "level", 5), "settings.level must be a number above 0 to 1"),
+    (setter("settings", {}), "settings.level is missing"),
+    (setter("settings", "rng", {}), "settings.rng must be text"),
+    (setter("decompositions", "log", {}), "decompositions.log.divergence is missing"),
+    (
+        setter("decompositions", "brier", "p_value", -1),
+        "p_value must be a number from 0",
+    ),
+    (setter("decompositions", "brier", "bandwidth", -1), "bandwidth must be a number"),
+    (
+        setter("decompositions", "brier", "divergence", "x"),
+        "decompositions by divergence",
+    ),
+    (
+        setter("decompositions", "brier", "calibration", "value", "inf"),
+        "has a calibration of inf in a total",
+    ),
+    (setter("per_class", [{}]), "per_class[0].name is missing"),
+    (lambda e: e["per_group"].pop("0"), "contradicts itself in rows"),
+    (lambda e: e["curves"].pop("log"), "each with its curve"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), HOSTILE)
+def test_an_evaluation_that_no_rows_have_is_refused(made, change, said):
+    plain = made["grouped"].to_dict()
+    change(plain)
+    with pytest.raises(RecordError, match=r"^evaluation") as error:
+        cal.Evaluation.from_dict(plain)
+    if "|" not in said:
+        assert said in str(error.value)
+
+
+def test_differences_are_those_of_the_models(made):
+    plain = made["Contrast"].to_dict()
+    plain["differences"]["Temperature"]["ece"]["value"] = 0.5
+    with pytest.raises(
+        RecordError, match=r"difference 0.5 of 'Temperature' and 'Uncal"
+    ):
+        cal.Contrast.from_dict(plain)
+
+
+WORDS = r"(method|divergence|code|text|advice|law|sentence|estimator|kernel|boundary)$"
+UNBOUNDED = (
+    r"interval|(calibration|lower|debiased|held_out|plugin|statistic|n|\w+_seconds)"
+    r"(\.value)?$|gains|standard_error|evidence|models|notes|chosen|changed|tied|impossible"
+    r"|gap_|bandwidth|second_opinion|density|support|loss|sharpness_gap|low|high"
+)
+"""What may be any number, of which nothing else in the record tells; NaN where none is."""
+
+
+@pytest.mark.parametrize(
+    "name", [*SMALL, "Bracket", "Bins", "Curve", "BandwidthChoice"]
+)
+def test_mutants_are_refused_where_the_rest_tells(made, name):
+    kind, plain = type(made[name]), made[name].to_dict()
+    for path in _leaves(plain):
+        for value in (-1, "nan", "inf", 1e300, 10**400, "x", None, True, [], {}):
+            changed = deepcopy(plain)
+            _parent(changed, path)[path[-1]] = value
+            try:
+                kind.from_dict(changed)
+            except RecordError as error:
+                said = str(error)
+            else:
+                said = ""
+            same = changed == plain or (value is None and path[-1] in OPTIONAL)
+            spelled = ".".join(map(str, path))
+            free = isinstance(value, str) and re.search(WORDS, spelled)
+            loose = not isinstance(value, bool) and re.search(UNBOUNDED, spelled)
+            assert said or same or free or loose, (spelled, value)
+            assert "\n" not in said
+
+
+OPTIONAL = ("method", "bandwidth", "gap", "resolution", "p_value", "interval")
+
+
+@pytest.mark.parametrize("name", [*SMALL, "Bracket", "Bins", "Curve", "SmoothCurve"])
+def test_columns_of_another_length_and_extra_fields_are_refused(made, name):
+    kind, plain = type(made[name]), made[name].to_dict()
+    with pytest.raises(RecordError, match="has no field 'extra'"):
+        kind.from_dict(plain | {"extra": 1})
+    columns = [key for key, x in plain.items() if isinstance(x, list) and len(x) > 5]
+    for key in columns:
+        for other in (plain[key][:-1], [*plain[key], 0.5], plain[key] * 2):
+            with pytest.raises(RecordError, match="columns of one length"):
+                kind.from_dict(plain | {key: other})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": 1, "a": 2}', "has 'a' twice"),
+        ('{"a": Infinity}', "is not JSON: Infinity is no number"),
+        ("[" * 100_000, "is not JSON"),
+        ("9" * 10_000, "is not JSON"),
+    ],
+)
+def test_what_is_no_json_is_refused_in_a_line(text, said):
+    with pytest.raises(RecordError, match=rf"^corp {said}"):
+        cal.Corp.from_json(text)

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -37,7 +38,8 @@ def strict(text):
 def test_json_is_strict_and_comes_back_the_same(which, request):
     ev = request.getfixturevalue(which)
     again = cal.Evaluation.from_json(ev.to_json())
-    assert strict(ev.to_json()) == ev.to_dict() == again.to_dict()
+    assert strict(ev.to_json()) == {**ev.to_dict(), "digest": ANY}
+    assert again.to_dict() == ev.to_dict()
     assert str(again) == str(ev)
     np.testing.assert_array_equal(again.curve.accuracy, ev.curve.accuracy)
     assert again.metrics["accuracy"].interval == ev.metrics["accuracy"].interval
@@ -47,9 +49,7 @@ def test_json_is_strict_and_comes_back_the_same(which, request):
 def test_infinities_and_nan_are_words(infinite):
     assert infinite.to_dict()["metrics"]["nll"]["value"] == "inf"
     assert plain([np.nan, -np.inf, 1.0]) == ["nan", "-inf", 1.0]
-    assert np.isnan(
-        cal.Curve.from_dict({n: ["nan"] for n in cal.Curve.__slots__}).loss[0]
-    )
+    assert np.isnan(cal.Estimate.from_dict(cal.Estimate(np.nan).to_dict()))
 
 
 def test_each_record_turns_into_plain_data(evaluation):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from strategies import pairs
 
 import calibrant as cal
+from calibrant._base.records import RecordError
 from calibrant._inputs.predictions import hash_names
 from calibrant._rows.columns import Columns
 from calibrant._sketch import cells as cells_module
@@ -28,7 +29,7 @@ from calibrant._sketch.grid import (
     log_odds_cell,
     path,
 )
-from calibrant._sketch.storage import SketchError, is_sketch
+from calibrant._sketch.storage import is_sketch
 
 BRIER_AND_LOG = cal.Sketch()._divergences
 
@@ -583,14 +584,16 @@ def test_a_changed_byte_is_noticed_or_means_nothing(place, change):
     damaged[place] ^= change
     try:
         sketch = cal.Sketch.from_bytes(bytes(damaged))
-    except SketchError:
+    except RecordError:
         return
     assert sketch.to_bytes() == SENT  # a date in the archive, say
 
 
 @given(st.integers(0, len(SENT) - 1))
 def test_a_sketch_cut_short_is_refused(length):
-    with pytest.raises(SketchError, match="these bytes: no sketch, or one that is cut"):
+    with pytest.raises(
+        RecordError, match="this content is no sketch, or one that is cut"
+    ):
         cal.Sketch.from_bytes(SENT[:length])
 
 
@@ -606,25 +609,27 @@ def test_what_is_no_sketch_is_refused(tmp_path):
     other = tmp_path / "other.npz"
     np.savez(other, logits=np.zeros((3, 2)))
     assert not is_sketch(other)
-    with pytest.raises(SketchError, match=r"other.npz: no sketch; it was not written"):
+    with pytest.raises(
+        RecordError, match=r"other.npz is no sketch; it was not written"
+    ):
         cal.Sketch.load(other)
-    with pytest.raises(SketchError, match="checksum does not match"):
+    with pytest.raises(RecordError, match="checksum does not match"):
         cal.Sketch.from_bytes(repacked(**{"0.rows": np.array([4])}))
     objects = io.BytesIO()
     np.savez(objects, calibrant_sketch=np.array([object()], dtype=object))
-    with pytest.raises(SketchError):
+    with pytest.raises(RecordError):
         cal.Sketch.from_bytes(objects.getvalue())
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(monkeypatch):
     monkeypatch.setattr("calibrant._sketch.storage.MOST_BYTES", 1000)
-    with pytest.raises(SketchError, match="larger than any sketch"):
+    with pytest.raises(RecordError, match="larger than any sketch"):
         cal.Sketch.from_bytes(SENT)
 
 
 def test_another_version_of_the_format_is_refused(monkeypatch):
     monkeypatch.setattr("calibrant._sketch.storage.VERSION", 2)
-    with pytest.raises(SketchError, match=r"version 1 of the format.*reads version 2"):
+    with pytest.raises(RecordError, match=r"version 1 of the format.*reads version 2"):
         cal.Sketch.from_bytes(SENT)
 
 

@@ -24,6 +24,7 @@ import calibrant.plot
 import calibrant.recalibration
 import calibrant.table
 import calibrant.terminal
+from calibrant._base.records import RecordError
 
 N = 24
 P = np.random.default_rng(0).dirichlet([1, 1, 1], N)
@@ -338,7 +339,8 @@ def complaint(call, argument, value):
         try:
             call.with_(argument, value())
         except (ValueError, TypeError, ImportError, OSError) as error:
-            if isinstance(error, OSError | cal.files.FileError) and "path" in argument:
+            named = OSError | cal.files.FileError | RecordError
+            if isinstance(error, named) and "path" in argument:
                 return None  # it names the file
             if isinstance(error, OSError) and "path" in call.arguments:
                 return None

@@ -63,6 +63,7 @@ CHANGED = {
         "new fields"
     ),
     r"/(clusters|count|effective)$|/learned/lapse_$": "new fields",
+    r"^(recalibrator|numba|command_recalibrate).*/digest$": "files carry a digest",
     r"/(findings|sentences|badges|text|texts|notes|notes_|evidence|verdict)(/|$)": (
         "new findings, and examples where rows were said"
     ),

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import inf, nan
-from typing import Any, overload
+from typing import Annotated, Any, overload
 
 import numpy as np
 
@@ -15,7 +15,15 @@ from calibrant._base.checks import MOST_NAME, check_choice, check_kind, one_line
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.measures import is_trivial
-from calibrant._base.records import Frame, Record, to_frame
+from calibrant._base.records import (
+    CLOSE,
+    Amount,
+    Frame,
+    Range,
+    Record,
+    Whole,
+    to_frame,
+)
 from calibrant._base.views import Views
 
 EFFECTS = ("accuracy_change", "changed", "tied", "impossible", "fit_seconds")
@@ -51,12 +59,12 @@ class Effect(Record):
     """
 
     method: str
-    fit_seconds: float
-    apply_seconds: float
-    accuracy_change: float
-    changed: float
-    tied: float
-    impossible: float
+    fit_seconds: Amount
+    apply_seconds: Amount
+    accuracy_change: Annotated[float, Range(-1, 1)]
+    changed: Amount
+    tied: Amount
+    impossible: Amount
     notes: tuple[str, ...] = ()
 
 
@@ -98,7 +106,7 @@ class Comparison(Views, Record):
     evaluations: tuple[Evaluation, ...]
     protocol: str = ""
     effects: Mapping[str, Effect] = field(default_factory=dict)
-    shared_rows: int = 0
+    shared_rows: Whole = 0
 
     def __post_init__(self) -> None:
         given = evaluations_in(self.evaluations, "evaluations")
@@ -114,6 +122,14 @@ class Comparison(Views, Record):
         strange = [name for name in self.effects if name not in names]
         if strange:
             raise ValueError(f"effects must belong to models; {strange[0]!r} is none.")
+
+    def _disagreement(self) -> str | None:
+        for name, effect in self.effects.items():
+            n = self[name].n
+            for key in ("changed", "tied", "impossible"):
+                if getattr(effect, key) > n * (1 + CLOSE):
+                    return f"has an effect of {name!r} with {key} above its {n:g} rows"
+        return None
 
     def __len__(self) -> int:
         return len(self.evaluations)

@@ -2,24 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._base.records import (
+    CLOSE,
+    Amount,
+    Amounts,
+    Bandwidth,
     Bins,
     Curve,
     Decomposition,
     Estimate,
     Frame,
+    Keyed,
+    Positive,
+    Range,
     Record,
     SmoothCurve,
+    Target,
+    Whole,
+    close,
     to_frame,
 )
 from calibrant._base.views import Views
+
+CELLS, ODDS_CELLS = 480, 200
+"""Cells of the histograms."""
+
+BINS = ("bins", "mass_bins", "atoms", "isotonic")
+"""Ways in which the same rows are put together."""
+
+TOTALS = {"brier": "brier", "log": "nll"}
+"""Metrics that are the total of a divergence."""
+
+UNIT = (
+    *("accuracy", "ece", "ace", "mce", "ece_mass", "ece_debiased", "smooth_ece"),
+    *("ks_error", "top_label_ece", "mcb", "dsc", "unc"),
+)
+METRICS: dict[str, Any] = {
+    **dict.fromkeys(UNIT, Annotated[Estimate, Range(0, 1)]),
+    "auroc": Annotated[Estimate, Range(0, 1, unknown=True)],
+    "brier": Annotated[Estimate, Range(0, 2)],
+    "nll": Annotated[Estimate, Range(0, infinite=True)],
+    "confidence_gap": Annotated[Estimate, Range(-1, 1)],
+}
+"""What metrics of these names may be in a file; those of users may be any number."""
+
+ALWAYS = (
+    *("accuracy", "ece", "ace", "mce", "ece_mass", "smooth_ece", "ks_error", "auroc"),
+    "brier",
+)
+"""Metrics that every target has; pairs of which only Brier losses are known have no NLL."""
+
+TEXT = (
+    "divergence",
+    "kernel",
+    "boundary",
+    "estimator",
+    "counterpart",
+    "closed",
+    "engine",
+)
+SETTINGS: dict[str, Any] = {
+    **dict.fromkeys(TEXT, str),
+    **dict.fromkeys(("preset", "interval"), str | None),
+    "level": Annotated[float, Range(0, 1, above=True)],
+    "bins": Annotated[int, Range(1, 1 << 63)],
+    "resamples": Whole,
+    "bandwidth": Bandwidth | str,
+    "rng": Annotated[int, Range(0)] | str,
+}
+"""What options of these names may be in a file."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -104,35 +161,35 @@ class Evaluation(Views, Record):
     """
 
     name: str
-    n: float
-    rows: int
-    k: int
-    target: str
+    n: Positive
+    rows: Annotated[int, Range(1, 1 << 63)]
+    k: Annotated[int, Range(2, 1 << 63)]
+    target: Target
     divergence: str
     decompositions: Mapping[str, Decomposition]
     curves: Mapping[str, Curve]
     paper_decompositions: Mapping[str, Decomposition]
     paper_curves: Mapping[str, Curve]
-    metrics: Mapping[str, Estimate]
+    metrics: Annotated[Mapping[str, Estimate], Keyed(METRICS, ALWAYS)]
     bins: Bins
     mass_bins: Bins
     atoms: Bins
     isotonic: Bins
     smooth: SmoothCurve
-    histogram: NDArray[np.float64]
-    log_odds_histogram: NDArray[np.float64]
-    infinite_rows: float
-    distinct: int
-    largest_share: float
-    settings: Mapping[str, Any]
+    histogram: Amounts
+    log_odds_histogram: Amounts
+    infinite_rows: Amount
+    distinct: Annotated[int, Range(1, 1 << 63)]
+    largest_share: Annotated[float, Range(0, 1, above=True)]
+    settings: Annotated[Mapping[str, Any], Keyed(SETTINGS, ("level", "bins"))]
     per_class: tuple[Evaluation, ...] = field(default=())
     per_group: Mapping[str, Evaluation] = field(default_factory=dict)
-    soft_rows: float = 0.0
+    soft_rows: Amount = 0.0
     fingerprint: str | None = None
-    n_effective: float | None = None
-    n_clusters: int | None = None
-    duplicates: int = 0
-    repeated: Mapping[str, int] = field(default_factory=dict)
+    n_effective: Positive | None = None
+    n_clusters: Whole | None = None
+    duplicates: Whole = 0
+    repeated: Mapping[str, Whole] = field(default_factory=dict)
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})
@@ -167,7 +224,113 @@ class Evaluation(Views, Record):
     def _disagreement(self) -> str | None:
         parts = ("decompositions", "curves", "paper_decompositions", "paper_curves")
         without = [name for name in parts if self.divergence not in getattr(self, name)]
-        return f"has no {self.divergence!r} among its {without[0]}" if without else None
+        if without:
+            return f"has no {self.divergence!r} among its {without[0]}"
+        return next(self._contradictions(), None)
+
+    def _contradictions(self) -> Iterator[str]:
+        """Numbers that follow from others, and do not."""
+        yield from self._misnamed()
+        for name, found in self._known_twice():
+            first, *rest = found.items()
+            for other, value in rest:
+                if not close(first[1], value):
+                    both = f"{first[0]} is {first[1]:.9g}, {other} is {value:.9g}"
+                    yield f"contradicts itself in {name}: {both}"
+        for name, (value, most) in self._bounded().items():
+            if value > most * (1 + CLOSE):
+                yield f"has {name} {value:.9g}, more than {most:.9g}"
+        if len(self.histogram) != CELLS or len(self.log_odds_histogram) != ODDS_CELLS:
+            yield f"must have histograms of {CELLS} and {ODDS_CELLS} cells"
+        if bool(self.per_class) != (self.target == "class-wise"):
+            yield "must have an evaluation per class if it is class-wise, and only then"
+        strange = [x.target for x in self.per_class if x.target != "positive"]
+        strange += [
+            x.target for x in self.per_group.values() if x.target != self.target
+        ]
+        if strange:
+            yield f"has a part of the target {strange[0]!r}"
+        if bool((np.diff(self.isotonic.accuracy) < -CLOSE).any()):
+            yield "must have an isotonic accuracy that does not fall"
+
+    def _misnamed(self) -> Iterator[str]:
+        """Divergences that are called something else, or have a part of the numbers."""
+        for name in ("decompositions", "paper_decompositions"):
+            found = getattr(self, name)
+            called = [x.divergence for x in found.values()]
+            curves = getattr(self, name.replace("decompositions", "curves"))
+            if called != [*found] or {*curves} != {*found}:
+                yield f"must have {name} by divergence, each with its curve"
+            for divergence, metric in TOTALS.items():
+                if (divergence in found) != (metric in self.metrics):
+                    yield f"must have both {divergence!r} in {name} and {metric!r}"
+
+    def _known_twice(self) -> Iterator[tuple[str, Mapping[str, float]]]:
+        """Numbers by what they say, and where they stand; those of one kind are equal."""
+        whole = self.n * (self.k if self.target == "class-wise" else 1)
+        bins = {name: getattr(self, name) for name in BINS}
+        filled = {
+            name: x for name, x in bins.items() if name != "atoms" or len(x.count)
+        }
+        means = {name: x.means for name, x in filled.items()}
+        histograms = {x: getattr(self, x) for x in ("histogram", "log_odds_histogram")}
+        counts = {name: x.count for name, x in filled.items()} | histograms
+        yield "rows", {"n": whole} | {x: float(y.sum()) for x, y in counts.items()}
+        yield "mean confidence", {name: x for name, (x, _) in means.items()}
+        accuracy = {name: x for name, (_, x) in means.items()}
+        if self.target in ("top-label", "pairs"):
+            accuracy["accuracy"] = float(self.metrics["accuracy"])
+        yield "accuracy", accuracy
+        for name, value in self._of_bins().items():
+            yield name, {"metrics": float(self.metrics[name]), "bins": value}
+        for name, metric in TOTALS.items():
+            if name in self.decompositions and (name == "brier" or not self.per_class):
+                parts = (self.decompositions, self.paper_decompositions)
+                totals = {
+                    f"total[{i}]": float(x[name].total) for i, x in enumerate(parts)
+                }
+                yield metric, {"metrics": float(self.metrics[metric]), **totals}
+        if self.per_class:
+            yield "classes", {"k": self.k, "per_class": len(self.per_class)}
+            yield "rows", {"rows": self.rows} | {x.name: x.rows for x in self.per_class}
+        if self.per_group:
+            rows = sum(x.rows for x in self.per_group.values())
+            yield "rows", {"rows": self.rows, "per_group": rows}
+
+    def _of_bins(self) -> dict[str, float]:
+        """Metrics that follow from the bins, if they are there and no means over classes."""
+        if self.per_class:
+            return {}
+        h, a = self.bins.means
+        gaps, count = self.bins.gaps, self.bins.count[self.bins.count > 0]
+        ece, most = float(count @ gaps / count.sum()), float(gaps.max())
+        mean = {
+            "confidence_gap": h - a,
+            "ece": ece,
+            "mce": most,
+            "ace": float(gaps.mean()),
+        }
+        return {name: x for name, x in mean.items() if name in self.metrics}
+
+    def _bounded(self) -> dict[str, tuple[float, float]]:
+        """Numbers with what they cannot exceed."""
+        whole = self.n * max(len(self.per_class), 1)
+        curves = dict(self.curves) | {
+            f"paper's {x}": y for x, y in self.paper_curves.items()
+        }
+        supports = {x: float(y.support.max(initial=0.0)) for x, y in curves.items()}
+        effective = self.n if self.n_effective is None else self.n_effective
+        return {
+            "rows": (self.rows, self.n),
+            "n_effective": (effective, self.n),
+            "n_clusters": (self.n_clusters or 0, self.rows),
+            "distinct": (self.distinct, self.rows),
+            "duplicates": (self.duplicates, self.rows),
+            "infinite_rows": (self.infinite_rows, self.n),
+            "soft_rows": (self.soft_rows, self.n),
+            **{f"support of {name}": (x, whole) for name, x in supports.items()},
+            **{f"repeated {x!r}": (y, self.rows) for x, y in self.repeated.items()},
+        }
 
     def frame(self) -> Frame:
         """One row per number: model, metric, value, low, high, method.

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
+from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
-from types import NoneType
-from typing import Any, Self, TypeAlias, get_args, get_origin, get_type_hints
+from math import inf
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Self,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,12 +102,49 @@ class Estimate(float):
         """Restore what ``to_dict`` gave."""
         return _restored(cls, given)
 
+    def _disagreement(self) -> str | None:
+        low, high = self.interval or (0.0, 0.0)
+        down = f"has an interval from {low:g} down to {high:g}"
+        return down if low > high + SLACK * (1 + abs(high)) else None
+
+
+class RecordError(ValueError):
+    """What was read is no record, or no longer one: the file, the field and the rule.
+
+    Everything that calibrant reads back of its own raises it: results, recalibrators and
+    sketches.
+
+    Attributes
+    ----------
+    path, said : str
+        The field, empty where the whole is meant, and what is wrong with it.
+    name : str
+        What was read: a file, or a kind of record.
+
+    Examples
+    --------
+    >>> str(RecordError("bins.count[2]", "must be a number from 0 on, got -1", "evaluation"))
+    'evaluation: bins.count[2] must be a number from 0 on, got -1.'
+    """
+
+    def __init__(self, path: str, said: str, name: str = "record") -> None:
+        super().__init__(path, said, name)
+        self.path, self.said, self.name = path, said, name
+
+    def __str__(self) -> str:
+        where = f": {self.path}" if self.path else ""
+        return f"{self.name}{where} {self.said}."
+
 
 class Record:
     """What all results share: dictionaries, strict JSON, and back.
 
-    A record is a dataclass. The types of its fields say how to read them; a field whose
-    metadata says ``plain: False`` is not written.
+    A record is a dataclass. The types of its fields say how to read them and, by a `Range`
+    and its like, what they may be; `_disagreement` says what must hold between them. A
+    field whose metadata says ``plain: False`` is not written.
+
+    JSON ends with a digest of the content, so what was changed is noticed. A dictionary,
+    and JSON of versions before 0.2.0, has none: then the rules alone say what is read.
     """
 
     __slots__ = ()
@@ -104,8 +154,8 @@ class Record:
         return {name: as_plain(value) for name, value in self._values().items()}
 
     def to_json(self, indent: int | None = None) -> str:
-        """Strict JSON; ``from_json`` gives the same record back."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+        """Strict JSON with a digest; ``from_json`` gives the same record back."""
+        return json.dumps(with_digest(self.to_dict()), indent=indent, allow_nan=False)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
@@ -115,7 +165,7 @@ class Record:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Restore what ``to_json`` gave; a ValueError names the field that is off."""
-        return cls.from_dict(json.loads(text))
+        return _restored(cls, text, read_json)
 
     def _values(self) -> dict[str, Any]:
         """The fields that are written, as they are."""
@@ -149,47 +199,249 @@ class Columnar(Record):
         return None
 
 
-class _RecordError(Exception):
-    """Which field is off, and why."""
+# -- rules -----------------------------------------------------------------------------
+
+SLACK, CLOSE = 1e-9, 1e-6
+"""Round-off by which a number may leave its range, and numbers that agree may differ."""
 
 
-def _restored(record: Any, given: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a number, or each one of an array, must be to be read.
+
+    Both ends belong to it, but for `least` where it must be `above` that. `unknown` lets
+    NaN in, `infinite` what has no bound. Of an estimate the interval is meant, too.
+    """
+
+    least: float = -inf
+    most: float = inf
+    above: bool = False
+    unknown: bool = False
+    infinite: bool = False
+
+    def check(self, value: Any, path: str) -> None:
+        """Raise an error that names the first number outside."""
+        if isinstance(value, Estimate) and value.interval is not None:
+            self._check(np.array(value.interval), f"{path}.interval")
+        self._check(np.asarray(value, np.float64), path)
+
+    def _check(self, numbers: NDArray[np.float64], path: str) -> None:
+        slack = 0.0 if self.above else SLACK
+        fits = (numbers >= self.least - slack) & (numbers <= self.most + slack)
+        if self.above:
+            fits &= numbers != self.least
+        if not self.infinite:
+            fits &= np.isfinite(numbers)
+        if self.unknown:
+            fits |= np.isnan(numbers)
+        if not fits.all():
+            place = np.argwhere(~fits)[0].tolist()
+            at = path + "".join(f"[{i}]" for i in place)
+            found = numbers[tuple(place)]
+            raise RecordError(at, f"must be {self}, got {found}")
+
+    def __str__(self) -> str:
+        ends = f"{'above' if self.above else 'from'} {self.least:g}"
+        ends += " on" * (self.most == inf and not self.above)
+        ends += f" to {self.most:g}" * (self.most < inf)
+        said = "a finite number" if self.least == -inf else f"a number {ends}"
+        return said + ", or NaN" * self.unknown
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """What text must be to be read."""
+
+    choices: tuple[str, ...]
+
+    def check(self, value: Any, path: str) -> None:
+        """Raise an error unless the text is one of the choices."""
+        demand(value in self.choices, path, f"one of {', '.join(self.choices)}", value)
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Types of the values of some keys of a mapping, of which some must be there."""
+
+    kinds: Mapping[str, Any]
+    required: tuple[str, ...] = ()
+
+    def check(self, value: Any, path: str) -> None:
+        """Raise an error if a key is missing."""
+        for name in self.required:
+            if name not in value:
+                raise RecordError(_below(path, name), "is missing")
+
+
+Rule: TypeAlias = Range | OneOf | Keyed
+
+Share = Annotated[float, Range(0, 1)]
+Amount = Annotated[float, Range(0)]
+Positive = Annotated[float, Range(0, above=True)]
+Whole = Annotated[int, Range(0, 1 << 63)]
+Shares = Annotated[NDArray[np.float64], Range(0, 1)]
+SharesOrNaN = Annotated[NDArray[np.float64], Range(0, 1, unknown=True)]
+Amounts = Annotated[NDArray[np.float64], Range(0)]
+Loss = Annotated[float, Range(0, infinite=True)]
+Losses = Annotated[NDArray[np.float64], Range(unknown=True, infinite=True)]
+Bandwidth = Annotated[float, Range(0, 10, above=True)]
+Target = Annotated[str, OneOf(("top-label", "positive", "class-wise", "pairs"))]
+
+
+def close(one: float, two: float) -> bool:
+    """Whether two numbers agree but for round-off; NaN agrees with NaN."""
+    return bool(np.isclose(one, two, rtol=CLOSE, atol=CLOSE, equal_nan=True))
+
+
+# -- digests ---------------------------------------------------------------------------
+
+DIGEST = "digest"
+
+
+def with_digest(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain data with the digest of its content, whatever the order of its fields."""
+    return {**plain, DIGEST: _digest(plain)}
+
+
+def without_digest(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain data whose digest, if there is one, is that of its content."""
+    rest = {name: value for name, value in given.items() if name != DIGEST}
+    if DIGEST in given and given[DIGEST] != _digest(rest):
+        said = "is not that of the content, which was damaged, or changed by hand"
+        raise RecordError(DIGEST, said)
+    return rest
+
+
+def _digest(plain: Mapping[str, Any]) -> str:
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), default=repr)
+    return f"sha256:{sha256(text.encode()).hexdigest()}"
+
+
+# -- reading ---------------------------------------------------------------------------
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a file; what is no regular one may never end, and is refused."""
+    if path.exists() and not path.is_file():
+        raise RecordError("", "is no regular file, and only these are read", str(path))
+    return path.read_bytes()
+
+
+def read_json(text: str | bytes) -> Any:
+    """What strict JSON says; a name that is there twice is refused."""
+    try:
+        given = text if isinstance(text, str) else text.decode("utf-8")
+        return json.loads(given, object_pairs_hook=_once, parse_constant=_no_constant)
+    except RecordError:
+        raise
+    except (ValueError, RecursionError) as error:  # numbers of 5,000 digits, too
+        raise RecordError("", f"is not JSON: {error}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RecordError("", f"has {twice!r} twice")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise RecordError("", f"is not JSON: {name} is no number there")
+
+
+def _restored(record: Any, given: Any, read: Callable[[Any], Any] | None = None) -> Any:
     """A record from its plain data, or one error that names the field that is off."""
     name = "".join(f" {c.lower()}" if c.isupper() else c for c in record.__name__)
+    with told(name.strip()):
+        plain = given if read is None else read(given)
+        demand(isinstance(plain, Mapping), "", "a mapping", plain)
+        return decode(record, without_digest(plain), "")
+
+
+@contextmanager
+def told(name: str) -> Iterator[None]:
+    """Errors about fields say what the fields belong to."""
     try:
-        return _decode(record, given, "")
-    except _RecordError as refused:
-        path, said = refused.args
-        where = f": {path}" if path else ""
-        raise ValueError(f"{name.strip()}{where} {said}.") from None
+        yield
+    except RecordError as refused:
+        raise RecordError(refused.path, refused.said, name) from None
+    except RecursionError:
+        raise RecordError("", "is nested too deeply", name) from None
 
 
-def _decode(kind: Any, given: Any, path: str, null: str = "") -> Any:
+def decode(kind: Any, given: Any, path: str, null: str = "") -> Any:
     """A value of some type from its plain data; `path` says which field it is."""
     origin, inner = get_origin(kind), get_args(kind)
-    if NoneType in inner:
-        return None if given is None else _decode(inner[0], given, path, " or null")
+    if origin is Annotated:
+        return _ruled(inner[0], inner[1], given, path, null)
+    if origin is UnionType or origin is Union:
+        return _either(inner, given, path)
     if kind is Any:
-        return given
+        return _any(given, path)
     if kind in _PLAIN:
         return _plain(kind, given, path, null)
+    if kind is object:  # there is no rule
+        return given
     if origin in (np.ndarray, NDArray):  # a name of its own from NumPy 2.5 on
-        _demand(isinstance(given, list), path, "a list of numbers", given)
-        numbers = [
-            x if type(x) is float else _plain(float, x, f"{path}[{place}]", "")
-            for place, x in enumerate(given)
-        ]
-        return np.array(numbers, np.float64)
+        return _array((*get_args(inner[-1]), inner[-1])[0], given, path)
     if origin is tuple:
         pair = inner[-1] is not ...
         rule = f"{'two numbers' if pair else 'a list'}{null}"
         fits = isinstance(given, list | tuple) and (len(given) == 2 or not pair)
-        _demand(fits, path, rule, given)
-        return tuple(_decode(inner[0], x, f"{path}[{i}]") for i, x in enumerate(given))
-    _demand(isinstance(given, Mapping), path, f"a mapping{null}", given)
+        demand(fits, path, rule, given)
+        return tuple(decode(inner[0], x, f"{path}[{i}]") for i, x in enumerate(given))
+    demand(isinstance(given, Mapping), path, f"a mapping{null}", given)
     if origin is Mapping:
-        return {k: _decode(inner[1], x, _below(path, k)) for k, x in given.items()}
+        return {k: decode(inner[1], x, _below(path, k)) for k, x in given.items()}
     return _record(kind, given, path)
+
+
+def _ruled(kind: Any, rule: Rule, given: Any, path: str, null: str) -> Any:
+    """A value of some type that keeps a rule."""
+    if isinstance(rule, Keyed) and isinstance(given, Mapping):
+        *_, rest = get_args(kind)
+        kinds = {name: rule.kinds.get(name, rest) for name in given}
+        value = {k: decode(kinds[k], x, _below(path, k)) for k, x in given.items()}
+    else:
+        value = decode(kind, given, path, null)
+    rule.check(value, path)
+    return value
+
+
+def _either(kinds: tuple[Any, ...], given: Any, path: str) -> Any:
+    """A value of the first type that fits."""
+    if NoneType in kinds and given is None:
+        return None
+    *others, last = (kind for kind in kinds if kind is not NoneType)
+    for kind in others:
+        try:
+            return decode(kind, given, path)
+        except RecordError:
+            continue
+    return decode(last, given, path, " or null" if NoneType in kinds else "")
+
+
+def _any(given: Any, path: str) -> Any:
+    fits = given is None or isinstance(given, str | float)
+    fits = fits or (isinstance(given, int) and abs(given) < MOST_WHOLE)
+    demand(fits, path, "a number, text, true, false or null", given)
+    return given
+
+
+def _array(dtype: Any, given: Any, path: str) -> NDArray[Any]:
+    """An array as it is, or one of double precision from a list."""
+    if isinstance(given, np.ndarray):
+        fits = dtype is Any or given.dtype == dtype
+        demand(fits, path, f"an array of {np.dtype(dtype).name}", given)
+        return given
+    demand(isinstance(given, list), path, "a list of numbers", given)
+    numbers = [
+        x if type(x) is float else _plain(float, x, f"{path}[{place}]", "")
+        for place, x in enumerate(given)
+    ]
+    return np.array(numbers, np.float64)
 
 
 def _record(kind: Any, given: Mapping[str, Any], path: str) -> Any:
@@ -197,24 +449,24 @@ def _record(kind: Any, given: Mapping[str, Any], path: str) -> Any:
     schema = _schema(kind)
     for name in given:
         if name not in schema:
-            raise _RecordError(path, f"has no field {name!r}")
+            raise RecordError(path, f"has no field {name!r}")
     for name, (_, required) in schema.items():
         if required and name not in given:
-            raise _RecordError(_below(path, name), "is missing")
-    read = {n: _decode(schema[n][0], x, _below(path, n)) for n, x in given.items()}
+            raise RecordError(_below(path, name), "is missing")
+    read = {n: decode(schema[n][0], x, _below(path, n)) for n, x in given.items()}
     try:
         made = kind(**read)
     except ValueError as error:
-        raise _RecordError(path, f"is off: {str(error).removesuffix('.')}") from error
-    if isinstance(made, Record) and (said := made._disagreement()):
-        raise _RecordError(path, said)
+        raise RecordError(path, f"is off: {str(error).removesuffix('.')}") from error
+    if said := made._disagreement():
+        raise RecordError(path, said)
     return made
 
 
 @cache
 def _schema(kind: Any) -> dict[str, tuple[Any, bool]]:
     """For each field that is written, its type, and whether it must be there."""
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     if kind is Estimate:
         return {name: (x, True) for name, x in {"value": float, **hints}.items()}
     return {
@@ -238,19 +490,65 @@ def _plain(kind: Any, given: Any, path: str, null: str) -> Any:
     if kind is float and isinstance(given, str):
         given = WORDS.get(given, given)
     fits = isinstance(given, accepted) and isinstance(given, bool) == (kind is bool)
-    _demand(fits, path, f"{rule}{null}", given)
+    fits = fits and (type(given) is not int or abs(given) < MOST_WHOLE)
+    demand(fits, path, f"{rule}{null}", given)
     return kind(given)
+
+
+MOST_WHOLE = 1 << 1000
+"""Whole numbers are less than this, and so are numbers of double precision, too."""
 
 
 def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else str(name)
 
 
-def _demand(holds: bool, path: str, rule: str, given: Any) -> None:  # noqa: FBT001
+def demand(holds: bool, path: str, rule: str, given: Any) -> None:  # noqa: FBT001
+    """Raise an error about a field unless its rule holds."""
     if not holds:
         text = json.dumps(given, default=repr)
         shown = text if len(text) <= 40 else f"{text[:37]}..."
-        raise _RecordError(path, f"must be {rule}, got {shown}")
+        raise RecordError(path, f"must be {rule}, got {shown}")
+
+
+# -- what must hold between columns ----------------------------------------------------
+
+
+def _falling(column: NDArray[np.float64], name: str) -> str | None:
+    """What is wrong with a column that should increase."""
+    falls = np.flatnonzero(np.diff(column) <= 0)
+    return (
+        f"must have increasing {name}; entry {falls[0] + 1} is not"
+        if falls.size
+        else None
+    )
+
+
+def _crossing(
+    columns: Mapping[str, NDArray[np.float64]], *pairs: tuple[str, str]
+) -> str | None:
+    """What is wrong with columns of which the first of a pair should not exceed the other."""
+    for less, more in pairs or (tuple(columns),):
+        with np.errstate(invalid="ignore"):
+            over = np.flatnonzero(columns[less] - columns[more] > CLOSE)
+        if over.size:
+            return f"has {less} above {more} at entry {over[0]}"
+    return None
+
+
+def _unlike(
+    one: NDArray[np.bool_], two: NDArray[np.bool_], known: str, name: str
+) -> str | None:
+    """What is wrong where of two columns only one is NaN or empty."""
+    off = np.flatnonzero(one != two)
+    return (
+        f"has {name} that does not go with {known} at entry {off[0]}"
+        if off.size
+        else None
+    )
+
+
+# -- records ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,15 +580,15 @@ class Decomposition(Record):
     """
 
     divergence: str
-    total: Estimate
-    calibration: Estimate
+    total: Annotated[Estimate, Range(0, infinite=True)]
+    calibration: Annotated[Estimate, Range(unknown=True, infinite=True)]
     estimator: str
     kernel: str
     boundary: str
-    bandwidth: float | None
-    gap: Estimate | None = None
-    resolution: float | None = None
-    p_value: float | None = None
+    bandwidth: Bandwidth | None
+    gap: Annotated[Estimate, Range(unknown=True, infinite=True)] | None = None
+    resolution: Share | None = None
+    p_value: Share | None = None
 
     @property
     def sharpness_gap(self) -> Estimate:
@@ -299,6 +597,21 @@ class Decomposition(Record):
         if self.gap is None:
             return Estimate(value)
         return Estimate(value, self.gap.interval, self.gap.method)
+
+    def _disagreement(self) -> str | None:
+        total, calibration = float(self.total), float(self.calibration)
+        # An estimate may exceed what it is part of, and be below 0, by its noise; where
+        # the paper's curve gives what has probability 0 a chance, that of log is infinite.
+        brier = self.divergence == "brier"
+        least, most = (
+            -2 * total - (SLACK if brier else 1),
+            2 * total + 1 if brier else inf,
+        )
+        if calibration < least or calibration > most:
+            return f"has a calibration of {calibration:g} in a total of {total:g}"
+        if self.gap is None or close(self.gap, total - calibration):
+            return None
+        return f"has a gap of {self.gap:g}, which is not total less calibration"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -319,22 +632,36 @@ class Curve(Columnar):
     True
     """
 
-    confidence: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
-    sharpness_gap: NDArray[np.float64]
-    loss: NDArray[np.float64]
-    density: NDArray[np.float64]
-    support: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    band_low: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    band_high: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    confidence: Shares
+    accuracy: SharesOrNaN
+    sharpness_gap: Losses
+    loss: Annotated[NDArray[np.float64], Range(0, unknown=True, infinite=True)]
+    density: Amounts
+    support: Amounts
+    low: SharesOrNaN
+    high: SharesOrNaN
+    band_low: SharesOrNaN = field(default_factory=lambda: np.empty(0))
+    band_high: SharesOrNaN = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         for name in ("band_low", "band_high"):  # records of 0.1.0 have none
             if not len(getattr(self, name)):
                 nothing = np.full_like(self.confidence, np.nan)
                 object.__setattr__(self, name, nothing)
+
+    def _disagreement(self) -> str | None:
+        orders = (
+            ("low", "accuracy"),
+            ("accuracy", "high"),
+            ("band_low", "band_high"),
+            ("sharpness_gap", "loss"),
+        )
+        return (
+            Columnar._disagreement(self)
+            or _falling(self.confidence, "confidence")
+            or _crossing(self._arrays(), *orders)
+            or _unlike(np.isnan(self.accuracy), np.isnan(self.loss), "accuracy", "loss")
+        )
 
     def __repr__(self) -> str:
         ends = f"{self.confidence[0]:.3g} to {self.confidence[-1]:.3g}"
@@ -352,12 +679,46 @@ class Bins(Columnar):
     array([0., 1.])
     """
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    count: NDArray[np.float64]
-    confidence: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
-    variance: NDArray[np.float64]
+    lower: Shares
+    upper: Shares
+    count: Amounts
+    confidence: SharesOrNaN
+    accuracy: SharesOrNaN
+    variance: SharesOrNaN
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Mean confidence and accuracy of all rows."""
+        some = self.count > 0
+        total = self.count.sum()
+        h, a = (
+            float(self.count[some] @ x[some] / total)
+            for x in (self.confidence, self.accuracy)
+        )
+        return h, a
+
+    @property
+    def gaps(self) -> NDArray[np.float64]:
+        """Distance of confidence and accuracy in bins that hold rows."""
+        return np.abs(self.confidence - self.accuracy)[self.count > 0]
+
+    def _disagreement(self) -> str | None:
+        empty = self.count == 0
+        inside = (("lower", "upper"), ("lower", "confidence"), ("confidence", "upper"))
+        return (
+            Columnar._disagreement(self)
+            or _unlike(empty, np.isnan(self.confidence), "empty bins", "confidence")
+            or _unlike(empty, np.isnan(self.accuracy), "empty bins", "accuracy")
+            or _unlike(empty, np.isnan(self.variance), "empty bins", "variance")
+            or _crossing(self._arrays(), *inside)
+            or _crossing({"upper": self.upper[:-1], "the next lower": self.lower[1:]})
+            or _crossing(
+                {
+                    "variance": self.variance,
+                    "a (1 - a)": self.accuracy * (1 - self.accuracy),
+                }
+            )
+        )
 
     def __repr__(self) -> str:
         return f"Bins({len(self.count)} bins, {self.count.sum():,.10g} examples)"
@@ -375,10 +736,16 @@ class Corp(Record):
     """
 
     divergence: str
-    score: float
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
+    score: Loss
+    miscalibration: Loss
+    discrimination: Annotated[float, Range()]
+    uncertainty: Amount
+
+    def _disagreement(self) -> str | None:
+        parts = self.miscalibration - self.discrimination + self.uncertainty
+        if close(self.score, parts):
+            return None
+        return f"has a score of {self.score:g}, and its parts add up to {parts:g}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -394,10 +761,14 @@ class SmoothCurve(Columnar):
     True
     """
 
-    bandwidth: float
-    confidence: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
-    density: NDArray[np.float64]
+    bandwidth: Annotated[float, Range(0, 1, above=True)]
+    confidence: Shares
+    accuracy: SharesOrNaN
+    density: Amounts
+
+    def _disagreement(self) -> str | None:
+        rising = _falling(self.confidence, "confidence")
+        return Columnar._disagreement(self) or rising
 
     def __repr__(self) -> str:
         places = len(self.confidence)
@@ -434,7 +805,7 @@ class Finding(Record):
     """
 
     code: str
-    severity: str
+    severity: Annotated[str, OneOf(SEVERITIES)]
     models: tuple[str, ...]
     text: str
     evidence: Mapping[str, float]

@@ -23,6 +23,7 @@ from calibrant._base.checks import (
     check_texts,
     read_names,
 )
+from calibrant._base.records import read_file
 from calibrant._base.views import Printed
 from calibrant._base.write import write_bytes
 from calibrant._inputs import predictions as inputs
@@ -474,8 +475,11 @@ class Sketch(Printed):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Sketch:
-        """Read a sketch that `save` wrote; a damaged file is refused."""
-        return _unpacked(*storage.from_bytes(as_path(path).read_bytes(), str(path)))
+        """Read a sketch that `save` wrote; a damaged file is refused.
+
+        So are sums that no rows have, whatever their checksum.
+        """
+        return _unpacked(*storage.from_bytes(read_file(as_path(path)), str(path)))
 
     def to_bytes(self) -> bytes:
         """The sketch as the contents of its file, to be sent elsewhere.
@@ -512,16 +516,16 @@ class Sketch(Printed):
         return _unpacked(*storage.from_bytes(content))
 
 
-def _unpacked(about: dict[str, Any], cells: dict[str, Cells]) -> Sketch:
+def _unpacked(about: storage.Header, cells: dict[str, Cells]) -> Sketch:
     """The sketch of what `Sketch.packed` packed."""
     rows = cells["rows"]
-    told = about["target"], tuple(about["classes"]), rows.divergences
+    told = about.target, about.classes, rows.divergences
     kind = Kind(*told, clustered=rows.clusters is not None)
     titled = {title.partition(" ")[::2]: own for title, own in cells.items()}
     groups = {name: own for (what, name), own in titled.items() if what == "group"}
     sketch = Sketch.of(kind, rows, groups)
     sketch.per_class = [own for (what, _), own in titled.items() if what == "class"]
-    sketch._parts, sketch._soft = frozenset(about["parts"]), about["soft_rows"]
+    sketch._parts, sketch._soft = frozenset(about.parts), about.soft_rows
     return sketch
 
 

@@ -287,7 +287,7 @@ def mean_interval(mean: Mean, level: float) -> Interval:
     poisson = rises.variance + falls.variance
     ratio = min(mean.se / sqrt(poisson), 1.0) if poisson > 0 else 1.0
     rest = 0.0
-    if not mean.clustered and mean.se**2 > poisson:
+    if not mean.clustered and mean.se**2 > max(poisson, 0.0):  # below 0 by round-off
         rest = half * sqrt(1 - poisson / mean.se**2)
     (less, more), (regained, lost) = rises.reach(level), falls.reach(level)
     down = hypot(ratio * hypot(less, lost), rest)

@@ -83,7 +83,7 @@ def _undone(cells: Cells) -> float:
         return 1.0
     squares, cubes = (float(x.sum()) for x in cells.squares[2:])
     share = cubes / max(squares, 1e-300) / cells.weight
-    return sqrt(1 - 1 / cells.effective) / max(1 - share, 0.5)
+    return sqrt(max(1 - 1 / cells.effective, 0.0)) / max(1 - share, 0.5)
 
 
 def _costs(cells: Cells, divergence: Divergence, scale: float) -> Surprises:

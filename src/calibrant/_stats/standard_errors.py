@@ -126,7 +126,7 @@ def error_of_mean(
     if squared is None:
         return sqrt(float((w * centred * centred).sum())) / float(n)
     centred /= _left(squared / w / n)
-    apart = 1 - float(squared.sum() / n**2)
+    apart = max(1 - float(squared.sum() / n**2), 0.0)  # below 0 by round-off
     return sqrt(float((squared * centred * centred).sum()) * apart) / float(n)
 
 

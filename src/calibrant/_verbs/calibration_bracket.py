@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
 from calibrant._base.checks import check_number
-from calibrant._base.records import Estimate, Record
+from calibrant._base.records import Estimate, Loss, Positive, Range, Record, Target
 from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Column, Index, sigmoid
 from calibrant._inputs.divergences import Divergence
@@ -205,15 +205,24 @@ class Bracket(Printed, Record):
     """
 
     divergence: str
-    target: str
-    n: float
-    lower: Estimate
+    target: Target
+    n: Positive
+    lower: Annotated[Estimate, Range(infinite=True)]
     debiased: Estimate
-    plugin: float
-    second_opinion: float | None
-    gains: Mapping[str, Estimate]
-    standard_errors: Mapping[str, float]
+    plugin: Loss
+    second_opinion: Annotated[float, Range(-1, 1)] | None
+    gains: Mapping[str, Annotated[Estimate, Range(infinite=True)]]
+    standard_errors: Mapping[str, Loss]
     chosen: tuple[str, ...]
+
+    def _disagreement(self) -> str | None:
+        known = {*self.gains, "none"}
+        if {*self.standard_errors} != {*self.gains, "lower"}:
+            return "must have standard errors of 'lower' and of each of its gains"
+        strange = [name for name in self.chosen if name not in known]
+        return (
+            f"has chosen {strange[0]!r}, whose gain is not known" if strange else None
+        )
 
     def __str__(self) -> str:
         rows: dict[str, float | None] = {

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, erfc, inf, sqrt
-from typing import Any, NamedTuple, Unpack
+from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, check_choice, check_number
-from calibrant._base.records import Record
+from calibrant._base.records import Positive, Range, Record, Share, Target
 from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._inputs.options import (
@@ -451,13 +451,16 @@ class CalibrationTest(Printed, Record):
     (True, 'kuiper')
     """
 
-    statistic: float
-    p_value: float
+    statistic: Annotated[float, Range(infinite=True)]
+    p_value: Share
     method: str
     law: str
-    n: float
-    target: str
+    n: Positive
+    target: Target
     sentence: str = ""
+
+    def _disagreement(self) -> str | None:
+        return None if self.method in METHODS else f"has no method {self.method!r}"
 
     def __str__(self) -> str:
         return self.sentence

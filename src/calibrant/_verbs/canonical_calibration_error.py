@@ -7,12 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from math import inf, isfinite, sqrt
-from typing import Any, NamedTuple, Unpack
+from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 
 from calibrant._base.checks import check_choice
-from calibrant._base.records import Estimate, Record
+from calibrant._base.records import (
+    SLACK,
+    Amount,
+    Estimate,
+    OneOf,
+    Positive,
+    Range,
+    Record,
+    Whole,
+)
 from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Column, Index, Mask, Table
 from calibrant._inputs.options import (
@@ -438,16 +447,23 @@ class CanonicalError(Printed, Record):
     (60, True)
     """
 
-    divergence: str
-    k: int
-    n: float
-    rows: int
-    rows_used: int
-    calibration: Estimate
-    held_out: float
-    plugin: float
-    standard_error: float
-    bandwidths: tuple[float, float]
+    divergence: Annotated[str, OneOf(("brier", "log"))]
+    k: Annotated[int, Range(2, 10)]
+    n: Positive
+    rows: Whole
+    rows_used: Whole
+    calibration: Annotated[Estimate, Range()]
+    held_out: Annotated[float, Range()]
+    plugin: Amount
+    standard_error: Amount
+    bandwidths: tuple[Positive, Positive]
+
+    def _disagreement(self) -> str | None:
+        if self.rows_used <= self.rows <= self.n * (1 + SLACK):
+            return None
+        return (
+            f"must use at most its {self.rows} rows, of which n is at least the number"
+        )
 
     def __str__(self) -> str:
         rows = f"{self.rows:,} examples"

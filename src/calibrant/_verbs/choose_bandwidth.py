@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
 from calibrant._base.checks import shown
-from calibrant._base.records import Columnar
+from calibrant._base.records import (
+    Amounts,
+    Bandwidth,
+    Columnar,
+    Positive,
+    Range,
+    Shares,
+    Target,
+)
 from calibrant._inputs.arrays import Column, Table, as_scores
 from calibrant._inputs.options import (
     LEAST_BANDWIDTH,
@@ -54,14 +62,24 @@ class BandwidthChoice(Columnar):
     array([1., 1.])
     """
 
-    bandwidth: float
-    flat_from: float
-    flat_to: float
-    candidates: Column
-    criterion: Column
-    standard_error: Column
-    n: float
-    target: str
+    bandwidth: Bandwidth
+    flat_from: Bandwidth
+    flat_to: Bandwidth
+    candidates: Annotated[Column, Range(0, 10, above=True)]
+    criterion: Shares
+    standard_error: Amounts
+    n: Positive
+    target: Target
+
+    def _disagreement(self) -> str | None:
+        if said := Columnar._disagreement(self):
+            return said
+        for name in ("bandwidth", "flat_from", "flat_to"):
+            if getattr(self, name) not in self.candidates:
+                return f"must have a {name} among its candidates"
+        if not self.flat_from <= self.bandwidth <= self.flat_to:
+            return "must have its bandwidth between flat_from and flat_to"
+        return None
 
     @property
     def at_an_end(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite, isinf, isnan, sqrt
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from calibrant._base.checks import (
 from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, Measure, is_trivial, sample_size
-from calibrant._base.records import Estimate
+from calibrant._base.records import Estimate, Range, close
 from calibrant._inputs.arrays import Column, Mask
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Settings
@@ -504,7 +504,7 @@ class Contrast(Comparison):
     """
 
     baseline: str = ""
-    level: float = 0.95
+    level: Annotated[float, Range(0, 1, above=True)] = 0.95
     paired: bool = True
     differences: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
 
@@ -540,7 +540,17 @@ class Contrast(Comparison):
 
     def _disagreement(self) -> str | None:
         strange = {self.baseline, *self.differences} - set(self.names)
-        return f"compares {min(strange)!r}, which is no model" if strange else None
+        if strange:
+            return f"compares {min(strange)!r}, which is no model"
+        for name, found in self.differences.items():
+            for key, difference in found.items():
+                models = self[name], self[self.baseline]
+                if key in MEASURES and not close(
+                    difference, _value(*models, MEASURES[key])
+                ):
+                    of = f"{difference:g} of {name!r} and {self.baseline!r} in {key!r}"
+                    return f"has a difference {of}, which is not theirs"
+        return Comparison._disagreement(self)
 
     def __str__(self) -> str:
         table = Comparison.__str__(self)

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from math import inf
-from typing import Any, NamedTuple, Unpack
+from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 
-from calibrant._base.records import Estimate, Record
+from calibrant._base.records import (
+    Bandwidth,
+    Estimate,
+    Positive,
+    Range,
+    Record,
+    Share,
+    Target,
+    close,
+)
 from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Mask
 from calibrant._inputs.divergences import Divergence
@@ -128,15 +137,21 @@ class ConfidenceSplit(Printed, Record):
     """
 
     divergence: str
-    target: str
-    n: float
-    bandwidth: float | None
+    target: Target
+    n: Positive
+    bandwidth: Bandwidth | None
     calibration: Estimate
     overconfidence: float
     underconfidence: float
-    gap_over: float
-    gap_under: float
-    share_over: float
+    gap_over: Annotated[float, Range(-1, 1)]
+    gap_under: Annotated[float, Range(-1, 1)]
+    share_over: Share
+
+    def _disagreement(self) -> str | None:
+        parts = self.overconfidence + self.underconfidence
+        if close(self.calibration, parts):
+            return None
+        return f"has a calibration of {self.calibration:g}, and its parts add up to {parts:g}"
 
     @property
     def gap(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import zipfile
 from collections.abc import Iterator
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.records import RecordError, read_json
 from calibrant.files import _sources as sources
 from calibrant.files._numpy import Stored, check_stored, source_of_stored
 from calibrant.files._sources import Entry, FileError, Held, Place, Source
@@ -38,10 +38,19 @@ def open_safetensors(held: Held) -> Source:
         with library.safe_open(path, framework="np"):
             held.check(by_path=True)
         start = 8 + int.from_bytes(Place(held).read(8), "little")
-        header = json.loads(Place(held, 8).read(start - 8))
+        header = _header(path, Place(held, 8).read(start - 8))
         header.pop("__metadata__", None)
         arrays = [_stored(held, start, name, said) for name, said in header.items()]
     return source_of_stored(path, "safetensors", arrays)
+
+
+def _header(path: Path, text: bytes) -> dict[str, Any]:
+    """What the header says; of a name that is there twice it would say only the last."""
+    try:
+        found: dict[str, Any] = read_json(text)
+    except RecordError as error:
+        raise FileError(path, f"{error.said}.") from None
+    return found
 
 
 def _stored(held: Held, start: int, name: str, said: dict[str, Any]) -> Stored:

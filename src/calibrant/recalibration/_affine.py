@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
 from math import inf, sqrt
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from calibrant._base.checks import RowError, check_number
+from calibrant._base.records import Positive, Range, Share, Whole
 from calibrant._inputs.arrays import Column, Matrix, Table
 from calibrant.recalibration import _temperature as temperature
-from calibrant.recalibration._estimator import Progress, Recalibrator
+from calibrant.recalibration._estimator import (
+    Numbers,
+    Progress,
+    Recalibrator,
+    wrong_shape,
+)
 from calibrant.recalibration._rows import Kind, Rows, softmax
 
 # With x = z / s, s the spread of the scores within rows, the map is
@@ -248,15 +254,15 @@ class _AffineScaling(Recalibrator):
     Without one, the many parameters fit the noise of the held-out rows.
     """
 
-    learned = (
-        "weight_",
-        "intercept_",
-        "temperature_",
-        "floor_",
-        "lapse_",
-        "converged_",
-        "n_iter_",
-    )
+    learned: ClassVar[Mapping[str, Any]] = {
+        "weight_": Numbers,
+        "intercept_": Numbers,
+        "temperature_": Positive,
+        "floor_": Annotated[float, Range(most=0)] | None,
+        "lapse_": Share,
+        "converged_": bool,
+        "n_iter_": Whole,
+    }
     lapse_ = 0.0  # of files of 0.1.0, too
     strengths: ClassVar[tuple[str, ...]] = ("diagonal", "intercept")
     normalised: ClassVar[bool] = False
@@ -275,6 +281,14 @@ class _AffineScaling(Recalibrator):
         super()._check_options()
         self._check_not_negative(*self.strengths)
         check_number(self.max_iter, "max_iter", 1, kind="a whole number")
+
+    def _disagreement(self, k: int) -> str | None:
+        shape = self._precision(2).ndim * (k,)
+        if self.scores == "logits" and self.floor_ is not None:
+            return "has a floor_, which logits have not"
+        return wrong_shape("weight_", self.weight_, shape) or wrong_shape(
+            "intercept_", self.intercept_, (k,)
+        )
 
     def _reader(self) -> Reader:
         return Reader(self.normalised, -inf if self.floor_ is None else self.floor_)

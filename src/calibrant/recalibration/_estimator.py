@@ -12,7 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,19 @@ from calibrant._base.checks import (
     check_length,
     check_number,
 )
-from calibrant._base.records import as_plain
+from calibrant._base.records import (
+    Range,
+    RecordError,
+    Whole,
+    as_plain,
+    decode,
+    demand,
+    read_file,
+    read_json,
+    told,
+    with_digest,
+    without_digest,
+)
 from calibrant._base.write import write_text
 from calibrant._inputs.arrays import Matrix
 from calibrant._inputs.predictions import read_predictions, read_weights
@@ -33,10 +45,18 @@ from calibrant._rows.engines import ENGINES
 from calibrant.recalibration import _rows as reading
 from calibrant.recalibration._rows import Kind, Rows, softmax
 
+Numbers = Annotated[NDArray[np.float64], Range()]
+Places = Annotated[NDArray[np.int64], Range(0)]
+
 FORMAT, VERSION = "calibrant recalibrator", 1
 FORMATS = (FORMAT, "acumen recalibrator")  # until 0.1.0 the project was called acumen
 RENAMED = {"objective": "divergence"}  # parameters, since 0.1.0
-ALWAYS_LEARNED = ("classes_", "n_features_in_", "notes_")
+ALWAYS_LEARNED: dict[str, Any] = {
+    "classes_": NDArray[Any],
+    "n_features_in_": Whole,
+    "notes_": tuple[str, ...],
+}
+OPTIONAL: dict[str, Any] = {"feature_names_in_": NDArray[Any]}
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "scores": ("logits", "probs"),
@@ -96,8 +116,8 @@ class Recalibrator(ABC):
     n_features_in_: int
     notes_: tuple[str, ...]
 
-    learned: ClassVar[tuple[str, ...]] = ()
-    """Names of the attributes that `fit` learns, which are what is saved."""
+    learned: ClassVar[Mapping[str, Any] | tuple[str, ...]] = {}
+    """The attributes that `fit` learns, which are what is saved, and what each may be."""
 
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = CHOICES
     """What parameters of these names may be."""
@@ -109,6 +129,10 @@ class Recalibrator(ABC):
     @abstractmethod
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
         """Recalibrated scores in a new matrix: logits or probabilities."""
+
+    def _disagreement(self, k: int) -> str | None:
+        """What is wrong with learned attributes of k classes that are right one by one."""
+        return None
 
     def fit(
         self,
@@ -179,7 +203,7 @@ class Recalibrator(ABC):
         return self._apply(self._read_to_apply(scores))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write parameters and what was learned as JSON, all or nothing.
+        """Write parameters and what was learned as JSON, all or nothing, with a digest.
 
         A file that is there is replaced only with ``force=True``.
         """
@@ -195,12 +219,18 @@ class Recalibrator(ABC):
             "parameters": {k: _encode(v) for k, v in self.get_params().items()},
             "learned": {name: _encode(getattr(self, name)) for name in names},
         }
-        text = json.dumps(content, allow_nan=False) + "\n"
+        with told(f"this {type(self).__name__} cannot be saved"):
+            _restored(json.loads(json.dumps(content)), type(self))
+        text = json.dumps(with_digest(content), allow_nan=False) + "\n"
         write_text(target, text, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote; `calibrant.recalibration.load` reads any method."""
+        """Read what `save` wrote; `calibrant.recalibration.load` reads any method.
+
+        A file that was damaged or changed is refused, and so is what no fit can learn.
+        Files of 0.1.0 have no digest: there only the latter is noticed.
+        """
         return _read_file(as_path(path), expected=cls)
 
     def _check_options(self) -> None:
@@ -350,6 +380,16 @@ def load(path: str | Path) -> Recalibrator:
     return Recalibrator.load(path)
 
 
+def wrong_shape(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> str | None:
+    """What is wrong with a learned array that is not of this shape."""
+    if array.shape == shape:
+        return None
+    return f"must have {name} of shape {shape}, got {array.shape}"
+
+
+# -- files -----------------------------------------------------------------------------
+
+
 def _encode(value: Any) -> Any:
     """Plain data; an array says so, with its type, to come back as it was."""
     if isinstance(value, np.ndarray):
@@ -369,45 +409,74 @@ def _encode(value: Any) -> Any:
 
 def _read_file(path: Path, expected: type[Recalibrator]) -> Any:
     """Read a recalibrator of the expected class or one of its subclasses."""
-    given = _read(path)
-    name, package = given["method"], sys.modules[__name__.rpartition(".")[0]]
-    getattr(package, name, None)  # methods are loaded when they are asked for
-    method = {method.__name__: method for method in _methods(expected)}.get(name)
-    if method is None:
-        raise ValueError(
-            f"{path} holds a {name!r}, which is no {expected.__name__} known here; "
-            "calibrant.recalibration.load reads any method."
-        )
-    try:
-        stored = given["parameters"].items()
-        recalibrator = method(**{RENAMED.get(k, k): _decode(v) for k, v in stored})
-        for key, value in given["learned"].items():
-            setattr(recalibrator, key, _decode(value))
-        for key in (*ALWAYS_LEARNED, *method.learned):
-            getattr(recalibrator, key)
-    except (TypeError, ValueError, AttributeError, KeyError) as error:
-        raise ValueError(f"{path} is not a whole {name}: {error}.") from error
-    return recalibrator
+    with told(str(path)):
+        given = without_digest(_read(path))
+        return _restored(given, _method(given["method"], expected))
 
 
 def _read(path: Path) -> dict[str, Any]:
     """What a file says, known to be a recalibrator of this version."""
-    try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is not JSON: {error}.") from error
+    given = read_json(read_file(path))
     if not isinstance(given, dict) or given.get("format") not in FORMATS:
-        raise ValueError(f"{path} is not a saved recalibrator of calibrant.")
+        raise RecordError("", "is not a saved recalibrator of calibrant")
     if given.get("version") != VERSION:
-        raise ValueError(
-            f"{path} has version {given.get('version')!r} of the format; this calibrant "
-            f"reads version {VERSION}."
-        )
-    parts = {"method": str, "parameters": dict, "learned": dict}
-    missing = [n for n, kind in parts.items() if not isinstance(given.get(n), kind)]
-    if missing:
-        raise ValueError(f"{path} is not whole: {missing[0]!r} is missing.")
+        said = f"has version {given.get('version')!r} of the format; this calibrant"
+        raise RecordError("", f"{said} reads version {VERSION}")
+    strange = [name for name in given if name not in (*PARTS, "digest")]
+    if strange:
+        raise RecordError("", f"has no field {strange[0]!r}")
+    for name, kind in PARTS.items():
+        if not isinstance(given.get(name), kind):
+            raise RecordError(name, "is missing")
     return given
+
+
+PARTS = {
+    "format": str,
+    "version": int,
+    "method": str,
+    "parameters": dict,
+    "learned": dict,
+}
+"""What a file consists of, and a digest if it is of 0.2.0 or later."""
+
+
+def _restored(given: Mapping[str, Any], method: type[Recalibrator]) -> Recalibrator:
+    """The recalibrator that a file tells of, checked as a whole."""
+    known, rules = method._parameter_names(), _rules(method)
+    parameters = dict(given["parameters"])
+    for old, new in RENAMED.items():
+        if old in parameters and new not in parameters:
+            parameters[new] = parameters.pop(old)
+    for part, names, declared in (
+        ("parameters", parameters, known),
+        ("learned", given["learned"], rules),
+    ):
+        if strange := [name for name in names if name not in declared]:
+            raise RecordError(part, f"has no field {strange[0]!r} in {method.__name__}")
+    if missing := [name for name in known if name not in parameters]:
+        raise RecordError(f"parameters.{missing[0]}", "is missing")
+    for name in rules:
+        if name not in (*given["learned"], *OPTIONAL) and not hasattr(method, name):
+            raise RecordError(f"learned.{name}", "is missing")
+    made = method(**{k: _decode(v, f"parameters.{k}") for k, v in parameters.items()})
+    for name, value in given["learned"].items():
+        path = f"learned.{name}"
+        setattr(made, name, decode(rules[name], _decode(value, path), path))
+    _check(made)
+    return made
+
+
+def _method(name: str, expected: type[Recalibrator]) -> type[Recalibrator]:
+    """The class of this name, which must be an expected one."""
+    package = sys.modules[__name__.rpartition(".")[0]]
+    getattr(package, name, None)  # methods are loaded when they are asked for
+    method = {method.__name__: method for method in _methods(expected)}.get(name)
+    if method is None or inspect.isabstract(method):
+        others = "calibrant.recalibration.load reads any method"
+        said = f"holds a {name!r}, which is no {expected.__name__} known here; {others}"
+        raise RecordError("", said)
+    return method
 
 
 def _methods(base: type[Recalibrator]) -> list[type[Recalibrator]]:
@@ -415,18 +484,85 @@ def _methods(base: type[Recalibrator]) -> list[type[Recalibrator]]:
     return [base, *(m for derived in base.__subclasses__() for m in _methods(derived))]
 
 
-def _decode(value: Any) -> Any:
-    if isinstance(value, dict) and set(value) == {"array", "dtype"}:
-        values, dtype = value["array"], np.dtype(value["dtype"])
-        if dtype != object:
-            return np.array(values, dtype)  # NumPy reads "inf" and "nan" as numbers
-        array = np.empty(len(values), object)
-        array[:] = values
-        return array
-    if isinstance(value, dict) and set(value) == {"tuple"}:
-        return tuple(_decode(item) for item in value["tuple"])
-    if isinstance(value, list):
-        return [_decode(item) for item in value]
-    if isinstance(value, dict):
-        raise KeyError(*sorted(value))
-    return value
+def _rules(method: type[Recalibrator]) -> dict[str, Any]:
+    """What each learned attribute may be; a method may only give their names."""
+    own = method.learned
+    kinds = dict(own) if isinstance(own, Mapping) else dict.fromkeys(own, object)
+    return {**ALWAYS_LEARNED, **kinds, **OPTIONAL}
+
+
+def _check(made: Recalibrator) -> None:
+    """Raise an error about what is wrong with parameters, or what does not go together."""
+    try:
+        made._check_options()
+        fits = made.classes is None or np.iterable(made.classes)
+        demand(fits, "parameters.classes", "a list of names", made.classes)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, RecordError):
+            raise
+        raise RecordError("parameters", f"are off: {str(error).rstrip('.')}") from None
+    if said := _misnamed(made) or made._disagreement(len(made.classes_)):
+        raise RecordError("learned", said)
+
+
+def _misnamed(made: Recalibrator) -> str | None:
+    """What is wrong with the names of classes and columns."""
+    names, columns = made.classes_.tolist(), made.n_features_in_
+    given: Any = made.classes
+    given = given.tolist() if isinstance(given, np.ndarray) else given
+    if made.classes_.ndim != 1 or (given is not None and names != list(given)):
+        return "must have classes_ in one row, those of the parameter if there are any"
+    if len(names) < 2 or len({*names}) < len(names):
+        return "must have two classes_ or more, of distinct names"
+    if columns != len(names) and (columns, len(names)) != (1, 2):
+        return f"has n_features_in_ {columns} for {len(names)} classes_"
+    fitted = made.__dict__.get("feature_names_in_")
+    if fitted is not None and [*map(type, fitted)] != [str] * columns:
+        return f"must have {columns} feature_names_in_, all of them text"
+    return None
+
+
+def _decode(given: Any, path: str) -> Any:
+    """What `_encode` made plain."""
+    if isinstance(given, dict) and set(given) == {"array", "dtype"}:
+        demand(isinstance(given["array"], list), path, "an array", given["array"])
+        return _array(given["array"], given["dtype"], path)
+    if isinstance(given, dict) and set(given) == {"tuple"}:
+        demand(isinstance(given["tuple"], list), path, "a list", given["tuple"])
+        return tuple(_decode(given["tuple"], path))
+    if isinstance(given, list):
+        return [_decode(x, f"{path}[{i}]") for i, x in enumerate(given)]
+    return decode(Any, given, path)
+
+
+NUMBERS = {"<f8": NDArray[np.float64], "<i8": tuple[int, ...]}
+"""How arrays of these types are read; others hold names."""
+
+
+def _array(rows: list[Any], dtype: Any, path: str) -> NDArray[Any]:
+    """An array of numbers, whose size is that of the list, or of names."""
+    if dtype not in ("<f8", "<i8"):
+        return _names(tuple(rows), dtype, path)
+    table = bool(rows) and isinstance(rows[0], list)
+    paths = [f"{path}[{place}]" for place in range(len(rows))] if table else [path]
+    parts = rows if table else [rows]
+    read = [decode(NUMBERS[dtype], x, at) for x, at in zip(parts, paths, strict=True)]
+    if len({len(x) for x in read}) > 1:
+        raise RecordError(path, "must have rows of one length")
+    try:
+        return np.array(read if table else read[0], dtype)
+    except OverflowError:
+        raise RecordError(path, "must have whole numbers of 64 bits") from None
+
+
+def _names(names: tuple[Any, ...], dtype: Any, path: str) -> NDArray[Any]:
+    """Names as `fit` keeps them: of a type that follows from them, or objects."""
+    for place, name in enumerate(names):
+        fits = isinstance(name, str | int | float)
+        demand(fits, f"{path}[{place}]", "text or a number", name)
+    array = reading.names_as_array(names)
+    if dtype == "|O" and array.dtype != object:
+        array = np.empty(len(names), object)
+        array[:] = names
+    demand(array.dtype.str == dtype, path, f"an array of {array.dtype.str}", dtype)
+    return array

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from calibrant._base.checks import as_number
+from calibrant._base.records import CLOSE, SLACK, Amounts, Shares
 from calibrant._inputs.arrays import Column, Index, Mask, Matrix
 from calibrant._rows import engines
 from calibrant.recalibration import _modes as modes
+from calibrant.recalibration._estimator import Places, wrong_shape
 from calibrant.recalibration._modes import Report
 from calibrant.recalibration._rows import Kind, Rows
 
@@ -178,7 +180,12 @@ class HistogramBinning(modes.ByMode):
     ([0.5, 0.75], [[0.25, 0.75]])
     """
 
-    learned = ("edges_", "counts_", "values_", "absent_")
+    learned: ClassVar[Mapping[str, Any]] = {
+        "edges_": Shares,
+        "counts_": Amounts,
+        "values_": Shares,
+        "absent_": Places,
+    }
     fits = "bins"
 
     scores: str = "logits"
@@ -198,8 +205,38 @@ class HistogramBinning(modes.ByMode):
                 f"bins must be a whole number from 1 to {MOST_BINS:,}, got {bins!r}."
             )
 
+    def _disagreement(self, k: int) -> str | None:
+        top, each = self.mode == "top-label", self._by_mass
+        classes = () if top else (k,)
+        shapes = {
+            "edges_": (*(classes if each else ()), self.bins + 1),
+            "counts_": (*classes, self.bins),
+            "values_": (*classes, self.bins),
+        }
+        own = ((name, getattr(self, name), shape) for name, shape in shapes.items())
+        wrong = (wrong_shape(*one) for one in own)
+        return next(filter(None, wrong), None) or self._misfit(k)
+
+    def _misfit(self, k: int) -> str | None:
+        """What is wrong with edges and counts of the right shapes."""
+        edges, rows = self.edges_, self.counts_.sum(axis=-1)
+        ends = (edges[..., 0] == 0).all() and (edges[..., -1] == 1).all()
+        if not ends or (np.diff(edges) < 0).any():
+            return "must have edges_ that go from 0 to 1 and never fall"
+        if not self._by_mass and not np.allclose(
+            edges, width_edges(self.bins), rtol=0, atol=SLACK
+        ):
+            return "must have edges_ of bins of equal width"
+        if not (rows > 0).all() or not np.allclose(rows, rows.max(), rtol=CLOSE):
+            return "must have counts_ of the same rows for each class"
+        return self._strangely_absent(k)
+
+    @property
+    def _by_mass(self) -> bool:
+        return self.strategy == "mass"
+
     def _fit(self, rows: Rows, report: Report) -> None:
-        by_mass, weight = self.strategy == "mass", rows.weight_of_each
+        by_mass, weight = self._by_mass, rows.weight_of_each
         self.edges_ = width_edges(self.bins)
         if self.mode == "top-label":
             h, hit = modes.confidences(rows)
@@ -238,7 +275,7 @@ class HistogramBinning(modes.ByMode):
         if self.mode == "top-label":
             return "probs", rows.filled(partial(self._give, rows))
         values, inner = self.values_.astype(rows.work_type), None
-        if self.strategy == "mass":
+        if self._by_mass:
             # For numbers of this type, to exceed these is to exceed the edge itself.
             inner = modes.rounded_down(self.edges_[:, 1:-1].T, rows.work_type)
         elif not self.compat and engines.wanted(self.engine, rows.scores, plain=True):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from calibrant._base.records import Positive, Range, Shares
 from calibrant._inputs.arrays import Column, Index, Mask, Matrix, Table
 from calibrant._rows import engines
 from calibrant.recalibration import _modes as modes
+from calibrant.recalibration._estimator import Places, wrong_shape
 from calibrant.recalibration._rows import Kind, Rows
+
+LARGEST_SUM = 0.01
+"""How far a probability may be above 1 where those of a row need not sum to 1 exactly."""
 
 CLOSE = 1e-15  # scores closer than this are one to scikit-learn, and so to netcal
 STEEPEST = np.finfo(np.float64).max
@@ -213,7 +218,13 @@ class IsotonicCalibration(modes.ByMode):
     [0.333, 0.5, 0.667]
     """
 
-    learned = ("knots_", "values_", "starts_", "absent_", "weight_")
+    learned: ClassVar[Mapping[str, Any]] = {
+        "knots_": Annotated[Column, Range(0, 1 + LARGEST_SUM)],
+        "values_": Shares,
+        "starts_": Places,
+        "absent_": Places,
+        "weight_": Positive,
+    }
     fits = "curves"
 
     scores: str = "logits"
@@ -222,6 +233,32 @@ class IsotonicCalibration(modes.ByMode):
     compat: str | None = None
     classes: Sequence[Hashable] | None = None
     engine: str = "auto"
+
+    def _disagreement(self, k: int) -> str | None:
+        knots, values, starts = self.knots_, self.values_, self.starts_
+        curves = 1 if self.mode == "top-label" else k
+        if said := wrong_shape("starts_", starts, (curves + 1,)):
+            return said
+        said = wrong_shape("values_", values, (len(knots),))
+        if said or knots.ndim != 1:
+            return said or "must have knots_ in one row"
+        if starts[0] != 0 or starts[-1] != len(knots) or (np.diff(starts) < 0).any():
+            return f"must have starts_ that go from 0 to {len(knots)}, and never fall"
+        within = np.ones(max(len(knots) - 1, 0), bool)
+        within[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < len(knots))] - 1] = (
+            False
+        )
+        if (np.diff(knots)[within] <= 0).any() or (np.diff(values)[within] < 0).any():
+            return "must have knots_ that rise, and values_ that do not fall"
+        return self._strangely_absent(k) or self._missing_curve()
+
+    def _missing_curve(self) -> str | None:
+        """What is wrong where a class has knots and should not, or has none."""
+        none = np.flatnonzero(np.diff(self.starts_) == 0)
+        of_two = self.compat == "netcal" and len(self.starts_) == 3
+        if of_two or np.array_equal(none, self.absent_):
+            return None
+        return "must have a curve for each class but the absent_ ones"
 
     def _fit(self, rows: Rows, report: modes.Report) -> None:
         self.weight_ = rows.total_weight

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from math import inf
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from calibrant._base.records import Amounts, Positive, Share
 from calibrant._inputs.arrays import Column, Index, Mask, Matrix, Table
 from calibrant._rows import losses as row_losses
 from calibrant._rows.engines import over_ranges
 from calibrant._rows.reduce import BLOCK_BYTES
 from calibrant.recalibration import _temperature as temperature
-from calibrant.recalibration._estimator import Progress, Recalibrator
+from calibrant.recalibration._estimator import (
+    Numbers,
+    Progress,
+    Recalibrator,
+    wrong_shape,
+)
 from calibrant.recalibration._rows import Kind, Rows
 
 # Many small logistic regressions are solved side by side: column j of each feature belongs
@@ -238,6 +244,10 @@ GROUPS = 32
 """Classes are fitted in about this many groups, one after the other, to spare memory."""
 
 
+LEARNED = {"reach_": Positive, "lapse_": Share, "converged_": bool}
+"""What is learned besides the coefficients."""
+
+
 class _OneVsRest(Recalibrator):
     """A logistic regression for each class against the rest, rows divided by their sum.
 
@@ -259,6 +269,12 @@ class _OneVsRest(Recalibrator):
     def _check_options(self) -> None:
         super()._check_options()
         self._check_not_negative("smoothing")
+
+    def _disagreement(self, k: int) -> str | None:
+        own = {name: getattr(self, name) for name in self.coefficients}
+        maps = (len(fitted_columns(k)),)
+        wrong = (wrong_shape(name, values, maps) for name, values in own.items())
+        return next(filter(None, wrong), None)
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
         rows = self._lifted(rows)
@@ -417,7 +433,10 @@ class PlattScaling(_OneVsRest):
     """
 
     coefficients = ("slope_", "intercept_")
-    learned = (*coefficients, "reach_", "lapse_", "converged_")
+    learned: ClassVar[Mapping[str, Any]] = {
+        **dict.fromkeys(coefficients, Numbers),
+        **LEARNED,
+    }
 
     scores: str = "logits"
     smoothing: float = 1.0
@@ -464,7 +483,12 @@ class BetaCalibration(_OneVsRest):
     """
 
     coefficients = ("a_", "b_", "c_")
-    learned = (*coefficients, "reach_", "lapse_", "converged_")
+    learned: ClassVar[Mapping[str, Any]] = {
+        "a_": Amounts,
+        "b_": Amounts,
+        "c_": Numbers,
+        **LEARNED,
+    }
     rising = True
 
     scores: str = "logits"

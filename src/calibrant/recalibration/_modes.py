@@ -75,6 +75,14 @@ class ByMode(Recalibrator):
                 "row infinite; smoothing=1 rules that out."
             )
 
+    def _strangely_absent(self, k: int) -> str | None:
+        """What is wrong with the numbers of the classes without a row."""
+        absent, one = self.absent_, self.mode == "top-label"
+        rises = absent.ndim == 1 and bool((np.diff(absent) > 0).all())
+        if rises and (absent < k).all() and not (one and absent.size):
+            return None
+        return f"must have absent_ that are numbers of some of {k} classes, in order"
+
     def _divide(self, values: Matrix, probs: Matrix) -> None:
         """Turn new values of all classes into distributions, in place."""
         if self.compat == "netcal":

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf, sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from calibrant._base.checks import as_number, shown
+from calibrant._base.records import SLACK, Positive, Share, Shares, Whole, close
 from calibrant._inputs.arrays import Column, Matrix, Table
 from calibrant._rows import engines
 from calibrant._rows.engines import over_ranges
@@ -488,14 +489,14 @@ class TemperatureScaling(Recalibrator):
     True
     """
 
-    learned = (
-        "temperature_",
-        "converged_",
-        "at_boundary_",
-        "passes_",
-        "impossible_",
-        "lapse_",
-    )
+    learned: ClassVar[Mapping[str, Any]] = {
+        "temperature_": Positive,
+        "converged_": bool,
+        "at_boundary_": bool,
+        "passes_": Whole,
+        "impossible_": Whole,
+        "lapse_": Share,
+    }
     lapse_ = 0.0  # of files of 0.1.0, too
 
     scores: str = "logits"
@@ -523,6 +524,12 @@ class TemperatureScaling(Recalibrator):
         progress(1.0, "temperature")
         if self.impossible_ or self.lapse_:
             self._note(lapse_note(self.impossible_, self.lapse_))
+
+    def _disagreement(self, k: int) -> str | None:
+        least, most = self.bounds or (0.0, inf)
+        if least * (1 - SLACK) <= self.temperature_ <= most * (1 + SLACK):
+            return None
+        return f"has a temperature_ of {self.temperature_:g} outside the bounds"
 
     def _learn_temperature(self, rows: Rows) -> None:
         found = self._find(rows)
@@ -606,7 +613,10 @@ class EnsembleTemperatureScaling(Recalibrator):
     [[0.75, 0.25]]
     """
 
-    learned = ("temperature_", "weights_")
+    learned: ClassVar[Mapping[str, Any]] = {
+        "temperature_": Positive,
+        "weights_": Shares,
+    }
 
     scores: str = "logits"
     classes: Sequence[Hashable] | None = None
@@ -624,6 +634,13 @@ class EnsembleTemperatureScaling(Recalibrator):
             least = 0.5 / (rows.total_weight + 1)
             self.weights_ = with_at_least(self.weights_, least)
         progress(1.0, "weights of the mixture")
+
+    def _disagreement(self, k: int) -> str | None:
+        if self.weights_.shape == (3,) and close(self.weights_.sum(), 1):
+            return None
+        return (
+            f"must have three weights_ that sum to 1, got {self.weights_.tolist()[:4]}"
+        )
 
     def _any_impossible(self, rows: Rows) -> bool:
         """Whether any class of any row has probability 0."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant._base.records import Share
 from calibrant._inputs.arrays import Matrix
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows, inside
@@ -69,7 +71,7 @@ class MeanReplacement(Recalibrator):
     (0.75, [[0.125, 0.125, 0.75]])
     """
 
-    learned = ("accuracy_",)
+    learned: ClassVar[Mapping[str, Any]] = {"accuracy_": Share}
 
     scores: str = "logits"
     classes: Sequence[Hashable] | None = None

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.records import read_file, read_json
 from calibrant._base.write import digest_of, locked, write_npz, write_text
 from calibrant.files._sources import FileError
 from calibrant.vision._images import Images, Item, needed, picture
@@ -89,7 +90,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Read a manifest, and refuse one that is not as it was written."""
     path = folder / MANIFEST
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(read_file(path))
         ours = content["format"] in FORMATS
         whole = ours and content["sha256"] == _digest(content)
     except (ValueError, TypeError, KeyError):
