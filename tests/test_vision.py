@@ -237,7 +237,9 @@ def test_classes_must_be_as_many_as_outputs(torch, tmp_path):
 
 @pytest.mark.parametrize("name", ["batch_size", "shard_rows", "workers", "limit"])
 def test_sizes_must_be_positive(torch, tmp_path, name):
-    with pytest.raises(ValueError, match=f"{name} must be a positive integer, got 0"):
+    with pytest.raises(
+        ValueError, match=f"{name} must be a whole number from 1 on, got 0"
+    ):
         infer(linear(torch), colours(), tmp_path / "out", **{name: 0})
     assert not (tmp_path / "out").exists()
 

@@ -12,6 +12,7 @@ import inspect
 import re
 import tempfile
 import warnings
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -172,6 +173,7 @@ ALSO = {
     "confidence": ["correct", "y"],
     "probs": ["y"],
     "logits": ["y"],
+    "val": ["models"],
 }
 """Arguments that must agree with another, which the error may name instead."""
 
@@ -318,6 +320,9 @@ SHARED = (
 )
 """What all metrics read by the same function: one of them stands for all."""
 
+FILES = ("path", "paths", "where", "labels", "checkpoint", "out", "folder")
+"""Arguments that name files; an error may name the file instead."""
+
 CASES = [
     (name, argument)
     for name, call in CALLS.items()
@@ -340,7 +345,7 @@ def complaint(call, argument, value):
             call.with_(argument, value())
         except (ValueError, TypeError, ImportError, OSError) as error:
             named = OSError | cal.files.FileError | RecordError
-            if isinstance(error, named) and "path" in argument:
+            if isinstance(error, named) and argument in FILES:
                 return None  # it names the file
             if isinstance(error, OSError) and "path" in call.arguments:
                 return None
@@ -359,3 +364,127 @@ def test_an_error_names_the_argument(name, argument, tmp_path, monkeypatch, caps
         what: complaint(CALLS[name], argument, make) for what, make in WRONG.items()
     }
     assert {what: said for what, said in found.items() if said} == {}
+
+
+# -- extras ----------------------------------------------------------------------------
+
+
+def tensors():
+    import torch
+
+    return torch.tensor(P), torch.tensor(Y)
+
+
+def metric(**more):
+    from calibrant.torch import CalibrationSharpness
+
+    return CalibrationSharpness(3, scores="probs", **more)
+
+
+def updated():
+    made = metric()
+    made.update(*tensors())
+    return made
+
+
+def metric_class():
+    from calibrant.torch import CalibrationSharpness
+
+    return of(CalibrationSharpness, num_classes=3, scores="probs")
+
+
+def reduce_rows():
+    from calibrant.torch import reduce_rows
+
+    probs, y = tensors()
+    return of(reduce_rows, y=y, probs=probs)
+
+
+def update(**more):
+    probs, y = tensors()
+    given = {"preds": probs, "target": y, **({"cluster": y} if more else {})}
+    return Call(lambda: metric(**more).update, given)
+
+
+def infer():
+    from torch import nn, zeros
+
+    from calibrant.vision import Images, Item, Model
+    from calibrant.vision import infer as function
+
+    black = Item("a", 0, np.zeros((2, 2, 3), np.uint8))
+    model = Model("m", nn.Linear(2, 2), lambda image: zeros(2))
+    images = Images("a", lambda: iter([black]), "f", 1)
+    return of(function, model=model, images=images, out="out")
+
+
+def open_images():
+    from calibrant.vision import open_images as function
+
+    for name in ("cat", "dog"):
+        Path(name).mkdir()
+        Path(name, "1.png").touch()
+    return of(function, where=".")
+
+
+def load_model():
+    from calibrant.vision import load_model as function
+
+    def load(name="no_such", checkpoint="none.pt", device="cpu"):
+        file = "none.pt" if checkpoint is None else checkpoint  # it would be downloaded
+        return function(name, checkpoint=file, device=device)
+
+    return of(load, name="cifar10_resnet20")
+
+
+def demo():
+    from calibrant import demo as module
+
+    def run(folder, rng=0, progress=None, force=False):  # noqa: FBT002
+        with pytest.MonkeyPatch.context() as patch, suppress(Trained):
+            patch.setattr(module, "_train", train)
+            module.run(folder, rng, progress, force=force)
+
+    return of(run, folder="out")
+
+
+class Trained(Exception):  # noqa: N818
+    """All arguments were accepted."""
+
+
+def train(_):
+    raise Trained
+
+
+EXTRAS = {
+    "reduce_rows": ("torch", reduce_rows),
+    "CalibrationSharpness": ("torchmetrics", metric_class),
+    "CalibrationSharpness.update": ("torchmetrics", update),
+    "CalibrationSharpness.update in clusters": (
+        "torchmetrics",
+        lambda: update(clustered=True),
+    ),
+    "CalibrationSharpness.evaluation": (
+        "torchmetrics",
+        lambda: Call(lambda: updated().evaluation, {"interval": None}),
+    ),
+    "CalibrationSharpness.plot": ("torchmetrics", lambda: of(updated().plot)),
+    "vision.open_images": ("torch", open_images),
+    "vision.load_model": ("timm", load_model),
+    "vision.infer": ("torch", infer),
+    "demo.run": ("sklearn", demo),
+}
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_an_error_of_an_extra_names_the_argument(name, part, tmp_path, monkeypatch):
+    package, made = EXTRAS[name]
+    part(package)
+    monkeypatch.chdir(tmp_path)
+    call = made()
+    found = {
+        (argument, what): complaint(call, argument, make)
+        for argument in call.arguments
+        for what, make in WRONG.items()
+    }
+    assert {case: said for case, said in found.items() if said} == {}

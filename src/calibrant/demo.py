@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import as_path, check_flags, check_functions, check_number
 from calibrant._base.write import target_of, write_npz
 from calibrant._verbs.study import Study, study
 from calibrant._views.words import number
@@ -16,6 +17,7 @@ from calibrant.recalibration._estimator import Progress
 from calibrant.report._report import report as write_report
 
 TRAIN_ROWS, NOISE = 250, 0.3
+MOST_SEED = (1 << 32) - 1  # of scikit-learn
 FILES = ("diagram.png", "methods.png", "predictions.npz", "report.html")
 
 
@@ -61,6 +63,10 @@ def run(
 
     Files that exist there are replaced only with `force`.
     """
+    folder = as_path(folder, "folder")
+    check_number(rng, "rng", 0, MOST_SEED, kind="a whole number")
+    check_functions(progress=progress)
+    check_flags(force=force)
     for name in FILES if folder.exists() else ():
         target_of(folder / name, force=force)
     logits, labels, half = _train(rng)

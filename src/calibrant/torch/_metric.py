@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from calibrant._base.checks import check_choice
+from calibrant._base.checks import check_choice, check_flags, check_number
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES
 from calibrant._inputs.predictions import LEAST_CLUSTERS
@@ -20,6 +21,7 @@ from calibrant.torch._tensor_cells import (
     NO_DOUBLE,
     RowWeights,
     as_rows,
+    check_tensors,
     group_of,
     mark,
     read_weights,
@@ -95,6 +97,11 @@ class CalibrationSharpness(Metric):
     ) -> None:
         super().__init__(**kwargs)
         check_choice(scores, "scores", ("logits", "probs"))
+        check_number(num_classes, "num_classes", 2, kind="a whole number")
+        check_flags(clustered=clustered)
+        if ignore_index is not None:
+            check_number(ignore_index, "ignore_index", -inf, kind="a whole number")
+        num_classes = int(num_classes)
         self.num_classes, self.scores = num_classes, scores
         self.target = _choose_target(num_classes, target)
         self.ignore_index, self.clustered = ignore_index, clustered
@@ -125,6 +132,10 @@ class CalibrationSharpness(Metric):
         cluster : tensor of int, optional
             Which rows depend on each other, if the metric is `clustered`; then always.
         """
+        beside = {"sample_weight": sample_weight, "frequency": frequency}
+        beside |= {"cluster": cluster}
+        some = {name: x for name, x in beside.items() if x is not None}
+        check_tensors(preds=preds, target=target, **some)
         self._check_shape(preds)
         self._check_cluster(cluster)
         self._leave_inference_mode()
@@ -282,8 +293,6 @@ class CalibrationSharpness(Metric):
 
 
 def _choose_target(num_classes: int, target: str | None) -> str:
-    if num_classes < 2:
-        raise ValueError(f"num_classes must be 2 or more, got {num_classes}.")
     if target is None and num_classes == 2:
         raise ValueError(
             "two classes can be read in two ways: say target='positive' to ask about the "

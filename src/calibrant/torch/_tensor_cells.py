@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from calibrant._base.checks import RowError
+from calibrant._base.checks import RowError, check_kind
 from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import (
     MOST_CLUSTER_GROUPS,
@@ -105,12 +105,19 @@ def reduce_rows(
     kind = "probs" if logits is None else "logits"
     scores = probs if logits is None else logits
     assert scores is not None
+    check_tensors(y=y, **{kind: scores})
     with torch.no_grad():
         rows, labels = as_rows(scores, y, kind)
         found = mark(rows, labels, kind)
         if bool((found.bad_scores | found.bad_labels).any()):
             _refuse(rows, labels, kind, found.bad_labels)
     return found.columns
+
+
+def check_tensors(**given: Any) -> None:
+    """Raise one clear error unless these arguments are each a tensor."""
+    for name, value in given.items():
+        check_kind(value, Tensor, name)
 
 
 def as_rows(scores: Tensor, y: Tensor, kind: str) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import as_path, check_texts, read_names, shown
 from calibrant.files._sources import FileError, quoted, reading
 
 
@@ -431,13 +432,16 @@ def open_images(
     [('cat/1.png', 0), ('dog/2.png', 1), ('dog/3.png', 1)]
     >>> folder.cleanup()
     """
-    text, path = str(where), Path(where)
+    text, path = str(where), as_path(where, "where")
+    check_texts(split=split)
+    if classes is not None:
+        classes = _class_names(classes)
     if text.startswith(STREAM):
         _unused("a stream", labels=labels, classes=classes)
         return open_stream(text.removeprefix(STREAM), split or "validation")
     if labels is not None:
         _unused("a file of labels", split=split)
-        return open_labelled(_folder(path), Path(labels), classes)
+        return open_labelled(_folder(path), as_path(labels, "labels"), classes)
     if tars := _tars(text, path):
         _unused("webdataset shards", split=split, classes=classes)
         return open_tars(text, tars)
@@ -446,6 +450,13 @@ def open_images(
         return open_cifar(path, version, split or "test")
     _unused("sub-folders of classes", split=split)
     return open_classes(path, classes)
+
+
+def _class_names(given: Any) -> tuple[str, ...]:
+    names = tuple(str(name) for name in read_names(given, "classes"))
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"classes must name each class once, got {shown(given)}.")
+    return names
 
 
 def _folder(path: Path) -> Path:

@@ -16,6 +16,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import (
+    as_path,
+    check_choice,
+    check_flags,
+    check_functions,
+    check_kind,
+    check_number,
+)
 from calibrant._base.records import read_file, read_json
 from calibrant._base.write import digest_of, locked, write_npz, write_text
 from calibrant.files._sources import FileError
@@ -287,12 +295,19 @@ def infer(
     Run
         The manifest, and which damaged shards were done again.
     """
-    _check_positive(batch_size=batch_size, shard_rows=shard_rows, workers=workers)
-    if limit is not None:
-        _check_positive(limit=limit)
-    if dtype not in ("float16", "float32"):
-        raise ValueError(f"dtype must be 'float16' or 'float32', got {dtype!r}.")
-    folder, job = Path(out), Job(model, images, batch_size, dtype, shard_rows, limit)
+    check_kind(model, Model, "model")
+    check_kind(images, Images, "images")
+    sizes = {"batch_size": batch_size, "shard_rows": shard_rows, "workers": workers}
+    for name, value in (sizes if limit is None else {**sizes, "limit": limit}).items():
+        check_number(value, name, 1, kind="a whole number")
+        check_kind(value, (int, np.integer), name)
+    check_choice(dtype, "dtype", ("float16", "float32"))
+    check_flags(force=force)
+    check_functions(progress=progress)
+    folder, job = (
+        as_path(out, "out"),
+        Job(model, images, batch_size, dtype, shard_rows, limit),
+    )
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / MANIFEST):
         manifest, redone = intact(folder, begin(folder, job.settings, force=force))
@@ -302,12 +317,6 @@ def infer(
             with ThreadPoolExecutor(workers) as pool:
                 manifest = _finish(job, folder, manifest, pool, tell)
     return Run(folder, manifest, redone)
-
-
-def _check_positive(**values: int) -> None:
-    for name, value in values.items():
-        if value < 1:
-            raise ValueError(f"{name} must be a positive integer, got {value!r}.")
 
 
 Progress: TypeAlias = Callable[[int, int | None], None]

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from calibrant._base.checks import as_path, check_text
 from calibrant._base.write import digest_of
 from calibrant.files._sources import FileError, quoted, reading
 from calibrant.files._tensors import check_torch
@@ -255,8 +256,10 @@ def load_model(
     device : str
         ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ...; ``"auto"`` takes a GPU if there is one.
     """
+    check_text(name, "name")
+    check_text(device, "device")
+    path = None if checkpoint is None else as_path(checkpoint, "checkpoint")
     place = _device(device)
-    path = None if checkpoint is None else Path(checkpoint)
     name, _, revision = name.partition("@")
     if revision and (path or name in DIGESTS):
         raise ValueError(f"{name} has no revisions here; leave out @{revision}.")
@@ -273,7 +276,7 @@ def _device(name: str) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.empty(1, device=name)
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, ValueError) as error:
         reason = str(error).split("\n")[0].rstrip(".")
         raise ValueError(f"device {name!r} cannot be used: {reason}.") from error
     return name
@@ -321,7 +324,9 @@ def _check_name(library: Any, name: str) -> None:
     if not library.is_model(architecture):
         near = difflib.get_close_matches(architecture, library.list_models(), 3)
         hint = f"; near it are {quoted(near)}" if near else ""
-        raise ValueError(f"timm has no model named {architecture!r}{hint}.")
+        raise ValueError(
+            f"name must be that of a model; timm has no model named {architecture!r}{hint}."
+        )
     trained = library.list_pretrained(architecture)
     if tag and name not in trained:
         known = [full.partition(".")[2] for full in trained]
