@@ -314,7 +314,7 @@ def test_shapes_must_be_those_of_the_classes(torch, make):
     ("options", "words"),
     [
         ({"num_classes": 2}, "two classes can be read in two ways"),
-        ({"num_classes": 1}, "num_classes must be 2 or more"),
+        ({"num_classes": 1}, "num_classes must be a whole number from 2 on"),
         ({"num_classes": 3, "target": "positive"}, "needs a binary problem"),
         ({"target": "class-wise"}, "target must be one of"),
         ({"scores": "auto"}, "scores must be one of 'logits', 'probs'"),
