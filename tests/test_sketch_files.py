@@ -201,3 +201,15 @@ def test_a_small_file_takes_little_memory():
         command, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e-70, 1e69, 1e100, 1e300])
+def test_weights_whose_squares_are_no_numbers_are_never_saved(unit):
+    sketch = cal.Sketch()
+    if 1e-75 < unit < 1e75:
+        content = sketch.update(Y, logits=Z, sample_weight=unit * (W + 1)).to_bytes()
+        assert cal.Sketch.from_bytes(content).to_bytes() == content
+    else:
+        with pytest.raises(ValueError, match="sample_weight must be 0 or from 1e-70"):
+            sketch.update(Y, logits=Z, sample_weight=unit * W)

@@ -311,11 +311,20 @@ def read_weights(
     return counts * scaled, counts * scaled * scaled
 
 
+PART_WEIGHTS = 1e-70, 1e70
+"""Weights that are not scaled: their fourth powers, and sums of these, are numbers."""
+
+
 def _unscaled(
     weight: Column | None, count: Column | None, mass: Column | None
 ) -> Weights:
     if weight is None or mass is None or np.all((weight == 0) | (weight == 1)):
         return mass, None
+    least, most = PART_WEIGHTS
+    if (off := (weight > 0) & ((weight < least) | (weight > most))).any():
+        rule = f"sample_weight must be 0 or from {least:g} to {most:g};"
+        remedy = "Divide the weights of all parts by the same number."
+        raise RowError.at_first(rule, off, weight, "outside", remedy)
     return mass, mass * weight
 
 
