@@ -20,10 +20,9 @@ from calibrant._base.checks import (
     read_names,
     shown,
 )
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import ROW_SUM_TOLERANCE, Column
 from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import TARGETS, Predictions, check_names
-from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._sketch import cells as cell_sums
 from calibrant._sketch import grid
 from calibrant._sketch.sketch import Sketch, known_losses
