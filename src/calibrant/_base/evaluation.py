@@ -97,6 +97,8 @@ class Evaluation(Views, Record):
         Number of clusters, if they were given; of a sketch at most 128 are told apart.
     target : str
         ``"top-label"``, ``"positive"``, ``"class-wise"`` or ``"pairs"``.
+    positive : str or None
+        The name of the positive class, if that is the target.
     divergence : str
         The divergence behind `decomposition` and `curve`.
     decompositions, curves : dict
@@ -190,6 +192,7 @@ class Evaluation(Views, Record):
     n_clusters: Whole | None = None
     duplicates: Whole = 0
     repeated: Mapping[str, Whole] = field(default_factory=dict)
+    positive: str | None = None
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})

@@ -179,7 +179,7 @@ def no_logits(because: str, remedy: str) -> ValueError:
 @np.errstate(over="ignore", invalid="ignore")
 def _are_all_distributions(scores: Matrix) -> bool:
     """Whether all rows are; looks at a few first."""
-    if len(scores) < FEW_ROWS:
+    if len(scores) < FEW_ROWS or scores.size == 0:
         return False
     for part in (scores[:FEW_ROWS], scores):
         off = np.abs(part.sum(axis=1, dtype=np.float64) - 1)

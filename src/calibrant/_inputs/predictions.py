@@ -253,7 +253,8 @@ def _check_agree(columns: Sequence[Any], of: str, who: str, names: Any) -> None:
 
 
 def _listed(names: Sequence[Any]) -> str:
-    return ", ".join(shown(name) for name in names[:5]) + (", …" * (len(names) > 5))
+    plain = (x.item() if isinstance(x, np.generic) else x for x in names[:5])
+    return ", ".join(map(shown, plain)) + ", …" * (len(names) > 5)
 
 
 def _distinct(y: Any) -> set[Any] | None:
