@@ -171,7 +171,9 @@ def test_numbers_that_can_only_be_names_are_names(part):
 
 def test_columns_of_soft_labels_must_be_those_of_the_scores(part):
     frame = frames(part)[0]
-    with pytest.raises(ValueError, match=r"columns of y are 'ant'.* those of probs are"):
+    with pytest.raises(
+        ValueError, match=r"columns of y are 'ant'.* those of probs are"
+    ):
         cal.evaluate(frame[sorted(NAMES)], probs=frame)
     assert cal.evaluate(frame, probs=frame).rows == 200
 

@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import RowError
+from calibrant._base.checks import RowError, missing
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows import engines
 from calibrant._rows.reduce import reduce_to_columns
@@ -320,6 +320,13 @@ def sketch_frame(
     asked |= {"correct": correct, "loss": loss, "sample_weight": sample_weight}
     asked |= {"frequency": frequency, "cluster": cluster, "group": group}
     asked |= {"target": target, "classes": classes}
+    try:
+        return _sketch(frame, asked)
+    except ModuleNotFoundError as error:  # PyArrow, for columns of lists and batches
+        raise missing(error, f"a {type(frame).__name__} of these columns") from None
+
+
+def _sketch(frame: Any, asked: dict[str, Any]) -> Sketch:
     known = _as_narwhals(frame)
     if known is None:
         return _sketch_each(frame, asked)
