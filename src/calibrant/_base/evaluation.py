@@ -143,8 +143,8 @@ class Evaluation(Views, Record):
         Hash of labels and weights: models of the same fingerprint saw the same rows.
     sketch, columns, clusters : Cells, Columns, array, or None
         The sums behind the numbers, for figures at other bandwidths, and the rows and
-        their clusters, for paired comparisons. They are neither written to JSON nor
-        pickled, and class-wise evaluations have no sketch.
+        their clusters, for paired comparisons. They are pickled, but not written to JSON;
+        class-wise evaluations have no sketch.
 
     Examples
     --------
@@ -218,11 +218,11 @@ class Evaluation(Views, Record):
         return self.paper_curves[self.divergence]
 
     def __reduce__(self) -> Any:
-        kept = {f.name for f in fields(self) if f.metadata.get("plain", True)}
-        values = (
-            getattr(self, f.name) if f.name in kept else None for f in fields(self)
-        )
-        return Evaluation, tuple(values)
+        values = {x.name: getattr(self, x.name) for x in fields(self)}
+        own = getattr(self.sketch, "divergences", {}).values()
+        if not all(divergence.portable for divergence in own):
+            values["sketch"] = None
+        return Evaluation, tuple(values.values())
 
     def _disagreement(self) -> str | None:
         parts = ("decompositions", "curves", "paper_decompositions", "paper_curves")
