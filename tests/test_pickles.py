@@ -85,7 +85,9 @@ def test_a_divergence_of_functions_travels_and_one_of_lambdas_stays():
     named = cal.Divergence("twice", twice, slope, twice_1d, slope)
     ev = again(cal.evaluate(Y, logits=Z, divergence=named))
     assert ev.sketch.divergences["twice"].name == "twice"
-    own = cal.Divergence("own", lambda x: 2 * (x**2).sum(axis=1), slope, twice_1d, slope)
+    own = cal.Divergence(
+        "own", lambda x: 2 * (x**2).sum(axis=1), slope, twice_1d, slope
+    )
     ev = cal.evaluate(Y, logits=Z, divergence=own)
     assert again(ev).to_dict() == ev.to_dict()
     assert again(ev).sketch is None

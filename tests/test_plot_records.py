@@ -1,6 +1,5 @@
 """What figures read: atoms, blocks, histograms, the smooth curve, and their words."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -171,6 +171,7 @@ EXTRAS = {
     "datasets": ("datasets", "vision"),
     "huggingface_hub": ("huggingface_hub", "vision"),
     "narwhals": ("narwhals", "frames"),
+    "pandas": ("pandas", "pandas"),
     "polars": ("Polars", "polars"),
     "dask": ("Dask", "dask"),
     "distributed": ("distributed", "dask"),

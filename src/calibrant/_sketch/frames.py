@@ -425,7 +425,10 @@ def _batches(frame: nw.LazyFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
     """The rows of a lazy frame as frames in memory, one after the other."""
     native = frame.to_native()
     if frame.implementation.is_polars():
-        found = native.collect_batches(maintain_order=False, engine="streaming")
+        if hasattr(native, "collect_batches"):
+            found = native.collect_batches(maintain_order=False, engine="streaming")
+        else:  # Polars before 1.34 gives the rows at once
+            found = [native.collect(engine="streaming")]
     elif frame.implementation.is_duckdb():
         newer = hasattr(native, "to_arrow_reader")  # it was called otherwise before
         reader = native.to_arrow_reader if newer else native.fetch_arrow_reader
