@@ -70,6 +70,14 @@ CASES = {
         "from calibrant.vision._images import needed; needed('timm.data')",
         "calibrant.vision needs timm: {vision}",
     ),
+    "csv": (
+        "duckdb",
+        (
+            "import calibrant.files; open('a.csv', 'w').write('y,p'); "
+            "calibrant.files.read('a.csv')"
+        ),
+        "a.csv: needs duckdb to be read (pip install duckdb; or save it as .npz)",
+    ),
     "feather": (
         "pyarrow",
         (
