@@ -29,7 +29,8 @@ def test_lists():
 
 def test_pandas(part):
     pd = part("pandas")
-    check(pd.Series(Y, index=range(100, 160)), pd.DataFrame(P, columns=list("abc")))
+    rows = range(100, 160)
+    check(pd.Series(Y, rows), pd.DataFrame(P, rows, columns=list("abc")))
     names = pd.Series(pd.Categorical(np.array(["a", "b", "c"])[Y]))
     assert (
         cal.evaluate(names, probs=pd.DataFrame(P), classes=["a", "b", "c"]).to_dict()

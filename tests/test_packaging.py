@@ -137,6 +137,18 @@ def test_the_metadata_say_what_the_project_says(wheel):
     assert about.get_payload().startswith("# calibrant")
 
 
+def test_the_metadata_name_authors_addresses_and_classifiers_that_exist(wheel, part):
+    about = email.message_from_bytes(contents(wheel)[f"{INFO}/METADATA"])
+    cited = part("yaml").safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert [about["Author"]] == [author["name"] for author in cited["authors"]]
+    assert about.get_all("Project-URL") == [
+        f"Paper, {cited['preferred-citation']['url']}"
+    ]
+    known = part("trove_classifiers").classifiers
+    assert set(about.get_all("Classifier")) - known == set()
+    assert "Operating System :: OS Independent" in about.get_all("Classifier")
+
+
 def test_an_unpacked_wheel_runs_by_itself(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)

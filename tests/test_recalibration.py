@@ -397,7 +397,7 @@ def test_tensors_and_frames_are_read(part):
 def test_logits_that_are_probabilities_are_refused():
     with pytest.raises(ValueError, match=r"TemperatureScaling\(scores='probs'\)"):
         TemperatureScaling().fit(softmax(Z), Y)
-    with pytest.raises(ValueError, match="rows of probabilities"):
+    with pytest.raises(ValueError, match="every row sums to 1"):
         TemperatureScaling().fit(Z, Y).predict_proba(softmax(Z))
     with pytest.raises(ValueError, match="probs must be rows of probabilities"):
         TemperatureScaling(scores="probs").fit(Z, Y)

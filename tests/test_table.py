@@ -577,7 +577,7 @@ def test_conventions_follow_the_target_and_the_divergence():
     rng = np.random.default_rng(0)
     p, y = rng.random(300), rng.integers(0, 2, 300)
     binary = cal.evaluate(y, probs=p, divergence="log", bandwidth=0.05)
-    assert "Brier is of the positive class alone: 0 to 100." in notes(binary)
+    assert "Brier is of class 1 alone: 0 to 100." in notes(binary)
     assert "d_CAL + sharpness gap = NLL; d_CAL is the gaussian kernel estimate of bandwidth 0.05." in notes(binary)  # fmt: skip
     plain = make_table(binary, Style(percent=False)).notes[-1].text
     assert "×100" not in plain

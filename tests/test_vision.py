@@ -467,6 +467,6 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(photos, tmp_path):
         text=True,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("Error: calibrant.vision needs torch")
+    assert done.stderr.startswith("Error: calibrant.vision needs PyTorch: ")
     assert "pip install 'calibrant[vision]'" in done.stderr
     assert len(done.stderr.splitlines()) == 1

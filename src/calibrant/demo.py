@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_path, check_flags, check_functions, check_number
+from calibrant._base.checks import (
+    as_path,
+    check_flags,
+    check_functions,
+    check_number,
+    missing,
+)
 from calibrant._base.write import target_of, write_npz
 from calibrant._verbs.study import Study, study
 from calibrant._views.words import number
@@ -94,9 +100,7 @@ def _train(rng: int) -> tuple[NDArray[np.float64], NDArray[np.int_], int]:
         from sklearn.datasets import load_digits
         from sklearn.neural_network import MLPClassifier
     except ImportError as error:
-        raise ImportError(
-            "the demo trains a network with scikit-learn: pip install 'calibrant[demo]'"
-        ) from error
+        raise missing(error, "the demo", "demo") from None
     images, digits = load_digits(return_X_y=True)
     draw = np.random.default_rng(rng)
     images = images / 16 + NOISE * draw.normal(size=images.shape)

@@ -162,6 +162,45 @@ def check_length(values: NDArray[Any], rows: int, name: str) -> None:
         )
 
 
+EXTRAS = {
+    "sklearn": ("scikit-learn", "sklearn"),
+    "numba": ("numba", "fast"),
+    "torch": ("PyTorch", "torch"),
+    "torchmetrics": ("torchmetrics", "torch"),
+    "timm": ("timm", "vision"),
+    "datasets": ("datasets", "vision"),
+    "huggingface_hub": ("huggingface_hub", "vision"),
+    "narwhals": ("narwhals", "frames"),
+    "pandas": ("pandas", "pandas"),
+    "polars": ("Polars", "polars"),
+    "dask": ("Dask", "dask"),
+    "distributed": ("distributed", "dask"),
+    "pyspark": ("PySpark", "spark"),
+    "pyarrow": ("PyArrow", "arrow"),
+    "safetensors": ("safetensors", "tensors"),
+}
+"""Packages that are not installed by default, by module: their name, and their extra."""
+
+
+def missing(error: ImportError, what: str, extra: str = "") -> ImportError:
+    """What to say where an optional package is missing: one line, with what to install.
+
+    An error that is not about such a package is handed back.
+
+    Examples
+    --------
+    >>> missing(ModuleNotFoundError(name="sklearn.base"), "RecalibratedClassifier")
+    ImportError("RecalibratedClassifier needs scikit-learn: pip install 'calibrant[sklearn]'.")
+    """
+    module = (error.name or "").partition(".")[0]
+    if module not in EXTRAS:
+        return error
+    package, usual = EXTRAS[module]
+    broken = "" if isinstance(error, ModuleNotFoundError) else f" ({error})"
+    way_out = f"pip install 'calibrant[{extra or usual}]'"
+    return ImportError(f"{what} needs {package}{broken}: {way_out}.", name=error.name)
+
+
 class RowError(ValueError):
     """Rows that break a rule: the first of them, how many there are, and the way out.
 

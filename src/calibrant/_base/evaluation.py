@@ -97,6 +97,8 @@ class Evaluation(Views, Record):
         Number of clusters, if they were given; of a sketch at most 128 are told apart.
     target : str
         ``"top-label"``, ``"positive"``, ``"class-wise"`` or ``"pairs"``.
+    positive : str or None
+        The name of the positive class, if that is the target.
     divergence : str
         The divergence behind `decomposition` and `curve`.
     decompositions, curves : dict
@@ -141,8 +143,8 @@ class Evaluation(Views, Record):
         Hash of labels and weights: models of the same fingerprint saw the same rows.
     sketch, columns, clusters : Cells, Columns, array, or None
         The sums behind the numbers, for figures at other bandwidths, and the rows and
-        their clusters, for paired comparisons. They are neither written to JSON nor
-        pickled, and class-wise evaluations have no sketch.
+        their clusters, for paired comparisons. They are pickled, but not written to JSON;
+        class-wise evaluations have no sketch.
 
     Examples
     --------
@@ -190,6 +192,7 @@ class Evaluation(Views, Record):
     n_clusters: Whole | None = None
     duplicates: Whole = 0
     repeated: Mapping[str, Whole] = field(default_factory=dict)
+    positive: str | None = None
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})
@@ -215,11 +218,11 @@ class Evaluation(Views, Record):
         return self.paper_curves[self.divergence]
 
     def __reduce__(self) -> Any:
-        kept = {f.name for f in fields(self) if f.metadata.get("plain", True)}
-        values = (
-            getattr(self, f.name) if f.name in kept else None for f in fields(self)
-        )
-        return Evaluation, tuple(values)
+        values = {x.name: getattr(self, x.name) for x in fields(self)}
+        own = getattr(self.sketch, "divergences", {}).values()
+        if not all(divergence.portable for divergence in own):
+            values["sketch"] = None
+        return Evaluation, tuple(values.values())
 
     def _disagreement(self) -> str | None:
         parts = ("decompositions", "curves", "paper_decompositions", "paper_curves")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite, nan, sqrt
 
+from calibrant._base.checks import MOST_NAME, one_line
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Estimate
 
@@ -215,6 +216,24 @@ def sample_size(ev: Evaluation) -> str:
         more = " or more" if ev.n_clusters == 128 and ev.fingerprint is None else ""
         said += f" in {ev.n_clusters:,}{more} clusters"
     return said
+
+
+def positive_class(ev: Evaluation) -> str:
+    """What the positive class is called in a sentence.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> p, names = [0.9, 0.4, 0.8, 0.7], ["dry", "wet"]
+    >>> positive_class(cal.evaluate([1, 0, 1, 1], probs=p))
+    'class 1'
+    >>> positive_class(cal.evaluate(["wet", "dry", "wet", "dry"], probs=p, classes=names))
+    "class 'wet'"
+    """
+    if ev.positive is None:
+        return "the positive class"
+    name = one_line(ev.positive, MOST_NAME)
+    return f"class {name}" if name.isdecimal() else f"class {name!r}"
 
 
 def _discriminates(ev: Evaluation) -> bool:

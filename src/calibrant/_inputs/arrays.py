@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import shown
+
 Column: TypeAlias = NDArray[np.float64]
 """One number per row."""
 
@@ -37,6 +39,8 @@ def to_numpy(array: Any, name: str) -> NDArray[Any]:
         array = _from_framework(array, name)
     if array.dtype == object:
         array = _unpack_objects(array)
+    if array.dtype.name == "bfloat16":  # JAX: NumPy has no such type
+        return array.astype(np.float32)
     if array.dtype.kind == "V":
         raise TypeError(
             f"{name} must hold one value each, not records ({array.dtype})."
@@ -68,6 +72,38 @@ def _unpack_objects(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+def check_indices(**given: Any) -> None:
+    """Raise unless all that says which row is which (pandas does) says the same.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> y, p = pd.Series([1, 0], [3, 4]), pd.Series([0.2, 0.9], [4, 3])
+    >>> check_indices(y=y, probs=p)
+    Traceback (most recent call last):
+    ValueError: y and probs have different indices: row 0 is 3 in y and 4 in probs. ...
+    """
+    indices: dict[str, Any] = {n: getattr(x, "index", None) for n, x in given.items()}
+    known = [(name, x) for name, x in indices.items() if hasattr(x, "equals")]
+    for name, index in known[1:]:
+        first, other = known[0]
+        if len(index) == len(other) and not other.equals(index):
+            raise ValueError(
+                f"{first} and {name} have different indices: "
+                f"{_first_difference(other, index, first, name)}. If the index says which "
+                f"row is which, align them: {name}.loc[{first}.index]; if their order does, "
+                "pass .to_numpy() of both."
+            )
+
+
+def _first_difference(one: Any, other: Any, *names: str) -> str:
+    pairs = enumerate(zip(one, other, strict=True))
+    row, (a, b) = next(
+        (x for x in pairs if x[1][0] != x[1][1]), (0, (one[0], other[0]))
+    )
+    return f"row {row} is {shown(a)} in {names[0]} and {shown(b)} in {names[1]}"
+
+
 def numbers_in(array: NDArray[Any], name: str) -> Column:
     """Numbers that came as objects, or one error that says which entry is none."""
     try:
@@ -90,6 +126,73 @@ def as_scores(array: Any, name: str) -> Matrix:
     if not scores.dtype.isnative:
         return scores.astype(scores.dtype.newbyteorder("="))
     return scores
+
+
+ROW_SUM_TOLERANCE = {
+    "bfloat16": 3e-2,
+    "float16": 4e-3,
+    "float32": 1e-4,
+    "float64": 1e-4,
+}
+"""How far a row of probabilities may be from summing to 1, by its dtype."""
+
+
+def row_dtypes(rows: Matrix) -> NDArray[np.str_]:
+    """The dtype each row was computed in: that of the matrix, or bfloat16.
+
+    NumPy has no bfloat16, so it comes as float32, of which it is the upper half.
+    """
+    if rows.dtype != np.float32:
+        return np.full(len(rows), rows.dtype.name)
+    bits = np.ascontiguousarray(rows).view(np.uint32)
+    return np.where((bits & 0xFFFF).any(axis=1), "float32", "bfloat16")
+
+
+def row_tolerances(rows: Matrix) -> Column:
+    """How far each row of probabilities may be from summing to 1."""
+    names, place = np.unique(row_dtypes(rows), return_inverse=True)
+    return np.array([ROW_SUM_TOLERANCE[name] for name in names.tolist()])[place]
+
+
+FEW_ROWS, FEW_NUMBERS = 10, 100
+"""Below so many rows, or single numbers, logits may look like probabilities by chance."""
+
+
+def check_logits(scores: Matrix, remedy: str = "Pass probs= instead.") -> None:
+    """Raise if logits are probabilities, which would be believed and give nonsense.
+
+    Rows that are all distributions are; so are single numbers that fill [0, 1] and
+    nothing else.
+    """
+    if scores.ndim == 2 and _are_all_distributions(scores):
+        raise no_logits("no number is negative and every row sums to 1", remedy)
+    if scores.ndim == 1 and _fill_unit_interval(scores):
+        ends = f"they run from {scores.min():.3g} to {scores.max():.3g}"
+        raise no_logits(f"{ends}, and none is outside [0, 1]", remedy)
+
+
+def no_logits(because: str, remedy: str) -> ValueError:
+    """The error of logits that are probabilities."""
+    return ValueError(f"these logits are probabilities: {because}. {remedy}")
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _are_all_distributions(scores: Matrix) -> bool:
+    """Whether all rows are; looks at a few first."""
+    if len(scores) < FEW_ROWS or scores.size == 0:
+        return False
+    for part in (scores[:FEW_ROWS], scores):
+        off = np.abs(part.sum(axis=1, dtype=np.float64) - 1)
+        if not (part.min() >= 0 and (off <= row_tolerances(part)).all()):
+            return False
+    return True
+
+
+def _fill_unit_interval(scores: Matrix) -> bool:
+    if len(scores) < FEW_NUMBERS:
+        return False
+    low, high = scores.min(), scores.max()
+    return bool(0 <= low < 0.1 and 0.9 < high <= 1)
 
 
 def softplus(x: Column) -> Column:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,18 @@ class Divergence:
         object.__setattr__(self, "label", self.label or self.name)
         object.__setattr__(self, "score", self.score or self.name)
         object.__setattr__(self, "dominates", _check(self))
+
+    @property
+    def portable(self) -> bool:
+        """Whether it can be pickled: if it is built in, or made of functions by name."""
+        parts = (self.phi, self.gradient, self.phi_1d, self.derivative_1d)
+        named = ("<" not in getattr(part, "__qualname__", "<") for part in parts)
+        return BUILT_IN.get(self.name) is self or all(named)
+
+    def __reduce__(self) -> Any:
+        if BUILT_IN.get(self.name) is self:
+            return find_divergence, (self.name,)
+        return Divergence, tuple(getattr(self, x.name) for x in fields(self) if x.init)
 
     def between(self, x: Table, y: Table) -> Column:
         """d_phi(x, y) row by row; 0 times infinity counts as 0."""

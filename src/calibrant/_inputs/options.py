@@ -6,7 +6,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Any, TypedDict, TypeVar
+from functools import update_wrapper
+from types import FunctionType
+from typing import Any, TypedDict, TypeVar, cast
 
 import numpy as np
 
@@ -268,7 +270,27 @@ def _keyword(name: str, default: Any) -> inspect.Parameter:
 def _shown(function: Function, parameters: list[inspect.Parameter]) -> Function:
     shown = inspect.signature(function).replace(parameters=parameters)
     function.__signature__ = shown  # type: ignore[attr-defined]
-    return function
+    places = [x.name for x in parameters if x.kind is not x.KEYWORD_ONLY]
+    return _asking_for_keywords(function) if places == ["y"] else function
+
+
+def _asking_for_keywords(function: Function) -> Function:
+    """Answer ``function(y, p)`` with its two spellings; Python would count positions."""
+    name = function.__name__
+
+    def call(*given: Any, **named: Any) -> Any:
+        if len(given) > 1:
+            raise TypeError(
+                f"{name} is given scores by name: {name}(y, probs=p) if they are "
+                f"probabilities, {name}(y, logits=p) if they are logits."
+            )
+        return function(*given, **named)
+
+    # With the globals of its module, where doctests look for what is their own.
+    own = FunctionType(
+        call.__code__, function.__globals__, name, None, call.__closure__
+    )
+    return cast(Function, update_wrapper(own, function))
 
 
 def read_given(y: Any, given: Scores) -> Predictions:

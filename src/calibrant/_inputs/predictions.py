@@ -7,7 +7,7 @@ rows, so that checking costs no pass of its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Literal
@@ -22,7 +22,15 @@ from calibrant._base.checks import (
     read_names,
     shown,
 )
-from calibrant._inputs.arrays import Column, Index, Matrix, as_scores, to_numpy
+from calibrant._inputs.arrays import (
+    Column,
+    Index,
+    Matrix,
+    as_scores,
+    check_indices,
+    check_logits,
+    to_numpy,
+)
 
 Kind = Literal["probs", "logits", "confidence"]
 Target = Literal["top-label", "positive", "class-wise"]
@@ -83,6 +91,8 @@ def read_predictions(
 ) -> Predictions:
     """Read one set of predictions; every rule of shape is enforced here."""
     kind, given = _one_of(probs=probs, logits=logits, confidence=confidence)
+    beside = {"frequency": frequency, "cluster": cluster, "group": group}
+    check_indices(**{"y": y, kind: given, "sample_weight": sample_weight, **beside})
     scores = as_scores(given, kind)
     if scores.ndim not in (1, 2) or (kind == "confidence" and scores.ndim != 1):
         raise ValueError(
@@ -99,7 +109,13 @@ def read_predictions(
         chosen = None
     else:
         chosen = _choose_target(scores, kind, target)
+        if kind == "logits":
+            check_logits(scores)
         names = _class_names(scores, kind, classes)
+        if scores.ndim == 2:
+            known = None if classes is None else names
+            classes = named_classes(given, y, known, kind, len(names))
+            names = names if classes is None else tuple(classes)
         labels = _read_labels(y, scores, kind, names, given_classes=classes is not None)
     if _look_swapped(scores, labels):
         raise ValueError(
@@ -172,6 +188,82 @@ def _class_names(
             f"order; got {len(names)}{more} names, {len(set(names))} of them distinct."
         )
     return names
+
+
+def named_classes(
+    scores: Any, y: Any, classes: Any, kind: str, k: int
+) -> Sequence[Hashable] | None:
+    """Names of the classes in column order: those given, or those a data frame has.
+
+    A frame's names are the classes if the labels are among them. Whole numbers other
+    than 0, 1, ... must be, and none of the labels a column number as well.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> p = pd.DataFrame({"dog": [0.9, 0.3], "cat": [0.1, 0.7]})
+    >>> named_classes(p, ["dog", "cat"], None, "probs", 2)
+    ('dog', 'cat')
+    >>> named_classes(p, ["dog", "cat"], ["cat", "dog"], "probs", 2)
+    Traceback (most recent call last):
+    ValueError: the columns of probs are 'dog', 'cat', and classes= says 'cat', 'dog'. ...
+    """
+    columns = _columns_of(scores, k)
+    if (soft := _columns_of(y, k)) is not None:
+        _check_agree(soft, "y", f"those of {kind} are", columns)
+        _check_agree(soft, "y", "classes= says", classes)
+    if columns is None:
+        return classes
+    if classes is not None:
+        _check_agree(columns, kind, "classes= says", classes)
+        return classes
+    labels = _distinct(y)
+    if labels is not None and labels <= set(columns) and not labels <= set(range(k)):
+        return columns
+    if all(str(name).lstrip("-").isdecimal() for name in columns):
+        raise ValueError(
+            f"the columns of {kind} are {_listed(columns)}: which of them is class 0? Pass "
+            "classes=[...], the names of the classes in column order, or .to_numpy() if "
+            "labels are the numbers of columns."
+        )
+    return None
+
+
+def _columns_of(frame: Any, k: int) -> tuple[Hashable, ...] | None:
+    """What a data frame calls its k columns; None for 0, 1, ..., which says nothing."""
+    listed = getattr(frame, "column_names", getattr(frame, "columns", ()))
+    names = tuple(listed) if isinstance(listed, Iterable) else ()
+    if len(names) != k or not all(isinstance(x, str | int | np.integer) for x in names):
+        return None
+    numbered = [str(int(x) if isinstance(x, bool) else x) for x in names]
+    says_nothing = numbered == [str(i) for i in range(k)] or len(set(numbered)) < k
+    return None if says_nothing else names
+
+
+def _check_agree(columns: Sequence[Any], of: str, who: str, names: Any) -> None:
+    """Raise if columns have some of the names, but not each in its place."""
+    if names is None:
+        return
+    mine, theirs = [str(x) for x in columns], [str(x) for x in names]
+    if mine != theirs and set(mine) & set(theirs):
+        raise ValueError(
+            f"the columns of {of} are {_listed(columns)}, and {who} {_listed(names)}. "
+            "Bring them into one order, or pass .to_numpy() if the columns are misnamed."
+        )
+
+
+def _listed(names: Sequence[Any]) -> str:
+    plain = (x.item() if isinstance(x, np.generic) else x for x in names[:5])
+    return ", ".join(map(shown, plain)) + ", …" * (len(names) > 5)
+
+
+def _distinct(y: Any) -> set[Any] | None:
+    """The labels there are; None if they are no names of classes."""
+    labels = to_numpy(y, "y")
+    try:
+        return set(labels.tolist()) if labels.ndim == 1 else None
+    except TypeError:  # some cannot be told apart
+        return None
 
 
 def _read_labels(

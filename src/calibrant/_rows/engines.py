@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TypeVar
 
-from calibrant._base.checks import check_choice
+from calibrant._base.checks import check_choice, missing
 from calibrant._inputs.arrays import Matrix
 
 # -- when to use the numba twins of the NumPy code, from ``calibrant[fast]`` -------
@@ -64,9 +64,8 @@ def _chosen(engine: str, size: int, enough: int) -> bool:
     except ImportError as error:  # also what numba raises if NumPy is too new for it
         if engine == "auto":
             return False
-        raise ImportError(
-            f"engine='numba' needs numba ({error}): pip install 'calibrant[fast]'."
-        ) from error
+        cause = error if error.name else ImportError(str(error), name="numba")
+        raise missing(cause, "engine='numba'") from error
     return True
 
 

@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, Mask, Matrix, Table
-
-ROW_SUM_TOLERANCE = {"float16": 4e-3, "float32": 1e-4, "float64": 1e-4}
-"""How far a row of probabilities may be from summing to 1, by its dtype."""
+from calibrant._inputs.arrays import (
+    ROW_SUM_TOLERANCE,
+    Column,
+    Mask,
+    Matrix,
+    Table,
+)
 
 
 class Sums(NamedTuple):

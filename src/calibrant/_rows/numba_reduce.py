@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._rows.losses import ROW_SUM_TOLERANCE
+from calibrant._inputs.arrays import ROW_SUM_TOLERANCE
 from calibrant._rows.numba_math import (
     exp,
     inlined,

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError
-from calibrant._inputs.arrays import Column, Mask, Matrix, sigmoid
+from calibrant._inputs.arrays import (
+    ROW_SUM_TOLERANCE,
+    Column,
+    Mask,
+    Matrix,
+    row_dtypes,
+    row_tolerances,
+    sigmoid,
+)
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, read_given
 from calibrant._inputs.predictions import Predictions
@@ -19,7 +27,7 @@ from calibrant._rows import engines
 from calibrant._rows import losses as row_losses
 from calibrant._rows.columns import Columns
 from calibrant._rows.engines import over_ranges
-from calibrant._rows.losses import ROW_SUM_TOLERANCE, are_distributions
+from calibrant._rows.losses import are_distributions
 
 
 def read(
@@ -138,6 +146,10 @@ def _reduce_block(
     return offends
 
 
+PER_CENT = "If these are per cent, divide them by 100."
+AS_LOGITS, EVEN_OUT = "If these are logits, pass logits=", "divide each row by its sum."
+
+
 @np.errstate(over="ignore")
 def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
     """Raise one error for all rows that break a rule, if any of them counts."""
@@ -148,15 +160,15 @@ def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
         return
     row = predictions.scores[bad[0]].astype(np.float64)
     first, many = int(bad[0]), (bad.size, len(predictions.scores))
-    reason = _reason(predictions.kind, row, predictions.scores.dtype.name)
+    dtype = str(row_dtypes(predictions.scores[bad[:1]])[0])
+    reason = _reason(predictions.kind, row, dtype)
     if reason is not None and predictions.kind == "logits":
         raise RowError("logits must be finite:", first, reason, *many)
     if reason is not None:
         rule = "probs must be rows of probabilities:"
-        hint = (
-            "If these are logits, pass logits=; otherwise divide each row by its sum."
-        )
-        raise RowError(rule, first, reason, *many, remedy=hint)
+        per_cent = row.min() >= 0 and abs(row.sum() - 100) <= 1
+        remedy = PER_CENT if per_cent else f"{AS_LOGITS}; otherwise {EVEN_OUT}"
+        raise RowError(rule, first, reason, *many, remedy=remedy)
     labels = predictions.labels[first]
     tolerance = ROW_SUM_TOLERANCE[labels.dtype.name]
     rule = "y as soft labels must be non-negative rows that sum to 1"
@@ -169,10 +181,10 @@ def _really_offend(predictions: Predictions, bad: NDArray[Any]) -> Mask:
     if not bad.size or predictions.kind == "logits":
         return np.ones(len(bad), bool)
     rows = predictions.scores[bad].astype(np.float64)
-    tolerance = ROW_SUM_TOLERANCE[predictions.scores.dtype.name]
+    tolerances = row_tolerances(predictions.scores[bad])
     with np.errstate(invalid="ignore"):  # a row may hold both infinities
         sums = rows.sum(axis=1)
-    offends = ~(np.abs(sums - 1) <= tolerance) | ~(rows >= 0).all(axis=1)
+    offends = ~(np.abs(sums - 1) <= tolerances) | ~(rows >= 0).all(axis=1)
     if predictions.soft:
         offends |= ~row_losses.are_distributions(predictions.labels[bad])
     return offends
@@ -280,8 +292,14 @@ def _refuse(predictions: Predictions, bad: Mask, rule: str, values: Column) -> N
     if predictions.weight is not None:
         bad = bad & (predictions.weight > 0)
     if bad.any():
-        hint = "If these are logits, pass logits=." if "probs" in rule else ""
-        raise RowError.at_first(f"{rule};", bad, values, remedy=hint)
+        remedy = f"{AS_LOGITS}." if "probs" in rule else ""
+        remedy = PER_CENT if _are_per_cent(values) else remedy
+        raise RowError.at_first(f"{rule};", bad, values, remedy=remedy)
+
+
+def _are_per_cent(values: Column) -> bool:
+    """Whether numbers are in 0..100, and not just a few of them above 1."""
+    return bool(values.min() >= 0 and values.max() <= 100 and values.mean() > 1)
 
 
 def _share(soft: NDArray[Any], j: int) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +103,30 @@ def fields_of(divergences: Mapping[str, Divergence]) -> tuple[str, ...]:
     return (*moments, *OF_ROWS, *(f"{name}_infinite" for name in divergences))
 
 
+class Thin(NamedTuple):
+    """A large array that is mostly 0, on its way to another process."""
+
+    shape: tuple[int, ...]
+    place: NDArray[np.intp]
+    values: Column
+
+    @classmethod
+    def of(cls, x: Any) -> Any:
+        """The array without its zeros, if that is worth it; else what was given."""
+        if not (isinstance(x, np.ndarray) and x.dtype == float and x.size > 1 << 12):
+            return x
+        flat = np.ascontiguousarray(x).reshape(-1)
+        place = np.flatnonzero(flat.view(np.uint64))  # -0.0 is kept
+        few = 4 * len(place) < len(flat)
+        return cls(x.shape, place, flat[place]) if few else x
+
+    def whole(self) -> NDArray[np.float64]:
+        """The array as it was."""
+        out = np.zeros(self.shape)
+        out.reshape(-1)[self.place] = self.values
+        return out
+
+
 @dataclass(eq=False)
 class Cells:
     """Additive sums of rows by cell, whatever their number: all that estimators read.
@@ -153,6 +177,13 @@ class Cells:
             within = np.zeros((classes, CLASS_BINS))
         values = np.empty((1 + len(VALUES) + len(divergences), 0))
         return cls(divergences, values=[values], within=within)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: Thin.of(x) for name, x in self.__dict__.items()}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        whole = {n: x.whole() if isinstance(x, Thin) else x for n, x in state.items()}
+        self.__dict__.update(whole)
 
     # -- adding up -------------------------------------------------------------------
 

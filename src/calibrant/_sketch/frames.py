@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import RowError
+from calibrant._base.checks import RowError, missing
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows import engines
 from calibrant._rows.reduce import reduce_to_columns
@@ -320,6 +320,13 @@ def sketch_frame(
     asked |= {"correct": correct, "loss": loss, "sample_weight": sample_weight}
     asked |= {"frequency": frequency, "cluster": cluster, "group": group}
     asked |= {"target": target, "classes": classes}
+    try:
+        return _sketch(frame, asked)
+    except ModuleNotFoundError as error:  # PyArrow, for columns of lists and batches
+        raise missing(error, f"a {type(frame).__name__} of these columns") from None
+
+
+def _sketch(frame: Any, asked: dict[str, Any]) -> Sketch:
     known = _as_narwhals(frame)
     if known is None:
         return _sketch_each(frame, asked)
@@ -418,7 +425,10 @@ def _batches(frame: nw.LazyFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
     """The rows of a lazy frame as frames in memory, one after the other."""
     native = frame.to_native()
     if frame.implementation.is_polars():
-        found = native.collect_batches(maintain_order=False, engine="streaming")
+        if hasattr(native, "collect_batches"):
+            found = native.collect_batches(maintain_order=False, engine="streaming")
+        else:  # Polars before 1.34 gives the rows at once
+            found = [native.collect(engine="streaming")]
     elif frame.implementation.is_duckdb():
         newer = hasattr(native, "to_arrow_reader")  # it was called otherwise before
         reader = native.to_arrow_reader if newer else native.fetch_arrow_reader

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column, Mask
+from calibrant._inputs.arrays import ROW_SUM_TOLERANCE, Column, Mask
 from calibrant._rows import numba_reduce as reduced
 from calibrant._rows.columns import Columns
 from calibrant._rows.engines import over_ranges
-from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._rows.numba_math import exact, exp, inlined, kernel, log_sum, where
 from calibrant._sketch import grid
 

@@ -20,10 +20,9 @@ from calibrant._base.checks import (
     read_names,
     shown,
 )
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import ROW_SUM_TOLERANCE, Column
 from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import TARGETS, Predictions, check_names
-from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._sketch import cells as cell_sums
 from calibrant._sketch import grid
 from calibrant._sketch.sketch import Sketch, known_losses
@@ -277,7 +276,7 @@ def read_classes(roles: Roles, dtype: str) -> Reading:
         Step({**ends, "own": own}),
         Step({"best": first_of([(x == nw.col("top"), i) for i, x in enumerate(p)], 0)}),
         Step(_losses(p), {"log_own": "some_own"}),
-        Step({"log_loss": -nw.col("log_own")}),
+        Step({"log_loss": 0 - nw.col("log_own")}),
     )
     return Reading(steps, rules, {"brier": "brier_loss", "log": "log_loss"}, k)
 
@@ -475,7 +474,7 @@ def _logs(reading: Reading) -> list[Step]:
     if _has_log(reading):
         right = pick(nw.col("a") == 1, nw.col("h"), 1 - nw.col("h"))
         steps.append(Step({"given": pick(right > 0, right, 1)}, {"log_given": "given"}))
-        steps.append(Step({"unit": -nw.col("log_given")}))
+        steps.append(Step({"unit": 0 - nw.col("log_given")}))
     return steps
 
 

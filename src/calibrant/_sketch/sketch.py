@@ -27,7 +27,7 @@ from calibrant._base.records import read_file
 from calibrant._base.views import Printed
 from calibrant._base.write import write_bytes
 from calibrant._inputs import predictions as inputs
-from calibrant._inputs.arrays import Column, as_scores
+from calibrant._inputs.arrays import Column, as_scores, check_indices
 from calibrant._inputs.divergences import BUILT_IN, Divergence, find_divergence
 from calibrant._rows.columns import Columns
 from calibrant._rows.engines import ENGINES
@@ -161,6 +161,9 @@ class Sketch(Printed):
         check_texts(part=part)
         if part in self.parts:
             return self
+        beside = {"sample_weight": sample_weight, "frequency": frequency}
+        beside |= {"cluster": cluster, "group": group}
+        check_indices(y=y, probs=probs, logits=logits, **beside)
         names = self._classes if classes is None else classes
         said: dict[str, Any] = {"classes": names, "target": self._target}
         predictions = inputs.read_predictions(y, probs=probs, logits=logits, **said)
@@ -206,6 +209,9 @@ class Sketch(Printed):
             return self
         if self._target is not None and loss is None:
             raise ValueError("target does not apply to confidence pairs.")
+        beside = {"sample_weight": sample_weight, "frequency": frequency, "loss": loss}
+        beside |= {"cluster": cluster, "group": group}
+        check_indices(correct=correct, confidence=confidence, **beside)
         predictions = inputs.read_predictions(correct, confidence=confidence)
         weights = inputs.read_weights(
             sample_weight, frequency, len(predictions.scores), part=True

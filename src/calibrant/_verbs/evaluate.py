@@ -139,13 +139,14 @@ def evaluate(
     facts = facts_of_rows(predictions)
     columns = reduce_to_columns(predictions, settings.extra, settings.engine)
     sample = Sample.of_rows(columns, settings, *about)
-    return replace(
+    found = replace(
         evaluate_sample(sample, name),
         columns=columns,
         clusters=sample.clusters,
         per_group=_each_group(sample, name, predictions.groups),
         **facts,
     )
+    return _naming_positive(found, predictions.classes)
 
 
 @takes_options
@@ -193,6 +194,15 @@ def evaluate_pairs(
         name=name,
         **options,
     )
+
+
+def _naming_positive(ev: Evaluation, classes: Sequence[Hashable]) -> Evaluation:
+    """The same record, and those of its groups, with the name of the positive class."""
+    if ev.target != "positive":
+        return ev
+    name = str(classes[1])
+    groups = {x: replace(own, positive=name) for x, own in ev.per_group.items()}
+    return replace(ev, positive=name, per_group=groups)
 
 
 def _each_group(
@@ -522,7 +532,8 @@ def evaluate_sketch(sketch: Sketch, settings: Settings, name: str) -> Evaluation
         group: _evaluate(own, kind, settings, name)
         for group, own in sorted(sketch.groups.items())
     }
-    return replace(found, per_group=groups, soft_rows=sketch.soft_rows)
+    found = replace(found, per_group=groups, soft_rows=sketch.soft_rows)
+    return _naming_positive(found, kind.classes)
 
 
 def check_alone(rows: Iterable[object]) -> None:

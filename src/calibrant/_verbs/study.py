@@ -16,9 +16,23 @@ from numpy.typing import NDArray
 from calibrant._base.checks import as_number, check_functions, read_names, shown
 from calibrant._base.comparison import Comparison, Effect
 from calibrant._base.evaluation import Evaluation
-from calibrant._inputs.arrays import Column, Index, Mask, Matrix, as_scores, to_numpy
+from calibrant._inputs.arrays import (
+    Column,
+    Index,
+    Mask,
+    Matrix,
+    as_scores,
+    check_indices,
+    check_logits,
+    to_numpy,
+)
 from calibrant._inputs.options import Estimation, Settings, check_rng, takes_options
-from calibrant._inputs.predictions import Kind, read_weights, shared_rows
+from calibrant._inputs.predictions import (
+    Kind,
+    named_classes,
+    read_weights,
+    shared_rows,
+)
 from calibrant._verbs.evaluate import evaluate
 from calibrant.recalibration import _affine, _temperature
 from calibrant.recalibration._estimator import (
@@ -212,8 +226,8 @@ def read_study_rows(
     """
     if (logits is None) == (probs is None):
         raise TypeError(
-            "pass exactly one of logits= and probs=; the two are never told apart by "
-            "looking at the numbers."
+            "pass exactly one of logits= and probs=, as in study(y, logits=z) or "
+            "study(y, probs=p); the two are never told apart by looking at the numbers."
         )
     if rng is not None:
         check_rng(rng)
@@ -280,7 +294,10 @@ def _sample(scores: Any, y: Any, kind: str, beside: Mapping[str, Any]) -> Scored
     if isinstance(scores, tuple) and len(scores) == 2 and np.ndim(scores[0]) == 2:
         said = f"{kind} is a pair, which needs y_test, the labels of the second."
         raise TypeError(said)
+    check_indices(**{"y": y, kind: scores, **beside})
     matrix, labels = np.atleast_1d(as_scores(scores, kind)), to_numpy(y, "y")
+    if kind == "logits":
+        check_logits(matrix)
     given = {n: to_numpy(x, n) for n, x in beside.items() if x is not None}
     for name, column in {"y": labels, **given}.items():
         if column.ndim == 0 or column[:1].size not in (1, *matrix.shape[1:]):
@@ -601,6 +618,10 @@ def study(
     check_functions(progress=progress)
     rows = read_study_rows(y, y_test, logits=logits, probs=probs, **divided, **beside)
     k = 2 if rows.test.scores.ndim == 1 else rows.test.scores.shape[1]
+    given = probs if logits is None else logits
+    sets = ((given, y),) if y_test is None else zip(given, (y, y_test), strict=True)
+    for scores, labels in sets:
+        classes = named_classes(scores, labels, classes, rows.kind, k)
     classes = class_names(rows.whole.y, k, classes)
     chosen = recalibrators_for(methods, rows.kind, classes, preset)
     if target is None and rows.test.scores.ndim == 1:

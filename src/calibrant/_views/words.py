@@ -12,7 +12,7 @@ import numpy as np
 from calibrant._base.checks import MOST_NAME, check_choice, one_line
 from calibrant._base.comparison import Comparison, as_shown, shown_names
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, is_trivial, sample_size
+from calibrant._base.measures import MEASURES, is_trivial, positive_class, sample_size
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
 from calibrant._inputs.divergences import find_divergence
 from calibrant._views.diagram import GEOMETRY
@@ -36,10 +36,15 @@ SHOWN_BY_TABLES = ("trivial-confidence", "infinite-loss", "accuracy-changed")
 
 TARGETS = {
     "top-label": "is the predicted class as likely as claimed?",
-    "positive": "is the positive class as likely as forecast?",
+    "positive": "is {positive} as likely as forecast?",
     "class-wise": "is every class as likely as forecast?",
     "pairs": "is an answer right as often as its confidence says?",
 }
+
+
+def question(ev: Evaluation) -> str:
+    """What was asked of each example."""
+    return TARGETS[ev.target].format(positive=positive_class(ev))
 
 
 def in_words(models: Any) -> str:
@@ -72,7 +77,7 @@ def describe(ev: Evaluation) -> str:
     classes = "" if ev.target == "pairs" else f", {ev.k} classes"
     lines = [
         f"{ev.name}: {sample_size(ev)}{classes}",
-        f"target: {ev.target} ({TARGETS[ev.target]})",
+        f"target: {ev.target} ({question(ev)})",
         "",
         *_decomposition_lines(ev),
         "",
@@ -110,7 +115,7 @@ def head_lines(comparison: Comparison) -> list[str]:
     classes = "" if first.target == "pairs" else f", {first.k:,} classes"
     lines = [
         f"{count} model{'' if count == 1 else 's'}, {sample_size(first)}{classes}",
-        f"target: {first.target} ({TARGETS[first.target]})",
+        f"target: {first.target} ({question(first)})",
     ]
     if comparison.protocol:
         lines.append(f"protocol: {one_line(comparison.protocol)}")

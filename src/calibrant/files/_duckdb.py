@@ -46,8 +46,7 @@ def database(path: Path) -> Iterator[tuple[DuckDBPyConnection, Path]]:
     It is in memory, loads no extension, reaches no network and keeps to a third of a
     gigabyte.
     """
-    import duckdb
-
+    duckdb = sources.optional(path, "duckdb", "pip install duckdb; or save it as .npz")
     with sources.reading(path), FOLDER() as own:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",

@@ -77,7 +77,9 @@ def _stored(held: Held, start: int, name: str, said: dict[str, Any]) -> Stored:
 def open_pt(held: Held) -> Source:
     """Load tensors with PyTorch, which is told to build nothing but tensors."""
     path = held.path
-    way_out = "pip install torch; or save the tensors as .safetensors or .npz"
+    way_out = (
+        "pip install 'calibrant[torch]'; or save the tensors as .safetensors or .npz"
+    )
     torch = sources.optional(path, "torch", way_out)
     check_torch(path, torch)
     with sources.reading(path):

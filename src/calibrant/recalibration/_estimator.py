@@ -39,8 +39,12 @@ from calibrant._base.records import (
     without_digest,
 )
 from calibrant._base.write import write_text
-from calibrant._inputs.arrays import Matrix
-from calibrant._inputs.predictions import read_predictions, read_weights
+from calibrant._inputs.arrays import Matrix, check_indices, check_logits
+from calibrant._inputs.predictions import (
+    named_classes,
+    read_predictions,
+    read_weights,
+)
 from calibrant._rows.engines import ENGINES
 from calibrant.recalibration import _rows as reading
 from calibrant.recalibration._rows import Kind, Rows, softmax
@@ -248,18 +252,23 @@ class Recalibrator(ABC):
     def _read_to_fit(
         self, scores: Any, y: Any, sample_weight: Any, frequency: Any
     ) -> Rows:
+        check_indices(
+            scores=scores, y=y, sample_weight=sample_weight, frequency=frequency
+        )
         given = reading.flat_if_single(reading.read_scores(scores))
+        self._check_kind(given)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None: one label per row."
             )
         k = 2 if given.ndim == 1 else given.shape[1]
-        labels = y if self.classes is not None else reading.read_labels(y)
+        classes = named_classes(scores, y, self.classes, "scores", k)
+        labels = y if classes is not None else reading.read_labels(y)
         predictions = read_predictions(
             labels,
             **{self.scores: given},
-            classes=reading.class_names(labels, k, self.classes),
+            classes=reading.class_names(labels, k, classes),
             target="top-label",
             sample_weight=sample_weight,
             frequency=frequency,
@@ -293,18 +302,19 @@ class Recalibrator(ABC):
             )
         if len(given) == 0:
             raise ValueError("scores has no rows; a minimum of 1 is required.")
-        return self._rows(reading.flat_if_single(given), None, None)
+        given = reading.flat_if_single(given)
+        self._check_kind(given)
+        return self._rows(given, None, None)
+
+    def _check_kind(self, given: Matrix) -> None:
+        if self.scores != "probs":
+            check_logits(given, f"Use {type(self).__name__}(scores='probs').")
 
     def _rows(self, given: Matrix, labels: Any, weight: Any) -> Rows:
         kind: Kind = "probs" if self.scores == "probs" else "logits"
         if given.ndim == 1:
             other = 1 - given if kind == "probs" else np.zeros_like(given)
             given = np.stack([other, given], axis=1)
-        if kind == "logits" and reading.look_like_probs(given):
-            raise ValueError(
-                "these logits are rows of probabilities: none is negative and every row "
-                f"sums to 1. Use {type(self).__name__}(scores='probs')."
-            )
         rows = Rows(given, kind, labels, weight)
         return rows if weight is None or weight.all() else rows.select(weight > 0)
 

@@ -12,21 +12,19 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError
 from calibrant._inputs.arrays import (
+    ROW_SUM_TOLERANCE,
     Column,
     Index,
     Mask,
     Matrix,
     as_scores,
     numbers_in,
+    row_tolerances,
     to_numpy,
 )
 from calibrant._inputs.predictions import Predictions
 from calibrant._rows.engines import over_ranges
-from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._rows.reduce import BLOCK_BYTES, raise_for_offenders
-
-LOOKS_LIKE_PROBS = 10
-"""From this many rows on, logits that are all distributions are refused."""
 
 
 def read_scores(scores: Any) -> Matrix:
@@ -68,18 +66,6 @@ def names_as_array(names: tuple[Hashable, ...]) -> NDArray[Any]:
     array = np.empty(len(names), object)
     array[:] = names
     return array
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def look_like_probs(given: Matrix) -> bool:
-    """Whether all rows are distributions; looks at a few first."""
-    if len(given) < LOOKS_LIKE_PROBS:
-        return False
-    for part in (given[:LOOKS_LIKE_PROBS], given):
-        off = np.abs(part.sum(axis=1, dtype=np.float64) - 1)
-        if not (part.min() >= 0 and off.max() <= 1e-4):
-            return False
-    return True
 
 
 def column_names(scores: Any) -> NDArray[Any] | None:
@@ -280,6 +266,8 @@ class Rows:
             return ~np.isfinite(block.max(axis=1))
         off = np.abs(block.sum(axis=1, dtype=np.float64) - 1)
         offends = ~(off <= ROW_SUM_TOLERANCE[self.scores.dtype.name])
+        if self.scores.dtype == np.float32 and offends.any():
+            offends = ~(off <= row_tolerances(block))
         if not block.min() >= 0:
             offends |= ~(block >= 0).all(axis=1)
         return offends

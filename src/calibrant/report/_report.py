@@ -28,7 +28,7 @@ from calibrant._base.checks import (
 from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.measures import columns, sample_size
 from calibrant._base.write import write_text
-from calibrant._views.words import TARGETS
+from calibrant._views.words import question
 from calibrant.report import _html as html
 from calibrant.report import _payload as page
 from calibrant.report._coarse import MEASURED_AT, Coarse, page_error
@@ -223,7 +223,7 @@ def _methods(
     comparison: Comparison, sums: list[Coarse | None]
 ) -> Iterator[tuple[str, str]]:
     first = comparison[0]
-    yield "Question", f"{first.target}: {TARGETS[first.target]}"
+    yield "Question", f"{first.target}: {question(first)}"
     counted = "" if first.n == first.rows else f", counted in {first.rows:,} rows"
     yield "Data", f"{sample_size(first)}{counted}"
     if comparison.protocol:

@@ -10,7 +10,12 @@ from typing import Any
 from calibrant._base.checks import check_choice, check_flags, check_kind, check_texts
 from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, is_trivial, sample_size
+from calibrant._base.measures import (
+    MEASURES,
+    is_trivial,
+    positive_class,
+    sample_size,
+)
 from calibrant._base.records import Estimate
 from calibrant.table._html import write_html
 from calibrant.table._latex import write_latex
@@ -141,7 +146,7 @@ SHOWN_NAMES = 5
 BRIER_RANGES = {
     "top-label": "summed over the classes: 0 to {}",
     "class-wise": "summed over the classes: 0 to {}",
-    "positive": "of the positive class alone: 0 to {}",
+    "positive": "of {1} alone: 0 to {0}",
     "pairs": "of the confidence alone: 0 to {}",
 }
 
@@ -314,9 +319,10 @@ def _bins(shown: Shown) -> Iterator[str]:
 
 def _brier(shown: Shown) -> Iterator[str]:
     if shown.some("brier"):
-        target = shown.comparison[0].target
-        most = 2 if target in ("top-label", "class-wise") else 1
-        yield f"Brier is {BRIER_RANGES[target].format(most * shown.style.factor)}."
+        first = shown.comparison[0]
+        most = 2 if first.target in ("top-label", "class-wise") else 1
+        of = most * shown.style.factor, positive_class(first)
+        yield f"Brier is {BRIER_RANGES[first.target].format(*of)}."
 
 
 def _effects(shown: Shown) -> Iterator[str]:

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calibrant.torch._tensor_cells import TensorColumns, reduce_rows
+from calibrant._base.checks import missing
+
+try:
+    from calibrant.torch._tensor_cells import TensorColumns, reduce_rows
+except ModuleNotFoundError as error:
+    raise missing(error, "calibrant.torch") from None
 
 if TYPE_CHECKING:
     from calibrant.torch._metric import CalibrationSharpness as CalibrationSharpness
@@ -23,8 +28,5 @@ def __getattr__(name: str) -> Any:
     try:
         from calibrant.torch._metric import CalibrationSharpness
     except ModuleNotFoundError as error:
-        raise ImportError(
-            f"calibrant.torch.CalibrationSharpness needs torchmetrics ({error}); install "
-            "it with pip install 'calibrant[torch]'."
-        ) from error
+        raise missing(error, f"calibrant.torch.{name}") from None
     return CalibrationSharpness

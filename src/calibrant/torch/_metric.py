@@ -13,6 +13,7 @@ from torchmetrics import Metric
 from calibrant._base.checks import check_choice, check_flags, check_number
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES
+from calibrant._inputs.arrays import FEW_ROWS, no_logits
 from calibrant._inputs.predictions import LEAST_CLUSTERS
 from calibrant._sketch.sketch import Sketch
 from calibrant._verbs.evaluate import evaluate
@@ -29,6 +30,10 @@ from calibrant.torch._tensor_cells import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+COUNTS = ("bad", "like_probs")
+"""What is counted to be refused later; all else are sums of rows."""
 
 
 class CalibrationSharpness(Metric):
@@ -84,6 +89,7 @@ class CalibrationSharpness(Metric):
     is_differentiable = False
     full_state_update = False
     bad: Tensor
+    like_probs: Tensor  # rows of logits that are distributions, and all rows
 
     def __init__(
         self,
@@ -109,6 +115,7 @@ class CalibrationSharpness(Metric):
         for name, zero in tensor_cells.empty(predicted, clustered=clustered).items():
             self.add_state(name, zero, tensor_cells.EXTREMES.get(name, "sum"))
         self.add_state("bad", torch.zeros(3, dtype=torch.int64), "sum")
+        self.add_state("like_probs", torch.zeros(2, dtype=torch.int64), "sum")
 
     def update(
         self,
@@ -140,7 +147,7 @@ class CalibrationSharpness(Metric):
         self._check_cluster(cluster)
         self._leave_inference_mode()
         scores, y = as_rows(preds, target, self.scores)
-        columns, *bad = mark(scores, y, self.scores)
+        columns, *bad, distributions = mark(scores, y, self.scores)
         weights = RowWeights()
         if sample_weight is not None or frequency is not None:
             weights, off = read_weights(sample_weight, frequency, columns.hit)
@@ -152,6 +159,7 @@ class CalibrationSharpness(Metric):
             keep = (y != self.ignore_index).to(keep.device)
         offends = torch.stack(bad) & keep
         self.bad[: len(bad)].add_(offends.sum(dim=1))
+        self.like_probs.add_(torch.stack([distributions & keep, keep]).sum(dim=1))
         sound = keep & ~offends.any(dim=0)
         tensor_cells.add_rows(self._sums(), columns, sound, weights)
 
@@ -235,7 +243,9 @@ class CalibrationSharpness(Metric):
         return first.figure, axes
 
     def _sums(self) -> dict[str, Tensor]:
-        return {name: getattr(self, name) for name in self._defaults if name != "bad"}
+        return {
+            name: getattr(self, name) for name in self._defaults if name not in COUNTS
+        }
 
     def _sketch(self, forget: str = "") -> Sketch:
         scores, labels, weights = self.bad.tolist()
@@ -250,14 +260,18 @@ class CalibrationSharpness(Metric):
                 "distribution, no class). calibrant.torch.reduce_rows says which, batch by "
                 "batch; start again with reset()."
             )
+        distributions, rows = self.like_probs.tolist()
+        if distributions == rows >= FEW_ROWS:
+            because = "no number is negative and every row sums to 1"
+            raise no_logits(because, "Use CalibrationSharpness(..., scores='probs').")
         sums = {name: x for name, x in self._sums().items() if name != forget}
         return tensor_cells.sketch_of(sums, self.target, tuple(range(self.num_classes)))
 
     def _leave_inference_mode(self) -> None:
         """Copy sums that were reset in inference mode, which could not be added to."""
         if not torch.is_inference_mode_enabled():
-            for name, x in {**self._sums(), "bad": self.bad}.items():
-                if x.is_inference():
+            for name in self._defaults:
+                if (x := getattr(self, name)).is_inference():
                     setattr(self, name, x.clone())
 
     def _check_cluster(self, cluster: Tensor | None) -> None:

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from calibrant._base.checks import RowError, check_kind
+from calibrant._inputs.arrays import ROW_SUM_TOLERANCE
 from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import (
     MOST_CLUSTER_GROUPS,
     hash_names,
     read_predictions,
 )
-from calibrant._rows.losses import ROW_SUM_TOLERANCE
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch import cells as cell_sums
 from calibrant._sketch import clusters
@@ -31,8 +31,6 @@ from calibrant._sketch.sketch import Sketch
 
 NO_DOUBLE = frozenset({"mps"})
 """Devices without double precision: what is left of their rows goes to the CPU."""
-
-TOLERANCE = {"bfloat16": 3e-2, **ROW_SUM_TOLERANCE}
 
 
 class TensorColumns(NamedTuple):
@@ -57,11 +55,15 @@ class TensorColumns(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """Columns, and which of their rows must not be used."""
+    """Columns, and which of their rows must not be used.
+
+    `distributions` are logits that look like probabilities: if all do, they are.
+    """
 
     columns: TensorColumns
     bad_scores: Tensor
     bad_labels: Tensor
+    distributions: Tensor
 
 
 def reduce_rows(
@@ -109,7 +111,8 @@ def reduce_rows(
     with torch.no_grad():
         rows, labels = as_rows(scores, y, kind)
         found = mark(rows, labels, kind)
-        if bool((found.bad_scores | found.bad_labels).any()):
+        bad = (found.bad_scores | found.bad_labels).any()
+        if bool(bad | found.distributions.all()):
             _refuse(rows, labels, kind, found.bad_labels)
     return found.columns
 
@@ -151,14 +154,17 @@ def mark(scores: Tensor, y: Tensor, kind: str) -> Marked:
     work = scores if scores.dtype == torch.float64 else scores.float()
     if kind == "logits":
         columns, bad = _of_logits(work, labels)
+        off = (_wide(work.sum(dim=1)) - 1).abs()
+        like = (off <= tolerance_of(scores)) & (_wide(work.amin(dim=1)) >= 0)
     else:
         columns, bad = _of_probs(work, labels, tolerance_of(scores))
-    return Marked(columns, bad, ~known.to(bad.device))
+        like = torch.zeros_like(bad)
+    return Marked(columns, bad, ~known.to(bad.device), like)
 
 
 def tolerance_of(scores: Tensor) -> float:
     """How far a row of probabilities may be from summing to 1."""
-    return TOLERANCE[str(scores.dtype).removeprefix("torch.")]
+    return ROW_SUM_TOLERANCE[str(scores.dtype).removeprefix("torch.")]
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -230,7 +236,7 @@ def _positive(scores: Tensor, y: Tensor, kind: str) -> Marked:
     hit = (labels == 1).double()
     loss = softplus(torch.where(hit > 0, -z, z))
     columns = TensorColumns(h, z, hit, (hit - h).square(), loss, None)
-    return Marked(columns, bad, (labels != 0) & (labels != 1))
+    return Marked(columns, bad, (labels != 0) & (labels != 1), torch.zeros_like(bad))
 
 
 def softplus(x: Tensor) -> Tensor:

@@ -18,24 +18,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_path, check_texts, read_names, shown
+from calibrant._base.checks import (
+    EXTRAS,
+    as_path,
+    check_texts,
+    missing,
+    read_names,
+    shown,
+)
 from calibrant.files._sources import FileError, quoted, reading
 
 
 def needed(name: str) -> Any:
     """An optional package, or an error that says how to install it.
 
-    >>> needed("no_such_package")
+    >>> needed("timm.no_such_module")
     Traceback (most recent call last):
-    ImportError: calibrant.vision needs no_such_package (No module named 'no_such_package'); ...
+    ImportError: calibrant.vision needs timm...: pip install 'calibrant[vision]'.
     """
     try:
         return importlib.import_module(name)
     except (ImportError, RuntimeError) as error:  # torchvision built for another torch
-        raise ImportError(
-            f"calibrant.vision needs {name.split('.')[0]} ({error}); install it with "
-            "pip install 'calibrant[vision]'."
-        ) from error
+        cause = ImportError(str(error), name=name)
+        if isinstance(error, ImportError) and error.name in EXTRAS:
+            cause = error
+        raise missing(cause, "calibrant.vision", "vision") from error
 
 
 @contextmanager

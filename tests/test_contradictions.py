@@ -1,0 +1,259 @@
+"""Nothing is believed that the object itself contradicts."""
+
+import re
+
+import numpy as np
+import pytest
+from make import softmax, unrelated
+
+import calibrant as cal
+from calibrant.recalibration import TemperatureScaling
+
+Y, Z = unrelated(200, 3)
+P = softmax(Z)
+NAMES = np.array(["cat", "ant", "bee"])  # not in the order of the alphabet
+NO_LOGITS = r"these logits are probabilities: .*\. "
+FUNCTIONS = (cal.evaluate, cal.ece, cal.accuracy, cal.calibration_test, cal.corp)
+
+
+# -- probabilities that are given as logits ------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("call", [*FUNCTIONS, cal.study, cal.Sketch().update])
+def test_probabilities_given_as_logits_are_refused(call, dtype):
+    with pytest.raises(ValueError, match=f"^{NO_LOGITS}Pass probs= instead"):
+        call(Y, logits=P.astype(dtype))
+
+
+def test_a_column_of_probabilities_given_as_logits_is_refused():
+    p = np.linspace(0.01, 0.99, 200)
+    with pytest.raises(ValueError, match=r"run from 0.01 to 0.99.*Pass probs="):
+        cal.evaluate(p > 0.5, logits=p)
+    with pytest.raises(ValueError, match=r"Use TemperatureScaling\(scores='probs'\)"):
+        TemperatureScaling().fit(p, p > 0.5)
+    assert cal.evaluate(p > 0.5, logits=4 * p - 2).rows == 200
+    assert cal.evaluate(p > 0.5, logits=0.5 * p).rows == 200
+
+
+@pytest.mark.parametrize("change", [-1e-3, 1e-2])
+def test_one_row_that_is_no_distribution_makes_them_logits(change):
+    z = P.copy()
+    z[-1, 0] += change - z[-1, 0] * (change < 0)
+    assert cal.evaluate(Y, logits=z).rows == 200
+
+
+def test_few_rows_may_be_distributions_by_chance():
+    assert cal.evaluate(Y[:9], logits=P[:9]).rows == 9
+
+
+def test_the_torch_metric_refuses_them_over_all_batches(part):
+    torch = part("torch")
+    part("torchmetrics")
+    from calibrant.torch import CalibrationSharpness, reduce_rows
+
+    metric = CalibrationSharpness(3, scores="logits")
+    for rows in np.array_split(np.arange(200), 40):
+        metric.update(torch.tensor(P[rows]), torch.tensor(Y[rows]))
+    with pytest.raises(ValueError, match=rf"{NO_LOGITS}.*scores='probs'"):
+        metric.compute()
+    with pytest.raises(ValueError, match=f"{NO_LOGITS}Pass probs="):
+        reduce_rows(torch.tensor(Y), logits=torch.tensor(P).bfloat16())
+    metric.update(torch.tensor(Z), torch.tensor(Y))
+    assert metric.evaluation().rows == 400
+
+
+# -- indices that disagree -----------------------------------------------------
+
+
+def test_rows_in_another_order_are_refused(part):
+    pd = part("pandas")
+    p, y = pd.DataFrame(P), pd.Series(Y)
+    other = y.sample(frac=1, random_state=0)
+    told = r"y and probs have different indices: row 0 is \d+ in y and 0 in probs\. .*"
+    calls = (*FUNCTIONS, cal.study, cal.Sketch().update)
+    for call in calls:
+        with pytest.raises(
+            ValueError, match=rf"{told}probs\.loc\[y\.index\].*to_numpy"
+        ):
+            call(other, probs=p)
+    with pytest.raises(ValueError, match="scores and y have different indices"):
+        TemperatureScaling(scores="probs").fit(p, other)
+    aligned = cal.evaluate(other, probs=p.loc[other.index]).metrics
+    assert aligned["accuracy"] == cal.accuracy(Y, probs=P)
+    assert cal.accuracy(other.to_numpy(), probs=p) != aligned["accuracy"]
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "frequency", "cluster", "group"])
+def test_what_belongs_to_rows_must_have_their_index(part, name):
+    pd = part("pandas")
+    beside = {name: pd.Series(np.arange(200) % 20, index=np.arange(200)[::-1])}
+    told = f"(y|correct) and {name} have different indices"
+    for call in (cal.evaluate, cal.Sketch().update):
+        with pytest.raises(ValueError, match=told):
+            call(pd.Series(Y), probs=P, **beside)
+    for call in (cal.evaluate_pairs, cal.Sketch().update_pairs):
+        with pytest.raises(ValueError, match=told):
+            call(pd.Series(Y == 0), P[:, 0], **beside)
+    assert cal.evaluate(Y, probs=P, **beside).rows <= 200  # one index contradicts none
+
+
+# -- column names --------------------------------------------------------------
+
+
+def frames(part):
+    """Data frames of three libraries with these columns."""
+    pd, pl, pa = (part(name) for name in ("pandas", "polars", "pyarrow"))
+    columns = dict(zip(NAMES.tolist(), P.T, strict=True))
+    return pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)
+
+
+def test_column_names_are_the_classes_where_they_fit_the_labels(part):
+    want = cal.accuracy(Y, probs=P)
+    for frame in frames(part):
+        assert cal.accuracy(NAMES[Y], probs=frame) == want
+        with pytest.raises(TypeError, match=r"pass classes=\[...\]"):
+            cal.accuracy(np.array(["a", "b", "c"])[Y], probs=frame)
+        each = cal.evaluate(NAMES[Y], probs=frame, target="class-wise").per_class
+        assert [one.name for one in each] == NAMES.tolist()
+    sketch = cal.Sketch().update(NAMES[Y], probs=frames(part)[0])
+    assert sketch.kind.classes == tuple(NAMES)
+
+
+def test_studies_and_recalibrators_take_the_names_of_columns(part):
+    frame = frames(part)[0]
+    found = cal.study(NAMES[Y], probs=frame, methods=["temperature"])
+    want = cal.study(Y, probs=P, methods=["temperature"])
+    assert found[0].metrics["accuracy"] == want[0].metrics["accuracy"]
+    two = cal.study(
+        *(NAMES[Y[:100]], NAMES[Y[100:]]), probs=(frame[:100], frame[100:]), methods=[]
+    )
+    assert two[0].metrics["accuracy"] == cal.accuracy(Y[100:], probs=P[100:])
+    fitted = TemperatureScaling(scores="probs").fit(frame, NAMES[Y])
+    assert fitted.classes_.tolist() == NAMES.tolist()
+
+
+def test_column_names_that_contradict_classes_are_refused(part):
+    told = r"columns of \w+ are 'cat', 'ant', 'bee', and classes= says 'ant', 'bee', 'c"
+    for frame in frames(part):
+        for call in (cal.evaluate, cal.ece, cal.study, cal.Sketch().update):
+            with pytest.raises(ValueError, match=told):
+                call(NAMES[Y], probs=frame, classes=sorted(NAMES))
+    method = TemperatureScaling(scores="probs", classes=sorted(NAMES))
+    with pytest.raises(ValueError, match=told):
+        method.fit(frames(part)[0], NAMES[Y])
+    renamed = frames(part)[0].add_prefix("p_")  # says nothing of classes
+    assert cal.accuracy(NAMES[Y], probs=renamed, classes=NAMES) == cal.accuracy(
+        Y, probs=P
+    )
+
+
+@pytest.mark.parametrize("columns", [[2, 0, 1], ["2", "0", "1"], [1, 2, 3]])
+def test_numbers_of_columns_in_another_order_are_not_believed(part, columns):
+    frame = part("pandas").DataFrame(P, columns=columns)
+    with pytest.raises(ValueError, match="which of them is class 0"):
+        cal.evaluate(Y, probs=frame)
+    got = cal.accuracy(np.array(columns)[Y], probs=frame, classes=columns)
+    assert got == cal.accuracy(Y, probs=frame.to_numpy()) == cal.accuracy(Y, probs=P)
+
+
+@pytest.mark.parametrize("columns", [[0, 1, 2], ["0", "1", "2"], list("abc")])
+def test_columns_in_order_say_nothing_new(part, columns):
+    frame = part("pandas").DataFrame(P, columns=columns)
+    assert cal.accuracy(Y, probs=frame) == cal.accuracy(Y, probs=P)
+
+
+def test_numbers_that_can_only_be_names_are_names(part):
+    frame = part("pandas").DataFrame(P, columns=[7, 5, 6])
+    got = cal.accuracy(np.array([7, 5, 6])[Y], probs=frame)
+    assert got == cal.accuracy(Y, probs=P)
+
+
+def test_columns_of_soft_labels_must_be_those_of_the_scores(part):
+    frame = frames(part)[0]
+    with pytest.raises(
+        ValueError, match=r"columns of y are 'ant'.* those of probs are"
+    ):
+        cal.evaluate(frame[sorted(NAMES)], probs=frame)
+    assert cal.evaluate(frame, probs=frame).rows == 200
+
+
+@pytest.mark.parametrize("classes", [set("abc"), {"a": 0, "b": 1, "c": 2}])
+def test_classes_without_an_order_are_refused(classes):
+    for call in (cal.evaluate, cal.ece, cal.study, cal.Sketch().update):
+        with pytest.raises(TypeError, match="classes must be a list of names in order"):
+            call(np.array(["a", "b", "c"])[Y], probs=P, classes=classes)
+
+
+# -- per cent, bfloat16, positions, the positive class -------------------------
+
+
+def test_per_cent_is_answered_by_dividing_by_100():
+    told = r"divide them by 100\.$"
+    with pytest.raises(ValueError, match=told) as matrix:
+        cal.evaluate(Y, probs=100 * P)
+    with pytest.raises(ValueError, match=told) as column:
+        cal.evaluate(Y == 0, probs=100 * P[:, 0])
+    with pytest.raises(ValueError, match=told):
+        cal.evaluate_pairs(Y == 0, 100 * P[:, 0])
+    assert not any("logits" in str(error.value) for error in (matrix, column))
+    with pytest.raises(ValueError, match="pass logits="):
+        cal.evaluate(Y == 0, probs=Z[:, 0])
+    stray = np.append(P[:, 0], 1.5)
+    with pytest.raises(ValueError, match="pass logits="):
+        cal.evaluate(np.append(Y == 0, True), probs=stray)
+
+
+def test_bfloat16_probabilities_have_its_tolerance_and_its_name(part):
+    torch = part("torch")
+    p = torch.tensor(softmax(np.tile(Z, 4))).bfloat16()
+    y = Y + 3
+    assert float((p.double().sum(1) - 1).abs().max()) > 1e-4
+    want = cal.brier(y, probs=softmax(np.tile(Z, 4)))
+    for given in (p, p.float().numpy()):
+        assert cal.brier(y, probs=given) == pytest.approx(want, abs=3e-3)
+    assert cal.study(y, probs=p, methods=["temperature"])[0].k == 12
+    assert cal.Sketch().update(y, probs=p).rows == 200
+    with pytest.raises(ValueError, match=r"not 1 within 0.03 \(bfloat16\)"):
+        cal.evaluate(y, probs=p * 1.1)
+    with pytest.raises(ValueError, match=NO_LOGITS):
+        cal.evaluate(y, logits=p)
+    with pytest.raises(ValueError, match=r"not 1 within 0.0001 \(float32\)"):
+        cal.evaluate(Y, probs=P.astype(np.float32) * np.float32(1.001))
+
+
+def test_bfloat16_of_jax_is_read(part):
+    part("jax")
+    import jax.numpy as jnp
+
+    p = jnp.asarray(P, dtype=jnp.bfloat16)
+    assert cal.brier(Y, probs=p) == pytest.approx(cal.brier(Y, probs=P), abs=3e-3)
+
+
+@pytest.mark.parametrize("call", [*FUNCTIONS, cal.study])
+def test_scores_without_a_name_are_answered_with_both_spellings(call):
+    name = call.__name__
+    with pytest.raises(TypeError) as error:
+        call(Y, P)
+    assert re.search(rf"{name}\(y, probs=p\)", str(error.value))
+    assert re.search(rf"{name}\(y, logits=[pz]\)", str(error.value))
+
+
+@pytest.mark.parametrize("sketched", [False, True])
+def test_the_positive_class_is_named(sketched, tmp_path):
+    p, names = P[:, 0], np.array(["benign", "malignant"])
+    y = names[(Y == 0).astype(int)]
+    ev = cal.evaluate(y, probs=p, classes=names, group=Y % 2)
+    if sketched:
+        sketch = cal.Sketch(classes=names).update(y, probs=p, group=Y % 2)
+        ev = cal.evaluate(sketch)
+    assert ev.positive == "malignant"
+    assert {own.positive for own in ev.per_group.values()} == {"malignant"}
+    assert "is class 'malignant' as likely as forecast?" in str(ev)
+    assert "Brier is of class 'malignant' alone" in str(ev.table(format="text"))
+    assert cal.Evaluation.from_json(ev.to_json()).positive == "malignant"
+    ev.report(tmp_path / "page.html")
+    assert "malignant" in (tmp_path / "page.html").read_text("utf-8")
+    plain = cal.evaluate(Y == 0, probs=p)
+    assert "is class 1 as likely as forecast?" in str(plain)
+    assert cal.evaluate(Y, probs=P).positive is None
