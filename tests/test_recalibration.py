@@ -22,7 +22,6 @@ from calibrant.recalibration import (
     MatrixScaling,
     MeanReplacement,
     PlattScaling,
-    RecalibratedClassifier,
     Recalibrator,
     TemperatureScaling,
     VectorScaling,
@@ -712,84 +711,6 @@ def test_mean_replacement_of_a_bad_model_says_so():
         fitted = MeanReplacement().fit(*worse_than_chance())
     assert fitted.accuracy_ == 0.5 / 401
     assert len(fitted.notes_) == 1
-
-
-# -- behind a classifier -------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def iris(part):
-    datasets = part("sklearn.datasets")
-    X, y = datasets.load_iris(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    return X[order], np.array(["se", "ve", "vi"])[y[order]]
-
-
-def test_recalibrated_classifier_leaves_a_fitted_one_alone(iris, part):
-    X, y = iris
-    bayes = part("sklearn.naive_bayes").GaussianNB().fit(X[:60], y[:60])
-    before = bayes.predict_proba(X)
-    model = RecalibratedClassifier(bayes).fit(X[60:110], y[60:110])
-    assert model.estimator_ is bayes
-    np.testing.assert_array_equal(bayes.predict_proba(X), before)
-    expected = TemperatureScaling(scores="probs").fit(before[60:110], y[60:110])
-    np.testing.assert_array_equal(
-        model.predict_proba(X), expected.predict_proba(before)
-    )
-    np.testing.assert_array_equal(model.predict(X), bayes.predict(X))
-
-
-def test_recalibrated_classifier_behind_a_frozen_one_and_in_cross_validation(
-    iris, part
-):
-    X, y = iris
-    frozen = part("sklearn.frozen").FrozenEstimator(
-        part("sklearn.linear_model").LogisticRegression().fit(X[:60], y[:60])
-    )
-    model = RecalibratedClassifier(frozen, TemperatureScaling())  # decision_function
-    scores = part("sklearn.model_selection").cross_val_score(model, X[60:], y[60:])
-    assert scores.mean() > 0.9
-    cross_fitted = RecalibratedClassifier(
-        part("sklearn.naive_bayes").GaussianNB(), HistogramBinning("probs"), cv=3
-    ).fit(X, y)
-    assert cross_fitted.predict_proba(X).shape == (150, 3)
-    assert cross_fitted.classes_.tolist() == ["se", "ve", "vi"]
-
-
-def recording(base, seen):
-    """A classifier that keeps the first column of the rows it is fitted on."""
-
-    class Recording(base):
-        def fit(self, X, y):
-            seen.append(X[:, 0])
-            return base.fit(self, X, y)
-
-    return Recording()
-
-
-def test_folds_of_a_recalibrated_classifier_do_not_cut_a_cluster(iris, part):
-    X, y = iris
-    game = np.arange(150) // 6
-    X = np.c_[game, X[:, 1:]]
-    seen = []
-    bayes = recording(part("sklearn.naive_bayes").GaussianNB, seen)
-    model = RecalibratedClassifier(bayes, HistogramBinning("probs"), cv=5)
-    model.fit(X, y, cluster=game)
-    *folds, whole = seen
-    assert len(whole) == 150
-    for rows in folds:
-        assert all(np.sum(rows == one) in (0, 6) for one in range(25))
-    with pytest.raises(ValueError, match="cv must be at most 25, the number of clus"):
-        RecalibratedClassifier(bayes, cv=30).fit(X, y, cluster=game)
-    cuts = part("sklearn.model_selection").KFold(4)
-    with pytest.raises(ValueError, match="cv must not cut a cluster; it cuts"):
-        RecalibratedClassifier(bayes, cv=cuts).fit(X, y, cluster=game)
-
-
-def test_recalibrated_classifier_needs_a_fitted_one(iris, part):
-    bayes = part("sklearn.naive_bayes").GaussianNB()
-    with pytest.raises(part("sklearn").exceptions.NotFittedError):
-        RecalibratedClassifier(bayes).fit(*iris)
 
 
 @given(problems(least=10, most=30), st.floats(0.2, 5))
