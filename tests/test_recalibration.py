@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from oracles import log_loss
 from strategies import problems
 
 import calibrant as cal
@@ -723,3 +724,26 @@ def test_temperature_undoes_a_temperature(problem, factor):
         other = TemperatureScaling().fit(z * factor, y)
     assume(not one.at_boundary_)
     assert other.temperature_ == pytest.approx(one.temperature_ * factor, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [VectorScaling, MatrixScaling, DirichletCalibration, PlattScaling, BetaCalibration],
+)
+@pytest.mark.parametrize("least", [0.0, 1e-12])
+def test_labels_next_to_impossible_do_not_spoil_the_other_rows(method, least):
+    """Calibrated forecasts, but three in ten are sure, and a tenth of these are wrong."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 4000)
+    y = (rng.uniform(size=4000) < p).astype(int)
+    sure = rng.uniform(size=4000) < 0.3
+    claimed = np.where(rng.uniform(size=4000) < 0.1, 1 - y, y)
+    p[sure] = np.where(claimed[sure] == 1, 1 - least, least)
+    with pytest.warns(FitWarning, match="is mixed in first" if least else "count as"):
+        model = method(scores="probs").fit(p[:1000], y[:1000])
+    assert (model.lapse_ > 0) == (least > 0)
+    assert getattr(model, "floor_", None) is None or least == 0
+    known = np.clip(p[1000:], 0.1, 0.9)  # for those who know who is sure
+    known = np.where(sure[1000:], known, p[1000:])
+    best = -np.mean(np.log(np.where(y[1000:] == 1, known, 1 - known)))
+    assert log_loss(model, p[1000:], y[1000:]) < 1.02 * best

@@ -265,9 +265,8 @@ def test_a_sweep_is_over_bins_of_equal_weight():
 
 # -- arrays and frames -----------------------------------------------------------------------
 
-RNG = np.random.default_rng(1)
-Z = RNG.normal(size=(60, 3))
-Y = RNG.integers(0, 3, 60)
+Z = np.random.default_rng(1).normal(size=(60, 3))
+Y = np.random.default_rng(2).integers(0, 3, 60)
 
 
 def test_probabilities_come_in_the_kind_of_array_that_was_given(part):

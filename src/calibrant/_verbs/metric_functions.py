@@ -559,17 +559,31 @@ class Scorer:
 WHOLE = (classwise_ece, top_label_ece, full_vector_ece)
 """Metrics of all columns, also where there are two."""
 
-scorers: dict[str, Scorer] = {
-    **{
-        f"neg_{function.__name__}": Scorer(function)
-        for function in (ece, ace, mce, smooth_ece, logit_smoothed_ece, ks_error)
-    },
-    **{f"neg_{function.__name__}": Scorer(function) for function in WHOLE},
-    "neg_calibration_error": Scorer(calibration_error),
-    "neg_brier": Scorer(brier),
-    "neg_log_loss": Scorer(nll),
-}
-"""Scorers by name, for ``scoring=`` of scikit-learn: one of them, or all at once."""
+ERRORS = (ece, ace, mce, smooth_ece, logit_smoothed_ece, ks_error, calibration_error)
+
+
+class Scorers(dict[str, Scorer]):
+    """Scorers by name, for ``scoring=`` of scikit-learn: one of them, or all at once.
+
+    ``neg_brier`` is summed over the classes, and one-dimensional for two; ``neg_log_loss``
+    clips nothing, so it is ``-inf`` where a label had probability 0.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> cal.scorers["neg_brier"]  # cross_validate(model, X, y, scoring=this)
+    Scorer(brier)
+    >>> sorted(cal.scorers)[:4]
+    ['neg_ace', 'neg_brier', 'neg_calibration_error', 'neg_classwise_ece']
+    """
+
+
+scorers = Scorers(
+    {
+        **{f"neg_{each.__name__}": Scorer(each) for each in (*ERRORS, *WHOLE, brier)},
+        "neg_log_loss": Scorer(nll),
+    }
+)
 
 
 # -- as the paper reports it -------------------------------------------------------
