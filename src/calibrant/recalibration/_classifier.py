@@ -167,7 +167,15 @@ class RecalibratedClassifier(
         return float(super().score(X, y, sample_weight))
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """What is asked of whom: weights of the classifier, groups of the splitter."""
+        """Who gets what of ``fit``: the classifier weights, the splitter groups.
+
+        Examples
+        --------
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> model = RecalibratedClassifier(GaussianNB(), cv=5)
+        >>> [name for name, _ in model.get_metadata_routing()]
+        ['$self_request', 'estimator', 'splitter']
+        """
         to_fit = MethodMapping().add(caller="fit", callee="fit")
         to_split = MethodMapping().add(caller="fit", callee="split")
         router = MetadataRouter(owner=self).add_self_request(self)
