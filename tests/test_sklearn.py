@@ -44,6 +44,10 @@ def scored(part, model, X, y, **options):
     return validate(model, X, y, error_score="raise", **options)["test_score"]
 
 
+Z = np.random.default_rng(1).normal(size=(60, 3))
+Y = np.random.default_rng(2).integers(0, 3, 60)
+
+
 # -- metrics by position -------------------------------------------------------------------
 
 
@@ -177,6 +181,17 @@ def test_a_search_takes_a_scorer_and_copies_it(iris, part):
     assert cal.scorers["neg_brier"].options == {}
 
 
+def test_scorers_read_frames(part):
+    frame = part("pandas").DataFrame({"score": Z[:, 0]})
+    found = scored(
+        part, PlattScaling(), frame, Y > 0, scoring=cal.scorers["neg_brier"], cv=3
+    )
+    expected = scored(
+        part, PlattScaling(), Z[:, :1], Y > 0, scoring="neg_brier_score", cv=3
+    )
+    np.testing.assert_allclose(found, expected)
+
+
 def test_scorers_ask_for_weights(iris, bayes, part):
     X, y, _ = iris
     weight = np.where(y == "virginica", 5.0, 1.0)
@@ -264,9 +279,6 @@ def test_a_sweep_is_over_bins_of_equal_weight():
 
 
 # -- arrays and frames -----------------------------------------------------------------------
-
-Z = np.random.default_rng(1).normal(size=(60, 3))
-Y = np.random.default_rng(2).integers(0, 3, 60)
 
 
 def test_probabilities_come_in_the_kind_of_array_that_was_given(part):
