@@ -17,6 +17,7 @@ from calibrant.recalibration import (
     PlattScaling,
     TemperatureScaling,
     VectorScaling,
+    load,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.recalibration.FitWarning")
@@ -262,6 +263,15 @@ def test_words_of_scikit_learn_for_bins():
         ValueError, match="strategy must be one of 'width', 'mass', 'un"
     ):
         cal.ece(y, p, strategy="kmeans")
+
+
+def test_words_of_scikit_learn_are_kept_in_files(tmp_path):
+    for strategy in ("uniform", "quantile"):
+        fitted = HistogramBinning(strategy=strategy, bins=5).fit(Z, Y)
+        fitted.save(tmp_path / strategy)
+        again = load(tmp_path / strategy)
+        assert again.strategy == strategy
+        np.testing.assert_array_equal(again.predict_proba(Z), fitted.predict_proba(Z))
 
 
 def test_a_sweep_is_over_bins_of_equal_weight():
