@@ -104,6 +104,11 @@ def test_the_positive_class_is_the_last_or_pos_label(cancer, bayes, part):
             "pos_label must be one of the two labels of y, got 'a', and y holds 'b' and",
         ),
         (([0, 1], [[0.2, 0.8]] * 2), {"pos_label": 1}, "pos_label is for 1-D probs"),
+        (
+            (["a", "b"], [0.2, 0.8]),
+            {"pos_label": "a", "classes": np.array(["b", "a"])},
+            "without classes",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused(arguments, options, message):
@@ -117,6 +122,10 @@ def test_shares_and_soft_labels_are_left_as_they_are():
     assert cal.brier(soft, p) == cal.brier(soft, probs=p)
     assert cal.brier([0.25, 1.0], [0.5, 0.5]) == cal.brier([0.25, 1.0], probs=[0.5] * 2)
     assert cal.brier([2, 0, 2], p) == cal.brier([2, 0, 2], probs=p)
+    one_hot, both = [[1, 0], [0, 1]], [[0.7, 0.3], [0.4, 0.6]]
+    found = cal.brier(one_hot, both, target="top-label")
+    assert found == cal.brier([0, 1], both, target="top-label")
+    assert cal.brier([1], None, logits=[0.0]) == cal.brier(y=[1], probs=[0.5]) == 0.25
 
 
 def test_signatures_say_so():

@@ -9,10 +9,18 @@ second without a keyword, which is how scikit-learn calls a metric.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, NamedTuple, Unpack
+from typing import (
+    Any,
+    Concatenate,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Unpack,
+)
 
 import numpy as np
 
@@ -29,7 +37,6 @@ from calibrant._inputs.arrays import Index, Matrix, as_scores
 from calibrant._inputs.divergences import BRIER, LOG, find_divergence
 from calibrant._inputs.options import (
     PAPER_BANDWIDTH,
-    Function,
     Scores,
     Settings,
     check_rng,
@@ -54,7 +61,22 @@ POS_LABEL = """pos_label : hashable, optional
 """
 
 
-def _metric(function: Function) -> Function:
+P = ParamSpec("P")
+Value_co = TypeVar("Value_co", covariant=True)
+
+
+class Metric(Protocol[P, Value_co]):
+    """A function of labels and, by position or keyword, probabilities."""
+
+    __name__: str
+
+    def __call__(
+        self, y: Any, probs: Any = None, *args: P.args, **kwargs: P.kwargs
+    ) -> Value_co:
+        """The metric."""
+
+
+def _metric(function: Callable[Concatenate[Any, P], Value_co]) -> Metric[P, Value_co]:
     """Let probabilities come second, with labels as scikit-learn has them."""
     taken = inspect.signature(takes_scores(function)).parameters
     if function.__doc__ is not None:
@@ -62,7 +84,8 @@ def _metric(function: Function) -> Function:
         function.__doc__ = function.__doc__.replace(end, f"{end}{POS_LABEL}", 1)
 
     @wraps(function)
-    def called(y: Any, *probs: Any, pos_label: Any = None, **given: Any) -> Any:
+    def called(y: Any, *probs: Any, pos_label: Any = None, **given: Any) -> Value_co:
+        probs = () if probs and probs[0] is None else probs
         if len(probs) > 1 or (probs and "probs" in given):
             raise TypeError(
                 f"{function.__name__} takes labels and probabilities by position, and "
@@ -74,27 +97,28 @@ def _metric(function: Function) -> Function:
             given["classes"] = _with_last(pos_label, y, given)
         elif probs and given.get("classes") is None:
             given["classes"] = _sorted_classes(y, as_scores(probs[0], "probs"))
-        return function(y, **given)
+        return function(y, **given)  # type: ignore[call-arg]
 
     second = taken["probs"].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
     last = taken["classes"].replace(name="pos_label")
     parameters = [*{**taken, "probs": second, "pos_label": last}.values()]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return called  # type: ignore[return-value]
+    return called
 
 
 def _sorted_classes(y: Any, probs: Matrix) -> Sequence[Hashable] | None:
     """Names of the columns in sorted order, as in scikit-learn; None for numbers."""
     labels = read_labels(y)
-    if labels.dtype.kind == "f" or labels.ndim == 2 != labels.shape[1]:  # shares
+    shares = labels.dtype.kind == "f" or (labels.ndim == 2 and labels.shape[1] > 1)
+    if shares:
         return None
     return class_names(labels, 2 if probs.ndim == 1 else probs.shape[1], None)
 
 
 def _with_last(pos_label: Any, y: Any, given: Mapping[str, Any]) -> list[Hashable]:
     """The two classes of labels, the positive one last."""
-    probs = given.get("probs")
-    if probs is None or as_scores(probs, "probs").ndim != 1 or given.get("classes"):
+    probs, named = given.get("probs"), given.get("classes") is not None
+    if probs is None or as_scores(probs, "probs").ndim != 1 or named:
         raise ValueError(
             "pos_label is for 1-D probs, those of the positive class, without classes; "
             "leave it out."
