@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import log_softmax
 
 
 def softmax(z):
@@ -231,3 +232,10 @@ def effective(weight, n):
     """Importance weights that add up to the effective number of rows; 1 without any."""
     w = np.ones(n) if weight is None else np.array(weight, float)
     return w * w.sum() / (w * w).sum()
+
+
+def log_loss(model, scores, y, weight=None):
+    """Mean log loss of a recalibrator that gives logits."""
+    _, logits = model.recalibrate(scores)
+    logs = log_softmax(logits.astype(np.float64), axis=1)
+    return np.average(-logs[np.arange(len(y)), y], weights=weight)

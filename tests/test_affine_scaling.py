@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from oracles import effective
+from make import every_fifth
+from oracles import effective, log_loss
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax, softmax
 from strategies import problems
@@ -31,12 +32,6 @@ def make_problem(n=60, k=3, seed=0, scale=2.0):
     truth = softmax(0.4 * z + 0.3 * np.roll(z, 1, axis=1) + np.arange(k) / k, axis=1)
     y = np.array([rng.choice(k, p=p) for p in truth])
     return z, y
-
-
-def log_loss(model, scores, y, weight=None):
-    _, logits = model.recalibrate(scores)
-    logs = log_softmax(logits.astype(np.float64), axis=1)
-    return np.average(-logs[np.arange(len(y)), y], weights=weight)
 
 
 def slow_fit(method, z, y, weight, strength):
@@ -291,25 +286,6 @@ def test_a_probability_of_0_counts_as_the_least_positive_one(method):
 
 
 @every_method
-@pytest.mark.parametrize("least", [0.0, 1e-12])
-def test_labels_next_to_impossible_do_not_spoil_the_other_rows(method, least):
-    """Calibrated forecasts, but three in ten are sure, and a tenth of these are wrong."""
-    rng = np.random.default_rng(0)
-    p = rng.uniform(0.05, 0.95, 4000)
-    y = (rng.uniform(size=4000) < p).astype(int)
-    sure = rng.uniform(size=4000) < 0.3
-    claimed = np.where(rng.uniform(size=4000) < 0.1, 1 - y, y)
-    p[sure] = np.where(claimed[sure] == 1, 1 - least, least)
-    with pytest.warns(FitWarning, match="is mixed in first" if least else "count as"):
-        model = method(scores="probs").fit(p[:1000], y[:1000])
-    assert (model.lapse_ > 0) == (model.floor_ is None) == (least > 0)
-    known = np.clip(p[1000:], 0.1, 0.9)  # for those who know who is sure
-    known = np.where(sure[1000:], known, p[1000:])
-    best = -np.mean(np.log(np.where(y[1000:] == 1, known, 1 - known)))
-    assert log_loss(model, p[1000:], y[1000:]) < 1.02 * best
-
-
-@every_method
 def test_a_masked_class_is_refused_with_the_way_out(method):
     z, y = make_problem(20)
     masked = z.copy()
@@ -347,18 +323,10 @@ FILES = {
 }
 
 
-def split(arrays):
-    """Every fifth row to fit, as the rows of some files are sorted by class."""
-    kind = "logits" if "logits" in arrays else "probs"
-    scores, y = arrays[kind], arrays["labels"].astype(int)
-    fit = np.arange(len(y)) % 5 == 0
-    return kind, scores[fit], y[fit], scores[~fit], y[~fit]
-
-
 @every_method
 @pytest.mark.parametrize("name", FILES)
 def test_gains_on_held_out_rows_over_temperature_scaling(data, method, name):
-    kind, scores, y, new, new_y = split(data(name))
+    kind, scores, y, new, new_y = every_fifth(data(name))
     model = method(scores=kind).fit(scores, y)
     assert model.converged_
     bound = log_loss(TemperatureScaling(scores=kind).fit(scores, y), new, new_y)
@@ -381,7 +349,7 @@ def test_a_hundred_classes_do_not_explode(data, method, name, share):
 
 @quiet
 def test_without_penalty_a_hundred_classes_do_explode(data):
-    kind, scores, y, new, new_y = split(data("cifar100_netcal_densenet_bc_100"))
+    kind, scores, y, new, new_y = every_fifth(data("cifar100_netcal_densenet_bc_100"))
     hot = TemperatureScaling(scores=kind).fit(scores, y)
     free = MatrixScaling(kind, diagonal=0, off_diagonal=0, intercept=0, max_iter=60)
     free.fit(scores, y)

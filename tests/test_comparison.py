@@ -285,7 +285,7 @@ def test_the_frame_without_a_frame_library_is_a_dict_of_arrays(monkeypatch):
 
 
 def test_the_frame_leaves_out_what_no_model_has(monkeypatch):
-    monkeypatch.setattr("calibrant._base.comparison.to_frame", dict)
+    monkeypatch.setattr("calibrant._base.comparison.to_frame", lambda x, kind: dict(x))
     classwise = cal.evaluate([0, 1, 2], probs=np.eye(3), target="class-wise")
     frame = as_comparison(classwise).frame()
     assert "dsc" not in frame

@@ -226,7 +226,11 @@ def examples(thing):
     return found[1] if found else ""
 
 
-@pytest.mark.parametrize("thing", PUBLIC, ids=lambda thing: thing.__name__)
+@pytest.mark.parametrize(
+    "thing",
+    PUBLIC,
+    ids=lambda x: type(x).__name__ if isinstance(x, dict) else x.__name__,
+)
 def test_public_name_shows_an_example(thing):
     assert ">>> " in examples(thing)
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from oracles import effective
+from make import every_fifth
+from oracles import effective, log_loss
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, log_expit, logsumexp, softmax
 from strategies import problems
@@ -43,13 +44,6 @@ def all_log_odds(scores, kind="logits"):
     part = slice(0, len(rows))
     every = np.arange(rows.k)
     return log_odds(rows.scores, kind, read_odds(rows, part), every)
-
-
-def log_loss(model, scores, y):
-    _, logits = model.recalibrate(scores)
-    logits = logits.astype(np.float64)
-    own = logits[np.arange(len(y)), y]
-    return np.mean(logsumexp(logits, axis=1) - own)
 
 
 # -- log-odds ----------------------------------------------------------------------
@@ -328,26 +322,6 @@ def test_infinite_log_odds_count_as_the_most_extreme_finite_ones(method):
 
 
 @every_method
-@pytest.mark.parametrize("least", [0.0, 1e-12])
-def test_labels_next_to_impossible_do_not_spoil_the_other_rows(method, least):
-    """Calibrated forecasts, but three in ten are sure, and a tenth of these are wrong."""
-    rng = np.random.default_rng(0)
-    p = rng.uniform(0.05, 0.95, 4000)
-    y = (rng.uniform(size=4000) < p).astype(int)
-    sure = rng.uniform(size=4000) < 0.3
-    claimed = np.where(rng.uniform(size=4000) < 0.1, 1 - y, y)
-    p[sure] = np.where(claimed[sure] == 1, 1 - least, least)
-    with pytest.warns(FitWarning, match="is mixed in first" if least else "count as"):
-        model = method(scores="probs").fit(p[:1000], y[:1000])
-    known = np.where(sure, np.clip(p, 0.1, 0.9), p)[
-        1000:
-    ]  # to those who know who is sure
-    best = -np.mean(np.log(np.where(y[1000:] == 1, known, 1 - known)))
-    given = model.predict_proba(p[1000:])[np.arange(3000), y[1000:]]
-    assert -np.mean(np.log(given)) < 1.02 * best
-
-
-@every_method
 @quiet
 def test_certain_forecasts_get_the_frequency_with_which_they_came_true(method):
     p = np.repeat([0.0, 1.0], 10)
@@ -361,17 +335,9 @@ def test_certain_forecasts_get_the_frequency_with_which_they_came_true(method):
 # -- real data ---------------------------------------------------------------------
 
 
-def split(arrays):
-    """Every fifth row to fit, as the rows of some files are sorted by class."""
-    kind = "logits" if "logits" in arrays else "probs"
-    scores, y = arrays[kind], arrays["labels"].astype(int)
-    fit = np.arange(len(y)) % 5 == 0
-    return kind, scores[fit], y[fit], scores[~fit], y[~fit]
-
-
 @every_method
 def test_binary_reviews_lose_an_eighth_of_the_log_loss(data, method):
-    kind, scores, y, new, new_y = split(data("imdb_cleanlab_cv"))
+    kind, scores, y, new, new_y = every_fifth(data("imdb_cleanlab_cv"))
     model = method(scores=kind).fit(scores, y)
     stated = -np.mean(np.log(new[np.arange(len(new_y)), new_y].astype(float)))
     assert log_loss(model, new, new_y) < 0.875 * stated
@@ -380,7 +346,7 @@ def test_binary_reviews_lose_an_eighth_of_the_log_loss(data, method):
 @every_method
 @pytest.mark.parametrize("name", ["cifar10_netcal_lenet_5", "cifar10_widmann_resnet34"])
 def test_ten_classes_are_served_as_well_as_by_a_temperature(data, method, name):
-    kind, scores, y, new, new_y = split(data(name))
+    kind, scores, y, new, new_y = every_fifth(data(name))
     model = method(scores=kind).fit(scores, y)
     bound = log_loss(TemperatureScaling(scores=kind).fit(scores, y), new, new_y)
     assert log_loss(model, new, new_y) < 1.01 * bound
@@ -389,7 +355,7 @@ def test_ten_classes_are_served_as_well_as_by_a_temperature(data, method, name):
 @every_method
 @quiet
 def test_a_thousand_classes_with_a_row_each_converge(data, method):
-    kind, scores, y, new, _ = split(data("imagenet5k_efficientnet_lite0"))
+    kind, scores, y, new, _ = every_fifth(data("imagenet5k_efficientnet_lite0"))
     model = method(scores=kind).fit(scores, y)
     assert model.converged_
     probs = model.predict_proba(new)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from oracles import log_loss
 from strategies import problems
 
 import calibrant as cal
@@ -22,7 +23,6 @@ from calibrant.recalibration import (
     MatrixScaling,
     MeanReplacement,
     PlattScaling,
-    RecalibratedClassifier,
     Recalibrator,
     TemperatureScaling,
     VectorScaling,
@@ -714,84 +714,6 @@ def test_mean_replacement_of_a_bad_model_says_so():
     assert len(fitted.notes_) == 1
 
 
-# -- behind a classifier -------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def iris(part):
-    datasets = part("sklearn.datasets")
-    X, y = datasets.load_iris(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    return X[order], np.array(["se", "ve", "vi"])[y[order]]
-
-
-def test_recalibrated_classifier_leaves_a_fitted_one_alone(iris, part):
-    X, y = iris
-    bayes = part("sklearn.naive_bayes").GaussianNB().fit(X[:60], y[:60])
-    before = bayes.predict_proba(X)
-    model = RecalibratedClassifier(bayes).fit(X[60:110], y[60:110])
-    assert model.estimator_ is bayes
-    np.testing.assert_array_equal(bayes.predict_proba(X), before)
-    expected = TemperatureScaling(scores="probs").fit(before[60:110], y[60:110])
-    np.testing.assert_array_equal(
-        model.predict_proba(X), expected.predict_proba(before)
-    )
-    np.testing.assert_array_equal(model.predict(X), bayes.predict(X))
-
-
-def test_recalibrated_classifier_behind_a_frozen_one_and_in_cross_validation(
-    iris, part
-):
-    X, y = iris
-    frozen = part("sklearn.frozen").FrozenEstimator(
-        part("sklearn.linear_model").LogisticRegression().fit(X[:60], y[:60])
-    )
-    model = RecalibratedClassifier(frozen, TemperatureScaling())  # decision_function
-    scores = part("sklearn.model_selection").cross_val_score(model, X[60:], y[60:])
-    assert scores.mean() > 0.9
-    cross_fitted = RecalibratedClassifier(
-        part("sklearn.naive_bayes").GaussianNB(), HistogramBinning("probs"), cv=3
-    ).fit(X, y)
-    assert cross_fitted.predict_proba(X).shape == (150, 3)
-    assert cross_fitted.classes_.tolist() == ["se", "ve", "vi"]
-
-
-def recording(base, seen):
-    """A classifier that keeps the first column of the rows it is fitted on."""
-
-    class Recording(base):
-        def fit(self, X, y):
-            seen.append(X[:, 0])
-            return base.fit(self, X, y)
-
-    return Recording()
-
-
-def test_folds_of_a_recalibrated_classifier_do_not_cut_a_cluster(iris, part):
-    X, y = iris
-    game = np.arange(150) // 6
-    X = np.c_[game, X[:, 1:]]
-    seen = []
-    bayes = recording(part("sklearn.naive_bayes").GaussianNB, seen)
-    model = RecalibratedClassifier(bayes, HistogramBinning("probs"), cv=5)
-    model.fit(X, y, cluster=game)
-    *folds, whole = seen
-    assert len(whole) == 150
-    for rows in folds:
-        assert all(np.sum(rows == one) in (0, 6) for one in range(25))
-    with pytest.raises(ValueError, match="cv must be at most 25, the number of clus"):
-        RecalibratedClassifier(bayes, cv=30).fit(X, y, cluster=game)
-    cuts = part("sklearn.model_selection").KFold(4)
-    with pytest.raises(ValueError, match="cv must not cut a cluster; it cuts"):
-        RecalibratedClassifier(bayes, cv=cuts).fit(X, y, cluster=game)
-
-
-def test_recalibrated_classifier_needs_a_fitted_one(iris, part):
-    bayes = part("sklearn.naive_bayes").GaussianNB()
-    with pytest.raises(part("sklearn").exceptions.NotFittedError):
-        RecalibratedClassifier(bayes).fit(*iris)
-
-
 @given(problems(least=10, most=30), st.floats(0.2, 5))
 def test_temperature_undoes_a_temperature(problem, factor):
     z, y = problem
@@ -802,3 +724,26 @@ def test_temperature_undoes_a_temperature(problem, factor):
         other = TemperatureScaling().fit(z * factor, y)
     assume(not one.at_boundary_)
     assert other.temperature_ == pytest.approx(one.temperature_ * factor, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [VectorScaling, MatrixScaling, DirichletCalibration, PlattScaling, BetaCalibration],
+)
+@pytest.mark.parametrize("least", [0.0, 1e-12])
+def test_labels_next_to_impossible_do_not_spoil_the_other_rows(method, least):
+    """Calibrated forecasts, but three in ten are sure, and a tenth of these are wrong."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 4000)
+    y = (rng.uniform(size=4000) < p).astype(int)
+    sure = rng.uniform(size=4000) < 0.3
+    claimed = np.where(rng.uniform(size=4000) < 0.1, 1 - y, y)
+    p[sure] = np.where(claimed[sure] == 1, 1 - least, least)
+    with pytest.warns(FitWarning, match="is mixed in first" if least else "count as"):
+        model = method(scores="probs").fit(p[:1000], y[:1000])
+    assert (model.lapse_ > 0) == (least > 0)
+    assert getattr(model, "floor_", None) is None or least == 0
+    known = np.clip(p[1000:], 0.1, 0.9)  # for those who know who is sure
+    known = np.where(sure[1000:], known, p[1000:])
+    best = -np.mean(np.log(np.where(y[1000:] == 1, known, 1 - known)))
+    assert log_loss(model, p[1000:], y[1000:]) < 1.02 * best

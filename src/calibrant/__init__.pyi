@@ -25,6 +25,7 @@ from ._verbs.confidence_split import ConfidenceSplit, confidence_split
 from ._verbs.evaluate import evaluate, evaluate_pairs
 from ._verbs.metric_functions import (
     PaperSpread,
+    Scorer,
     accuracy,
     ace,
     auroc,
@@ -40,6 +41,7 @@ from ._verbs.metric_functions import (
     mce,
     nll,
     paper_spread,
+    scorers,
     smooth_ece,
     top_label_ece,
 )
@@ -64,6 +66,7 @@ __all__ = [
     "Evaluation",
     "Finding",
     "PaperSpread",
+    "Scorer",
     "Sketch",
     "SmoothCurve",
     "Study",
@@ -96,6 +99,7 @@ __all__ = [
     "recalibration",
     "register_divergence",
     "report",
+    "scorers",
     "sketch_frame",
     "smooth_ece",
     "study",

@@ -81,6 +81,16 @@ def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} must be one of {options}, got {shown(value)}.")
 
 
+STRATEGIES = {"width": "width", "mass": "mass", "uniform": "width", "quantile": "mass"}
+"""How bins are cut, in our words and in those of scikit-learn."""
+
+
+def read_strategy(strategy: Any) -> str:
+    """How bins are cut: ``"width"``, which scikit-learn calls uniform, or ``"mass"``."""
+    check_choice(strategy, "strategy", tuple(STRATEGIES))
+    return STRATEGIES[strategy]
+
+
 def check_flags(**flags: Any) -> None:
     """Raise one clear error unless these arguments are each true or false."""
     for name, value in flags.items():

@@ -196,10 +196,11 @@ class Comparison(Views, Record):
             )
         return honest[0]
 
-    def frame(self) -> Frame:
+    def frame(self, kind: str | None = None) -> Frame:
         """One row per model: every column any model has, and effects if there are any.
 
-        A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays.
+        A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays;
+        `kind`, ``"polars"`` or ``"pandas"``, says which.
         """
         columns: dict[str, Any] = {"model": np.array(self.names)}
         for key, measure in columns_of_tables().items():
@@ -208,7 +209,7 @@ class Comparison(Views, Record):
                 columns[key] = values
         for key in EFFECTS if self.effects else ():
             columns[key] = np.array([self.effect(name, key) for name in self.names])
-        return to_frame(columns)
+        return to_frame(columns, kind)
 
     def effect(self, name: str, key: str) -> float:
         """One number of a model's effect; NaN for a model that has none."""

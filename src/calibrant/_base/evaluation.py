@@ -335,10 +335,11 @@ class Evaluation(Views, Record):
             **{f"repeated {x!r}": (y, self.rows) for x, y in self.repeated.items()},
         }
 
-    def frame(self) -> Frame:
+    def frame(self, kind: str | None = None) -> Frame:
         """One row per number: model, metric, value, low, high, method.
 
-        A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays.
+        A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays;
+        `kind`, ``"polars"`` or ``"pandas"``, says which.
         """
         headline = ("total", "calibration", "sharpness_gap")
         rows = {name: getattr(self.decomposition, name) for name in headline}
@@ -352,4 +353,4 @@ class Evaluation(Views, Record):
             "high": [high for _, high in bounds],
             "method": [x.method or "" for x in rows.values()],
         }
-        return to_frame({name: np.array(column) for name, column in columns.items()})
+        return to_frame({name: np.array(x) for name, x in columns.items()}, kind)

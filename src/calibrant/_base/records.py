@@ -28,6 +28,8 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import check_choice
+
 Frame: TypeAlias = Any
 """A Polars or pandas data frame, or a dict of arrays where neither is installed."""
 
@@ -53,9 +55,14 @@ def as_plain(value: Any) -> Any:
     return value
 
 
-def to_frame(columns: Mapping[str, NDArray[Any]]) -> Frame:
-    """Make a frame of the library at hand: the one loaded, else the one installed."""
+def to_frame(columns: Mapping[str, NDArray[Any]], kind: str | None = None) -> Frame:
+    """Make a frame of the kind asked for, or of the library that is loaded or installed."""
     known = ("polars", "pandas")
+    if kind is not None:
+        check_choice(kind, "kind", known)
+        if find_spec(kind) is None:
+            raise ModuleNotFoundError(f"kind={kind!r} needs it: pip install {kind}.")
+        return import_module(kind).DataFrame(dict(columns))
     loaded = [name for name in known if name in sys.modules]
     for name in (*loaded, *filter(find_spec, known)):
         return import_module(name).DataFrame(dict(columns))
@@ -167,6 +174,20 @@ class Record:
         """Restore what ``to_json`` gave; a ValueError names the field that is off."""
         return _restored(cls, text, read_json)
 
+    def frame(self, kind: str | None = None) -> Frame:
+        """One row of the numbers and words, with ``_low`` and ``_high`` of intervals.
+
+        A Polars or pandas frame, or a dict of arrays where neither is installed; `kind`,
+        ``"polars"`` or ``"pandas"``, says which.
+        """
+        columns: dict[str, Any] = {}
+        for name, value in self._values().items():
+            if isinstance(value, str | float | int | NoneType):
+                columns[name] = float(value) if isinstance(value, Estimate) else value
+            if isinstance(value, Estimate) and value.interval is not None:
+                columns[f"{name}_low"], columns[f"{name}_high"] = value.interval
+        return to_frame({name: np.array([x]) for name, x in columns.items()}, kind)
+
     def _values(self) -> dict[str, Any]:
         """The fields that are written, as they are."""
         kind: Any = type(self)
@@ -185,9 +206,12 @@ class Columnar(Record):
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {n: x for n, x in self._values().items() if isinstance(x, np.ndarray)}
 
-    def frame(self) -> Frame:
-        """One row per place: a Polars or pandas frame, or a dict of arrays without."""
-        return to_frame(self._arrays())
+    def frame(self, kind: str | None = None) -> Frame:
+        """One row per place: a Polars or pandas frame, or a dict of arrays without.
+
+        `kind`, ``"polars"`` or ``"pandas"``, says which.
+        """
+        return to_frame(self._arrays(), kind)
 
     def _disagreement(self) -> str | None:
         lengths = {name: len(column) for name, column in self._arrays().items()}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number, check_choice, shown
+from calibrant._base.checks import as_number, check_choice, read_strategy, shown
 from calibrant._base.records import Bins, Corp
 from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._inputs.options import MOST_BINS
@@ -25,7 +25,7 @@ BinCount = int | str
 
 def count_bins(bins: BinCount, n: float) -> int:
     """Turn a number or the cube-root rule (10 for 1000 rows) into a number of bins."""
-    if isinstance(bins, str) and bins == "cube-root":
+    if isinstance(bins, str) and bins in ("cube-root", "cube_root"):
         return max(1, ceil(n ** (1 / 3) - 1e-9))
     count = as_number(bins)
     if not 1 <= count <= MOST_BINS or count != int(count):
@@ -143,12 +143,21 @@ def sweep_bins(ordered: Ordered) -> Bins:
     return best
 
 
-def find_bins(columns: Columns, bins: BinCount, strategy: str, closed: str) -> Bins:
+def find_bins(
+    columns: Columns, bins: BinCount, strategy: str | None, closed: str
+) -> Bins:
     """Bins as the options of `calibrant.ece` describe them."""
-    check_choice(strategy, "strategy", ("width", "mass"))
-    ordered = order(columns)
     sweep = isinstance(bins, str) and bins == "sweep"
-    if strategy == "width" and not sweep:
+    cut = (
+        ("mass" if sweep else "width") if strategy is None else read_strategy(strategy)
+    )
+    if sweep and cut == "width":
+        raise ValueError(
+            f"strategy must be 'mass' where bins='sweep', got {shown(strategy)}: the "
+            "sweep is over bins of equal weight. Leave strategy out."
+        )
+    ordered = order(columns)
+    if cut == "width":
         return width_bins(ordered, bins, closed)
     values = ordered.without_twins()
     if sweep:

@@ -1,21 +1,39 @@
-"""Each metric as a function of labels and scores.
+"""Each metric as a function of labels and scores, and as a scorer of scikit-learn.
 
 All take ``y`` and exactly one of ``probs=``, ``logits=`` and ``confidence=`` (with
 which ``y`` is the correctness), and optionally ``target=``, ``classes=``,
-``sample_weight=`` and ``frequency=``, as `calibrant.evaluate` does.
+``sample_weight=`` and ``frequency=``, as `calibrant.evaluate` does. Probabilities may come
+second without a keyword, which is how scikit-learn calls a metric.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Unpack
+import inspect
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import (
+    Any,
+    Concatenate,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Unpack,
+)
 
 import numpy as np
 
-from calibrant._base.checks import check_choice, check_flags, check_kind, check_number
+from calibrant._base.checks import (
+    check_choice,
+    check_flags,
+    check_kind,
+    check_number,
+    shown,
+)
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Corp, Estimate
-from calibrant._inputs.arrays import Index
+from calibrant._inputs.arrays import Index, Matrix, as_scores
 from calibrant._inputs.divergences import BRIER, LOG, find_divergence
 from calibrant._inputs.options import (
     PAPER_BANDWIDTH,
@@ -35,9 +53,86 @@ from calibrant._stats import bins as binning
 from calibrant._stats import decomposition
 from calibrant._stats import smooth_ece as smoothing
 from calibrant._verbs.canonical_calibration_error import read_vectors
+from calibrant.recalibration._rows import class_names, read_labels
+
+POS_LABEL = """pos_label : hashable, optional
+    The positive class of labels that are names, where probabilities are 1-D; by default
+    the last in sorted order.
+"""
 
 
-@takes_scores
+P = ParamSpec("P")
+Value_co = TypeVar("Value_co", covariant=True)
+
+
+class Metric(Protocol[P, Value_co]):
+    """A function of labels and, by position or keyword, probabilities."""
+
+    __name__: str
+
+    def __call__(
+        self, y: Any, probs: Any = None, *args: P.args, **kwargs: P.kwargs
+    ) -> Value_co:
+        """The metric."""
+
+
+def _metric(function: Callable[Concatenate[Any, P], Value_co]) -> Metric[P, Value_co]:
+    """Let probabilities come second, with labels as scikit-learn has them."""
+    taken = inspect.signature(takes_scores(function)).parameters
+    if function.__doc__ is not None:
+        end = "As in `calibrant.evaluate`.\n"
+        function.__doc__ = function.__doc__.replace(end, f"{end}{POS_LABEL}", 1)
+
+    @wraps(function)
+    def called(y: Any, *probs: Any, pos_label: Any = None, **given: Any) -> Value_co:
+        probs = () if probs and probs[0] is None else probs
+        if len(probs) > 1 or (probs and "probs" in given):
+            raise TypeError(
+                f"{function.__name__} takes labels and probabilities by position, and "
+                "all else by keyword."
+            )
+        if probs:
+            given["probs"] = probs[0]
+        if pos_label is not None:
+            given["classes"] = _with_last(pos_label, y, given)
+        elif probs and given.get("classes") is None:
+            given["classes"] = _sorted_classes(y, as_scores(probs[0], "probs"))
+        return function(y, **given)  # type: ignore[call-arg]
+
+    second = taken["probs"].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    last = taken["classes"].replace(name="pos_label")
+    parameters = [*{**taken, "probs": second, "pos_label": last}.values()]
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return called
+
+
+def _sorted_classes(y: Any, probs: Matrix) -> Sequence[Hashable] | None:
+    """Names of the columns in sorted order, as in scikit-learn; None for numbers."""
+    labels = read_labels(y)
+    shares = labels.dtype.kind == "f" or (labels.ndim == 2 and labels.shape[1] > 1)
+    if shares:
+        return None
+    return class_names(labels, 2 if probs.ndim == 1 else probs.shape[1], None)
+
+
+def _with_last(pos_label: Any, y: Any, given: Mapping[str, Any]) -> list[Hashable]:
+    """The two classes of labels, the positive one last."""
+    probs, named = given.get("probs"), given.get("classes") is not None
+    if probs is None or as_scores(probs, "probs").ndim != 1 or named:
+        raise ValueError(
+            "pos_label is for 1-D probs, those of the positive class, without classes; "
+            "leave it out."
+        )
+    others = [x for x in np.unique(read_labels(y)).tolist() if x != pos_label]
+    if len(others) > 1:
+        raise ValueError(
+            f"pos_label must be one of the two labels of y, got {shown(pos_label)}, and y "
+            f"holds {shown(others[0])} and {shown(others[1])}."
+        )
+    return [*(others or [None]), pos_label]
+
+
+@_metric
 def accuracy(y: Any, **given: Unpack[Scores]) -> float:
     """Share of rows whose predicted class came true.
 
@@ -55,24 +150,36 @@ def accuracy(y: Any, **given: Unpack[Scores]) -> float:
     return columns.mean(columns.correct(target_of(predictions)))
 
 
-@takes_scores
-def brier(y: Any, **given: Unpack[Scores]) -> float:
-    """Mean squared distance to the label, summed over classes (0..2).
+@_metric
+def brier(y: Any, *, convention: str | None = None, **given: Unpack[Scores]) -> float:
+    """Brier score: mean squared distance to the label, summed over classes (0..2).
 
-    For ``target="positive"`` and confidences it is one-dimensional (0..1), half of the
-    two-class sum.
+    Parameters
+    ----------
+    convention : {"sum", "half", "mean"}, optional
+        ``"sum"`` over the classes (0..2; Brier 1950, and calibrant everywhere),
+        ``"half"`` of it (0..1), or the ``"mean"`` over the classes. By default ``"sum"``,
+        but ``"half"`` for one probability per example (``target="positive"`` and
+        confidences), where it is the squared distance to the outcome; scikit-learn's
+        defaults are the same.
 
     Examples
     --------
     >>> import calibrant as cal
-    >>> round(cal.brier([1, 0], probs=[0.75, 0.25]), 4)
-    0.0625
+    >>> cal.brier([1, 0], probs=[0.75, 0.25]), cal.brier([1, 0], [0.75, 0.25], convention="sum")
+    (0.0625, 0.125)
     """
-    columns = read(y, given)[1]
-    return columns.mean(columns.loss(BRIER))
+    check_choice(convention, "convention", (None, "sum", "half", "mean"))
+    predictions, columns = read(y, given)
+    score = columns.mean(columns.loss(BRIER))
+    half = target_of(predictions) in ("positive", "pairs")
+    if convention is None or convention == ("half" if half else "sum"):
+        return score
+    parts = {"sum": 1, "half": 2, "mean": predictions.k}[convention]
+    return (2 if half else 1) * score / parts
 
 
-@takes_scores
+@_metric
 def nll(y: Any, **given: Unpack[Scores]) -> float:
     """Mean negative log-likelihood, natural log; infinite if a label had probability 0.
 
@@ -88,7 +195,7 @@ def nll(y: Any, **given: Unpack[Scores]) -> float:
     return columns.mean(columns.loss(LOG))
 
 
-@takes_scores
+@_metric
 def smooth_ece(
     y: Any,
     *,
@@ -120,7 +227,7 @@ def smooth_ece(
     return smoothing.smooth_error(columns, bandwidth)
 
 
-@takes_scores
+@_metric
 def logit_smoothed_ece(
     y: Any, *, bandwidth: float = 1 / 15, **given: Unpack[Scores]
 ) -> float:
@@ -139,7 +246,7 @@ def logit_smoothed_ece(
     return smoothing.logit_smoothed_error(read(y, given)[1], bandwidth)
 
 
-@takes_scores
+@_metric
 def ks_error(y: Any, **given: Unpack[Scores]) -> float:
     """KS calibration error: the largest cumulative difference of hits and confidence.
 
@@ -154,7 +261,7 @@ def ks_error(y: Any, **given: Unpack[Scores]) -> float:
     return binning.ks_error(order(read(y, given)[1]))
 
 
-@takes_scores
+@_metric
 def confidence_gap(y: Any, **given: Unpack[Scores]) -> float:
     """Mean confidence minus share of hits: positive if over-confident.
 
@@ -168,7 +275,7 @@ def confidence_gap(y: Any, **given: Unpack[Scores]) -> float:
     return columns.mean(columns.confidence - columns.hit)
 
 
-@takes_scores
+@_metric
 def auroc(y: Any, **given: Unpack[Scores]) -> float:
     """Area under the ROC curve of confidence against hits; NaN if all or none hit.
 
@@ -184,7 +291,7 @@ def auroc(y: Any, **given: Unpack[Scores]) -> float:
     return binning.auroc(order(read(y, given)[1]))
 
 
-@takes_scores
+@_metric
 def corp(y: Any, *, divergence: Any = "brier", **given: Unpack[Scores]) -> Corp:
     """CORP decomposition: score = miscalibration - discrimination + uncertainty.
 
@@ -204,7 +311,7 @@ def corp(y: Any, *, divergence: Any = "brier", **given: Unpack[Scores]) -> Corp:
     return binning.corp_of(binning.Isotonic.of(order(columns)), sums, main.name)
 
 
-@takes_scores
+@_metric
 def calibration_error(
     y: Any,
     *,
@@ -234,12 +341,12 @@ def calibration_error(
     return decomposition.calibration_of_rows(columns, settings)
 
 
-@takes_scores
+@_metric
 def ece(
     y: Any,
     *,
     bins: int | str = 15,
-    strategy: str = "width",
+    strategy: str | None = None,
     norm: float | str = 1,
     debias: bool = False,
     closed: str = "right",
@@ -252,8 +359,9 @@ def ece(
     bins : int, "cube-root" or "sweep"
         Number of bins; the cube root of n; or the most equal-mass bins whose
         accuracies increase (Roelofs et al. 2022).
-    strategy : {"width", "mass"}
-        Bins of equal width or of equal weight. Ties are never split.
+    strategy : {"width", "mass"}, optional
+        Bins of equal width, the default, or of equal weight, that of a sweep. Ties are
+        never split. scikit-learn's words, ``"uniform"`` and ``"quantile"``, are understood.
     norm : float or "max"
         q of the L^q mean, whose q-th root is returned.
     debias : bool
@@ -277,7 +385,7 @@ def ece(
     return binning.debiased_error(found, order(columns))
 
 
-@takes_scores
+@_metric
 def ace(
     y: Any, *, bins: int = 15, closed: str = "right", **given: Unpack[Scores]
 ) -> float:
@@ -297,12 +405,12 @@ def ace(
     return binning.average_error(binning.find_bins(columns, bins, "width", closed))
 
 
-@takes_scores
+@_metric
 def mce(
     y: Any,
     *,
     bins: int | str = 15,
-    strategy: str = "width",
+    strategy: str | None = None,
     closed: str = "right",
     **given: Unpack[Scores],
 ) -> float:
@@ -318,12 +426,12 @@ def mce(
     return ece(y, bins=bins, strategy=strategy, norm="max", closed=closed, **given)
 
 
-@takes_scores
+@_metric
 def classwise_ece(
     y: Any,
     *,
     bins: int = 15,
-    strategy: str = "width",
+    strategy: str | None = None,
     norm: float | str = 1,
     closed: str = "right",
     reduce: str = "mean",
@@ -349,7 +457,7 @@ def classwise_ece(
     return np.array(errors) if reduce == "none" else float(np.mean(errors))
 
 
-@takes_scores
+@_metric
 def top_label_ece(
     y: Any,
     *,
@@ -382,7 +490,7 @@ def top_label_ece(
     return float((errors * weight).sum() / weight.sum())
 
 
-@takes_scores
+@_metric
 def full_vector_ece(y: Any, *, bins: int = 10, **given: Unpack[Scores]) -> float:
     """Binned calibration error of the whole probability vector (Widmann et al. 2019).
 
@@ -404,6 +512,102 @@ def full_vector_ece(y: Any, *, bins: int = 10, **given: Unpack[Scores]) -> float
     sums = np.zeros((group.max() + 1, vectors.k))
     np.add.at(sums, group.ravel(), weight[:, None] * (vectors.labels - p))
     return float(0.5 * np.abs(sums).sum() / weight.sum())
+
+
+# -- scorers of scikit-learn ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """A metric as scikit-learn's ``scoring=``: minus the error, so that more is better.
+
+    It reads ``predict_proba`` and ``classes_`` of a fitted classifier. Of two classes the
+    second is the positive one, unless `using` says another ``pos_label``.
+
+    Parameters
+    ----------
+    function : callable
+        A metric of calibrant.
+    options : mapping
+        Its options.
+    weighted : bool, str or None
+        Whether it asks for weights, as `set_score_request` says.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> cal.scorers["neg_ece"].using(bins=10)
+    Scorer(ece, bins=10)
+    """
+
+    function: Any
+    options: Mapping[str, Any] = field(default_factory=dict)
+    weighted: bool | str | None = None
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any = None
+    ) -> float:
+        """Minus the metric of the classifier on these examples."""
+        probs = as_scores(estimator.predict_proba(X), "probs")
+        classes = list(estimator.classes_)
+        options = dict(self.options)
+        positive = options.pop("pos_label", classes[-1])
+        if len(classes) == 2 and self.function not in WHOLE:
+            check_choice(positive, "pos_label", tuple(classes))
+            at = classes.index(positive)
+            probs, classes = probs[:, at], [classes[1 - at], positive]
+        given = {"probs": probs, "classes": classes, "sample_weight": sample_weight}
+        return -float(self.function(y, **given, **options))
+
+    def using(self, **options: Any) -> Scorer:
+        """The same with other options of the metric."""
+        return replace(self, options={**self.options, **options})
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Scorer:
+        """The same, asking for weights or not where metadata routing is enabled."""
+        return replace(self, weighted=sample_weight)
+
+    def get_metadata_routing(self) -> Any:
+        """What it asks of scikit-learn where metadata routing is enabled."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        asked = MetadataRequest(owner=self)
+        asked.score.add_request(param="sample_weight", alias=self.weighted)
+        return asked
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={x!r}" for name, x in self.options.items())
+        return f"Scorer({self.function.__name__}{options})"
+
+
+WHOLE = (classwise_ece, top_label_ece, full_vector_ece)
+"""Metrics of all columns, also where there are two."""
+
+ERRORS = (ece, ace, mce, smooth_ece, logit_smoothed_ece, ks_error, calibration_error)
+
+
+class Scorers(dict[str, Scorer]):
+    """Scorers by name, for ``scoring=`` of scikit-learn: one of them, or all at once.
+
+    ``neg_brier`` is summed over the classes, and one-dimensional for two; ``neg_log_loss``
+    clips nothing, so it is ``-inf`` where a label had probability 0.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> cal.scorers["neg_brier"]  # cross_validate(model, X, y, scoring=this)
+    Scorer(brier)
+    >>> sorted(cal.scorers)[:4]
+    ['neg_ace', 'neg_brier', 'neg_calibration_error', 'neg_classwise_ece']
+    """
+
+
+scorers = Scorers(
+    {
+        **{f"neg_{each.__name__}": Scorer(each) for each in (*ERRORS, *WHOLE, brier)},
+        "neg_log_loss": Scorer(nll),
+    }
+)
 
 
 # -- as the paper reports it -------------------------------------------------------

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import (
     StratifiedGroupKFold,
     check_cv,
     cross_val_predict,
 )
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
-from calibrant._inputs.arrays import Matrix, to_numpy
-from calibrant.recalibration._estimator import Recalibrator
+from calibrant._base.checks import check_choice
+from calibrant._inputs.arrays import Matrix, as_scores, to_numpy
+from calibrant._inputs.predictions import read_weights
+from calibrant.recalibration._estimator import FitWarning, Recalibrator
 from calibrant.recalibration._temperature import TemperatureScaling
+
+RESPONSES = {"probs": "predict_proba", "logits": "decision_function"}
+"""What gives the scores of either kind."""
 
 
 class RecalibratedClassifier(
@@ -27,19 +42,26 @@ class RecalibratedClassifier(
 ):
     """A classifier whose probabilities are recalibrated.
 
-    Without `cv` the classifier must be fitted, and `fit` takes rows that it has not
+    Without `cv` the classifier must be fitted, and `fit` takes examples that it has not
     seen; it is used as it is and never fitted again. With `cv` the recalibrator learns
-    from predictions for held-out folds, and the classifier is then fitted on all rows.
+    from predictions for held-out folds, and the classifier is then fitted on all examples.
+
+    No class is impossible. A probability of the classifier below `floor_`, which is
+    rounding error or the leaf of a tree without the class, counts as that; and a class to
+    which the recalibrator gives 0 keeps `least_`. So the log loss is finite.
 
     Parameters
     ----------
     estimator : classifier
-        With ``predict_proba`` if the recalibrator takes probabilities, or else with
-        ``decision_function``.
+        With ``predict_proba`` or ``decision_function``.
     recalibrator : Recalibrator, optional
         By default ``TemperatureScaling(scores="probs")``.
     cv : int or cross-validation splitter, optional
-        As in scikit-learn; with clusters, a number stands for `StratifiedGroupKFold`.
+        As in scikit-learn; with groups, a number stands for `StratifiedGroupKFold`.
+    scores : {"auto", "probs", "logits"}
+        ``"probs"`` reads ``predict_proba``, ``"logits"`` reads ``decision_function``;
+        ``"auto"`` the one that the recalibrator's own `scores` names, or the other if the
+        classifier has only that.
 
     Attributes
     ----------
@@ -47,6 +69,14 @@ class RecalibratedClassifier(
         The fitted parts.
     classes_ : ndarray
         Names of the classes.
+    n_features_in_, feature_names_in_
+        Number and names of the columns of X, if the classifier has them.
+    floor_ : float
+        Least probability of the classifier that is told from 0: the least positive one of
+        the fit if there were zeros, at least the rounding error. 0 with ``"logits"``.
+    least_ : float
+        What a class gets to which the recalibrator gives 0: an even share of half an
+        example in n + 1.
 
     Examples
     --------
@@ -57,14 +87,22 @@ class RecalibratedClassifier(
     >>> model = RecalibratedClassifier(GaussianNB().fit(X[::2], y[::2]))
     >>> model.fit(X[1::4], y[1::4]).predict_proba(X[3:4]).shape
     (1, 3)
+    >>> RecalibratedClassifier(GaussianNB(), cv=5).fit(X, y).score(X, y) > 0.9
+    True
     """
 
     def __init__(
-        self, estimator: Any, recalibrator: Recalibrator | None = None, cv: Any = None
+        self,
+        estimator: Any,
+        recalibrator: Recalibrator | None = None,
+        cv: Any = None,
+        *,
+        scores: str = "auto",
     ) -> None:
         self.estimator = estimator
         self.recalibrator = recalibrator
         self.cv = cv
+        self.scores = scores
 
     def fit(
         self,
@@ -74,54 +112,193 @@ class RecalibratedClassifier(
         *,
         frequency: Any = None,
         cluster: Any = None,
+        **params: Any,
     ) -> Self:
         """Fit the recalibrator, and with `cv` the classifier too.
 
-        Weights and counts are for the recalibrator, as in `Recalibrator.fit`. With
-        `cluster`, the cluster of each row, no fold cuts a cluster.
+        Parameters
+        ----------
+        X, y : array_like
+            Features and labels.
+        sample_weight, frequency : array_like, optional
+            Weights and counts as in `Recalibrator.fit`; with `cv` the classifier gets
+            their product as ``sample_weight`` if it takes weights.
+        cluster : array_like, optional
+            The cluster of each example: no fold cuts one.
+        **params
+            ``groups``, scikit-learn's word for `cluster`; all others are for the
+            classifier's ``fit``. With metadata routing enabled, requests decide.
         """
-        recalibrator = self.recalibrator or TemperatureScaling(scores="probs")
-        self.recalibrator_ = clone(recalibrator)
-        if self.cv is None:
-            check_is_fitted(self.estimator)
-            self.estimator_ = self.estimator
-            scores = self._scores(X)
-        else:
-            folds = (
-                self.cv if cluster is None else whole_clusters(self.cv, X, y, cluster)
-            )
-            scores = cross_val_predict(
-                self.estimator, X, y, cv=folds, method=self._method
-            )
-            self.estimator_ = clone(self.estimator).fit(X, y)
-        self.classes_ = self.estimator_.classes_
-        if self.recalibrator_.classes is None:
-            self.recalibrator_.set_params(classes=self.classes_.tolist())
-        self.recalibrator_.fit(scores, y, sample_weight, frequency=frequency)
+        check_choice(self.scores, "scores", ("auto", *RESPONSES))
+        check_classification_targets(y)
+        X, y = indexable(X, column_or_1d(y, warn=True))
+        self.recalibrator_ = clone(
+            self.recalibrator or TemperatureScaling(scores="probs")
+        )
+        self.recalibrator_.set_params(scores=self._chosen())
+        weights = sample_weight, frequency
+        given = (
+            self._held_out(X, params)
+            if self.cv is None
+            else self._cross_fitted(X, y, weights, cluster, params)
+        )
+        self._take_names()
+        self._learn_limits(given)
+        self.recalibrator_.fit(
+            self._scores(given), y, sample_weight, frequency=frequency
+        )
         return self
 
     def predict_proba(self, X: Any) -> Matrix:
         """Recalibrated probabilities."""
-        return self._fitted().predict_proba(self._scores(X))
+        p = self._fitted().predict_proba(self._scores(self._respond(X)))
+        zero = p == 0
+        if zero.any():
+            p[zero] = self.least_
+            p /= p.sum(axis=1, keepdims=True)
+        return p
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class after recalibration."""
-        return self._fitted().predict(self._scores(X))
+        return self._fitted().predict(self._scores(self._respond(X)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of `predict`."""
         return float(super().score(X, y, sample_weight))
 
-    @property
-    def _method(self) -> str:
-        takes_probs = self.recalibrator_.scores == "probs"
-        return "predict_proba" if takes_probs else "decision_function"
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Who gets what of ``fit``: the classifier weights, the splitter groups.
 
-    def _scores(self, X: Any) -> Any:
-        return getattr(self.estimator_, self._method)(X)
+        Examples
+        --------
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> model = RecalibratedClassifier(GaussianNB(), cv=5)
+        >>> [name for name, _ in model.get_metadata_routing()]
+        ['$self_request', 'estimator', 'splitter']
+        """
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=to_fit)
+        return router.add(splitter=self.cv, method_mapping=to_split)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags
+
+    def _chosen(self) -> str:
+        """The kind of scores to read, of those that the classifier has."""
+        name = type(self.estimator).__name__
+        has = [x for x, method in RESPONSES.items() if hasattr(self.estimator, method)]
+        asked = self.recalibrator_.scores if self.scores == "auto" else self.scores
+        if asked in has:
+            return asked
+        if not has:
+            raise ValueError(
+                f"estimator must have predict_proba or decision_function; {name} has "
+                "neither."
+            )
+        if self.scores != "auto":
+            raise ValueError(
+                f"scores={asked!r} needs {RESPONSES[asked]}, which {name} does not have: "
+                f"use scores={has[0]!r}."
+            )
+        return has[0]
+
+    def _held_out(self, X: Any, params: Mapping[str, Any]) -> Any:
+        """Scores of a classifier that is fitted already."""
+        if params:
+            raise TypeError(
+                f"fit got {next(iter(params))!r}, for which there is no use without cv."
+            )
+        try:
+            check_is_fitted(self.estimator)
+        except NotFittedError as error:
+            raise NotFittedError(
+                f"estimator must be fitted on other examples where cv is None, and this "
+                f"{type(self.estimator).__name__} is not. Pass cv=5 to have it fitted "
+                "here, on these."
+            ) from error
+        self.estimator_ = self.estimator
+        return self._respond(X)
+
+    def _cross_fitted(
+        self,
+        X: Any,
+        y: Any,
+        weights: tuple[Any, Any],
+        cluster: Any,
+        params: Mapping[str, Any],
+    ) -> Any:
+        """Scores of each fold by a classifier that has not seen it."""
+        groups, fit_params = self._routed(len(y), weights, params)
+        groups = groups if cluster is None else cluster
+        folds = check_cv(self.cv, y, classifier=True)
+        if groups is not None:
+            folds = whole_clusters(self.cv, X, y, groups)
+        method = RESPONSES[self.recalibrator_.scores]
+        given = cross_val_predict(
+            self.estimator, X, y, cv=folds, method=method, params=fit_params
+        )
+        self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
+        return given
+
+    def _routed(
+        self, n: int, weights: tuple[Any, Any], params: Mapping[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """Groups for the splitter, and what the classifier's fit is given."""
+        if get_config()["enable_metadata_routing"]:
+            known = {"sample_weight": weights[0], **params}
+            routed = process_routing(self, "fit", **known)
+            return routed.splitter.split.get("groups"), dict(routed.estimator.fit)
+        others = {name: value for name, value in params.items() if name != "groups"}
+        weight, _ = read_weights(*weights, n, part=True)
+        if weight is None:
+            return params.get("groups"), others
+        if has_fit_parameter(self.estimator, "sample_weight"):
+            return params.get("groups"), {**others, "sample_weight": weight}
+        warnings.warn(
+            f"{type(self.estimator).__name__} takes no sample_weight: weights are used "
+            "for the recalibration alone.",
+            FitWarning,
+            stacklevel=4,
+        )
+        return params.get("groups"), others
+
+    def _take_names(self) -> None:
+        """Names of classes and features, as the classifier has them."""
+        self.classes_ = self.estimator_.classes_
+        if self.recalibrator_.classes is None:
+            self.recalibrator_.set_params(classes=self.classes_.tolist())
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+
+    def _learn_limits(self, given: Any) -> None:
+        p = as_scores(given, "scores")
+        self.least_ = 0.5 / (len(p) + 1) / len(self.classes_)
+        self.floor_ = 0.0
+        if self.recalibrator_.scores == "probs":
+            least = p.min(where=p > 0, initial=1.0) if (p == 0).any() else 0.0
+            self.floor_ = float(max(least, np.finfo(p.dtype).eps))
+
+    def _respond(self, X: Any) -> Any:
+        check_is_fitted(self, "estimator_")
+        return getattr(self.estimator_, RESPONSES[self.recalibrator_.scores])(X)
+
+    def _scores(self, given: Any) -> Matrix:
+        """Scores with no probability below the floor; what a row sums to is kept."""
+        p = as_scores(given, "scores")
+        if self.floor_ == 0 or not (p < self.floor_).any():
+            return p
+        raised = np.where((p >= 0) & (p < self.floor_), p.dtype.type(self.floor_), p)
+        raised *= p.sum(axis=1, keepdims=True) / raised.sum(axis=1, keepdims=True)
+        return raised
 
     def _fitted(self) -> Recalibrator:
-        check_is_fitted(self, "recalibrator_")
+        check_is_fitted(self, "least_")
         return self.recalibrator_
 
 

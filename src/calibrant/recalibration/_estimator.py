@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import (
+    STRATEGIES,
     as_path,
     check_choice,
     check_flags,
@@ -65,12 +66,23 @@ OPTIONAL: dict[str, Any] = {"feature_names_in_": NDArray[Any]}
 CHOICES: dict[str, tuple[Any, ...]] = {
     "scores": ("logits", "probs"),
     "divergence": ("log", "brier"),
-    "strategy": ("width", "mass"),
+    "strategy": tuple(STRATEGIES),
     "mode": ("one-vs-rest", "top-label"),
     "compat": (None, "netcal"),
     "engine": ENGINES,
 }
 """What parameters of these names may be, in every method that has them."""
+
+TOLD = {
+    "T": "temperature_",
+    "accuracy": "accuracy_",
+    "slope": "slope_",
+    "intercept": "intercept_",
+    "a": "a_",
+    "b": "b_",
+    "c": "c_",
+}
+"""What is shown of a fit, where it is a single number."""
 
 MOST_STRENGTH = 1e12
 """Most of what a prior may weigh: beyond it numbers are lost in it."""
@@ -89,7 +101,7 @@ class Recalibrator(ABC):
     `fit` takes one row of scores per forecast and one column per class: logits, or
     probabilities with ``scores="probs"``. One column, or a 1-D array, is the positive
     class of a binary problem. `predict_proba` gives n x k probabilities in the precision
-    of the scores, but float32 for float16.
+    of the scores, but float32 for float16, and in the kind of array they came in.
 
     A method is a dataclass of its parameters; what it learns has names that end in ``_``.
 
@@ -175,12 +187,16 @@ class Recalibrator(ABC):
         self._learn(rows, progress or silent)
         return self
 
-    def predict_proba(self, scores: Any) -> Matrix:
-        """Recalibrated probabilities, n x k; every row sums to 1."""
+    def predict_proba(self, scores: Any) -> Any:
+        """Recalibrated probabilities, n x k; every row sums to 1.
+
+        A tensor or a frame is answered by one, with the names of its columns, or those of
+        the classes for a single column; anything else by a NumPy array.
+        """
         kind, result = self.recalibrate(scores)
         if kind == "logits":
             Rows(result, "logits").each(lambda part: softmax(result[part]))
-        return result
+        return reading.as_given(result, scores, self.classes_)
 
     def predict(self, scores: Any) -> NDArray[Any]:
         """The likeliest class of each row; the first one if several are."""
@@ -368,7 +384,12 @@ class Recalibrator(ABC):
             for name, value in self.get_params().items()
             if value is not defaults[name].default and value != defaults[name].default
         ]
-        return f"{type(self).__name__}({', '.join(given)})"
+        learned = {x: np.ravel(self.__dict__.get(name, ())) for x, name in TOLD.items()}
+        told = [
+            f"{x}={value[0]:.4g}" for x, value in learned.items() if value.size == 1
+        ]
+        fitted = f"{'; ' * bool(given)}fitted: {', '.join(told)}" if told else ""
+        return f"{type(self).__name__}({', '.join(given)}{fitted})"
 
 
 def silent(share: float, what: str) -> None:

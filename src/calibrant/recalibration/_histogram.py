@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant._base.checks import as_number
+from calibrant._base.checks import as_number, read_strategy
 from calibrant._base.records import CLOSE, SLACK, Amounts, Shares
 from calibrant._inputs.arrays import Column, Index, Mask, Matrix
 from calibrant._rows import engines
@@ -146,7 +146,8 @@ class HistogramBinning(modes.ByMode):
     bins : int
         Number of bins.
     strategy : {"width", "mass"}
-        Bins of equal width, or of equal weight of rows.
+        Bins of equal width, or of equal weight of rows; scikit-learn's words for them,
+        ``"uniform"`` and ``"quantile"``, are understood.
     mode : {"one-vs-rest", "top-label"}
         Recalibrate all classes, or the confidence only.
     smoothing : float
@@ -233,7 +234,7 @@ class HistogramBinning(modes.ByMode):
 
     @property
     def _by_mass(self) -> bool:
-        return self.strategy == "mass"
+        return read_strategy(self.strategy) == "mass"
 
     def _fit(self, rows: Rows, report: Report) -> None:
         by_mass, weight = self._by_mass, rows.weight_of_each

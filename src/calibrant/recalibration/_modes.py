@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.checks import STRATEGIES
 from calibrant._inputs.arrays import Column, Index, Mask, Matrix
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Rows
@@ -50,10 +51,11 @@ class ByMode(Recalibrator):
         super()._check_options()
         self._check_not_negative("smoothing")
         for name, only in NETCAL.items():
-            if self.compat == "netcal" and getattr(self, name, only) != only:
+            given = getattr(self, name, only)
+            if self.compat == "netcal" and STRATEGIES.get(given, given) != only:
                 raise ValueError(
                     f"compat='netcal' needs {name}={only!r}, got "
-                    f"{getattr(self, name)!r}: netcal has nothing else."
+                    f"{given!r}: netcal has nothing else."
                 )
 
     def _learn(self, rows: Rows, progress: Progress) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -74,6 +75,22 @@ def column_names(scores: Any) -> NDArray[Any] | None:
     if names and all(isinstance(name, str) for name in names):
         return np.array(names, object)
     return None
+
+
+def as_given(p: Matrix, scores: Any, classes: NDArray[Any]) -> Any:
+    """Probabilities in the kind of array that scores came in; frames keep their names."""
+    library = type(scores).__module__.partition(".")[0]
+    if library == "torch":
+        return sys.modules["torch"].from_numpy(p).to(scores.device)
+    if library in ("jax", "jaxlib"):
+        return sys.modules["jax"].numpy.asarray(p)
+    if library not in ("pandas", "polars"):
+        return p
+    given = list(getattr(scores, "columns", ()))
+    names = given if len(given) == p.shape[1] else [str(name) for name in classes]
+    if library == "polars":
+        return sys.modules["polars"].DataFrame(p, schema=names)
+    return sys.modules["pandas"].DataFrame(p, scores.index, names)
 
 
 def read_labels(y: Any) -> NDArray[Any]:
