@@ -53,8 +53,8 @@ def folder(tmp_path_factory):
 # -- codes ----------------------------------------------------------------------------
 
 ENDS = [
-    (FINE, ["report", "a.npz", "--fail-if", "accuracy<0"]),
-    (FINE, ["study", "a.npz", "--methods", "temperature", "--fail-if", "brier>2"]),
+    (FINE, ["report", "a.npz", "--fail-if", "accuracy<0.01"]),
+    (FINE, ["study", "a.npz", "--methods", "temperature", "--fail-if", "brier>1.9"]),
     (FINE, ["recalibrate", "--fit", "a.npz"]),
     (FINE, ["compare", "a.npz", "b.npz"]),
     (FINE, ["inspect", "a.npz"]),
@@ -80,6 +80,7 @@ ENDS = [
     (WRONG_USAGE, ["demo", "--seed", "lucky"]),
     (WRONG_USAGE, ["demo", "-o", "taken"]),
     (GATE_TRIPPED, ["report", "a.npz", "--fail-if", "accuracy<1"]),
+    (GATE_TRIPPED, ["compare", "a.npz", "b.npz", "--fail-if", "brier<0"]),
     (GATE_TRIPPED, ["study", "a.npz", "--methods", "temperature", "--fail-if", "brier>0"]),
 ]  # fmt: skip
 

@@ -349,7 +349,7 @@ def test_correct_may_be_said_in_words(csv):
         ("y,p_0,p_1,prob_0,prob_1", r"probs of more than one name; .*--probs"),
         ("y,y,prob", r"two columns named 'y'"),
         ("1,2,3", r"must begin with a line of column names, not '1', '2', '3'"),
-        ("y;prob", r"must have ',' between columns, not ';'"),
+        ("y;prob", r"columns are separated by ';', not ','; pass --sep ';'"),
     ],
 )
 def test_what_is_not_clear_is_asked(csv, header, message):
@@ -370,7 +370,7 @@ def test_what_is_not_clear_is_asked(csv, header, message):
         (Roles(confidence="prob", correct="y", classes=["a"]), r"classes do not apply"),
         (
             Roles(sample_weight="text"),
-            r"'text' must hold numbers, to be weight; it is text",
+            r"'text' must hold numbers, to be weight; it holds text \('x'\)",
         ),
     ],
 )
@@ -380,8 +380,8 @@ def test_a_wrong_option_is_named(csv, roles, message):
 
 
 def test_text_labels_need_their_classes(csv):
-    with pytest.raises(FileError, match=r"labels are text \('yes'\).*--classes"):
-        read(csv("label,prob\nyes,0.5\n"))
+    with pytest.raises(FileError, match=r"labels are text \('cat'\).*--classes"):
+        read(csv("label,prob\ncat,0.5\n"))
 
 
 # -- text ---------------------------------------------------------------------------
@@ -425,7 +425,7 @@ def test_rows_are_numbered_through_batches(csv):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"confidence": 0.5}', r"'correct' is missing in line 2, .* has a number"),
+        ('{"confidence": 0.5}', r"'correct' is missing in line 2; --drop-miss"),
         ('{"confidence": NaN, "correct": 1}', r"line 2 is not strict JSON: NaN is not"),
         ('{"confidence": 1, "confidence": 1}', r"line 2 .* a name occurs twice"),
         ('{"confidence": "1", "correct": 1}', r"'confidence' is '1' in line 2"),
@@ -583,9 +583,9 @@ def test_inspect_says_what_is_there_and_how_it_reads(name, write):
     assert contents.problem is None
     assert "label 'labels', weight 'weight'" in contents.reading
     text = str(contents)
-    assert f"{contents.format}, 40 rows" in text
+    assert f"{contents.format}, 40 examples" in text
     assert "0 to 2" in text  # the range of the labels
-    assert len(text.splitlines()) == 2 + len(contents.items)
+    assert len(text.splitlines()) == 3 + len(contents.items)
 
 
 def test_inspect_says_what_to_pass(csv):
@@ -627,7 +627,7 @@ def test_inspect_looks_at_forty_columns_of_many(csv):
 def test_inspect_of_several_looks_at_the_first(tmp_path):
     for i in range(3):
         write_npz(tmp_path / f"{i}.npz", made())
-    assert "0.npz: npz, 40 rows, the first of 3 files" in str(inspect(tmp_path))
+    assert "0.npz: npz, 40 examples, the first of 3 files" in str(inspect(tmp_path))
 
 
 def test_reading_files_loads_no_database_until_a_table_is_read():

@@ -435,7 +435,7 @@ def test_formats_go_by_content_too(tmp_path):
         (tmp_path / f"a.{suffix}").write_bytes(whole)
         with pytest.raises(FileError, match=f"is named .{suffix} but holds zip"):
             read(tmp_path / f"a.{suffix}")
-    for name in ("a.csv.gz", "a.txt", "a"):
+    for name in ("a.csv.bz2", "a.npz.gz", "a.txt", "a"):
         (tmp_path / name).write_bytes(whole)
         with pytest.raises(FileError, match=r"is packed|unknown suffix"):
             read(tmp_path / name)

@@ -202,7 +202,7 @@ def test_one_file_counts_once_under_any_name(tmp_path, together):
     assert "skipped" in done.stderr
     assert "by another name: 'hard.npz'" in done.stderr
     assert (
-        "4 of the files, whose rows are in the sketch already" in done.stderr
+        "4 of the files, whose examples are in the sketch already" in done.stderr
     ) is together
     assert len(cal.Sketch.load(tmp_path / "all.npz").parts) == 1
 

@@ -99,7 +99,7 @@ def add_batch(sketch: Sketch, found: Found, part: str | None = None) -> None:
             rest |= {found.kind: found.scores, "classes": found.classes}
             sketch.update(found.y, part=part, **rest)
     except RowError as error:
-        raise FileError(found.path, str(error.shifted(found.start))) from error
+        raise FileError(found.path, str(found.in_file(error))) from error
 
 
 # -- files that go into a sketch, each once --------------------------------------------
@@ -118,6 +118,7 @@ def sketch_files(
     skipped: Callable[[str, str], object] = lambda name, why: None,
     since: float = math.inf,
     every: int = EVERY,
+    watch: Callable[[Found], Found] = lambda found: found,
 ) -> Sketch:
     """Add the rows of files that are not yet in the sketch, and save it now and then.
 
@@ -126,7 +127,7 @@ def sketch_files(
     its rows are in, and before that with the number of rows that are. What is in is
     skipped, for a reason that is told; a file that has changed is refused. Versions
     before 0.2.0 kept names only: these are believed for files older than `since`, when
-    the sketch was saved.
+    the sketch was saved. All that is read passes through `watch`.
     """
     known = _Known(sketch, since)
     for unit in units:
@@ -134,7 +135,7 @@ def sketch_files(
         entry, why = known.find(part, name)
         marker = None if entry is None else entry.text
         if rest := entry is None or entry.rows is not None:
-            found = batches(list(unit), roles)
+            found = map(watch, batches(list(unit), roles))
             for now in _add_unit(found, part, entry, sketch, save, every):
                 marker = now
                 progress(sketch.rows, name)

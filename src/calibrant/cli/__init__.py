@@ -1,7 +1,7 @@
 """The ``calibrant`` command: read files, call one function, print what it returned.
 
-Exit codes: 0 fine, 1 bad input (one line on stderr), 2 wrong usage, 3 a gate tripped,
-130 interrupted.
+Exit codes: 0 fine, 1 bad input (one line on stderr), 2 wrong usage, 3 a condition of
+--fail-if holds, 130 interrupted, 141 whoever read the output has left.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import click
 from calibrant import __version__
 from calibrant.cli._compare import compare
 from calibrant.cli._demo import demo
+from calibrant.cli._flags import Quiet
 from calibrant.cli._infer import infer
 from calibrant.cli._inspect import inspect
 from calibrant.cli._recalibrate import recalibrate
@@ -19,14 +20,15 @@ from calibrant.cli._sketch import merge, sketch
 from calibrant.cli._study import study
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Quiet, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="calibrant")
 def main() -> None:
-    """How well calibrated a classifier's probabilities are, and how sharp.
+    """Measure how well calibrated a classifier's probabilities are, and how sharp.
 
-    A FILE is .npz, .npy, .csv, .parquet, .arrow, .feather, .jsonl, .safetensors or .pt, a
-    quoted pattern such as 'shards/*.parquet', or a folder of shards. Files that make up
-    one model are joined by commas: logits.npy,labels.npy. A sketch stands for its rows.
+    A FILE is .npz, .npy, .csv, .tsv, .parquet, .arrow, .feather, .jsonl, .json,
+    .safetensors or .pt (text also as .gz or .zst), a quoted pattern such as
+    'shards/*.parquet', a folder of such files, a sketch, or - for standard input. Files
+    that make up one model are joined by commas: logits.npy,labels.npy.
 
     \b
     Shell completion:

@@ -1,45 +1,204 @@
-"""``calibrant compare``: whether a model is really better than another on the same rows."""
+"""``calibrant compare``: whether a model is really better than another, example by example."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
+from calibrant._base.checks import MOST_NAME, one_line
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
+from calibrant.files._sources import text_of
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE FILE...")
+@flags.page
 @flags.model_names
-@click.option("--baseline", help="Name of the model to compare with. [the first]")
-@click.option("--unpaired", is_flag=True, help="The files hold different rows.")
+@click.option("--title", help="Heading of the report.")
+@click.option("--baseline", help="Model to compare with. [default: the first]")
+@click.option("--unpaired", is_flag=True, help="The files hold different examples.")
+@click.option(
+    "--id",
+    "id_column",
+    metavar="NAME",
+    help="Column that identifies each example, to pair them. [default: id]",
+)
 @flags.role_options
 @flags.evaluation_options
-@flags.as_json
-@flags.quiet
+@out.fail_if_different
+@flags.output_options
 @flags.clean_errors
 def compare(
     files: tuple[str, ...],
+    output: Path | None,
     names: str | None,
+    title: str | None,
     baseline: str | None,
+    id_column: str | None,
     *,
     unpaired: bool,
+    force: bool,
     **said: Any,
 ) -> None:
-    """Compare models on the same rows: differences with intervals, in words.
+    """Compare models on the same examples, with intervals.
+
+    Examples are paired by their ids if all files have a column of them, else by their
+    order. Conditions of --fail-if are on differences, model minus baseline.
 
     \b
     Example:
-      calibrant compare before.npz after.npz
+      calibrant compare before.npz after.npz --output page.html
+      calibrant compare before.npz after.npz --fail-if "brier.upper > 0.01"
     """
     from calibrant._verbs.compare import compare as contrast
 
     if len(files) < 2:
         raise click.UsageError("compare needs two files or more.")
+    gates = out.gates_of(said, difference=True)
+    out.check_outputs(output, reads=files, force=force)
+    out.check_suffix(output, ".html", ".htm")
+    options = {"baseline": baseline, "paired": not unpaired, "level": said["level"]}
     with flags.steps("compare", quiet=said["quiet"]) as progress:
-        models = out.evaluate_files(files, names, said, progress)
-        options = {"baseline": baseline, "paired": not unpaired, "level": said["level"]}
+        rows = None if unpaired else _paired_rows(files, said, id_column)
+        if rows is None:
+            models = out.evaluate_files(files, names, said, progress)
+        else:
+            models = _evaluate(files, names, rows, said, progress)
         found = contrast(*models, **options)
-    out.print_models(found, said, "\n".join(found.sentences))
+        verdicts = out.differences_failing(gates, found)
+        for group, parts in _groups(rows if gates else None):
+            apart = contrast(*_evaluate(files, names, parts, said, progress), **options)
+            verdicts += out.differences_failing(gates, apart, group)
+    written = out.write_page(found, output, title=title, force=force)
+    checked = rows is not None and all(one.ids is not None for one in rows)
+    out.print_models(found, said, _in_words(found, written, checked=checked))
+    out.trip(verdicts)
+
+
+def _in_words(found: Any, written: str, *, checked: bool) -> str:
+    """Differences in words, and where the page is; ids leave nothing on trust."""
+    from calibrant.table._layout import Note
+    from calibrant.table._text import note_lines
+
+    told = [x for x in found.sentences if not (checked and x.startswith("Pairs carry"))]
+    head = f"Compared with {one_line(found.baseline, MOST_NAME)}:"
+    lines = [head, *note_lines([Note(text) for text in told])]
+    return "\n".join([*lines, *(["", written] if written else [])])
+
+
+def _evaluate(
+    files: Sequence[str],
+    names: str | None,
+    rows: Sequence[Any],
+    said: dict[str, Any],
+    progress: Any,
+) -> list[Any]:
+    models = []
+    called = flags.names_of(files, names)
+    for number, (file, name, one) in enumerate(zip(files, called, rows, strict=True)):
+        progress(number / len(files), f"evaluate {name}")
+        with flags.about(file):
+            models.append(out.evaluate_found(one, name, said))
+    return models
+
+
+def _groups(rows: Sequence[Any] | None) -> Iterator[tuple[str, list[Any]]]:
+    """The rows of each group, if there are groups."""
+    if not rows or any(one.group is None for one in rows):
+        return
+    for group in sorted(set(rows[0].group.tolist()), key=str):
+        parts = [_only(one, one.group == group) for one in rows]
+        yield str(group), [replace(part, group=None) for part in parts]
+
+
+# -- pairs of examples ------------------------------------------------------------------
+
+
+def _paired_rows(
+    files: Sequence[str], said: dict[str, Any], id_column: str | None
+) -> list[Any] | None:
+    """The rows of all files in one order; None if they cannot all be held in memory."""
+    roles = flags.roles_of(said, with_id=True, id=id_column)
+    found = []
+    for file in files:
+        with flags.about(file):
+            paths = flags.paths_of(file)
+            if out.sketch_in(paths) is not None or out.too_large(paths, roles):
+                return None
+            found.append(out.read_file(file, roles, quiet=said["quiet"]))
+    if all(one.ids is not None for one in found):
+        return _by_id(files, found, said)
+    if any(one.dropped for one in found):
+        sizes = {file: len(x) + x.dropped for file, x in zip(files, found, strict=True)}
+        if len(set(sizes.values())) > 1:
+            told = ", ".join(f"{file}: {size:,}" for file, size in sizes.items())
+            raise ValueError(f"the files differ in their numbers of examples ({told}).")
+        return _in_all(found, [one.rows for one in found], said)
+    return found
+
+
+def _by_id(files: Sequence[str], found: list[Any], said: dict[str, Any]) -> list[Any]:
+    """The rows of each file in the order of the first, by what identifies them."""
+    ids = [text_of(one.ids).astype(str) for one in found]
+    name = found[0].plan.id
+    if all(np.array_equal(column, ids[0]) for column in ids):
+        return found
+    for file, column in zip(files, ids, strict=True):
+        if len(np.unique(column)) < len(column):
+            raise ValueError(
+                f"{file}: {name!r} repeats, and is not the same in every file, so examples "
+                "cannot be paired by it. Put the files into the same order, or pass "
+                "--id '' to pair by order."
+            )
+    if not said["drop_missing"]:
+        _check_same_ids(files, ids, name)
+    if not said["quiet"]:
+        told = f"examples are paired by column {name!r}"
+        click.echo(f"note: {told}; their order differs between the files", err=True)
+    return _in_all(found, ids, said)
+
+
+def _check_same_ids(files: Sequence[str], ids: list[Any], name: str) -> None:
+    here = set(ids[0].tolist())
+    for file, column in zip(files[1:], ids[1:], strict=True):
+        if apart := sorted(here ^ set(column.tolist())):
+            lacks, has = (file, files[0]) if apart[0] in here else (files[0], file)
+            raise ValueError(
+                f"{lacks} has no example with the {name} {apart[0]!r}, which {has} has "
+                f"({len(apart)} ids are in one file only). Compare the same examples, or "
+                "pass --unpaired."
+            )
+
+
+def _in_all(found: list[Any], keys: list[Any], said: dict[str, Any]) -> list[Any]:
+    """Rows whose key is in every file, in the order of the first."""
+    places = [{key: i for i, key in enumerate(column.tolist())} for column in keys]
+    common = [key for key in places[0] if all(key in place for place in places)]
+    if not common:
+        raise ValueError("the files have no example in common; pass --unpaired.")
+    if len(common) < max(map(len, found)) and not said["quiet"]:
+        told = (
+            f"compared on the {len(common):,} examples that are complete in every file"
+        )
+        click.echo(f"note: {told}", err=True)
+    return [
+        _only(one, np.array([place[key] for key in common], int))
+        for one, place in zip(found, places, strict=True)
+    ]
+
+
+def _only(found: Any, chosen: Any) -> Any:
+    """Some rows of what was found in a file, in this order."""
+    from calibrant.files._read import PER_ROW
+
+    given = {name: getattr(found, name) for name in PER_ROW}
+    rows = np.arange(len(found)) + found.start
+    given["rows"] = rows if found.rows is None else found.rows
+    cut = {name: x[chosen] for name, x in given.items() if x is not None}
+    return replace(found, **cut)

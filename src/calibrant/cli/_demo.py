@@ -1,4 +1,4 @@
-"""``calibrant demo``: the whole argument on a network that is trained on the spot."""
+"""``calibrant demo``: everything on a small network that it trains itself."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ OWN = Path("calibrant-demo")
     default=OWN,
     help="Folder for report, figures and predictions.",
 )
-@flags.valued("--seed", default=0, help="Seed of the training.")
+@flags.valued("--seed", default=0, help="Random seed of the training.")
 @flags.output_options
 @flags.clean_errors
 def demo(output: Path, seed: int, *, as_json: bool, quiet: bool, force: bool) -> None:
-    """Train a small over-confident network, recalibrate it, and report on it.
+    """Train an over-confident network and recalibrate it.
 
-    It needs no network and no data: the digits come with scikit-learn. Files in
+    Nothing is downloaded: the images of digits come with scikit-learn. Files in
     calibrant-demo are replaced; in another folder, only with --force.
 
     \b

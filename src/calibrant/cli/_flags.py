@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce, wraps
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import click
@@ -23,15 +25,18 @@ ROLES = {
     "label": "Column or array of the true classes.",
     "probs": "Probabilities: an array, or columns as 'p_*' or a,b,c.",
     "logits": "Logits: an array, or columns as 'z_*' or a,b,c.",
-    "confidence": "Stated confidences, as language models give.",
-    "correct": "Whether the answer was right, for --confidence.",
+    "confidence": "Stated confidences, such as a language model's.",
+    "correct": "Whether each answer is correct, for --confidence.",
     "pred": "Predicted class, for --confidence without --correct.",
-    "weight": "Importance of each row, in any unit.",
-    "frequency": "How many rows each stands for.",
-    "cluster": "Which rows depend on each other: a patient's, a game's.",
-    "group": "Subgroup of each row, evaluated on its own too.",
-    "classes": "Names of the classes, in column order, with commas.",
+    "weight": "Sample weights, in any unit.",
+    "frequency": "How many examples each row stands for.",
+    "cluster": "Dependent examples: the patient or game each belongs to.",
+    "group": "Subgroups, each evaluated separately as well.",
+    "classes": "Class names in column order, separated by commas.",
 }
+
+READING = ("sep", "decimal", "percent", "drop_missing")
+EVALUATION = ("target", "divergence", "bins", "level", "kernel", "preset", "bandwidth")
 
 TARGETS = click.Choice(["top-label", "positive", "class-wise"])
 SCORES = click.Choice(["brier", "log"])
@@ -57,29 +62,72 @@ as_json = click.option(
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 force = click.option("--force", is_flag=True, help="Replace an existing file.")
-target = click.option("--target", type=TARGETS, help="What is asked.")
+target = click.option(
+    "--target",
+    type=TARGETS,
+    help="Which probability to check: that of the predicted class, of the positive "
+    "class, or of every class. Required for two columns. [default: top-label, or "
+    "positive for one column]",
+)
 model_names = click.option(
-    "--names", help="Names of the models, with commas; else the files'."
+    "--names", help="Model names, separated by commas. [default: the file names]"
 )
-page = path_option("-o", "--output", help="Write an HTML report here.")
+page = path_option("-o", "--output", help="Write an HTML report to this file.")
 
-role_options = together(
-    *(click.option(f"--{name}", metavar="NAME", help=x) for name, x in ROLES.items())
+
+def roles(*without: str) -> Decorator:
+    """Options that say which column is what, and how files are read."""
+    named = [
+        click.option(f"--{name}", metavar="NAME", help=text)
+        for name, text in ROLES.items()
+        if name not in without
+    ]
+    return together(*named, *reading)
+
+
+reading = (
+    click.option(
+        "--sep", metavar="CHARACTER", help="Separator of columns in .csv files."
+    ),
+    click.option(
+        "--decimal", metavar="CHARACTER", help="Decimal mark, such as a comma."
+    ),
+    click.option("--percent", is_flag=True, help="Probabilities are 0 to 100."),
+    click.option(
+        "--drop-missing",
+        is_flag=True,
+        help="Leave out examples with a missing score, label or weight, and count them.",
+    ),
 )
+role_options = roles()
 evaluation_options = together(
     target,
     valued(
-        "--divergence", default="brier", type=SCORES, help="The score that is split."
+        "--divergence",
+        default="brier",
+        type=SCORES,
+        help="Which score is split into calibration error and sharpness gap.",
     ),
     valued(
         "--bandwidth",
         default="auto",
         metavar="AUTO|NUMBER",
-        help="Smoothing; a number as published.",
+        help="Kernel bandwidth; 'auto' adapts, a number uses the paper's estimator.",
     ),
-    valued("--bins", default=15, help="Bins of ECE."),
-    valued("--level", default=0.95, help="Of intervals."),
-    valued("--seed", default=0, help="Of all randomness."),
+    valued(
+        "--kernel",
+        default="gaussian",
+        type=click.Choice(["gaussian", "epanechnikov"]),
+        help="Kernel of the paper's estimator.",
+    ),
+    click.option(
+        "--preset",
+        type=click.Choice(["paper"]),
+        help="'paper': all choices as published (bandwidth 0.05, left-closed bins).",
+    ),
+    valued("--bins", default=15, help="Number of bins of the ECE."),
+    valued("--level", default=0.95, help="Confidence level of the intervals."),
+    valued("--seed", default=0, help="Random seed."),
 )
 output_options = together(as_json, quiet, force)
 
@@ -104,11 +152,11 @@ def clean_errors(command: Command) -> Command:
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
-        except BrokenPipeError:  # who reads the output has left: click ends quietly
+        except BrokenPipeError:  # `Quiet` ends the command
             raise
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
-            said = " ".join(str(error).split()) or type(error).__name__
-            raise click.ClickException(one_line(said, MOST_SAID)) from error
+            said = " ".join(_named(str(error)).split()) or type(error).__name__
+            raise click.ClickException(one_line(in_options(said), MOST_SAID)) from error
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
@@ -120,6 +168,75 @@ def clean_errors(command: Command) -> Command:
     return run  # type: ignore[return-value]
 
 
+PIPE_CLOSED = 141
+"""What shells make of a program that writes to a closed pipe."""
+
+
+class Quiet(click.Group):
+    """Commands that end quietly if whoever reads their output has left."""
+
+    def make_context(self, *given: Any, **more: Any) -> click.Context:
+        """Read the command line; this may print the help."""
+        with _until_closed():
+            return super().make_context(*given, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, to the last line of its output."""
+        with _until_closed():
+            done = super().invoke(ctx)
+            sys.stdout.flush()
+            return done
+
+
+@contextmanager
+def _until_closed() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)  # Python itself flushes once more when it ends
+        raise click.exceptions.Exit(PIPE_CLOSED) from None
+
+
+OPTIONS = {
+    **{name: name for name in (*ROLES, *EVALUATION, "split", "folds", "methods")},
+    "y": "label",
+    "sample_weight": "weight",
+    "name": "names",
+    "rng": "seed",
+}
+KEYWORD = re.compile(
+    rf"(?<![\w/\\.=-])({'|'.join(OPTIONS)})=('[^']*'|\"[^\"]*\"|[\w.-]*\w)?(?![\w/\\=])"
+)
+PHRASES = {
+    r"force=True \(--force\)": "--force",
+    r"evaluate\(\.\.\., name=\.\.\.\)": "--names A,B",
+    r"classes=\[\.\.\.\]": "--classes A,B,...",
+    r"paired=False": "--unpaired",
+    r"Use \w+\(scores='(\w+)'\)": r"Name them with --\1",
+    r"divide ([\w ]*)by 100": r"divide \1by 100 (--percent)",
+}
+"""What errors of the library say to those who call it, and what the command has for it."""
+
+
+def in_options(text: str) -> str:
+    """An error in terms of the command line, not of Python.
+
+    Examples
+    --------
+    >>> in_options("If these are logits, pass logits=; or say target='positive'.")
+    'If these are logits, pass --logits; or say --target positive.'
+    """
+    for phrase, said in PHRASES.items():
+        text = re.sub(phrase, said, text)
+    return KEYWORD.sub(_option, text)
+
+
+def _option(found: re.Match[str]) -> str:
+    value = (found[2] or "").strip("'\"")
+    return f"--{OPTIONS[found[1]]} {value}".rstrip()
+
+
 @contextmanager
 def about(*files: str | None) -> Iterator[None]:
     """Name the files in what is wrong with their rows."""
@@ -129,7 +246,8 @@ def about(*files: str | None) -> Iterator[None]:
     except (ValueError, TypeError) as error:
         if any(path in str(error) for file in given for path in paths_of(file)):
             raise
-        raise ValueError(f"{', '.join(given)}: {error}") from error
+        named = ["standard input" if file == STDIN else file for file in given]
+        raise ValueError(f"{', '.join(named)}: {error}") from error
 
 
 def roles_of(said: Mapping[str, str | None], **more: Any) -> Any:
@@ -137,7 +255,9 @@ def roles_of(said: Mapping[str, str | None], **more: Any) -> Any:
     from calibrant.files._plan import ARGUMENTS, Roles
 
     given: dict[str, Any] = {
-        ARGUMENTS.get(name, name): said[name] for name in ROLES if name in said
+        ARGUMENTS.get(name, name): said[name]
+        for name in (*ROLES, *READING)
+        if name in said
     }
     if given.get("classes"):
         given["classes"] = given["classes"].split(",")
@@ -146,7 +266,37 @@ def roles_of(said: Mapping[str, str | None], **more: Any) -> Any:
 
 def paths_of(file: str) -> list[str]:
     """Files of one model: those with commas between them, unless such a file exists."""
+    if file == STDIN:
+        return [str(_kept_input())]
     return [file] if Path(file).exists() else file.split(",")
+
+
+STDIN = "-"
+
+
+def _kept_input() -> Path:
+    """Standard input as a file of the format it begins like, for as long as the command."""
+    from calibrant.files._open import format_of_bytes
+
+    context = click.get_current_context()
+    if (kept := context.meta.get(STDIN)) is not None:
+        return Path(kept)
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ValueError("- reads standard input, which is a terminal; pipe a file in.")
+    folder = context.with_resource(TemporaryDirectory(prefix="calibrant-"))
+    with Path(folder, "stdin").open("w+b") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.seek(0)
+        suffix = format_of_bytes(file.read(4096)).suffixes[0]
+    path = Path(folder, f"stdin{suffix}")
+    context.meta[STDIN] = Path(folder, "stdin").rename(path)
+    return path
+
+
+def _named(error: str) -> str:
+    """An error that calls standard input by its name, not by that of a file of ours."""
+    kept = click.get_current_context().meta.get(STDIN)
+    return error if kept is None else error.replace(str(kept), "standard input")
 
 
 def names_of(files: Sequence[str], given: str | None) -> list[str]:
@@ -156,13 +306,19 @@ def names_of(files: Sequence[str], given: str | None) -> list[str]:
         if len(names) != len(files):
             raise ValueError(f"--names has {len(names)} names for {len(files)} models.")
         return names
-    names = [Path(paths_of(file)[0]).stem or file for file in files]
+    names = [stem_of(paths_of(file)[0]) or file for file in files]
     return names if len(set(names)) == len(names) else list(files)
+
+
+def stem_of(file: str) -> str:
+    """The name of a file without suffixes of formats: scores.csv.gz is scores."""
+    path = Path(file)
+    return Path(path.stem).stem if path.suffix in (".gz", ".zst") else path.stem
 
 
 def evaluation_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Keywords of `evaluate` from the options of a command."""
-    kept = {key: options[key] for key in ("target", "divergence", "bins", "level")}
+    kept = {key: options[key] for key in EVALUATION}
     bandwidth = options["bandwidth"]
     kept["bandwidth"] = bandwidth if bandwidth == "auto" else _number(bandwidth)
     return {**kept, "rng": options["seed"]}

@@ -18,32 +18,36 @@ from calibrant.cli import _flags as flags
     metavar="WHERE",
     help="Folder, 'shards/*.tar', or hf:NAME on the Hugging Face hub.",
 )
-@flags.path_option("-o", "--out", required=True, help="Folder to fill.")
+@flags.path_option("-o", "--out", required=True, help="Folder for the logits.")
 @flags.path_option(
     "--labels",
-    help="File of lines 'name,class', for a folder without class sub-folders.",
+    help="File of lines 'name,class', for a folder without a sub-folder per class.",
 )
 @click.option(
     "--classes",
     metavar="FILE",
-    help="Class names, one a line, in the order of the outputs; or imagenet-1k.",
+    help="Class names, one per line, in the order of the outputs; or imagenet-1k.",
 )
-@click.option("--split", help="Of CIFAR (test) or of a stream (validation).")
+@click.option(
+    "--split",
+    help="Which part of the data. [default: test for CIFAR, validation for hf:NAME]",
+)
 @flags.path_option(
-    "--checkpoint", help="Your weights (.pt, .safetensors); else published ones."
+    "--checkpoint",
+    help="Your weights (.pt, .safetensors). [default: published weights]",
 )
-@flags.valued("--batch-size", default=64, help="Images run at once.")
+@flags.valued("--batch-size", default=64, help="Images per batch.")
 @flags.valued("--device", default="auto", help="cpu, cuda, cuda:1, …")
 @flags.valued(
     "--dtype",
     type=click.Choice(["float16", "float32"]),
     default="float32",
-    help="How logits are stored.",
+    help="Type of the stored logits.",
 )
-@flags.valued("--shard-rows", default=5000, help="Rows of a file.")
-@click.option("--limit", type=int, help="Run the first so many images only.")
-@flags.valued("--workers", default=2, help="Threads that decode.")
-@click.option("--force", is_flag=True, help="Begin anew in a folder of other logits.")
+@flags.valued("--shard-rows", default=5000, help="Images per output file.")
+@click.option("--limit", type=int, help="Use only this many images, the first ones.")
+@flags.valued("--workers", default=2, help="Threads that decode images.")
+@click.option("--force", is_flag=True, help="Start over in a folder of other logits.")
 @flags.quiet
 @flags.clean_errors
 def infer(
@@ -58,10 +62,10 @@ def infer(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Run a MODEL over labelled images and write its logits.
+    """Run a MODEL on labelled images and write its logits.
 
-    MODEL is any name of timm's, or a CIFAR network such as cifar10_resnet32. A run that
-    was stopped goes on where it was if the same command is given again.
+    MODEL is any timm model name, or a CIFAR network such as cifar10_resnet32. The same
+    command, given again, continues a run that was stopped.
 
     \b
     Example:
@@ -91,9 +95,9 @@ def infer(
 
 def _say(done: Any) -> None:
     for file in done.redone:
-        click.echo(f"{file} was damaged or missing, and was done again", err=True)
+        click.echo(f"{file} was damaged or missing, and was computed again", err=True)
     manifest = done.manifest
     click.echo(
-        f"{done.folder}: {manifest.rows:,} rows in {len(manifest.shards)} files; next: "
+        f"{done.folder}: {manifest.rows:,} images in {len(manifest.shards)} files; next: "
         f"calibrant report {done.folder}"
     )

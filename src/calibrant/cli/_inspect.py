@@ -17,7 +17,7 @@ from calibrant.cli import _output as out
 @flags.as_json
 @flags.clean_errors
 def inspect(file: str, *, as_json: bool, **said: str | None) -> None:
-    """Say what is in a FILE and how it would be read.
+    """Show what is in a FILE and how it would be read.
 
     \b
     Example:

@@ -7,16 +7,18 @@ import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
+from difflib import get_close_matches
+from math import inf, isnan, log, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from calibrant._base.checks import MOST_NAME, one_line
+from calibrant._base.checks import MOST_NAME, RowError, one_line
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, sample_size
+from calibrant._base.measures import HEADLINE, MEASURES, sample_size
+from calibrant._base.records import Estimate
 from calibrant._base.write import target_of
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
 from calibrant.cli import _flags as flags
@@ -46,7 +48,7 @@ def _evaluate_file(
 ) -> Evaluation:
     """In memory where the file fits, in batches where it does not."""
     from calibrant.files._inspect import repeated_ids
-    from calibrant.files._read import batches, memory_of, read
+    from calibrant.files._read import batches
 
     paths, roles = flags.paths_of(file), flags.roles_of(said)
     options = flags.evaluation_of(said)
@@ -54,27 +56,96 @@ def _evaluate_file(
     if (sketch := sketch_in(paths)) is not None:
         if roles.given:
             raise ValueError(
-                f"{file} is a sketch, whose rows are read; drop --{roles.given[0]}."
+                f"{file} is a sketch, which has no columns; drop --{roles.given[0]}."
             )
         return evaluate(sketch, **options, name=name)
-    if size_of(paths) > IN_FILES or memory_of(paths, roles) > IN_MEMORY:
+    if too_large(paths, roles):
         from calibrant._verbs.stream import evaluate_batches
 
         def report(rows: int) -> None:
-            progress(0.5, f"{name}: {rows:,} rows")
+            progress(0.5, f"{name}: {rows:,} examples")
 
-        return evaluate_batches(
-            batches(paths, roles), name=name, progress=report, **options
-        )
-    found = read(paths, roles)
+        with Taken(file, roles, quiet=said["quiet"]) as taken:
+            found = map(taken.add, batches(paths, roles))
+            return evaluate_batches(found, name=name, progress=report, **options)
+    rows = read_file(file, roles, quiet=said["quiet"])
     progress(0.5, f"evaluate {name}")
-    options |= {"group": found.group, "name": name}
+    ev = evaluate_found(rows, name, said)
+    return replace(ev, repeated=repeated_ids(paths, roles.sep))
+
+
+def too_large(paths: list[str], roles: Any) -> bool:
+    """Whether files, or what their rows take, are too large to be read at once."""
+    from calibrant.files._read import memory_of
+
+    return size_of(paths) > IN_FILES or memory_of(paths, roles) > IN_MEMORY
+
+
+def read_file(file: str, roles: Any, *, quiet: bool) -> Any:
+    """All predictions in a file, and a word on what was taken and left out."""
+    from calibrant.files._read import read
+
+    with Taken(file, roles, quiet=quiet) as taken:
+        return taken.add(read(flags.paths_of(file), roles))
+
+
+def evaluate_found(found: Any, name: str, said: Mapping[str, Any]) -> Evaluation:
+    """Evaluate what was read; errors count rows as the file does."""
+    options = flags.evaluation_of(said) | {"group": found.group, "name": name}
+    verb = evaluate_pairs if found.pairs else evaluate
     if found.pairs:
         del options["target"]
-        ev = evaluate_pairs(**found.arguments, **options)
-    else:
-        ev = evaluate(**found.arguments, **options)
-    return replace(ev, repeated=repeated_ids(paths))
+    try:
+        ev = verb(**found.arguments, **options)
+    except RowError as error:
+        raise found.in_file(error) from error
+    return ev
+
+
+USED = {
+    "weight": "sample weights",
+    "frequency": "frequencies",
+    "cluster": "clusters of dependent examples",
+    "group": "groups",
+}
+"""Columns that are taken by their names, and what for."""
+
+
+class Taken:
+    """Says on stderr which columns were taken by name, and how many rows left out."""
+
+    def __init__(self, file: str, roles: Any, *, quiet: bool) -> None:
+        self.file = "standard input" if file == flags.STDIN else file
+        self.plan: Any = None
+        self.asked = set(roles.given) - {"weight"}
+        self.quiet, self.total, self.dropped, self.rows = quiet, 0.0, 0, 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def add(self, found: Any) -> Any:
+        """Count some rows, and pass them on."""
+        self.plan = found.plan
+        self.rows += len(found) + found.dropped
+        self.dropped += found.dropped
+        if found.sample_weight is not None:
+            self.total += float(found.sample_weight.sum())
+        return found
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.quiet or kind is not None or self.plan is None:
+            return
+        for role, what in USED.items():
+            if role in self.asked or (column := getattr(self.plan, role)) is None:
+                continue
+            summed = f" (weights sum to {self.total:,.6g})" if role == "weight" else ""
+            self._say(f"using column {column!r} as {what}{summed}")
+        if self.dropped:
+            missing = "with a missing score, label or weight"
+            self._say(f"dropped {self.dropped:,} of {self.rows:,} examples {missing}")
+
+    def _say(self, text: str) -> None:
+        click.echo(f"note: {one_line(f'{self.file}: {text}')}", err=True)
 
 
 def sketch_in(paths: list[str]) -> Sketch | None:
@@ -95,15 +166,15 @@ def size_of(paths: list[str]) -> int:
     return sum(path.stat().st_size for path in find_files(paths))
 
 
-def read_vectors(file: str, roles: Any, who: str) -> Any:
+def read_vectors(file: str, roles: Any, who: str, *, quiet: bool) -> Any:
     """Predictions of all classes in a file; `who` needs them."""
-    from calibrant.files._read import read
-
-    found = read(flags.paths_of(file), roles)
+    found = read_file(file, roles, quiet=quiet)
     if found.pairs:
+        confidence, correct = found.plan.scores[0], found.plan.correct
+        way_out = f"To recalibrate them pass --probs {confidence} --label {correct}."
         raise ValueError(
-            f"{file} holds confidences of one class only; {who} needs logits or "
-            "probabilities of all classes."
+            f"{file} holds stated confidences; {who} needs logits or probabilities of "
+            f"all classes. {way_out if correct else ''}".rstrip()
         )
     return found
 
@@ -113,6 +184,9 @@ def check_outputs(
 ) -> None:
     """Refuse before any work what must not be written: a folder, a device, an input."""
     given = [path for path in outputs if path is not None]
+    reads = list(reads)
+    if reads.count(flags.STDIN) > 1:
+        raise ValueError("- is standard input, which can be read once only.")
     targets = {target_of(path): path for path in given}
     for target, path in targets.items():
         if target.exists() and not force:
@@ -121,6 +195,16 @@ def check_outputs(
             raise ValueError(f"{path} is read and written; write to another file.")
     if len(targets) < len(given):
         raise ValueError(f"{given[0]} is two outputs; give each a file of its own.")
+
+
+def check_suffix(path: Path | None, *suffixes: str) -> None:
+    """Refuse a name that promises another format than the one written."""
+    if path is None or (path.suffix.lower() in ("", *suffixes) and path.name != "-"):
+        return
+    kind = suffixes[0][1:].upper()
+    raise ValueError(
+        f"{path}: this writes {kind}; give the file a name that ends in {suffixes[0]}."
+    )
 
 
 def _files_of(reads: Iterable[str | None]) -> Iterator[Path]:
@@ -165,9 +249,25 @@ def print_models(models: Comparison, said: Mapping[str, Any], more: str = "") ->
 # -- gates for continuous integration: conditions on a model, and what trips them ------
 
 TRIPPED = 3
-FORM = re.compile(r"\s*(\w+?)(\.upper|\.lower)?\s*(>=|<=|>|<)\s*([-+.\deE]+)\s*")
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+FORM = re.compile(
+    rf"\s*(.+?)\s*(\.upper|\.lower)?\s*(>=|<=|>|<)\s*({NUMBER})\s*(%?)\s*"
+)
 
 HOLDS = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
+
+SIGNED = ("confidence_gap", "ece_debiased", "top_label_ece")
+SQUARED = ("mcb", "dsc", "unc")
+ENDS = {
+    **dict.fromkeys(MEASURES, (0.0, 1.0)),
+    **dict.fromkeys(SIGNED, (-1.0, 1.0)),
+    **dict.fromkeys(SQUARED, (0.0, 2.0)),
+    **dict.fromkeys(HEADLINE, (-2.0, 2.0)),
+    "brier": (0.0, 2.0),
+    "total": (0.0, 2.0),
+    "nll": (0.0, inf),
+}
+"""Between which ends numbers lie; those of one's own may be anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,72 +280,168 @@ class Gate:
     limit: float
 
     @classmethod
-    def read(cls, text: str) -> Gate:
-        """Read a condition such as ``brier>0.2`` or ``ece.upper>0.05``."""
+    def read(
+        cls,
+        text: str,
+        option: str = "--fail-if",
+        *,
+        divergence: str = "brier",
+        difference: bool = False,
+    ) -> Gate:
+        """Read a condition such as ``brier > 0.2``, ``ECE.upper > 5%`` or ``acc < 0.9``."""
         form = FORM.fullmatch(text)
-        if form is None or form[1] not in MEASURES:
-            options = ", ".join(MEASURES)
+        if form is None:
             raise click.BadParameter(
-                f"{text!r} is not a condition such as 'brier>0.2' or 'ece.upper>0.05', "
-                f"on one of {options}.",
-                param_hint="--fail-if",
+                f"{text!r} is not a condition such as 'brier > 0.2' or "
+                "'ece.upper > 5%'.",
+                param_hint=option,
             )
-        try:
-            limit = float(form[4])
-        except ValueError:
-            raise click.BadParameter(
-                f"{form[4]!r} in {text!r} is not a number.", param_hint="--fail-if"
-            ) from None
-        return cls(form[1], (form[2] or "").lstrip("."), form[3], limit)
+        key = _key_of(form[1], option)
+        limit = float(form[4]) / (100 if form[5] else 1)
+        gate = cls(key, (form[2] or "").lstrip("."), form[3], limit)
+        low, high = ENDS.get(key, (-inf, inf))
+        if divergence != "brier" and key in HEADLINE:
+            low, high = (0.0 if key == "total" else -inf), inf
+        if difference:
+            low, high = low - high, high - low
+        gate.check(text, low, high, option)
+        return gate
 
-    def verdict(self, ev: Evaluation) -> str | None:
-        """Why a model fails, or None; a number that is missing fails too."""
-        estimate = MEASURES[self.key].of(ev)
-        value, what = float(estimate), self.key
+    def check(self, text: str, low: float, high: float, option: str) -> None:
+        """Refuse a limit on the wrong side of which all numbers are, or none."""
+        least, most = (HOLDS[self.sign](end, self.limit) for end in (low, high))
+        if least != most:
+            return
+        label, what = MEASURES[self.key].label, "always" if least else "never"
+        told = f"{text!r} {what} holds: {label} lies between {low:g} and {high:g}."
+        less = self.limit / 100
+        if low < less < high and abs(self.limit) >= 1:
+            condition = f"{self.name} {self.sign} {less:g}"
+            told += (
+                f" Tables show it times 100: write {condition!r} or "
+                f"'{self.name} {self.sign} {self.limit:g}%'."
+            )
+        raise click.BadParameter(told, param_hint=option)
+
+    @property
+    def name(self) -> str:
+        """The number, or the end of its interval, as conditions call it."""
+        return f"{self.key}.{self.end}" if self.end else self.key
+
+    def check_scale(self, ev: Evaluation) -> None:
+        """Refuse a log loss that guessing would stay below, twice: it is times 100."""
+        logs = self.key == "nll" or (self.key in HEADLINE and ev.divergence == "log")
+        if logs and abs(self.limit) > max(2 * log(max(ev.k, 2)), 1.0):
+            raise click.UsageError(
+                f"a limit of {self.limit:g} on {self.key} is never reached: guessing "
+                f"among {max(ev.k, 2):,} classes has {log(max(ev.k, 2)):.2g}. Tables show "
+                f"it times 100: write {self.limit / 100:g} or {self.limit:g}%."
+            )
+
+    def verdict(
+        self, who: str, estimate: Estimate, what: str, level: float
+    ) -> str | None:
+        """Why a number fails, or None; one that is missing fails too."""
+        value = float(estimate)
         if self.end and not isnan(value):
             if estimate.interval is None:
-                return f"{ev.name}: {self.key} has no interval to take the end of."
+                return f"{who}: {what} has no interval to take the end of."
             value = estimate.interval[self.end == "upper"]
-            level = 100 * float(ev.settings["level"])
-            what = (
-                f"{self.end} end of the {level:g}% interval of {self.key} "
-                f"({estimate.method})"
-            )
+            interval = f"{100 * level:g}% interval of {what} ({estimate.method})"
+            what = f"{self.end} end of the {interval}"
         if isnan(value):
-            return f"{ev.name}: {what} is undefined."
+            return f"{who}: {what} is undefined."
         if HOLDS[self.sign](value, self.limit):
-            return f"{ev.name}: {what} is {value:.6g}, {self.sign} {self.limit:g}."
+            return f"{who}: {what} is {value:.6g}, {self.sign} {self.limit:g}."
         return None
 
 
-gate_options = flags.together(
-    click.option(
+def _key_of(name: str, option: str) -> str:
+    """The key of a number by its name in tables, in print or in JSON."""
+    known = {
+        _plain(word): key
+        for key, x in reversed(MEASURES.items())
+        for word in (x.phrase, x.line, x.short, x.label, key)
+    }
+    if _plain(name) in known:
+        return known[_plain(name)]
+    near = get_close_matches(_plain(name), known, 1, cutoff=0.75)
+    hint = f"did you mean {known[near[0]]!r}? " if near else ""
+    raise click.BadParameter(
+        f"there is no column {name!r}; {hint}There are {', '.join(MEASURES)}.",
+        param_hint=option,
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+def _fail_if(text: str) -> flags.Decorator:
+    limits = "Limits are fractions (0.05) or percentages (5%). Repeatable."
+    return click.option(
         "--fail-if",
         "conditions",
         multiple=True,
         metavar="CONDITION",
-        help="Exit with code 3 if it holds for a model: 'brier>0.2', 'ece.upper>0.05'.",
+        help=f"{text} {limits}",
+    )
+
+
+fail_if_different = _fail_if(
+    "Exit with code 3 if it holds for a difference from the baseline, in a group too: "
+    "'brier > 0.01', 'brier.upper > 0.01'."
+)
+gate_options = flags.together(
+    _fail_if(
+        "Exit with code 3 if it holds for a model or a group: 'brier > 0.2', "
+        "'ece.upper > 5%'."
     ),
     click.option(
-        "--max-ece-upper",
-        type=float,
-        metavar="X",
-        help="The same as --fail-if 'ece.upper>X'.",
+        "--max-ece-upper", metavar="X", help="The same as --fail-if 'ece.upper > X'."
     ),
 )
 
 
-def gates_of(said: Mapping[str, Any]) -> list[Gate]:
+def gates_of(said: Mapping[str, Any], *, difference: bool = False) -> list[Gate]:
     """The gates asked for."""
-    gates = [Gate.read(text) for text in said["conditions"]]
-    if (most := said["max_ece_upper"]) is not None:
-        gates.append(Gate("ece", "upper", ">", most))
+    about = {"divergence": said["divergence"], "difference": difference}
+    gates = [Gate.read(text, **about) for text in said["conditions"]]
+    if (most := said.get("max_ece_upper")) is not None:
+        gates.append(Gate.read(f"ece.upper > {most}", "--max-ece-upper"))
     return gates
 
 
-def judge(gates: Iterable[Gate], models: Iterable[Evaluation]) -> None:
-    """Exit with code 3, after saying why, if a model fails a gate."""
-    verdicts = [gate.verdict(ev) for gate in gates for ev in models]
+def judge(gates: Sequence[Gate], models: Iterable[Evaluation]) -> None:
+    """Exit with code 3, after saying why, if a model or a group of it fails a gate."""
+    verdicts = []
+    for ev in models:
+        groups = {f"{ev.name}, group {x!r}": part for x, part in ev.per_group.items()}
+        for who, part in {ev.name: ev, **groups}.items():
+            for gate in gates:
+                gate.check_scale(ev)
+                number, level = MEASURES[gate.key].of(part), float(ev.settings["level"])
+                verdicts.append(gate.verdict(who, number, gate.key, level))
+    trip(verdicts)
+
+
+def differences_failing(
+    gates: Iterable[Gate], found: Any, group: str = ""
+) -> list[Any]:
+    """Why differences of models from a baseline fail gates, or None for those that pass."""
+    where = f", group {group!r}" if group else ""
+    verdicts = []
+    for gate in gates:
+        gate.check_scale(found[0])
+        for name, numbers in found.differences.items():
+            number = numbers.get(gate.key, Estimate(nan))
+            who, what = f"{name} - {found.baseline}{where}", f"difference in {gate.key}"
+            verdicts.append(gate.verdict(who, number, what, found.level))
+    return verdicts
+
+
+def trip(verdicts: Iterable[str | None]) -> None:
+    """Exit with code 3, after saying why, unless all verdicts are None."""
     failures = [verdict for verdict in verdicts if verdict is not None]
     for failure in failures:
         click.echo(f"gate: {one_line(failure)}", err=True)

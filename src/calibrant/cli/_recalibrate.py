@@ -8,16 +8,18 @@ from typing import Any
 import click
 
 from calibrant.cli import _flags as flags
-from calibrant.cli._output import check_outputs, read_vectors
+from calibrant.cli._output import check_outputs, check_suffix, read_vectors
 
 
 @click.command()
-@click.option("--fit", metavar="FILE", help="Predictions to learn from.")
+@click.option("--fit", metavar="FILE", help="Predictions to fit on, with labels.")
 @click.option("--load", "saved", metavar="JSON", help="Or a recalibrator saved before.")
 @flags.valued("--method", default="temperature", help="Method to fit.")
 @click.option("--apply", "new", metavar="FILE", help="Predictions to recalibrate.")
-@flags.path_option("-o", "--output", help="Write them here, as .npz.")
-@flags.path_option("--save", help="Write the recalibrator, as JSON.")
+@flags.path_option(
+    "-o", "--output", help="Write the recalibrated probabilities to this .npz file."
+)
+@flags.path_option("--save", help="Write the recalibrator to this JSON file.")
 @flags.role_options
 @flags.force
 @flags.quiet
@@ -31,12 +33,11 @@ def recalibrate(
     save: Path | None,
     *,
     force: bool,
-    quiet: bool,
     **said: Any,
 ) -> None:
     """Fit a recalibrator, or load one, and apply it.
 
-    The labels of --apply are copied if there are any; they are not needed.
+    The file given to --apply needs no labels; they are copied if there are any.
 
     \b
     Example:
@@ -47,10 +48,13 @@ def recalibrate(
     from calibrant.recalibration._estimator import load
 
     if (fit is None) == (saved is None):
-        raise click.UsageError("say where it comes from: one of --fit and --load.")
+        raise click.UsageError("pass one of --fit and --load.")
     if (new is None) != (output is None):
         raise click.UsageError("--apply and --output go together.")
     check_outputs(output, save, reads=(fit, saved, new), force=force)
+    check_suffix(output, ".npz")
+    check_suffix(save, ".json")
+    quiet = said["quiet"]
     with flags.steps("recalibrate", quiet=quiet) as progress:
         fitted = load(saved) if saved else _fit(str(fit), method, said, progress)
         if save is not None:
@@ -64,7 +68,8 @@ def recalibrate(
 def _fit(file: str, method: str, said: dict[str, Any], progress: Any) -> Any:
     from calibrant._verbs.study import recalibrator_named
 
-    found = read_vectors(file, flags.roles_of(said), "recalibration")
+    roles = flags.roles_of(said)
+    found = read_vectors(file, roles, "recalibration", quiet=said["quiet"])
     recalibrator = recalibrator_named(method, found.kind, found.classes)
     more = {} if found.frequency is None else {"frequency": found.frequency}
     with flags.about(file):
@@ -79,7 +84,7 @@ def _apply(
     from calibrant._base.write import write_npz
 
     roles = flags.roles_of(said, unlabelled=True)
-    found = read_vectors(file, roles, "recalibration")
+    found = read_vectors(file, roles, "recalibration", quiet=said["quiet"])
     if found.kind != fitted.scores:
         raise ValueError(
             f"{file} holds {found.kind}, and the recalibrator was fitted on "

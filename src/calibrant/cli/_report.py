@@ -30,17 +30,18 @@ def report(
     force: bool,
     **said: Any,
 ) -> None:
-    """Evaluate one model per FILE; print the table and write an HTML report.
+    """Evaluate one model per FILE; print a table, write a page.
 
     \b
     Example:
       calibrant report predictions.npz --output report.html
-      calibrant report a.npz b.parquet --fail-if "brier>0.2" --max-ece-upper 0.05
+      calibrant report a.npz b.parquet --fail-if "brier > 0.2" --max-ece-upper 5%
     """
     from calibrant._base.comparison import as_comparison
 
     gates = out.gates_of(said)
     out.check_outputs(output, reads=files, force=force)
+    out.check_suffix(output, ".html", ".htm")
     with flags.steps("evaluate", quiet=said["quiet"]) as progress:
         models = out.evaluate_files(files, names, said, progress)
     found = as_comparison(models)

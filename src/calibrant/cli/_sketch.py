@@ -1,4 +1,4 @@
-"""``calibrant sketch`` and ``calibrant merge``: any number of rows in a few megabytes."""
+"""``calibrant sketch`` and ``calibrant merge``: any number of examples in a few megabytes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import click
 
 from calibrant._base.write import locked, stamp_of
 from calibrant.cli import _flags as flags
-from calibrant.cli._output import check_outputs
+from calibrant.cli._output import Taken, check_outputs, check_suffix
 
-HERE = "Write the sketch here, as .npz."
+HERE = "Write the sketch to this .npz file."
 output_option = flags.path_option("-o", "--output", required=True, help=HERE)
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @output_option
-@click.option("--resume", is_flag=True, help="Go on with the sketch that is there.")
+@click.option("--resume", is_flag=True, help="Add to the sketch that is there.")
 @flags.target
 @flags.role_options
 @flags.quiet
@@ -35,13 +35,13 @@ def sketch(
     resume: bool,
     quiet: bool,
     force: bool,
-    **said: str | None,
+    **said: Any,
 ) -> None:
-    """Add up the rows of FILEs in a sketch, which stands for them from then on.
+    """Summarise FILEs in a small sketch.
 
-    It is saved after every file and every 5 million rows; --resume goes on where a run
-    was stopped, and counts no file twice, whatever its name. A file that has changed since
-    is refused.
+    Other commands read a sketch like the files themselves, and sketches can be merged. It is saved after every file and every 5 million examples; --resume continues a run
+    that was stopped, and counts no file twice, whatever its name. A file that has changed
+    since is refused.
 
     \b
     Example:
@@ -52,35 +52,40 @@ def sketch(
     from calibrant._verbs.stream import sketch_files
 
     check_outputs(output, reads=files, force=force or resume)
+    check_suffix(output, ".npz")
     skipped = defaultdict[str, list[str]](list)
+    roles = flags.roles_of(said)
+    what = files[0] if len(files) == 1 else f"{len(files):,} files"
     with (
         locked(output),
         flags.about(*files),
         flags.steps("sketch", quiet=quiet) as progress,
+        Taken(what, roles, quiet=quiet) as taken,
     ):
         there = resume and output.exists()
         found = Sketch.load(output) if there else Sketch(target=target)
         _check_target(found, target)
         sketch_files(
             units_of(files),
-            flags.roles_of(said),
+            roles,
             found,
             save=_Saves(output, replace=there or force),
-            progress=lambda rows, name: progress(0.0, f"{name}: {rows:,} rows"),
+            progress=lambda rows, name: progress(0.0, f"{name}: {rows:,} examples"),
             skipped=lambda name, why: skipped[why].append(name),
             since=output.stat().st_mtime if there else math.inf,
+            watch=taken.add,
         )
     if not found.rows:
-        raise ValueError("the files hold no row of positive weight; nothing is left.")
+        raise ValueError("no example is left: there are none, or all have weight 0.")
     _say(found, output, skipped, quiet=quiet)
 
 
 def _check_target(found: Any, target: str | None) -> None:
-    """Rows that are in were reduced for one target, and stay so."""
+    """Examples that are in were summed for one target, and stay so."""
     if found.kind is not None and target not in (None, found.kind.target):
         raise ValueError(
-            f"--target {target} was asked for, and the sketch is that of "
-            f"{found.kind.target}; drop --target, or begin anew with --force."
+            f"the sketch was made with --target {found.kind.target}, not {target}; drop "
+            "--target, or start a new sketch with --force."
         )
 
 
@@ -97,7 +102,7 @@ class _Saves:
         if self.stamp is not None and stamp_of(self.output) != self.stamp:
             raise FileExistsError(
                 f"{self.output} was written by another process meanwhile, and is left as "
-                "it is; go on from it with --resume."
+                "it is; continue from it with --resume."
             )
         made.save(self.output, force=self.stamp is not None)
         self.stamp = stamp_of(self.output)
@@ -110,7 +115,7 @@ class _Saves:
 @flags.force
 @flags.clean_errors
 def merge(files: tuple[str, ...], output: Path, *, quiet: bool, force: bool) -> None:
-    """Add up SKETCHes of different rows.
+    """Merge SKETCHes of different examples into one.
 
     \b
     Example:
@@ -119,6 +124,7 @@ def merge(files: tuple[str, ...], output: Path, *, quiet: bool, force: bool) -> 
     from calibrant._sketch.sketch import Sketch
 
     check_outputs(output, reads=files, force=force)
+    check_suffix(output, ".npz")
     found = Sketch()
     for file in files:
         found = found + Sketch.load(file)
@@ -128,7 +134,7 @@ def merge(files: tuple[str, ...], output: Path, *, quiet: bool, force: bool) -> 
 
 
 def units_of(files: Iterable[str]) -> list[list[str]]:
-    """Sets of rows: every file alone, but arrays that make up one set together."""
+    """Sets of examples: every file alone, but arrays that make up one set together."""
     from calibrant.files._open import find_files
 
     units: list[list[str]] = []
@@ -149,7 +155,7 @@ def _say(
     if quiet:
         return
     for why, names in skipped.items():
-        what = f"skipped {len(names):,} of the files, whose rows are {why}"
+        what = f"skipped {len(names):,} of the files, whose examples are {why}"
         click.echo(f"{what}: {quoted(names, most=3)}", err=True)
     click.echo(str(sketch))
-    click.echo(f"\nsketch: {output}\nread it: calibrant report {output}")
+    click.echo(f"\nsketch: {output}\nnext: calibrant report {output}")

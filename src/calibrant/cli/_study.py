@@ -1,4 +1,4 @@
-"""``calibrant study``: the paper's table for one's own model."""
+"""``calibrant study``: the paper's table for your own model."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from calibrant.cli import _output as out
 @click.argument("fit", metavar="FILE")
 @click.argument("test", metavar="[TEST]", required=False)
 @click.option(
-    "--split", type=float, help="Share of FILE to fit on, without TEST. [0.2]"
+    "--split",
+    type=float,
+    help="Without TEST: fraction of FILE to fit on; the rest is tested on. [default: 0.2]",
 )
-@click.option("--folds", type=int, help="Cross-fit FILE in so many folds instead.")
+@click.option(
+    "--folds", type=int, help="Without TEST: number of folds for cross-fitting."
+)
 @flags.valued(
     "--methods",
     default="paper",
-    help="'paper', 'all', or names with commas, such as temperature,vector.",
+    help="'paper', 'all', or names separated by commas, such as temperature,vector.",
 )
 @flags.page
-@flags.role_options
+@flags.roles("group")
 @flags.evaluation_options
 @out.gate_options
 @flags.output_options
@@ -40,9 +44,9 @@ def study(
     force: bool,
     **said: Any,
 ) -> None:
-    """Recalibrate in several ways on FILE and evaluate each on TEST.
+    """Fit recalibration methods on FILE, evaluate each on TEST.
 
-    Gates apply to the best method by Brier score.
+    Conditions of --fail-if apply to the method with the best Brier score.
 
     \b
     Example:
@@ -53,6 +57,7 @@ def study(
 
     gates = out.gates_of(said)
     out.check_outputs(output, reads=(fit, test), force=force)
+    out.check_suffix(output, ".html", ".htm")
     arguments = _arguments(fit, test, said)
     chosen = methods if methods in ("paper", "all") else methods.split(",")
     options: dict[str, Any] = {"methods": chosen, "split": split, "folds": folds}
@@ -66,23 +71,29 @@ def study(
 
 def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, Any]:
     """Labels and scores as `calibrant.study` takes them."""
-    first = out.read_vectors(fit, flags.roles_of(said), "a study")
+    quiet = said["quiet"]
+    first = out.read_vectors(fit, flags.roles_of(said), "a study", quiet=quiet)
     given = {"y": first.y, "classes": first.classes}
     if test is None:
         return {**given, first.kind: first.scores, **_of_rows(first)}
-    second = out.read_vectors(test, flags.roles_of(said), "a study")
+    second = out.read_vectors(test, flags.roles_of(said), "a study", quiet=quiet)
     if first.kind != second.kind:
         raise ValueError(f"{fit} holds {first.kind} and {test} holds {second.kind}.")
     mine, theirs = _of_rows(first), _of_rows(second)
-    for what in OF_ROWS:
+    for what, word in OF_ROWS.items():
         if (what in mine) != (what in theirs):
-            raise ValueError(f"one of the two files has {what} and the other has none.")
+            has, lacks = (fit, test) if what in mine else (test, fit)
+            raise ValueError(f"{has} has {word}, and {lacks} has none.")
     both = {what: (column, theirs[what]) for what, column in mine.items()}
     scores = first.scores, second.scores
     return {**given, "y_test": second.y, first.kind: scores, **both}
 
 
-OF_ROWS = ("sample_weight", "frequency", "cluster")
+OF_ROWS = {
+    "sample_weight": "sample weights",
+    "frequency": "frequencies",
+    "cluster": "clusters",
+}
 
 
 def _of_rows(found: Any) -> dict[str, Any]:

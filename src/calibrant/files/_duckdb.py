@@ -168,8 +168,8 @@ def _header(path: Path, mark: str) -> tuple[str, ...]:
         raise FileError(path, "has a line break in the name of a column.")
     others = [other for other in ",;\t|" if other != mark and other in names[0]]
     if len(names) == 1 and others:
-        rule = f"it must have {mark!r} between columns, not {others[0]!r}"
-        raise FileError(path, f"has one column, {shown}: {rule}.")
+        rule = f"columns are separated by {others[0]!r}, not {mark!r}; pass --sep"
+        raise FileError(path, f"has one column, {shown}: {rule} {others[0]!r}.")
     return names
 
 

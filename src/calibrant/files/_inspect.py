@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from calibrant.files import _sources as sources
 from calibrant.files._open import Paths, find_files, format_of, open_all
 from calibrant.files._plan import Roles, as_roles, make_plan, shape_words
+from calibrant.files._read import lacking
 from calibrant.files._sources import Block, Entry, FileError, Request, Source
 
 LOOKED_AT = 10_000  # rows from which ranges and examples are taken
@@ -40,13 +41,18 @@ class Item:
     low: float | None = None
     high: float | None = None
     example: str = ""
+    missing: int = 0
 
     @property
     def cells(self) -> tuple[str, ...]:
         """What is printed, in columns."""
         span = "" if self.low is None else f"{self.low:.6g} to {self.high:.6g}"
         name = repr(sources.shorten(self.name, 40))
-        return name, self.dtype, self.shape, span, self.example
+        missing = f"{self.missing:,}" if self.missing else ""
+        return name, self.dtype, self.shape, span, self.example, missing
+
+
+HEADINGS = ("name", "type", "shape", "range", "first", "missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,8 @@ class Contents:
 
     `reading` says how the file would be read, or is None; then `problem` says why not
     and which option helps. `repeated` are columns of ids that occur more than once in the
-    first rows, with the number of distinct ones.
+    first rows, with the number of distinct ones. `looked_at` is the number of rows that
+    ranges are of, if not all.
     """
 
     path: Path
@@ -66,25 +73,37 @@ class Contents:
     reading: str | None
     problem: str | None
     repeated: Mapping[str, int] = field(default_factory=dict)
+    looked_at: int | None = None
 
     def __str__(self) -> str:
         many = f", the first of {self.files} files" if self.files > 1 else ""
-        rows = "" if self.rows is None else f", {self.rows:,} rows"
+        rows = "" if self.rows is None else f", {self.rows:,} examples"
         lines = [sources.one_line(f"{self.path}: {self.format}{rows}{many}")]
-        lines += aligned([item.cells for item in self.items[:MOST_SHOWN]])
+        lines += aligned([HEADINGS, *(item.cells for item in self.items[:MOST_SHOWN])])
         if len(self.items) > MOST_SHOWN:
             lines.append(f"  and {len(self.items) - MOST_SHOWN} more")
+        if self.looked_at is not None:
+            lines.append(f"Range and missing: of the first {self.looked_at:,} rows.")
         said = f"Reads as: {self.reading}." if self.reading else self.problem
         lines.append(str(said))
+        if any(item.missing for item in self.items):
+            lines.append(
+                "Examples with a missing value: --drop-missing leaves them out."
+            )
         for name in self.repeated:
             column = repr(sources.shorten(name))
-            together = f"{column} repeats: rows of one {column} may belong together"
+            together = f"{column} repeats: examples with the same one may be dependent"
             lines.append(f"{together} (--cluster {column}).")
         return "\n".join(lines)
 
 
 def aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Lines of cells below each other; what a file holds must not break a line."""
+    """Lines of cells below each other; what a file holds must not break a line.
+
+    A column without a cell is left out, with its heading.
+    """
+    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    rows = [*zip(*columns, strict=True)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -97,7 +116,8 @@ def aligned(rows: list[tuple[str, ...]]) -> list[str]:
 def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
     """Say what is in a file (the first, of several) and how it would be read.
 
-    Ranges and examples are those of the first 10,000 rows.
+    Ranges and missing values are those of the first 10,000 rows, which is said if there
+    are more.
 
     Examples
     --------
@@ -111,8 +131,9 @@ def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
     """
     files = find_files(paths)
     first = files if format_of(files[0]).together else files[0]
-    with closing(open_all(first)) as opened:
-        return _contents(next(opened), len(files), as_roles(roles))
+    asked = as_roles(roles)
+    with closing(open_all(first, asked.sep)) as opened:
+        return _contents(next(opened), len(files), asked)
 
 
 def _contents(source: Source, files: int, roles: Roles) -> Contents:
@@ -122,18 +143,20 @@ def _contents(source: Source, files: int, roles: Roles) -> Contents:
         how, name = plan.sentence, plan.names[0]
         rows = source[name].shape[0] if source.rows is None else source.rows
         if rows is None:
-            blocks = source.blocks(Request((name,), LOOKED_AT))
+            blocks = source.blocks(Request((name,), LOOKED_AT, missing=True))
             rows = sum(len(block[name]) for block in blocks)
     except FileError as error:
         problem, how = str(error), None
     seen = _look(source)
-    items = tuple(_item(entry, seen.get(entry.name)) for entry in source.entries)
+    items = tuple(_item(entry, seen.get(entry.name), rows) for entry in source.entries)
+    read = max(map(len, seen.values()), default=0)
+    partly = LOOKED_AT if read >= LOOKED_AT and rows != read else None
     about = source.path, source.format, files, rows, items, how, problem
     repeated = {x: n for x, n in _repeated(seen).items() if x != roles.cluster}
-    return Contents(*about, repeated=repeated)
+    return Contents(*about, repeated=repeated, looked_at=partly)
 
 
-def repeated_ids(paths: Paths) -> dict[str, int]:
+def repeated_ids(paths: Paths, sep: str | None = None) -> dict[str, int]:
     """Columns of ids that repeat in the first rows of a file, and how many there are.
 
     Examples
@@ -147,7 +170,7 @@ def repeated_ids(paths: Paths) -> dict[str, int]:
     {'patient_id': 20}
     >>> folder.cleanup()
     """
-    with closing(open_all(paths)) as opened:
+    with closing(open_all(paths, sep)) as opened:
         source = next(opened)
         named = {entry.name for entry in source.entries if ID.fullmatch(entry.name)}
         return _repeated(_look(source, named)) if named else {}
@@ -174,20 +197,34 @@ def _look(source: Source, wanted: Container[str] | None = None) -> Block:
     seen: Block = {}
     for names in together:
         with suppress(FileError):  # how it would be read says what is wrong
-            seen |= next(source.blocks(Request(names, LOOKED_AT, most=LOOKED_AT)), {})
+            few = Request(names, LOOKED_AT, most=LOOKED_AT, missing=True)
+            seen |= next(source.blocks(few), {})
     return seen
 
 
-def _item(entry: Entry, values: NDArray[Any] | None) -> Item:
+def _item(entry: Entry, values: NDArray[Any] | None, rows: int | None) -> Item:
     dtype = "text" if entry.kind == "text" else sources.shorten(entry.dtype, 30)
+    if entry.shape and entry.shape[0] is None and rows is not None:
+        entry = replace(entry, shape=(rows, *entry.shape[1:]))
+    shape = shape_words(entry)
     if values is None or not len(values):
-        return Item(entry.name, dtype, shape_words(entry))
+        return Item(entry.name, dtype, shape)
     low = high = None
-    example = sources.shorten(str(values[0]), 40)
-    if values.ndim > 1:
-        more = ", …" if values[0].size > 3 else ""
-        numbers = ", ".join(f"{x:.4g}" for x in values[0].ravel()[:3])
-        example = f"[{numbers}{more}]"
     if values.dtype.kind in "biuf" and not np.isnan(values).all():
         low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    return Item(entry.name, dtype, shape_words(entry), low, high, example)
+    missing = int(lacking(values).sum())
+    return Item(entry.name, dtype, shape, low, high, _first(values, dtype), missing)
+
+
+def _first(values: NDArray[Any], dtype: str) -> str:
+    """The first value, or the first numbers of the first list."""
+    if values.ndim > 1:
+        more = ", …" if values[0].size > 3 else ""
+        return f"[{', '.join(f'{x:.4g}' for x in values[0].ravel()[:3])}{more}]"
+    if lacking(values).all():
+        return ""
+    first = values[~lacking(values)][:1].tolist()[0]
+    if values.dtype.kind in "fiu" and dtype.startswith("bool"):
+        return {0: "false", 1: "true"}.get(first, "")
+    shown = f"{first:.6g}" if isinstance(first, float) else str(first)
+    return sources.shorten(shown, 40)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import glob
+import gzip
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 from calibrant._base.checks import check_kind, read_names
 from calibrant.files._arrow import open_arrow
 from calibrant.files._duckdb import open_delimited, open_parquet
-from calibrant.files._jsonl import open_jsonl
+from calibrant.files._jsonl import open_json, open_jsonl
 from calibrant.files._numpy import open_npy, open_npz
 from calibrant.files._sources import (
     Block,
@@ -22,7 +23,10 @@ from calibrant.files._sources import (
     Held,
     Request,
     Source,
+    check_expansion,
     check_regular,
+    naming,
+    optional,
     quoted,
     reading,
 )
@@ -38,11 +42,12 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    open: Callable[[Any], Source]
+    open: Callable[..., Source]
     magic: tuple[bytes, ...] = ()
     is_text: bool = False
     together: bool = False  # the opener takes all files at once
     by_path: bool = False  # a library opens the file again, by its name
+    mark: str = ""  # what is between columns, unless said otherwise
 
 
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
@@ -52,12 +57,8 @@ READERS = (
     Format("npy", (".npy",), open_npy, (b"\x93NUMPY",), together=True),
     Format("safetensors", (".safetensors",), open_safetensors),
     Format("pt", (".pt", ".pth"), open_pt, (*ZIP, b"\x80\x02")),
-    Format(
-        "csv", (".csv",), partial(open_delimited, mark=","), is_text=True, by_path=True
-    ),
-    Format(
-        "tsv", (".tsv",), partial(open_delimited, mark="\t"), is_text=True, by_path=True
-    ),
+    Format("csv", (".csv",), open_delimited, is_text=True, by_path=True, mark=","),
+    Format("tsv", (".tsv",), open_delimited, is_text=True, by_path=True, mark="\t"),
     Format("parquet", (".parquet",), open_parquet, (b"PAR1",), by_path=True),
     Format(
         "arrow",
@@ -67,6 +68,7 @@ READERS = (
         by_path=True,
     ),
     Format("jsonl", (".jsonl", ".ndjson"), open_jsonl, is_text=True),
+    Format("json", (".json",), open_json, is_text=True),
 )
 """All that can be read; a new format is a file of its own and a line here."""
 
@@ -86,11 +88,39 @@ FOREIGN = {
 
 PICKLES = (".pkl", ".pickle", ".joblib", ".dill")
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".7z")
+UNPACKED = (".gz", ".zst")
+"""What text may be packed in: it is unpacked into a file of our own."""
+
+
+def suffix_of(path: Path) -> str:
+    """The end of a name that tells its format: that of the text, where it is packed."""
+    suffix = path.suffix.lower()
+    inner = Path(path.stem).suffix.lower()
+    known = suffix in UNPACKED and inner in FORMAT_OF and FORMAT_OF[inner].is_text
+    return inner if known else suffix
+
+
+def format_of_bytes(start: bytes) -> Format:
+    """The format of bytes without a name, which begin like this."""
+    named = {reader.name: reader for reader in READERS}
+    for reader in READERS:
+        if reader.magic and start.startswith(reader.magic) and reader.name != "pt":
+            return reader
+    for magic, what in FOREIGN.items():
+        if start.startswith(magic):
+            raise FileError("standard input", f"holds {what}; unpack or convert it.")
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"{"):
+        return named["jsonl"]
+    if text.startswith(b"["):
+        return named["json"]
+    first = text.split(b"\n")[0]
+    return named["tsv" if b"\t" in first and b"," not in first else "csv"]
 
 
 def format_of(path: Path) -> Format:
     """The format of a file, or an error that says what to do instead."""
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     if suffix in PICKLES:
         raise FileError(
             path,
@@ -185,22 +215,30 @@ def _check_each_once(files: list[Path]) -> None:
 def _shards_of(folder: Path) -> list[Path]:
     """Files of a folder that can be read; marks like _SUCCESS and .crc are passed by."""
     named = [path for path in sorted(folder.iterdir()) if path.name[0] not in "._"]
-    known = [path for path in named if path.suffix.lower() in FORMAT_OF]
+    known = [path for path in named if suffix_of(path) in FORMAT_OF]
     if shards := [path for path in known if path.is_file()]:
         return shards
     raise FileError(folder, f"has no file ending in {', '.join(FORMAT_OF)}.")
 
 
-def open_all(paths: Paths) -> Generator[Source, None, None]:
-    """Open each file when its turn comes, until the next; single arrays belong together."""
+def open_all(paths: Paths, mark: str | None = None) -> Generator[Source, None, None]:
+    """Open each file when its turn comes, until the next; single arrays belong together.
+
+    `mark` is what text tables have between columns, if not what their suffix says.
+    """
     files = find_files(paths)
     reader = format_of(files[0])
+    if mark is not None and not reader.mark:
+        only = f"is no .csv or .tsv file, so --sep {mark!r} does not apply"
+        raise FileError(files[0], f"{only}; leave it out.")
     for some in [files] if reader.together else [(file,) for file in files]:
         with ExitStack() as open_files:
-            held = tuple(open_files.enter_context(_hold(file)) for file in some)
-            for file in held:
-                check_content(file, reader)
-            yield _checked(reader, held)
+            plain = [open_files.enter_context(_unpacked(file)) for file in some]
+            held = tuple(open_files.enter_context(_hold(file)) for file in plain)
+            with naming(held[0].path, some[0]):
+                for file in held:
+                    check_content(file, reader)
+                yield _checked(reader, held, some[0], mark)
 
 
 def _hold(path: Path) -> Held:
@@ -208,7 +246,32 @@ def _hold(path: Path) -> Held:
         return Held(path)
 
 
-def _checked(reader: Format, held: tuple[Held, ...]) -> Source:
+@contextmanager
+def _unpacked(path: Path) -> Iterator[Path]:
+    """The file itself or, of a packed one, its text in a folder that goes away."""
+    if suffix_of(path) == path.suffix.lower():
+        yield path
+        return
+    with TemporaryDirectory(prefix="calibrant-", ignore_cleanup_errors=True) as folder:
+        plain = Path(folder, path.stem)
+        with reading(path), _packed_text(path) as packed, plain.open("wb") as file:
+            most, size = path.stat().st_size, 0
+            while piece := packed.read(1 << 20):
+                size += file.write(piece)
+                check_expansion(path, "it", size, most)
+        yield plain
+
+
+def _packed_text(path: Path) -> Any:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path)
+    arrow = optional(path, "pyarrow", "pip install 'calibrant[arrow]', or unpack it")
+    return arrow.input_stream(str(path), compression="zstd")
+
+
+def _checked(
+    reader: Format, held: tuple[Held, ...], path: Path, mark: str | None
+) -> Source:
     """The source; what it gives is held back if a file was changed meanwhile."""
 
     def check() -> None:
@@ -217,10 +280,13 @@ def _checked(reader: Format, held: tuple[Held, ...]) -> Source:
                 file.check(by_path=reader.by_path)
 
     def blocks(request: Request) -> Iterator[Block]:
-        for block in source.blocks(request):
-            check()
-            yield block
+        with naming(held[0].path, path):
+            for block in source.blocks(request):
+                check()
+                yield block
 
-    source = reader.open(held if reader.together else held[0])
+    given: dict[str, Any] = {"mark": mark or reader.mark} if reader.mark else {}
+    source = reader.open(held if reader.together else held[0], **given)
     check()
-    return replace(source, blocks=blocks)
+    named = source.path if held[0].path == path else path
+    return replace(source, path=named, blocks=blocks, stored=held[0].path)

@@ -14,7 +14,14 @@ from calibrant._base.checks import (
     check_texts,
     read_names,
 )
-from calibrant.files._sources import Entry, FileError, Source, quoted, shorten
+from calibrant.files._sources import (
+    Entry,
+    FileError,
+    Request,
+    Source,
+    quoted,
+    shorten,
+)
 
 # Logits and probabilities are told apart by name only, never by looking at the numbers.
 
@@ -33,6 +40,7 @@ KNOWN = {
     "cluster": ("cluster", "clusters"),
     "group": ("group", "groups"),
     "classes": ("classes", "class_names"),
+    "id": ("id", "ids", "example_id"),
 }
 """Names that are read without being asked for, in upper or lower case."""
 
@@ -64,8 +72,18 @@ class Roles:
         on each other; and its subgroup. ``""`` reads none, whatever columns are called.
     classes : sequence of str, optional
         Names of the classes in the order of the columns.
+    id : str, optional
+        What identifies each example; read only if `with_id`.
     unlabelled : bool
         Whether rows may be without labels, as when a recalibrator is applied to them.
+    with_id : bool
+        Whether ids are read, where a file has them, to pair the examples of two models.
+    sep, decimal : str, optional
+        What text tables have between columns, and in numbers in place of a point.
+    percent : bool
+        Whether probabilities and confidences are from 0 to 100, with or without a sign.
+    drop_missing : bool
+        Whether rows that lack a score, a label or a weight are left out, and counted.
 
     Examples
     --------
@@ -84,18 +102,35 @@ class Roles:
     cluster: str | None = None
     group: str | None = None
     classes: Sequence[str] | None = None
+    id: str | None = None
     unlabelled: bool = False
+    with_id: bool = False
+    sep: str | None = None
+    decimal: str | None = None
+    percent: bool = False
+    drop_missing: bool = False
 
     def __post_init__(self) -> None:
-        lists, flag = ("probs", "logits", "classes"), "unlabelled"
-        check_flags(unlabelled=self.unlabelled)
+        lists = ("probs", "logits", "classes")
+        flags = ("unlabelled", "with_id", "percent", "drop_missing")
+        check_flags(**{flag: getattr(self, flag) for flag in flags})
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if name in lists and not (value is None or isinstance(value, str)):
                 for one in read_names(value, name):
                     check_text(one, name)
-            elif name != flag:
+            elif name not in flags:
                 check_texts(**{name: value})
+        for name, mark in {"sep": self.sep, "decimal": self.decimal}.items():
+            if mark is not None and len(mark) != 1:
+                raise ValueError(f"{name} must be a single character, got {mark!r}.")
+        if self.sep is not None and self.sep == self.decimal:
+            raise ValueError(f"sep and decimal must differ; both are {self.sep!r}.")
+
+    @property
+    def spelt(self) -> bool:
+        """Whether numbers may be spelt in a way of their own: 0,27 or 27%."""
+        return self.percent or self.decimal is not None
 
     def said(self, role: str) -> Any:
         """What was said for a role, by the name that `KNOWN` has for it."""
@@ -169,12 +204,13 @@ class Plan:
     group: str | None
     classes: str | None
     stars: tuple[str, ...] | None
+    id: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Entries to be read row by row, each once."""
         others = (self.label, self.correct, self.pred)
-        of_rows = (self.weight, self.frequency, self.cluster, self.group)
+        of_rows = (self.weight, self.frequency, self.cluster, self.group, self.id)
         return tuple(dict.fromkeys([*self.scores, *filter(None, others + of_rows)]))
 
     @property
@@ -213,8 +249,11 @@ def make_plan(source: Source, roles: Roles) -> Plan:
     weight, frequency, cluster, group = (_seek(source, roles, x) for x in OF_ROWS)
     classes = None if roles.classes is not None else _classes(source, kind)
     of_rows = weight, frequency, cluster, group
-    plan = Plan(kind, scores, label, correct, pred, *of_rows, classes, stars)
-    _check(source, plan)
+    name = _seek(source, roles, "id") if roles.with_id else None
+    plan = Plan(kind, scores, label, correct, pred, *of_rows, classes, stars, name)
+    if roles.percent and kind == "logits":
+        raise FileError(source.path, "holds logits, which are never --percent.")
+    _check(source, plan, roles)
     return plan
 
 
@@ -232,7 +271,8 @@ def _kind(source: Source, roles: Roles) -> ScoreKind:
         raise FileError(source.path, f"can be read as {ways}; {way_out}.")
     known = "none of them known as probs, logits or confidence"
     way_out = _say_which(*kinds)
-    raise FileError(source.path, f"has {quoted(source.names)}, {known}; {way_out}.")
+    has = f"has {quoted(source.names)}, {known}"
+    raise FileError(source.path, f"{has}; {way_out}{_join(source)}.")
 
 
 def _readable(source: Source, kind: ScoreKind) -> bool:
@@ -255,7 +295,7 @@ def _known_columns(source: Source, kind: str) -> list[dict[str, str]]:
 def _seek(source: Source, roles: Roles, role: str) -> str | None:
     """The entry of a role: as said, or the only one of a well-known name."""
     said = roles.said(role)
-    if said == "" and role in OF_ROWS:
+    if said == "" and role in (*OF_ROWS, "id"):
         return None
     if said is not None:
         if said not in source.named:
@@ -278,7 +318,14 @@ def _need(source: Source, roles: Roles, role: str) -> str:
 def _missing(source: Source, role: str) -> FileError:
     also = " (or the predicted class with --pred)" if role == "correct" else ""
     none = f"has {quoted(source.names)}, none of them known as the {role}"
-    return FileError(source.path, f"{none}; {_say_which(role)}{also}.")
+    return FileError(source.path, f"{none}; {_say_which(role)}{also}{_join(source)}.")
+
+
+def _join(source: Source) -> str:
+    """How to name files of one array each, where only one was named."""
+    if source.format != "npy" or len(source.entries) > 1:
+        return ""
+    return ". Arrays of one model are joined by a comma: logits.npy,labels.npy"
 
 
 def _no_such(source: Source, role: str, said: str) -> FileError:
@@ -331,30 +378,47 @@ def _classes(source: Source, kind: ScoreKind) -> str | None:
     return found[0] if found and len(source[found[0]].shape) == 1 else None
 
 
-def _check(source: Source, plan: Plan) -> None:
+def _check(source: Source, plan: Plan, roles: Roles) -> None:
     """Every role has entries of the right shape and type."""
     many = len(plan.scores) > 1 or plan.kind == "confidence"
     for name in plan.scores:
-        _check_entry(source, source[name], plan.kind, 1 if many else 2)
+        _check_entry(source, name, plan.kind, 1 if many else 2, text=roles.spelt)
     for role in ("correct", "weight", "frequency"):
         if (name := getattr(plan, role)) is not None:
-            _check_entry(source, source[name], role, 1)
+            text = role == "correct" or roles.decimal is not None
+            _check_entry(source, name, role, 1, text=text)
     soft = 1 if plan.kind == "confidence" else 2  # a matrix of labels is soft labels
-    named = ("label", soft), ("pred", 1), ("cluster", 1), ("group", 1)
+    named = ("label", soft), ("pred", 1), ("cluster", 1), ("group", 1), ("id", 1)
     for role, sides in named:
         entry = source[name] if (name := getattr(plan, role)) is not None else None
         if entry and (entry.kind == "other" or not 1 <= len(entry.shape) <= sides):
             raise _wrong(source, entry, f"one number or text per row, to be {role}")
 
 
-def _check_entry(source: Source, entry: Entry, role: str, sides: int) -> None:
-    if entry.kind != "number":
+def _check_entry(
+    source: Source, name: str, role: str, sides: int, *, text: bool
+) -> None:
+    entry = source[name]
+    if entry.kind == "text" and len(entry.shape) == 1 and not text:
+        raise _is_text(source, entry, role)
+    if entry.kind == "other" or (entry.kind == "text" and not text):
         raise _wrong(source, entry, f"numbers, to be {role}")
     if not 1 <= len(entry.shape) <= sides:
         shape = "one number per row" if sides == 1 else "one row per prediction"
         raise _wrong(source, entry, f"{shape}, to be {role}")
     if 0 in entry.shape:
         raise FileError(source.path, f"{shorten(entry.name)!r} has no numbers in it.")
+
+
+def _is_text(source: Source, entry: Entry, role: str) -> FileError:
+    """Text where numbers should be, with the option that reads it if there is one."""
+    block = next(source.blocks(Request((entry.name,), 1, most=1)), {entry.name: [""]})
+    first = str(block[entry.name][0])
+    forms = {"--decimal ,": r"[\d.]*,\d+ ?%?", "--percent": r"[\d.,]+ ?%"}
+    ways = [way for way, form in forms.items() if re.fullmatch(form, first.strip())]
+    said = f"{shorten(entry.name)!r} must hold numbers, to be {role}; it holds text"
+    way_out = f"; pass {' and '.join(ways)}" if ways else ""
+    return FileError(source.path, f"{said} ({shorten(first)!r}){way_out}.")
 
 
 def _wrong(source: Source, entry: Entry, need: str) -> FileError:

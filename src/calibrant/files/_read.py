@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_number
+from calibrant._base.checks import RowError, check_number
 from calibrant.files import _sources as sources
 from calibrant.files._open import Paths, open_all
 from calibrant.files._plan import (
@@ -43,6 +43,14 @@ class Found:
         The file and the number of the first row in it.
     frequency, cluster : array or None
         How many rows each stands for, and which of them depend on each other.
+    ids : array or None
+        What identifies each row, if that was asked for and the file has it.
+    plan : Plan or None
+        Which column or array was taken for what.
+    rows : array or None
+        Numbers of the rows in the file, if some were left out for what they lack.
+    dropped : int
+        How many were left out.
     """
 
     kind: ScoreKind
@@ -55,9 +63,20 @@ class Found:
     start: int = 0
     frequency: NDArray[Any] | None = None
     cluster: NDArray[Any] | None = None
+    ids: NDArray[Any] | None = None
+    plan: Plan | None = None
+    rows: NDArray[Any] | None = None
+    dropped: int = 0
 
     def __len__(self) -> int:
         return len(self.scores)
+
+    def in_file(self, error: RowError) -> RowError:
+        """The same error, which counts rows as the file does."""
+        before = self.start
+        if self.rows is not None:
+            before = int(self.rows[error.row]) - error.row
+        return error.shifted(before) if before else error
 
     @property
     def pairs(self) -> bool:
@@ -79,9 +98,15 @@ Classes: TypeAlias = tuple[Any, ...] | None
 
 
 def found_in(
-    path: Path, plan: Plan, block: Block, classes: Classes, start: int
+    path: Path, plan: Plan, block: Block, classes: Classes, start: int, roles: Roles
 ) -> Found:
     """One block of a file, checked for what is missing; rows of weight 0 may lack it."""
+    block, rows, dropped = _as_numbers(plan, block, roles), None, 0
+    if roles.drop_missing:
+        others = plan.label, plan.correct, plan.pred, plan.weight, plan.frequency
+        kept = ~lacking(*(block[x] for x in (*plan.scores, *others) if x is not None))
+        rows, dropped = start + np.flatnonzero(kept), int((~kept).sum())
+        block = {name: values[kept] for name, values in block.items()}
     columns = [block[name] for name in plan.scores]
     scores = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
     missing = np.isnan(scores)
@@ -94,16 +119,79 @@ def found_in(
     if plan.kind != "confidence":
         if plan.label is not None:
             y = _labels(path, block, plan.label, start)
+            if scores.ndim == 1 and classes is None:
+                y = _yes_or_no(y)
             y, classes = _named(path, y, classes, plan.stars)
     elif plan.correct is not None:
-        y = _labels(path, block, plan.correct, start)
+        y = _correct(path, block, plan.correct, start)
     else:
         y = _right(path, plan, block, start)
-    group, cluster = (
-        None if name is None else block[name] for name in (plan.group, plan.cluster)
+    group, cluster, ids = (
+        None if name is None else block[name]
+        for name in (plan.group, plan.cluster, plan.id)
     )
     given = plan.kind, scores, y, weight, group, classes, path, start
-    return Found(*given, frequency, cluster)
+    return Found(*given, frequency, cluster, ids, plan, rows, dropped)
+
+
+SPELT = {"yes": True, "no": False, "true": True, "false": False}
+"""Words for what is so and what is not, in upper or lower case."""
+
+
+def _yes_or_no(values: NDArray[Any]) -> NDArray[Any]:
+    """Text as true and false, if all of it is yes, no, true or false."""
+    if values.dtype.kind in "biuf":
+        return values
+    words = [SPELT.get(str(value).strip().lower()) for value in values]
+    return values if None in words else np.array(words, bool)
+
+
+def _correct(path: Path, block: Block, name: str, start: int) -> NDArray[Any]:
+    """Whether answers are correct: numbers, true and false, yes and no."""
+    values = _labels(path, block, name, start)
+    found = _yes_or_no(values)
+    if found.dtype.kind in "biuf":
+        return found
+    bad = [str(x).strip().lower() not in SPELT for x in values]
+    row = bad.index(True)
+    shown = f"row {start + row} of {sources.shorten(name)!r} is {values[row]!r}"
+    raise FileError(path, f"{shown}; it must be 1 or 0, true or false, yes or no.")
+
+
+def _as_numbers(plan: Plan, block: Block, roles: Roles) -> Block:
+    """The same with numbers that are spelt 0,27 or 27% read, and per cent divided."""
+    if not roles.spelt:
+        return block
+    found = dict(block)
+    for name in filter(None, (*plan.scores, plan.weight, plan.frequency)):
+        if found[name].dtype.kind not in "biuf":
+            found[name] = np.array([_number(cell, roles) for cell in found[name]])
+        if roles.percent and name in plan.scores:
+            found[name] = found[name] / 100
+    return found
+
+
+def _number(cell: Any, roles: Roles) -> float:
+    text = "" if cell is None else str(cell).strip()
+    if roles.percent:
+        text = text.removesuffix("%").rstrip()
+    if roles.decimal is not None:
+        text = text.replace(roles.decimal, ".")
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan
+
+
+def lacking(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Rows without a value in any of these columns."""
+    found = np.zeros(len(columns[0]), bool)
+    for values in columns:
+        if values.dtype.kind in "biuf":
+            found |= _any(np.isnan(values))
+        else:
+            found |= [value is None or value == "" for value in values.tolist()]
+    return found
 
 
 def _counted(
@@ -150,7 +238,7 @@ def _labels(path: Path, block: Block, name: str | None, start: int) -> NDArray[A
     assert name is not None
     values = sources.whole(block[name])
     known = values.dtype.kind in "biuf"
-    missing = np.isnan(values) if known else np.array([v is None for v in values])
+    missing = np.isnan(values) if known else np.array([v is None for v in values], bool)
     _check_present(path, [name], missing, start)
     return sources.text_of(values) if values.dtype.kind == "S" else values
 
@@ -164,9 +252,14 @@ def _check_present(
         name = sources.shorten(names[at[0] if at and len(names) > 1 else 0])
         raise FileError(
             path,
-            f"row {start + row} of {name!r} is NaN, missing or not a number; drop such "
-            "rows, or give them weight 0.",
+            f"row {start + row} of {name!r} is NaN, missing or not a number "
+            f"({int(_any(missing).sum())} of {len(missing)} rows are); leave such rows out "
+            "(--drop-missing), or give them weight 0.",
         )
+
+
+def _any(missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    return np.asarray(missing if missing.ndim == 1 else missing.any(axis=1))
 
 
 def _named(
@@ -192,7 +285,10 @@ def _named(
     return y, None if numbers == tuple(range(len(numbers))) else numbers
 
 
-PER_ROW = ("scores", "y", "sample_weight", "frequency", "cluster", "group")
+PER_ROW = (
+    *("scores", "y", "sample_weight", "frequency", "cluster", "group"),
+    *("ids", "rows"),
+)
 """What there is one of for each row."""
 
 BATCH_BYTES, MOST_ROWS, EVERYTHING = 1 << 25, 1 << 18, 1 << 62
@@ -264,22 +360,25 @@ def _batches(
     paths: Paths, roles: Roles, rows: int | None, *, in_memory: bool
 ) -> Iterator[Found]:
     like: Found | None = None
-    for source in open_all(paths):
+    for source in open_all(paths, roles.sep):
         plan = make_plan(source, roles)
         if in_memory:
             _check_size(source, plan)
         classes = _class_names(source, plan, roles)
-        named = [plan.group, plan.cluster] if source.is_table else []
-        text = frozenset(filter(None, named))
+        named = [plan.group, plan.cluster, plan.id] if source.is_table else []
+        if roles.spelt and source.is_table:
+            named += [*plan.scores, plan.weight, plan.frequency]
+        text = frozenset(x for x in filter(None, named) if len(source[x].shape) == 1)
         size = BATCH_BYTES // (8 * _width(source, plan.scores))
         size = rows or max(1, min(MOST_ROWS, size))
         if in_memory and not source.is_table:
             size = EVERYTHING  # one piece needs no joining
         start = 0
         exact = frozenset(filter(None, [plan.label, plan.pred]))
-        for block in source.blocks(Request(plan.names, size, text, exact=exact)):
-            found = found_in(source.path, plan, block, classes, start)
-            start += len(found)
+        wanted = Request(plan.names, size, text, None, exact, roles.drop_missing)
+        for block in source.blocks(wanted):
+            found = found_in(source.path, plan, block, classes, start, roles)
+            start += len(found) + found.dropped
             like = like or found
             _check_alike(like, found)
             yield found
@@ -302,12 +401,13 @@ def memory_of(paths: Paths, roles: Roles | None = None) -> int:
     Numbers count as float64, however few bytes they have in the file.
     """
     total = 0
-    for source in open_all(paths):
-        plan = make_plan(source, roles or Roles())
+    roles = roles or Roles()
+    for source in open_all(paths, roles.sep):
+        plan = make_plan(source, roles)
         rows = source.rows or source[plan.names[0]].shape[0]
         if rows is None:
             with sources.reading(source.path):
-                rows = _lines(source.path)
+                rows = _lines(source.stored or source.path)
         total += rows * (OF_A_ROW + 8 * _width(source, plan.names))
     return total
 
@@ -358,4 +458,6 @@ def _join(found: list[Found]) -> Found:
         parts = [getattr(one, name) for one in found]
         return None if parts[0] is None else np.concatenate(parts)
 
-    return replace(found[0], start=0, **{name: joined(name) for name in PER_ROW})
+    dropped = sum(one.dropped for one in found)
+    columns = {name: joined(name) for name in PER_ROW}
+    return replace(found[0], start=0, dropped=dropped, **columns)

@@ -73,6 +73,17 @@ def reading(path: Path) -> Iterator[None]:
         raise FileError(path, f"cannot be read ({said}).") from error
 
 
+@contextmanager
+def naming(stored: Path, path: Path) -> Iterator[None]:
+    """Name the file that a user gave in errors about one that it was unpacked into."""
+    try:
+        yield
+    except FileError as error:
+        if stored == path or not str(error).startswith(f"{stored}: "):
+            raise
+        raise FileError(path, str(error).removeprefix(f"{stored}: ")) from error
+
+
 class Held(io.FileIO):
     """A regular file, held open while it is read, so that it stays the same one.
 
@@ -186,7 +197,8 @@ class Request:
 
     Those in `text` come as text even if they look like numbers, and whole numbers of those
     in `exact` digit by digit, as integers or text where a float64 would round them. `most`
-    is how many rows are wanted at all, for readers that would do work in advance.
+    is how many rows are wanted at all, for readers that would do work in advance. With
+    `missing`, a row may lack any of them.
     """
 
     names: tuple[str, ...]
@@ -194,6 +206,7 @@ class Request:
     text: frozenset[str] = frozenset()
     most: int | None = None
     exact: frozenset[str] = frozenset()
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +219,7 @@ class Source:
     entries: tuple[Entry, ...]
     blocks: Callable[[Request], Iterator[Block]]
     is_table: bool = True
+    stored: Path | None = None  # where its bytes lie, if not under that name
     named: Mapping[str, Entry] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -210,9 +210,14 @@ def diagram(
         (Span(shorten(_sum(ev, drawn, top), wide), "dim"),),
         *_with_axis(canvas.lines(unicode=unicode), top),
         (Span("    └" + "─" * across, "dim"),),
-        (Span("rows ", "dim"), Span(spark, "rows")),
-        (Span(" " * AXIS + "0" + "confidence".center(across - 2) + "1", "dim"),),
+        (Span("  n  ", "dim"), Span(spark, "rows")),
+        (Span(" " * AXIS + "0" + said_by(ev).center(across - 2) + "1", "dim"),),
     ]
+
+
+def said_by(ev: Evaluation) -> str:
+    """What a model says of each example: a confidence or, of one class, a forecast."""
+    return "forecast" if ev.target == "positive" else "confidence"
 
 
 def _sum(ev: Evaluation, drawn: Band, top: float) -> str:

@@ -35,6 +35,7 @@ from calibrant.terminal._diagram import (
     beside,
     diagram,
     plain,
+    said_by,
     shorten,
     sparkline,
     spelt,
@@ -148,7 +149,7 @@ def _style(cell: Cell) -> str:
 
 def _sparks(comparison: Comparison, *, unicode: bool) -> list[Span]:
     lines = [sparkline(ev.histogram, SPARK, unicode=unicode) for ev in comparison]
-    head = Span(GAP + "confidence 0→1".ljust(SPARK), "title")
+    head = Span(GAP + f"{said_by(comparison[0])} 0→1".ljust(SPARK), "title")
     return [head, *(Span(GAP + line, "rows") for line in lines)]
 
 
@@ -178,7 +179,10 @@ def _diagrams(
     panels = [diagram(ev, wide, TALL, top, unicode=unicode) for ev in shown]
     for start in range(0, len(panels), in_a_row):
         yield beside(panels[start : start + in_a_row], GAP_OF_PANELS)
-    key = [Note("sharpness band, as published at bandwidth 0.05", "░")]
+    key = [
+        Note("sharpness band (paper's estimator, bandwidth 0.05)", "░"),
+        Note(f"number of examples at each {said_by(shown[0])}, as a square root", "n"),
+    ]
     if len(comparison) > len(shown):
         key.append(Note(f"Not drawn: {names(comparison.names[len(shown) :])}."))
     yield list(_notes(key, columns))
