@@ -24,14 +24,14 @@ class Done:
     stderr: str
 
 
-def calibrant(*arguments, cwd="."):
+def calibrant(*arguments, cwd=".", stdin=None):
     """Run ``calibrant ARGUMENTS`` in a folder; an error that is not caught is raised."""
     from calibrant.cli import main
 
     with contextlib.chdir(cwd), warnings.catch_warnings():
         warnings.simplefilter("default")
         result = CliRunner(**APART).invoke(
-            main, [str(x) for x in arguments], prog_name="calibrant"
+            main, [str(x) for x in arguments], input=stdin, prog_name="calibrant"
         )
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception

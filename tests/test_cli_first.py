@@ -1,0 +1,711 @@
+"""Files as people have them, and what the command says of them."""
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import calibrant as run
+from file_writers import write_npz
+from make import over_confident
+
+import calibrant as cal
+from calibrant.files import FileError, Roles, inspect, read
+
+CALIBRANT = Path(sys.executable).with_name("calibrant")
+RNG = np.random.default_rng(0)
+P = RNG.random(200).round(3)
+Y = RNG.random(200) < P
+
+
+def numbers(done):
+    """Brier score, number of examples and name of the first model."""
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["evaluations"][0]
+    return (
+        pytest.approx(found["metrics"]["brier"]["value"]),
+        found["rows"],
+        found["name"],
+    )
+
+
+def report(path, *more, stdin=None):
+    path = Path(path)
+    return run("report", path.name, "--json", *more, cwd=path.parent, stdin=stdin)
+
+
+def expected(p=P, y=Y):
+    return cal.brier(y, probs=p), len(y)
+
+
+def csv(sep=",", point=".", sign="", words=("0", "1"), scale=1):
+    lines = [f"prob{sep}outcome"]
+    lines += [
+        f"{scale * p:.6g}".replace(".", point) + sign + sep + words[y]
+        for p, y in zip(P, Y.astype(int), strict=True)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+SPELLINGS = {
+    "semicolons": ({"sep": ";"}, ["--sep", ";"]),
+    "commas": ({"sep": ";", "point": ","}, ["--sep", ";", "--decimal", ","]),
+    "per cent": ({"sign": "%", "scale": 100}, ["--percent"]),
+    "a space": ({"sign": " %", "scale": 100}, ["--percent"]),
+    "0 to 100": ({"scale": 100}, ["--percent"]),
+    "all": (
+        {"sep": "|", "point": ",", "sign": "%", "scale": 100},
+        ["--sep", "|", "--decimal", ",", "--percent"],
+    ),
+    "yes and no": ({"words": ("no", "yes")}, []),
+    "No and Yes": ({"words": ("No", "Yes")}, []),
+    "True and False": ({"words": ("False", "True")}, []),
+}
+
+
+@pytest.mark.parametrize("case", SPELLINGS)
+def test_numbers_and_labels_may_be_spelt_as_people_do(case, tmp_path):
+    spelt, options = SPELLINGS[case]
+    (tmp_path / "a.csv").write_text(csv(**spelt))
+    brier, n, _ = numbers(report(tmp_path / "a.csv", *options))
+    assert (brier, n) == expected()
+
+
+@pytest.mark.parametrize(
+    ("spelt", "options", "said"),
+    [
+        ({"sep": ";"}, [], "columns are separated by ';', not ','; pass --sep ';'"),
+        ({"sep": ";", "point": ","}, ["--sep", ";"], "pass --decimal ,."),
+        ({"sign": "%"}, [], "pass --percent."),
+        (
+            {"sep": ";", "point": ",", "sign": "%"},
+            ["--sep", ";"],
+            "--decimal , and --percent",
+        ),
+        ({"words": ("no", "maybe")}, [], "labels are text ("),
+    ],
+)
+def test_errors_name_the_option_that_reads_it(spelt, options, said, tmp_path):
+    (tmp_path / "a.csv").write_text(csv(**spelt))
+    done = report(tmp_path / "a.csv", *options)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: a.csv: ")
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--sep", "ab"], "sep must be a single character"),
+        (["--sep", ",", "--decimal", ","], "sep and decimal must differ"),
+        (["--percent", "--logits", "prob"], "holds logits, which are never --percent"),
+    ],
+)
+def test_options_that_contradict_are_refused(options, said, tmp_path):
+    (tmp_path / "a.csv").write_text(csv())
+    done = report(tmp_path / "a.csv", *options)
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+
+
+def test_a_separator_is_for_text_tables_only(tmp_path):
+    write_npz(tmp_path / "a.npz", {"prob": P, "outcome": Y})
+    done = report(tmp_path / "a.npz", "--sep", ";")
+    assert done.returncode == 1
+    assert "a.npz: is no .csv or .tsv file, so --sep ';' does not apply" in done.stderr
+
+
+def test_correct_may_be_said_in_words(tmp_path):
+    words = np.where(Y, "Yes", "no")
+    lines = [
+        json.dumps({"confidence": p, "correct": w})
+        for p, w in zip(P, words, strict=True)
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(lines))
+    assert read(path).y.tolist() == Y.tolist()
+    write_npz(tmp_path / "a.npz", {"confidence": P, "correct": words})
+    assert read(tmp_path / "a.npz").y.tolist() == Y.tolist()
+    path.write_text(
+        "\n".join([*lines, json.dumps({"confidence": 1, "correct": "maybe"})])
+    )
+    with pytest.raises(
+        FileError, match=r"row 200 of 'correct' is 'maybe'; it must be 1 or 0"
+    ):
+        read(path)
+
+
+# -- packed text, JSON, standard input ---------------------------------------------------
+
+
+def zst(content):
+    """A frame as the zstd command writes it, to a stream."""
+    arrow = pytest.importorskip("pyarrow")
+    sink = arrow.BufferOutputStream()
+    with arrow.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(content)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zst])
+def test_packed_text_is_read_and_named_in_errors(pack, tmp_path):
+    path = tmp_path / f"scores.csv.{'gz' if pack is gzip.compress else 'zst'}"
+    path.write_bytes(pack(csv().encode()))
+    assert numbers(report(path)) == (*expected(), "scores")
+    (tmp_path / "shards").mkdir()
+    path.rename(tmp_path / "shards" / path.name)
+    assert numbers(report(tmp_path / "shards"))[1] == 200
+    path.write_bytes(pack(csv().replace(f"\n{P[1]:.6g},", "\nx,", 1).encode()))
+    done = report(path)
+    assert done.stderr.startswith(
+        f"Error: {path.name}: row 1 of 'prob' is NaN, missing"
+    )
+    path.write_bytes(pack(b"prob,outcome\n0.5,1\n0.5,1,7\n"))
+    assert report(path).stderr.startswith(f"Error: {path.name}: ")
+    path.write_bytes(b"not packed at all")
+    assert report(path).stderr.startswith(f"Error: {path.name}: cannot be read")
+
+
+def test_packed_text_may_not_unpack_to_anything(tmp_path, monkeypatch):
+    from calibrant.files import _sources
+
+    monkeypatch.setattr(_sources, "SMALL", 1000)
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"prob,outcome\n" + b"0.5,1\n" * 100_000))
+    with pytest.raises(FileError, match="more than 64 times as much"):
+        read(path)
+
+
+def records():
+    return [{"prob": float(p), "outcome": bool(y)} for p, y in zip(P, Y, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "content", [records(), {"prob": P.tolist(), "outcome": Y.tolist(), "model": "mine"}]
+)
+def test_json_arrays_are_read(content, tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(content))
+    assert numbers(report(path)) == (*expected(), "a")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[1, 2]", "must be an array of objects"),
+        ("3", "must be an array of objects"),
+        ("[]", "has no rows"),
+        ('{"prob": [0.5], "outcome": [1, 0]}', "arrays of the same length"),
+        ('{"version": 1}', "arrays of the same length"),
+        ('[{"prob": NaN}]', "the file is not strict JSON"),
+        (
+            '[{"prob": 0.5, "outcome": 1}, {"prob": 0.5}]',
+            "'outcome' is missing in item 2",
+        ),
+        (
+            '[{"prob": 0.5, "outcome": 1}, {"prob": "x", "outcome": 1}]',
+            "is 'x' in item 2",
+        ),
+    ],
+)
+def test_json_is_strict(text, said, tmp_path):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(FileError, match=re.escape(said)):
+        read(tmp_path / "a.json")
+
+
+def test_large_json_is_to_be_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant.files._jsonl.LARGEST", 100)
+    (tmp_path / "a.json").write_text(json.dumps(records()))
+    with pytest.raises(FileError, match=r"save one object per line, as \.jsonl"):
+        read(tmp_path / "a.json")
+
+
+def on_stdin(tmp_path):
+    write_npz(tmp_path / "a.npz", {"prob": P, "outcome": Y})
+    return {
+        "csv": csv().encode(),
+        "tsv": csv(sep="\t").encode(),
+        "jsonl": "\n".join(map(json.dumps, records())).encode(),
+        "json": json.dumps(records()).encode(),
+        "npz": (tmp_path / "a.npz").read_bytes(),
+    }
+
+
+def test_standard_input_is_read_by_what_it_begins_with(tmp_path):
+    for kind, content in on_stdin(tmp_path).items():
+        done = run("report", "-", "--json", cwd=tmp_path, stdin=content)
+        assert numbers(done) == (*expected(), "stdin"), kind
+
+
+def test_errors_about_standard_input_name_it(tmp_path):
+    for content, said in {
+        b"": "standard input: is empty.",
+        b"a,b\n1,2\n": "standard input: has 'a', 'b', none of them known",
+        b"prob,outcome\n0.5,7\n": "standard input: ",
+        gzip.compress(b"x"): "standard input: holds gzip",
+    }.items():
+        done = run("report", "-", cwd=tmp_path, stdin=content)
+        assert (done.returncode, done.stderr.startswith(f"Error: {said}")) == (
+            1,
+            True,
+        ), done.stderr
+        assert "/" not in done.stderr.replace("--", "")
+    twice = run("compare", "-", "-", cwd=tmp_path, stdin=b"x")
+    assert "- is standard input, which can be read once only" in twice.stderr
+
+
+def test_standard_input_leaves_no_file_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    done = run("inspect", "-", cwd=tmp_path, stdin=csv().encode())
+    assert "200 examples" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- what is missing ---------------------------------------------------------------------
+
+
+def answers(*lacking, step=1):
+    rows = [
+        {"id": f"q{i}", "confidence": float(p), "correct": bool(y)}
+        for i, (p, y) in enumerate(zip(P, Y, strict=True))
+    ]
+    for i in lacking:
+        rows[i]["confidence"] = None
+    return rows[::step]
+
+
+def write_lines(path, rows):
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def test_missing_values_can_be_dropped_and_are_counted(tmp_path):
+    rows = answers(3, 50)
+    del rows[0]["confidence"], rows[7]["correct"]
+    path = write_lines(tmp_path / "a.jsonl", rows)
+    refused = report(path)
+    assert refused.returncode == 1
+    assert "--drop-missing" in refused.stderr
+    done = report(path, "--drop-missing")
+    kept = np.setdiff1d(np.arange(200), [0, 3, 7, 50])
+    want = cal.evaluate_pairs(Y[kept], P[kept]).metrics["brier"]
+    assert numbers(done)[:2] == (want, 196)
+    said = "note: a.jsonl: dropped 4 of 200 examples with a missing score, label or weight\n"
+    assert done.stderr == said
+    assert report(path, "--drop-missing", "-q").stderr == ""
+
+
+def test_how_many_are_missing_is_said_where_they_are_refused(tmp_path):
+    path = write_lines(tmp_path / "a.jsonl", answers(3, 50))
+    assert (
+        "row 3 of 'confidence' is NaN, missing or not a number (2 of 200 rows are)"
+        in (report(path).stderr)
+    )
+
+
+def test_rows_are_counted_as_in_the_file_where_some_were_dropped(tmp_path):
+    rows = answers(3, 50)
+    rows[60]["confidence"] = 1.5
+    path = write_lines(tmp_path / "a.jsonl", rows)
+    said = report(path, "--drop-missing").stderr
+    assert "row 60 " in said
+
+
+@pytest.mark.parametrize("command", ["report", "sketch", "study"])
+def test_other_commands_and_batches_drop_too(command, tmp_path, monkeypatch):
+    cells = [
+        f"{p},{int(y)}" if i % 20 else f",{int(y)}"
+        for i, (p, y) in enumerate(zip(P, Y, strict=True))
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(["prob,outcome", *cells]))
+    more = {"sketch": ["-o", "s.npz"], "study": ["--methods", "temperature"]}.get(
+        command, []
+    )
+    monkeypatch.setattr("calibrant.cli._output.IN_MEMORY", 0)
+    done = run(command, "a.csv", "--drop-missing", *more, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "note: a.csv: dropped 10 of 200 examples" in done.stderr
+
+
+# -- weights and other columns taken by name ----------------------------------------------
+
+
+def test_columns_taken_by_name_are_announced(tmp_path):
+    weight = np.linspace(1, 3, 200)
+    columns = {
+        "prob": P,
+        "outcome": Y,
+        "weight": weight,
+        "cluster": np.arange(200) // 2,
+    }
+    write_npz(tmp_path / "a.npz", columns)
+    lines = report(tmp_path / "a.npz").stderr.splitlines()
+    assert lines == [
+        "note: a.npz: using column 'weight' as sample weights (weights sum to 400)",
+        "note: a.npz: using column 'cluster' as clusters of dependent examples",
+    ]
+    said = report(tmp_path / "a.npz", "--weight", "", "--cluster", "cluster")
+    assert said.stderr == ""
+    assert "1 model, 200 examples" in run("report", "a.npz", cwd=tmp_path).stdout
+
+
+# -- compare -----------------------------------------------------------------------------
+
+
+def compare(folder, *more):
+    return run("compare", "a.jsonl", "b.jsonl", *more, cwd=folder)
+
+
+def brier_of(done):
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["differences"]["b"]["brier"]
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Two models' answers to the same questions, in opposite orders."""
+    write_lines(tmp_path / "a.jsonl", answers())
+    other = [{**row, "confidence": row["confidence"] ** 2} for row in answers()]
+    write_lines(tmp_path / "b.jsonl", other[::-1])
+    return tmp_path, other
+
+
+def test_examples_are_paired_by_their_ids(two):
+    folder, other = two
+    a, b = (cal.evaluate_pairs(Y, p, name=n) for p, n in ((P, "a"), (P**2, "b")))
+    want = cal.compare(a, b).differences["b"]["brier"]
+    done = compare(folder, "--json")
+    found = brier_of(done)
+    assert (found["value"], found["interval"]) == (
+        pytest.approx(want),
+        pytest.approx(want.interval),
+    )
+    assert done.stderr == (
+        "note: examples are paired by column 'id'; their order differs between the files\n"
+    )
+    by_order = compare(folder, "--json", "--id", "")
+    assert brier_of(by_order)["interval"] != pytest.approx(want.interval)
+    assert "Pairs carry no labels" in compare(folder, "--id", "").stdout
+    assert "Pairs carry no labels" not in compare(folder).stdout
+    write_lines(folder / "b.jsonl", other)
+    same = compare(folder, "--json")
+    assert (same.stderr, brier_of(same)["value"]) == ("", pytest.approx(want))
+
+
+def test_ids_that_differ_are_refused(two):
+    folder, other = two
+    write_lines(folder / "b.jsonl", [*other[1:], {**other[0], "id": "new"}])
+    done = compare(folder)
+    assert done.returncode == 1
+    assert "has no example with the id " in done.stderr
+    assert "(2 ids are in one file only)" in done.stderr
+    assert compare(folder, "--unpaired", "-q").returncode == 0
+    write_lines(folder / "b.jsonl", [{**row, "id": "same"} for row in other])
+    assert (
+        "b.jsonl: 'id' repeats, and is not the same in every file"
+        in compare(folder).stderr
+    )
+
+
+def test_ids_may_have_another_name(two):
+    folder, other = two
+    for name, rows in {"a": answers(), "b": other[::-1]}.items():
+        named = [
+            {**{k: v for k, v in x.items() if k != "id"}, "q": x["id"]} for x in rows
+        ]
+        write_lines(folder / f"{name}.jsonl", named)
+    assert "paired by column 'q'" in compare(folder, "--id", "q", "--json").stderr
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_examples_missing_in_one_file_are_dropped_from_both(ids, tmp_path):
+    a, b = answers(1, 2), answers(2, 3)
+    b = [
+        {**row, "confidence": row["confidence"] and row["confidence"] ** 2} for row in b
+    ]
+    if not ids:
+        for row in (*a, *b):
+            del row["id"]
+    write_lines(tmp_path / "a.jsonl", a)
+    write_lines(tmp_path / "b.jsonl", b)
+    done = compare(tmp_path, "--drop-missing", "--json")
+    kept = np.setdiff1d(np.arange(200), [1, 2, 3])
+    x, y = (
+        cal.evaluate_pairs(Y[kept], p[kept], name=n) for p, n in ((P, "a"), (P**2, "b"))
+    )
+    want = cal.compare(x, y).differences["b"]["brier"]
+    assert brier_of(done)["interval"] == pytest.approx(want.interval)
+    assert (
+        "note: compared on the 197 examples that are complete in every file"
+        in done.stderr
+    )
+    if not ids:
+        write_lines(tmp_path / "b.jsonl", b[:-1])
+        assert (
+            "differ in their numbers of examples"
+            in compare(tmp_path, "--drop-missing").stderr
+        )
+
+
+def test_compare_writes_a_page(two):
+    folder, _ = two
+    done = compare(folder, "-o", "page.html", "--title", "Two models")
+    assert done.returncode == 0, done.stderr
+    assert "report: page.html" in done.stdout
+    page = (folder / "page.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "Two models" in page
+    assert max(map(len, done.stdout.splitlines())) <= 88
+    again = compare(folder, "-o", "page.html")
+    assert (again.returncode, "pass --force" in again.stderr) == (1, True)
+
+
+# -- options of evaluate ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    y, z = over_confident(300, 3)
+    for name, scale in {"a": 1, "b": 2}.items():
+        np.savez(folder / f"{name}.npz", logits=z / scale, labels=y)
+    return folder, y, z
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "study"])
+@pytest.mark.parametrize(
+    "options",
+    [{"preset": "paper"}, {"bandwidth": 0.1, "kernel": "epanechnikov"}],
+    ids=lambda given: next(iter(given)),
+)
+def test_presets_and_kernels_are_those_of_the_library(command, options, model):
+    folder, y, z = model
+    said = [word for name, value in options.items() for word in (f"--{name}", value)]
+    files = {"compare": ["a.npz", "b.npz"]}.get(command, ["a.npz"])
+    done = run(command, *files, "--json", *said, cwd=folder)
+    found = json.loads(done.stdout)["evaluations"][0]
+    if command == "study":
+        ev = cal.study(y, logits=z, **options)[0]
+    else:
+        ev = cal.evaluate(y, logits=z, **options)
+    parts = found["decompositions"]["brier"]
+    assert parts["calibration"]["value"] == pytest.approx(
+        float(ev.decomposition.calibration)
+    )
+    assert found["settings"]["kernel"] == options.get("kernel", "gaussian")
+
+
+# -- errors speak of options, and name the file -------------------------------------------
+
+SAID = {
+    "target='positive' needs a binary problem": "--target positive needs a binary problem",
+    "pass exactly one of probs=, logits= and confidence=;": (
+        "pass exactly one of --probs, --logits and --confidence;"
+    ),
+    "preset='paper' means bandwidth=0.05, got bandwidth=0.1.": (
+        "--preset paper means --bandwidth 0.05, got --bandwidth 0.1."
+    ),
+    "in the same order, or pass paired=False.": "in the same order, or pass --unpaired.",
+    "Name them with evaluate(..., name=...).": "Name them with --names A,B.",
+    "pass classes=[...], the names": "pass --classes A,B,..., the names",
+    "sums to 1. Use Identity(scores='probs').": "sums to 1. Name them with --probs.",
+    "Give both the same cluster=.": "Give both the same --cluster.",
+    "it exists; pass force=True (--force)": "it exists; pass --force",
+    "they are 0 to 100: divide them by 100.": "they are 0 to 100: divide them by 100 (--percent).",
+    "label=2/part-1.csv: is empty.": "label=2/part-1.csv: is empty.",
+    "there is no folder runs/group=a.": "there is no folder runs/group=a.",
+}
+
+
+@pytest.mark.parametrize(("text", "said"), SAID.items())
+def test_errors_of_the_library_become_those_of_the_command(text, said):
+    from calibrant.cli._flags import in_options
+
+    assert in_options(text) == said
+
+
+PYTHON = re.compile(r"\b[a-z_]+=(?!\S*/)")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["report", "two.npz"], "two.npz: probs has two columns"),
+        (["report", "a.npz", "--target", "positive"], "a.npz: --target positive needs"),
+        (
+            ["report", "a.npz", "--preset", "paper", "--bandwidth", "0.2"],
+            "--preset paper means",
+        ),
+        (["report", "a.npz", "a.npz", "--names", "x,x"], "--names"),
+        (["report", "a.npz", "--level", "2"], "level must be between 0 and 1"),
+        (["compare", "a.npz", "short.npz"], "--unpaired"),
+        (["study", "a.npz", "--probs", "logits"], "a.npz: "),
+        (["recalibrate", "--fit", "a.npz", "--probs", "logits"], "a.npz: "),
+        (["report", "a.npz", "--probs", "logits"], "--logits"),
+    ],
+)
+def test_no_error_speaks_python(arguments, said, model):
+    folder, y, z = model
+    np.savez(folder / "two.npz", probs=np.full((40, 2), 0.5), labels=y[:40] % 2)
+    np.savez(folder / "short.npz", logits=z[:100], labels=y[:100])
+    done = run(*arguments, cwd=folder)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr
+    assert not PYTHON.search(done.stderr), done.stderr
+
+
+def test_arrays_of_one_model_are_to_be_joined(tmp_path):
+    y, z = over_confident(60, 3)
+    np.save(tmp_path / "logits.npy", z)
+    np.save(tmp_path / "labels.npy", y)
+    for files in (["logits.npy", "labels.npy"], ["labels.npy", "logits.npy"]):
+        done = run("report", *files, cwd=tmp_path)
+        assert done.returncode == 1
+        assert "are joined by a comma: logits.npy,labels.npy" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["study"], ["recalibrate", "--fit"]])
+def test_stated_confidences_are_recalibrated_as_probabilities(command, tmp_path):
+    write_npz(tmp_path / "a.npz", {"confidence": P, "correct": Y})
+    refused = run(*command, "a.npz", cwd=tmp_path)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("Error: a.npz holds stated confidences")
+    (said,) = re.findall(r"pass (--probs confidence --label correct)\.", refused.stderr)
+    assert run(*command, "a.npz", *said.split(), "-q", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["report", "a.npz", "-o", "r.pdf"], "r.pdf: this writes HTML; give"),
+        (["study", "a.npz", "-o", "r.png"], "r.png: this writes HTML; give"),
+        (
+            ["compare", "a.npz", "b.npz", "-o", "r.json"],
+            "r.json: this writes HTML; give",
+        ),
+        (["report", "a.npz", "-o", "-"], "-: this writes HTML"),
+        (["sketch", "a.npz", "-o", "s.csv"], "s.csv: this writes NPZ"),
+        (["merge", "a.npz", "-o", "s.html"], "s.html: this writes NPZ"),
+        (
+            ["recalibrate", "--fit", "a.npz", "--save", "t.npz"],
+            "t.npz: this writes JSON",
+        ),
+        (
+            ["recalibrate", "--fit", "a.npz", "--apply", "b.npz", "-o", "p.csv"],
+            "p.csv: this writes NPZ",
+        ),
+        (["report", "a.npz", "-o", "."], "it is a folder; name a file in it"),
+    ],
+)
+def test_a_name_that_promises_another_format_is_refused(arguments, said, model):
+    folder = model[0]
+    before = sorted(folder.iterdir())
+    done = run(*arguments, cwd=folder)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+# -- inspect ------------------------------------------------------------------------------
+
+
+def test_inspect_says_of_how_many_rows_its_ranges_are(tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant.files._inspect.LOOKED_AT", 50)
+    rows = {"prob": np.r_[P[:50], np.ones(150)], "outcome": Y}
+    write_npz(tmp_path / "long.npz", rows)
+    contents = inspect(tmp_path / "long.npz")
+    assert contents.looked_at == 50
+    assert "Range and missing: of the first 50 rows." in str(contents)
+    write_npz(tmp_path / "short.npz", {name: x[:50] for name, x in rows.items()})
+    assert inspect(tmp_path / "short.npz").looked_at is None
+    monkeypatch.setattr("calibrant.files._inspect.LOOKED_AT", 51)
+    assert "of the first" not in str(inspect(tmp_path / "short.npz"))
+
+
+def test_inspect_has_headings_and_counts_what_is_missing(tmp_path):
+    path = write_lines(tmp_path / "a.jsonl", answers(0, 3))
+    lines = run("inspect", "a.jsonl", cwd=tmp_path).stdout.splitlines()
+    assert lines[0] == "a.jsonl: jsonl, 200 examples"
+    assert lines[1].split() == ["name", "type", "shape", "range", "first", "missing"]
+    confidence = next(line for line in lines if "'confidence'" in line)
+    assert confidence.split()[-2:] == [f"{P[1]:.6g}", "2"]
+    assert next(line for line in lines if "'correct'" in line).split()[-1] in (
+        "true",
+        "false",
+    )
+    assert lines[-1] == "Examples with a missing value: --drop-missing leaves them out."
+    assert inspect(path).items[1].missing == 2
+
+
+def test_a_key_that_the_first_line_lacks_is_seen(tmp_path):
+    rows = answers()
+    del rows[0]["confidence"]
+    contents = inspect(write_lines(tmp_path / "a.jsonl", rows))
+    assert contents.reading == "confidence 'confidence', correct 'correct'"
+
+
+def test_roles_refuse_marks_of_two_signs():
+    with pytest.raises(ValueError, match="decimal must be a single character"):
+        Roles(decimal="..")
+
+
+# -- how it ends --------------------------------------------------------------------------
+
+
+def closed(*arguments, cwd):
+    """The exit code and standard error of a command whose reader leaves at once."""
+    with subprocess.Popen(
+        [CALIBRANT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd
+    ) as process:
+        process.stdout.close()
+        said = process.stderr.read()
+        return process.wait(timeout=60), said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["compare", "a.npz", "b.npz"], ["report", "a.npz", "--json"], ["--help"]],
+)
+def test_a_closed_pipe_ends_quietly(arguments, model):
+    assert closed(*arguments, cwd=model[0]) == (141, b"")
+
+
+def test_it_is_a_module_too(model):
+    said = [sys.executable, "-m", "calibrant", "inspect", "a.npz"]
+    done = subprocess.run(
+        said, capture_output=True, text=True, check=False, cwd=model[0]
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("a.npz: npz, 300 examples")
+
+
+# -- words --------------------------------------------------------------------------------
+
+DIALECT = re.compile(
+    r"Of intervals|Of all randomness|What is asked|is split\.|need it said|a row twice"
+    r"|stands for its rows|so many|name of timm|Importance of|hang together|was right"
+)
+
+
+def test_helps_are_plain_and_uncut():
+    from calibrant.cli import main
+
+    top = run("--help").stdout
+    assert "..." not in top.split("Commands:")[1]
+    for name in main.commands:
+        text = " ".join(run(name, "--help").stdout.split())
+        assert not DIALECT.search(text), name
+        assert not re.search(r"(?<!-)\b[Rr]ows\b", text), name
+
+
+def test_the_terminal_names_what_it_shows(tmp_path):
+    (tmp_path / "a.csv").write_text(csv())
+    said = run("report", "a.csv", cwd=tmp_path).stdout
+    assert "forecast 0→1" in said
+    assert re.search(r"^  n  [ ▁▂▃▄▅▆▇█]+$", said, re.MULTILINE)
+    assert re.search(r"^     0 +forecast +1$", said, re.MULTILINE)
+    assert "n number of examples at each forecast" in said
