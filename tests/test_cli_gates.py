@@ -152,13 +152,13 @@ def test_differences_from_the_baseline_are_gated(folder):
     low, high = expected.interval
     tripped = compared(folder, "brier > 0.01")
     assert tripped.returncode == 3
-    said = f"gate: a - b: difference in brier is {expected:.6g}, > 0.01.\n"
+    said = f"gate: a - b: the difference in brier is {expected:.6g}, > 0.01.\n"
     assert tripped.stderr == said
     assert compared(folder, f"Brier.upper > {high + 1e-6}").returncode == 0
     upper = compared(folder, f"Brier.upper > {high - 1e-6}")
     assert upper.returncode == 3
     assert (
-        "upper end of the 95% interval of difference in brier (paired) is"
+        "upper end of the 95% interval of the difference in brier (paired) is"
         in upper.stderr
     )
     assert compared(folder, f"brier.lower > {low + 1e-6}").returncode == 0
@@ -186,5 +186,5 @@ def test_differences_are_gated_in_each_group(folder):
     lines = done.stderr.splitlines()
     assert len(lines) == 2
     assert lines[1] == (
-        f"gate: tasks - tasks b, group 'law': difference in brier is {law:.6g}, > 0.001."
+        f"gate: tasks - tasks b, group 'law': the difference in brier is {law:.6g}, > 0.001."
     )
