@@ -17,9 +17,8 @@ import calibrant as cal
 from calibrant.files import FileError, Roles, inspect, read
 
 CALIBRANT = Path(sys.executable).with_name("calibrant")
-RNG = np.random.default_rng(0)
-P = RNG.random(200).round(3)
-Y = RNG.random(200) < P
+P, CHANCE = np.random.default_rng(0).random((2, 200)).round(3)
+Y = CHANCE < P
 
 
 def numbers(done):
@@ -263,6 +262,16 @@ def test_standard_input_leaves_no_file_behind(tmp_path, monkeypatch):
     done = run("inspect", "-", cwd=tmp_path, stdin=csv().encode())
     assert "200 examples" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_objects_of_numbers_are_to_be_lists(tmp_path):
+    path = write_lines(
+        tmp_path / "a.jsonl", [{"logits": {"A": -0.1, "B": -2.3}, "y": 0}]
+    )
+    with pytest.raises(
+        FileError, match=r"'logits' holds objects.*a list of numbers per"
+    ):
+        read(path)
 
 
 # -- what is missing ---------------------------------------------------------------------

@@ -373,15 +373,15 @@ class Sketch(Printed):
     def __str__(self) -> str:
         facts = self.facts()
         if not facts["rows"]:
-            return "A sketch without rows."
+            return "A sketch without examples."
         kept = "every distinct confidence" if facts["all_values"] else "sums by cell"
         lines = {
-            "rows": f"{facts['rows']:,}",
-            "weight": f"{facts['weight']:,.10g}",
+            "examples": f"{facts['rows']:,}",
+            "weights": self._weights(facts),
             **self._unlike_rows(facts),
             "target": f"{facts['target']}, {facts['classes']} classes",
             "scores": ", ".join(facts["scores"]),
-            "kept": kept,
+            "stored": kept,
             "groups": ", ".join(facts["groups"]),
             "parts": f"{len(facts['parts']):,}" if facts["parts"] else "",
         }
@@ -392,6 +392,11 @@ class Sketch(Printed):
     def _clusters(self) -> int | None:
         found = self.cells.clusters
         return None if found is None else found.count
+
+    def _weights(self, facts: Mapping[str, Any]) -> str:
+        """What weights sum to, where there are any."""
+        weighted = facts["weight"] != facts["rows"]
+        return f"sum to {facts['weight']:,.10g}" if weighted else ""
 
     def _unlike_rows(self, facts: Mapping[str, Any]) -> dict[str, str]:
         """What weights leave of the rows, and their clusters, where there are any."""

@@ -435,7 +435,10 @@ def differences_failing(
         gate.check_scale(found[0])
         for name, numbers in found.differences.items():
             number = numbers.get(gate.key, Estimate(nan))
-            who, what = f"{name} - {found.baseline}{where}", f"the difference in {gate.key}"
+            who, what = (
+                f"{name} - {found.baseline}{where}",
+                f"the difference in {gate.key}",
+            )
             verdicts.append(gate.verdict(who, number, what, found.level))
     return verdicts
 

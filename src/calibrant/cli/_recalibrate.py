@@ -104,8 +104,11 @@ def _say(fitted: Any, output: Path | None, save: Path | None) -> None:
     click.echo(f"{fitted!r}")
     for name in fitted.learned:
         value = getattr(fitted, name)
-        if isinstance(value, float | int | bool):
-            click.echo(f"  {name.rstrip('_')}: {value:.6g}")
+        word = name.rstrip("_").replace("_", " ")
+        if isinstance(value, bool):
+            click.echo(f"  {word}: {'yes' if value else 'no'}")
+        elif isinstance(value, float | int):
+            click.echo(f"  {word}: {value:.6g}")
     for note in fitted.notes_:
         click.echo(f"  note: {note}")
     for path in (output, save):

@@ -100,7 +100,11 @@ def _entry(name: str, value: Any) -> Entry:
     if _is_number(value):
         word = "number" if value is None else type(value).__name__
         return Entry(name, word, (None,), "number")
-    return Entry(name, "text", (None,), "text" if isinstance(value, str) else "other")
+    if isinstance(value, str):
+        return Entry(name, "text", (None,), "text")
+    return Entry(
+        name, "objects" if isinstance(value, dict) else "list", (None,), "other"
+    )
 
 
 def _is_number(value: Any) -> bool:

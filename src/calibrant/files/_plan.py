@@ -424,6 +424,11 @@ def _is_text(source: Source, entry: Entry, role: str) -> FileError:
 def _wrong(source: Source, entry: Entry, need: str) -> FileError:
     found = f"{shorten(entry.dtype)} of shape {shape_words(entry)}"
     name = shorten(entry.name)
+    if entry.dtype == "objects":
+        way_out = (
+            "write a list of numbers per example, and name the classes by --classes"
+        )
+        return FileError(source.path, f"{name!r} holds objects, {{...}}; {way_out}.")
     return FileError(source.path, f"{name!r} must hold {need}; it is {found}.")
 
 
