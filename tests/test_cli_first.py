@@ -677,7 +677,12 @@ def closed(*arguments, cwd):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["compare", "a.npz", "b.npz"], ["report", "a.npz", "--json"], ["--help"]],
+    [
+        ["compare", "a.npz", "b.npz"],
+        ["report", "a.npz", "--json"],
+        ["report", "a.npz", "--fail-if", "ece > 0"],
+        ["--help"],
+    ],
 )
 def test_a_closed_pipe_ends_quietly(arguments, model):
     assert closed(*arguments, cwd=model[0]) == (141, b"")

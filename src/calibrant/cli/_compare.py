@@ -125,12 +125,11 @@ def _paired_rows(
 ) -> list[Any] | None:
     """The rows of all files in one order; None if they cannot all be held in memory."""
     roles = flags.roles_of(said, with_id=True, id=id_column)
+    if any(_only_summed(file, roles) for file in files):
+        return None
     found = []
     for file in files:
         with flags.about(file):
-            paths = flags.paths_of(file)
-            if out.sketch_in(paths) is not None or out.too_large(paths, roles):
-                return None
             found.append(out.read_file(file, roles, quiet=said["quiet"]))
     if all(one.ids is not None for one in found):
         return _by_id(files, found, said)
@@ -141,6 +140,13 @@ def _paired_rows(
             raise ValueError(f"the files differ in their numbers of examples ({told}).")
         return _in_all(found, [one.rows for one in found], said)
     return found
+
+
+def _only_summed(file: str, roles: Any) -> bool:
+    """Whether a file is a sketch, or so large that its rows are summed, not kept."""
+    paths = flags.paths_of(file)
+    with flags.about(file):
+        return out.sketch_in(paths) is not None or out.too_large(paths, roles)
 
 
 def _by_id(files: Sequence[str], found: list[Any], said: dict[str, Any]) -> list[Any]:

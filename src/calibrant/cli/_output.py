@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -239,6 +240,7 @@ def print_models(models: Comparison, said: Mapping[str, Any], more: str = "") ->
     from calibrant.terminal._page import show
 
     show(models)
+    sys.stdout.flush()  # a closed pipe is noticed here, not when Python ends
     for group, of_group in groups_of(models).items():
         click.echo(f"\ngroup {one_line(group, MOST_NAME)}: {sample_size(of_group[0])}")
         click.echo(Comparison(tuple(of_group)).table("text", footnotes=False))
