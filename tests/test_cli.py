@@ -135,7 +135,7 @@ def test_wrong_usage_has_exit_code_2(arguments, message, folder):
         (["report", "model.pkl"], "pickle"),
         (["report", "a.npz", "--label", "y"], "'y'"),
         (["report", "a.npz", "--probs", "logits"], "rows of probabilities"),
-        (["report", "a.npz", "--names", "x,y"], "2 names for 1 models"),
+        (["report", "a.npz", "--names", "x,y"], "2 names for 1 model"),
         (["inspect", "nowhere.npz"], "nowhere.npz"),
         (["study", "a.npz", "--split", "2"], "split must be the share"),
         (["study", "a.npz", "--methods", "magic"], "got 'magic'"),

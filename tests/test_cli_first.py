@@ -99,7 +99,7 @@ def test_errors_name_the_option_that_reads_it(spelt, options, said, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--sep", "ab"], "sep must be a single character"),
+        (["--sep", "ab"], "--sep must be a single character"),
         (["--sep", ",", "--decimal", ","], "sep and decimal must differ"),
         (["--percent", "--logits", "prob"], "holds logits, which are never --percent"),
     ],
@@ -550,7 +550,7 @@ PYTHON = re.compile(r"\b[a-z_]+=(?!\S*/)")
             "--preset paper means",
         ),
         (["report", "a.npz", "a.npz", "--names", "x,x"], "--names"),
-        (["report", "a.npz", "--level", "2"], "level must be between 0 and 1"),
+        (["report", "a.npz", "--level", "2"], "--level must be between 0 and 1"),
         (["compare", "a.npz", "short.npz"], "--unpaired"),
         (["study", "a.npz", "--probs", "logits"], "a.npz: "),
         (["recalibrate", "--fit", "a.npz", "--probs", "logits"], "a.npz: "),

@@ -38,6 +38,8 @@ ROLES = {
 READING = ("sep", "decimal", "percent", "drop_missing")
 EVALUATION = ("target", "divergence", "bins", "level", "kernel", "preset", "bandwidth")
 
+SETTINGS = ("split", "folds", "methods", "baseline", "sep", "decimal")
+
 TARGETS = click.Choice(["top-label", "positive", "class-wise"])
 SCORES = click.Choice(["brier", "log"])
 
@@ -199,7 +201,7 @@ def _until_closed() -> Iterator[None]:
 
 
 OPTIONS = {
-    **{name: name for name in (*ROLES, *EVALUATION, "split", "folds", "methods")},
+    **{name: name for name in (*ROLES, *EVALUATION, *SETTINGS)},
     "y": "label",
     "sample_weight": "weight",
     "name": "names",
@@ -214,6 +216,7 @@ PHRASES = {
     r"classes=\[\.\.\.\]": "--classes A,B,...",
     r"paired=False": "--unpaired",
     r"Use \w+\(scores='(\w+)'\)": r"Name them with --\1",
+    rf"(?<!-)\b({'|'.join((*EVALUATION, *SETTINGS))}) must be": r"--\1 must be",
     r"divide ([\w ]*)by 100": r"divide \1by 100 (--percent)",
 }
 """What errors of the library say to those who call it, and what the command has for it."""
@@ -304,7 +307,8 @@ def names_of(files: Sequence[str], given: str | None) -> list[str]:
     if given is not None:
         names = given.split(",")
         if len(names) != len(files):
-            raise ValueError(f"--names has {len(names)} names for {len(files)} models.")
+            models = "1 model" if len(files) == 1 else f"{len(files)} models"
+            raise ValueError(f"--names has {len(names)} names for {models}.")
         return names
     names = [stem_of(paths_of(file)[0]) or file for file in files]
     return names if len(set(names)) == len(names) else list(files)
