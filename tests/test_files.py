@@ -211,7 +211,11 @@ def test_safetensors_are_read_in_slices_of_any_type(tmp_path, part):
             "pyarrow",
             r"pip install 'calibrant\[arrow\]'; or save it as \.parquet",
         ),
-        ("a.pt", "torch", r"pip install torch; or save the tensors as \.safetens"),
+        (
+            "a.pt",
+            "torch",
+            r"pip install 'calibrant\[torch\]'; or save the tensors as \.safetens",
+        ),
     ],
 )
 def test_a_missing_library_is_named_with_the_way_out(
