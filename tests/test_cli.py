@@ -456,7 +456,7 @@ def test_demo_says_what_is_missing(tmp_path):
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("Error: the demo trains a network with scikit-learn")
+    assert done.stderr.startswith("Error: the demo needs scikit-learn: ")
     assert len(done.stderr.splitlines()) == 1
 
 
