@@ -217,7 +217,7 @@ def test_a_class_held_impossible_costs_nothing_until_it_comes_true(divergence):
 
 
 @pytest.mark.parametrize("divergence", DIVERGENCES)
-@pytest.mark.parametrize("z", [1.0, 40.0, 800.0])
+@pytest.mark.parametrize("z", [1.5, 40.0, 800.0])
 def test_a_model_that_is_always_right_is_under_confident(divergence, z):
     # Its best temperature is 0, up to a limit; what it loses, recalibration gains.
     y = np.arange(90) % 3
