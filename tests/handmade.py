@@ -32,9 +32,9 @@ def model(name, *, trivial=False, calibration=None, total=None, infinite=0, **me
     ev = constant() if trivial else seeded()
     parts = ev.decomposition
     if calibration is not None:
-        parts = replace(parts, calibration=cal.Estimate(calibration))
+        parts = replace(parts, calibration=cal.Estimate(calibration), gap=None)
     if total is not None:
-        parts = replace(parts, total=cal.Estimate(total))
+        parts = replace(parts, total=cal.Estimate(total), gap=None)
     estimates = {
         key: value if isinstance(value, cal.Estimate) else cal.Estimate(value)
         for key, value in metrics.items()
