@@ -646,6 +646,16 @@ def test_a_lead_too_small_for_the_rows_is_told_with_rows_needed():
     assert "too-few-rows" not in codes(clear)
 
 
+def test_a_lead_that_four_digits_do_not_show_is_no_finding():
+    rng = np.random.default_rng(6)
+    z = rng.normal(size=(2000, 3))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    same = z + 1e-4 * rng.normal(size=z.shape)
+    both = [rowful(y, logits=z, name="A"), rowful(y, logits=same, name="B")]
+    assert both[0].metrics["brier"] != both[1].metrics["brier"]
+    assert "too-few-rows" not in codes(both)
+
+
 def test_rows_needed_are_those_of_the_textbook():
     # A lead of one standard error needs (1.96 + 0.84)^2 = 7.8 times the rows.
     lead = cal.Estimate(1.0, (1 - 1.959964, 1 + 1.959964))

@@ -1,5 +1,7 @@
 """Paired differences: influences against their definition, intervals, sentences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from rowful import keep, rowful
@@ -534,6 +536,28 @@ def test_a_p_value_belongs_to_its_interval():
     assert p_value(edge, 0.95) == pytest.approx(0.05)
     assert np.isnan(p_value(Estimate(1.0), 0.95))
     assert p_value(Estimate(0.0, (0.0, 0.0)), 0.95) == 1.0
+
+
+def test_a_difference_that_four_digits_do_not_show_is_left_out():
+    a, b = two()
+    tiny = Estimate(5.7e-7, (4e-7, 7e-7))
+    seen = Estimate(-0.3, (-0.32, -0.28))
+    differences = {"B": {"brier": seen, "nll": seen, "sharpness_gap": tiny}}
+    found = Contrast((a, b), baseline="A", differences=differences)
+    text = " ".join(found.sentences)
+    assert "sharpness gap" not in text
+    assert "2 of 3 differences are significant" in text
+    none = Contrast((a, b), baseline="A", differences={"B": {"brier": tiny}})
+    assert none.sentences == (
+        "B and A differ by less than 0.0001 in every metric compared.",
+    )
+
+
+def test_printed_sentences_are_wrapped():
+    a, b = two()
+    found = compare(replace(a, name="a rather long name " * 3), b)
+    assert max(map(len, found.sentences)) > 88
+    assert max(map(len, str(found).split("Against")[1].splitlines())) <= 88
 
 
 def test_a_difference_that_may_be_chance_among_many_is_named():

@@ -278,24 +278,26 @@ def test_equal_models_make_equal_bytes():
 
 def test_the_table_of_the_page_marks_what_the_tables_mark():
     page = build(small())
-    rows = re.findall(r'<tr><th scope="row".*?</tr>', page)
+    rows = re.findall(r'<tr><th scope="row".*?</tr>', page.split("h-diagrams")[0])
     by_name = {re.search(r'title="(.*?)"', row)[1]: row for row in rows}
     trivial, zeros = by_name["ViT + MRR"], by_name["ViT + IR"]
     assert (
-        '<td class="hollow">0.18<span class="unseen"> lower, but meaningless</span>'
+        '<td class="hollow" data-label="ECE">0.18<span class="unseen"> lower, but meaningless</span>'
         in trivial
     )
-    assert '<td class="infinite">∞' in zeros
+    assert '<td class="infinite" data-label="NLL">∞' in zeros
     assert 'class="badge bad">✕ constant confidence: trivially calibrated' in trivial
     assert "infinite NLL (3 examples)" in zeros
-    best = re.findall(r'<td class="best">([\d.]+)', by_name["ViT + TS"])
+    best = re.findall(
+        r'<td class="best" data-label="\w+">([\d.]+)', by_name["ViT + TS"]
+    )
     assert best[0] == "85.14"
     assert list(by_name) == ["ViT + TS", "ViT + IR", "ViT + MRR"]  # by score
 
 
 def findings_of(page):
     """What the page lists: severity, text, code, advice and evidence of each finding."""
-    section = re.search(r'<h2 id="h-findings">.*?</ul>', page, re.DOTALL)[0]
+    section = re.search(r'<h2 id="h-findings">.*?</section>', page, re.DOTALL)[0]
     return section, re.findall(
         r'<li><details><summary><span class="badge \w+">. (\w+)</span> (.*?) '
         r"<code>(.*?)</code></summary><p>(.*?) <span>Evidence: (.*?)\.</span></p>",
@@ -316,16 +318,170 @@ def test_findings_are_those_of_the_audit(make):
         assert words == {
             key.replace("_", " "): f"{x:.4g}" for key, x in one.evidence.items()
         }
-    assert ("The audit found nothing." in section) == (not found)
+    assert ("No pitfalls detected." in section) == (not found)
 
 
 def test_the_summary_says_what_is_no_finding():
     section, _ = findings_of(build(studied()))
-    assert "<p>ViT + TS has the lowest Brier score 21.95" in section
+    assert "<p>ViT + TS has the lowest Brier score, 0.2195." in section
     assert "<p>Over-confident on average: ViT + TS (16.8 points)" in section
     assert "<p>ViT + IR: a note</p>" in section
     mixed = Comparison((pairs(300, name="a"), replace(seeded(), name="b")))
-    assert "<p>Not alike in target: a pairs and b top-label.</p>" in build(mixed)
+    told = "<p>The models differ in target: a (pairs) and b (top-label).</p>"
+    assert told in build(mixed)
+
+
+# -- what a page says first, once, and of several models ---------------------------
+
+
+def section_of(page, name):
+    """One section of the page, as text."""
+    found = re.search(rf'<h2 id="h-{name}">.*?</section>', page, re.DOTALL)[0]
+    return html.unescape(re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", found)))
+
+
+def two_models(n=3000, power=1.0):
+    """A fair model, and one that is over-confident, on the same examples."""
+    rng = np.random.default_rng(1)
+    h = rng.random(n)
+    a = rng.random(n) < h
+    shifted = (h - 0.5) * power + 0.5
+    return (
+        cal.evaluate_pairs(a, shifted, name="shifted"),
+        cal.evaluate_pairs(a, h, name="fair"),
+    )
+
+
+def test_content_comes_before_controls_and_reading_beside_the_first_figure():
+    page = build(pairs())
+    order = ["h-findings", 'class="verdict"', 'id="smoothing"', "h-metrics"]
+    order += ["h-diagrams", "How to read this", "<figure", "h-methods"]
+    places = [page.index(word) for word in order]
+    assert places == sorted(places)
+
+
+def test_several_models_are_compared_as_compare_does():
+    models = two_models(power=0.8)
+    page = build(list(models))
+    found = cal.compare(*models)
+    text = section_of(page, "differences")
+    assert "Differences from shifted" in text
+    for sentence in found.sentences:
+        assert sentence in text
+    low, high = found.differences["fair"]["brier"].interval
+    assert f"[{100 * low:+.2f}, {100 * high:+.2f}]" in text
+    assert "significantly better" in text
+    assert "h-differences" not in build(models[0])
+
+
+def test_a_contrast_keeps_its_own_baseline_and_level(tmp_path):
+    models = two_models(power=0.8)
+    found = cal.compare(*models, baseline="fair", level=0.9)
+    page = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    text = section_of(page, "differences")
+    assert "Differences from fair" in text
+    assert "[90% interval]" in text
+    assert found.sentences[0] in text
+
+
+def test_models_that_cannot_be_paired_say_so_in_place_of_differences():
+    page = build([pairs(400, name="a"), pairs(500, name="b")])
+    text = section_of(page, "differences")
+    assert "evaluated alike and on the same examples" in text
+
+
+def test_many_sentences_are_folded_below_the_table_of_differences():
+    one = pairs(400, name="a")
+    models = [one, *(replace(one, name=x) for x in "bcd")]
+    page = build(models)
+    assert "<details><summary>In 21 sentences</summary>" in page
+    assert build(models[:2]).count('<ul class="told">') == 1
+    assert "sentences</summary>" not in build(models[:2])
+
+
+@pytest.mark.parametrize(
+    ("power", "words"),
+    [
+        (0.8, "the next, shifted, is significantly higher: by"),
+        (0.98, "cannot tell it from that of the next,"),
+        (1.0, "is the same to four digits"),
+    ],
+)
+def test_the_best_score_is_told_with_the_interval_of_its_lead(power, words):
+    text = section_of(build(list(two_models(power=power))), "findings")
+    assert "has the lowest Brier score, 0." in text
+    assert words in text
+
+
+def test_one_model_is_called_miscalibrated_or_not_by_its_interval():
+    text = section_of(build(two_models(power=0.6)[0]), "findings")
+    assert "shifted is miscalibrated: calibration error 0." in text
+    text = section_of(build(two_models()[1]), "findings")
+    assert "No evidence of miscalibration" in text
+    assert "is miscalibrated" not in text
+
+
+def test_no_column_comes_twice():
+    both = Comparison(two_models(300, 0.9))
+    both = payload(both, sums_of(both))
+    assert [score["column"] for score in both["scores"]] == ["brier", "nll"]
+    head = re.search(r'<table id="metrics"><thead>.*?</thead>', build(pairs()))[0]
+    assert "<sub>TOT</sub>" not in head
+    assert "<sub>CAL</sub>" in head
+    # Class by class the log score is no NLL of the table, so it has a column.
+    y = np.tile([0, 1, 2], 100)
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 300)
+    ev = cal.evaluate(y, probs=p, target="class-wise", divergence="log")
+    head = re.search(r'<table id="metrics"><thead>.*?</thead>', build(ev))[0]
+    assert "<sub>TOT</sub>" in head
+
+
+def test_forecasts_are_called_forecasts_of_an_observed_frequency():
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.1, 0.7, 2000)
+    ev = cal.evaluate(rng.random(2000) < p, probs=p + 0.2, target="positive")
+    made = payload(Comparison((ev,)), sums_of(Comparison((ev,))))
+    assert made["words"] == {"hit": "observed frequency", "said": "forecast"}
+    text = ev.describe()
+    assert "observed frequency of the positive class against forecast." in text
+    assert "lies below the diagonal (forecasts too high)" in text
+    assert "confidence" not in text
+    (found,) = [one for one in ev.audit() if one.code == "miscalibrated"]
+    assert "where mean forecast is" in found.text
+
+
+def test_groups_are_sorted_by_the_numbers_in_their_names():
+    rng = np.random.default_rng(0)
+    h = rng.random(600)
+    names = np.array([f"group {i}" for i in range(12)])[np.arange(600) % 12]
+    ev = cal.evaluate_pairs(rng.random(600) < h, h, group=names, name="a")
+    text = re.search(r'"kind":"group".*?"names":(\[.*?\])', build_with_groups(ev))[1]
+    assert json.loads(text) == [f"group {i}" for i in range(12)]
+
+
+def build_with_groups(ev):
+    return build(ev, groups=reporting._report.groups_of(ev))
+
+
+def test_notes_are_folded_where_findings_are_many(studied_cifar):
+    found = studied_cifar.audit()
+    notes = sum(one.severity == "note" for one in found)
+    section, listed = findings_of(build(studied_cifar))
+    assert f'<details class="more"><summary>{notes} notes</summary>' in section
+    assert len(listed) == len(found)
+    assert 'class="more"' not in build(pairs())
+
+
+def test_a_value_above_its_own_interval_is_explained_on_the_page():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.8, 1.6, 20_000)
+    ev = cal.evaluate(rng.random(20_000) < p, probs=p, target="positive")
+    assert ev.metrics["smooth_ece"] > ev.metrics["smooth_ece"].interval[1]
+    assert "SmoothECE is biased up by noise" in build(ev)
+    assert "SmoothECE is biased up by noise" in ev._repr_html_()
+    (line,) = [x for x in str(ev).splitlines() if x.startswith("  SmoothECE")]
+    assert line.endswith("biased up by noise")
+    assert "even for a calibrated model" in " ".join(str(ev).split())
 
 
 def told_by_tables(models):
@@ -541,4 +697,5 @@ def test_pairs_with_a_brier_score_alone_have_a_page_of_that_score(tmp_path):
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "of a sketch" in page
     assert f"{100 * ev.metrics['brier']:.2f}" in page
-    assert "NLL / KL" not in page
+    assert '"scores":[{"key":"brier",' in page
+    assert '"key":"log"' not in page

@@ -105,8 +105,8 @@ NOTES = [
     ),
     "NLL is infinite where a true class was given probability 0: ViT + IR (3 examples).",
     (
-        "Numbers are ×100. ECE uses 15 bins of equal width. d_CAL + sharpness gap = Brier; "
-        "d_CAL is the debiased adaptive estimate."
+        "Numbers are ×100. ECE uses 15 bins of equal width. d_CAL (calibration error) + "
+        "sharpness gap = Brier; d_CAL is the debiased adaptive estimate."
     ),
 ]
 
@@ -132,8 +132,8 @@ ViT + MRR  85.14*  0.18†  144.66    0.00†
   That is calibrated by matching one number, cannot tell one example from another, and
   is never best in a calibration column.
 NLL is infinite where a true class was given probability 0: ViT + IR (3 examples).
-Numbers are ×100. ECE uses 15 bins of equal width. d_CAL + sharpness gap = Brier; d_CAL
-is the debiased adaptive estimate."""
+Numbers are ×100. ECE uses 15 bins of equal width. d_CAL (calibration error) + sharpness
+gap = Brier; d_CAL is the debiased adaptive estimate."""
     )
 
 
@@ -578,7 +578,7 @@ def test_conventions_follow_the_target_and_the_divergence():
     p, y = rng.random(300), rng.integers(0, 2, 300)
     binary = cal.evaluate(y, probs=p, divergence="log", bandwidth=0.05)
     assert "Brier is of class 1 alone: 0 to 100." in notes(binary)
-    assert "d_CAL + sharpness gap = NLL; d_CAL is the gaussian kernel estimate of bandwidth 0.05." in notes(binary)  # fmt: skip
+    assert "d_CAL (calibration error) + sharpness gap = NLL; d_CAL is the gaussian kernel estimate of bandwidth 0.05." in notes(binary)  # fmt: skip
     plain = make_table(binary, Style(percent=False)).notes[-1].text
     assert "×100" not in plain
     assert "alone: 0 to 1." in plain
@@ -593,8 +593,24 @@ def test_a_negative_error_is_explained_only_where_it_shows():
 def test_models_that_are_not_alike_are_told():
     pairs = cal.evaluate_pairs([1, 0, 1], [0.7, 0.2, 0.9], name="pairs")
     text = notes([seeded(), pairs])
-    assert "Not alike in target: model top-label and pairs pairs." in text
-    assert "Not alike in number of examples" in text
+    assert "The models differ in target: model (top-label) and pairs (pairs)." in text
+    assert "The models differ in number of examples" in text
+
+
+def test_a_value_above_its_own_interval_is_explained_below_the_table():
+    noisy = model(
+        "a",
+        ece=cal.Estimate(0.0278, (0.0, 0.0201), "test inversion"),
+        ece_debiased=0.0081,
+    )
+    plain = {"columns": ["ece", "brier"]}
+    text = make_table(noisy, Style(intervals=True), **plain).notes[-1].text
+    assert "ECE is biased up by noise, so the plain value can lie above its" in text
+    assert "Debiased ECE: 0.81." in text
+    assert "noise" not in make_table(noisy, Style(), **plain).notes[-1].text
+    within = model("a", ece=cal.Estimate(0.0178, (0.0, 0.0201), "test inversion"))
+    text = make_table(within, Style(intervals=True), **plain).notes[-1].text
+    assert "noise" not in text
 
 
 def test_trivial_and_infinite_are_silent_where_not_shown():

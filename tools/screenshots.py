@@ -1,9 +1,9 @@
-"""Pictures of a report, to be looked at: light, dark, overlay, log, phone and paper.
+"""Pictures of reports, to be looked at: a desktop, a phone, dark mode and paper.
 
-Usage: python tools/screenshots.py [REPORT.html] [-o FOLDER]
+Usage: python tools/screenshots.py [REPORT.html ...] [-o FOLDER] [--only NAME ...]
 
-Without a report, three are made of an over-confident classifier: of recalibrations, of
-each class against the rest, and of groups of rows. Chromium is needed.
+Without a report, those below are made: of 1, 2, 5 and 12 models, of each class against
+the rest, and of groups. Chromium is needed.
 """
 
 import argparse
@@ -20,38 +20,64 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from browser.chromium import Chromium
 
-PHONE = {"width": 390, "height": 844}
-DARK = {"scheme": "dark"}
+DESK, PHONE = {"width": 1440}, {"width": 390, "height": 844}
+DARK = {**DESK, "scheme": "dark"}
 VIEWS = {
-    "light": ("at=0.8", {}),
-    "dark": ("at=0.8", DARK),
-    "narrow": ("intervals=1", {"width": 1280}),
-    "live": ("width=0.05&at=0.8&intervals=1", {}),
-    "overlay": ("view=overlay&at=0.8", DARK),
-    "log": ("score=log&at=0.8", {}),
-    "phone": ("at=0.8", PHONE),
-    "no_script": ("", {"script": False}),
+    "desk": ("", DESK),
+    "dark": ("", DARK),
+    "phone": ("", PHONE),
+    "phone_dark": ("", {**PHONE, "scheme": "dark"}),
 }
-PARTS = {"light": ("", {}), "dark": ("", DARK), "phone": ("", PHONE)}
-TITLE = "An over-confident classifier"
+MORE = {
+    "read": ("at=0.8", {"width": 1280}),
+    "live": ("width=0.05&at=0.8", DESK),
+    "overlay": ("view=overlay&at=0.8", DARK),
+    "log": ("score=log&at=0.8", DESK),
+    "no_script": ("", {**DESK, "script": False}),
+}
 PAPER_WIDTH = 1047
 """A4 on its side, less the margins, in pixels."""
 
+LONG = ("resnet50.a1_in1k (augmented, 300 epochs)", "vit_base_patch16_224 + mixup 0.2")
 
-def classifier():
+
+def classifier(n=12_000):
     """Labels and logits of an over-confident classifier of ten classes."""
     rng = np.random.default_rng(0)
-    z = 1.7 * rng.normal(size=(30_000, 10))
+    z = 1.7 * rng.normal(size=(n, 10))
     return (z + rng.gumbel(size=z.shape)).argmax(axis=1), 1.8 * z
 
 
-def of_methods():
-    """Five recalibrations."""
+def one():
+    """Forecasts of rain, somewhat too high."""
+    rng = np.random.default_rng(2)
+    p = rng.beta(0.8, 1.6, 4000)
+    rain = rng.random(len(p)) < p**1.25
+    return cal.evaluate(rain, probs=p, target="positive", name="Rain forecasts")
+
+
+def two():
+    """Two networks of long names, of which one is calibrated."""
+    y, z = classifier()
+    return [
+        cal.evaluate(y, logits=scale * z, name=name)
+        for name, scale in zip(LONG, (1, 1 / 1.8), strict=True)
+    ]
+
+
+def five():
+    """The paper's recalibrations."""
     y, z = classifier()
     return cal.study(y, logits=z, methods="paper")
 
 
-def of_classes():
+def twelve():
+    """All recalibrations but one."""
+    y, z = classifier(6000)
+    return cal.Comparison(cal.study(y, logits=z, methods="all").evaluations[:12])
+
+
+def classes():
     """Before and after a temperature, class by class."""
     y, z = classifier()
     return [
@@ -60,19 +86,22 @@ def of_classes():
     ]
 
 
-def of_groups():
-    """Four groups of rows; one of them is small."""
+def groups():
+    """Eleven groups of examples; one of them is small."""
     y, z = classifier()
-    group = np.random.default_rng(1).choice(
-        list("NESW"), len(y), p=[0.6, 0.25, 0.14, 0.01]
-    )
-    return cal.evaluate(y, logits=z, group=group, name="Uncalibrated")
+    share = np.array([6, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0.1])
+    group = np.random.default_rng(1).choice(11, len(y), p=share / share.sum())
+    named = np.char.add("site ", group.astype(str))
+    return cal.evaluate(y, logits=z, group=named, name="Uncalibrated")
 
 
 REPORTS = {
-    "": (of_methods, VIEWS),
-    "classes": (of_classes, PARTS),
-    "groups": (of_groups, PARTS),
+    "one": (one, "Will it rain?", VIEWS),
+    "two": (two, "Two networks", VIEWS),
+    "five": (five, "An over-confident classifier", VIEWS | MORE),
+    "twelve": (twelve, "Twelve recalibrations", VIEWS),
+    "classes": (classes, "Class by class", VIEWS),
+    "groups": (groups, "Eleven sites", VIEWS),
 }
 
 
@@ -94,29 +123,28 @@ def take(page, folder, views, prefix=""):
             tab.picture(folder / f"{prefix}print.png")
 
 
-def take_own(folder):
-    """Make the three reports and take their pictures."""
-    for name, (models, views) in REPORTS.items():
-        prefix = f"{name}_" if name else ""
-        page = report(
-            models(), folder / f"{prefix}report.html", title=TITLE, force=True
-        )
-        take(page, folder, views, prefix)
+def take_own(folder, names):
+    """Make the reports and take their pictures."""
+    for name in names:
+        models, title, views = REPORTS[name]
+        page = report(models(), folder / f"{name}.html", title=title, force=True)
+        take(page, folder, views, f"{name}_")
 
 
 def main():
     """Read the command line, take the pictures, say where they are."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("page", nargs="?", type=Path)
+    parser.add_argument("pages", nargs="*", type=Path)
+    parser.add_argument("--only", nargs="+", choices=REPORTS, default=list(REPORTS))
     parser.add_argument(
         "-o", "--output", type=Path, default=ROOT / "build" / "screenshots"
     )
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
-    if given.page:
-        take(given.page, given.output, VIEWS)
-    else:
-        take_own(given.output)
+    for page in given.pages:
+        take(page, given.output, VIEWS | MORE, f"{page.stem}_")
+    if not given.pages:
+        take_own(given.output, given.only)
     print(f"pictures in {given.output}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite, isinf, isnan, sqrt
+from textwrap import fill
 from typing import Annotated, Any
 
 import numpy as np
@@ -69,6 +70,17 @@ def sentence(
     return f"{told}: significant on {rows}.{_trivial(ev, key, value)}"
 
 
+def shows(difference: Estimate) -> bool:
+    """Whether a difference is 0 for every example, or visible as printed.
+
+    Examples
+    --------
+    >>> shows(Estimate(0.0012)), shows(Estimate(5.7e-7)), shows(Estimate(0.0, (0, 0), SAME))
+    (True, False, True)
+    """
+    return difference.method == SAME or round(float(difference), DIGITS) != 0
+
+
 def told(found: Mapping[str, Estimate]) -> list[str]:
     """Which differences are put into words, in order."""
     said = [MEASURES[key] for key in found if MEASURES[key].told]
@@ -120,7 +132,7 @@ def multiple_note(
         for place, difference in told.items()
         if difference.interval is not None and difference.method != SAME
     }
-    claimed = [place for place in tested if is_clear(told[place])]
+    claimed = [x for x in tested if is_clear(told[x]) and shows(told[x])]
     if len(claimed) < 2:
         return
     kept = holm(tested, 1 - level)
@@ -511,14 +523,18 @@ class Contrast(Comparison):
     @property
     def sentences(self) -> tuple[str, ...]:
         """Each difference in words, then what to keep in mind."""
-        shown: Any = as_shown(self)
-        return (*shown._told(), *shown._reminders())
+        told, reminders = told_and_reminders(self)
+        return (*told, *reminders)
 
     def _told(self) -> Iterator[str]:
         base = self[self.baseline]
         for name, found in self.differences.items():
-            for key in told(found):
+            said = [key for key in told(found) if shows(found[key])]
+            for key in said:
                 yield sentence(self[name], base, key, found[key], paired=self.paired)
+            if not said:
+                both = f"{name} and {self.baseline}"
+                yield f"{both} differ by less than {10**-DIGITS:g} in every metric compared."
 
     def _reminders(self) -> Iterator[str]:
         claims = {
@@ -555,7 +571,17 @@ class Contrast(Comparison):
     def __str__(self) -> str:
         table = Comparison.__str__(self)
         against = f"Against {one_line(self.baseline, MOST_NAME)}:"
-        return "\n".join([table, "", against, "", *self.sentences])
+        return "\n".join([table, "", against, "", *map(_wrapped, self.sentences)])
+
+
+def told_and_reminders(found: Contrast) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Differences in words, and what to keep in mind about them."""
+    shown: Any = as_shown(found)
+    return tuple(shown._told()), tuple(shown._reminders())
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, 88, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def compare(

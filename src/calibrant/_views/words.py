@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from math import isfinite, isinf, isnan
@@ -15,9 +16,9 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial, positive_class, sample_size
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
 from calibrant._inputs.divergences import find_divergence
-from calibrant._views.diagram import GEOMETRY
+from calibrant._views.diagram import GEOMETRY, axis_words
 from calibrant.table._html import paragraphs, write_html, write_list
-from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style
+from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, lifted
 from calibrant.table._table import make_table, methods_of, names
 from calibrant.table._text import in_ascii, note_lines, write_text
 
@@ -209,6 +210,20 @@ def direction(ev: Evaluation, least: float = FAR_OFF) -> str:
     return DIRECTIONS[ev.target == "positive"][gap > 0]
 
 
+def natural(name: str) -> list[Any]:
+    """Sorts names by the numbers in them: group 2 before group 10.
+
+    Examples
+    --------
+    >>> sorted(["group 10", "group 2", "Group 1"], key=natural)
+    ['Group 1', 'group 2', 'group 10']
+    """
+    parts = enumerate(re.split(r"(\d+)", name))
+    # As texts of their lengths: a number may have any number of digits.
+    short = ((i % 2, x.lstrip("0") if i % 2 else x.casefold()) for i, x in parts)
+    return [*((len(x), x) if digits else x for digits, x in short), name]
+
+
 def in_brief(finding: Finding) -> str:
     """What was found, and its code."""
     return f"{finding.text} [{finding.code}]"
@@ -299,9 +314,18 @@ def _metric_lines(ev: Evaluation) -> list[str]:
     labels = _labels(ev, ece=f"ECE ({ev.settings['bins']} bins)")
     width = max(map(len, labels.values()))
     return [
-        f"  {label:<{width}}  {with_interval(ev.metrics[key])}"
+        f"  {label:<{width}}  {with_interval(ev.metrics[key])}{_why_above(ev, key)}"
         for key, label in labels.items()
     ]
+
+
+def _why_above(ev: Evaluation, key: str) -> str:
+    """Why a number lies above its own interval, if it does."""
+    if not lifted(ev.metrics[key]):
+        return ""
+    debiased = ev.metrics.get("ece_debiased") if key == "ece" else None
+    more = "" if debiased is None else f" (debiased {number(debiased)})"
+    return f"  biased up by noise{more}"
 
 
 def _methods(ev: Evaluation) -> str:
@@ -315,7 +339,12 @@ def _methods(ev: Evaluation) -> str:
 
 def _notes(ev: Evaluation) -> list[str]:
     """What a reader should know before quoting a number."""
-    notes = [_direction(ev), _no_evidence(ev)]
+    notes = [in_which_direction(ev), in_case_of_none(ev)]
+    if any(map(lifted, map(ev.metrics.__getitem__, _labels(ev)))):
+        notes.append(
+            "biased up by noise: above 0 even for a calibrated model, and above the "
+            "interval, where noise is taken out."
+        )
     values = [float(parts.calibration) for parts in ev.decompositions.values()]
     if round(min(values), 4) < 0:
         notes.append(
@@ -334,7 +363,7 @@ def _notes(ev: Evaluation) -> list[str]:
     return [note for note in notes if note]
 
 
-def _no_evidence(ev: Evaluation) -> str:
+def in_case_of_none(ev: Evaluation) -> str:
     """The good news, and how large an error the interval leaves room for."""
     error = ev.decomposition.calibration
     if not no_evidence(ev) or error.interval is None:
@@ -345,7 +374,7 @@ def _no_evidence(ev: Evaluation) -> str:
     )
 
 
-def _direction(ev: Evaluation) -> str:
+def in_which_direction(ev: Evaluation) -> str:
     """Too sure or not sure enough; for a positive class, too high or too low."""
     if not (word := direction(ev, NOTED)):
         return ""
@@ -397,25 +426,25 @@ def describe_diagram(ev: Evaluation, style: str = "modern") -> str:
 def _subject(ev: Evaluation) -> str:
     what = {
         "top-label": "accuracy of the predicted class",
-        "positive": "share of the positive class",
-        "class-wise": "share of each class, all classes together,",
+        "positive": "observed frequency of the positive class",
+        "class-wise": "observed frequency of each class, all classes together,",
         "pairs": "accuracy (share correct)",
     }[ev.target]
     return (
         f"Calibration-sharpness diagram of {ev.name}: {sample_size(ev)}, {what} against "
-        "confidence."
+        f"{axis_words(ev)['said']}."
     )
 
 
 def _rows(ev: Evaluation) -> str:
-    """Where the rows are."""
-    atoms = len(ev.atoms.count)
+    """Where the examples are."""
+    atoms, said = len(ev.atoms.count), axis_words(ev)["said"]
     if atoms == 1:
-        return f"Every example has the confidence {ev.atoms.confidence[0]:.3g}."
+        return f"Every example has the {said} {ev.atoms.confidence[0]:.3g}."
     low, middle, high = (_quantile(ev, share) for share in (0.05, 0.5, 0.95))
-    few = f" There are only {atoms} distinct confidences." if atoms else ""
+    few = f" There are only {atoms} distinct {said}s." if atoms else ""
     return (
-        f"Half of the examples have a confidence of at least {middle:.3g}, and nine in ten "
+        f"Half of the examples have a {said} of at least {middle:.3g}, and nine in ten "
         f"lie between {low:.3g} and {high:.3g}.{few}"
     )
 
@@ -428,10 +457,10 @@ def _quantile(ev: Evaluation, share: float) -> float:
 
 
 def _line(ev: Evaluation, curve: Curve) -> str:
-    """How the curve lies to the diagonal, where rows support it."""
-    atoms = ev.atoms
+    """How the curve lies to the diagonal, where examples support it."""
+    atoms, words = ev.atoms, axis_words(ev)
     if len(atoms.count) == 1:
-        return f"The accuracy there is {number(atoms.accuracy[0], 3)}."
+        return f"The {words['hit']} there is {number(atoms.accuracy[0], 3)}."
     seen = np.isfinite(curve.accuracy) & (
         curve.support >= min(GEOMETRY.enough_rows, ev.n / 10)
     )
@@ -440,21 +469,24 @@ def _line(ev: Evaluation, curve: Curve) -> str:
     h, m = curve.confidence[seen], curve.accuracy[seen]
     off = m - h
     worst = int(np.argmax(np.abs(off)))
-    side = _side(off, told=bool(direction(ev, 0.0)))
-    ends = f"from {m[0]:.2f} at confidence {h[0]:.2f} to {m[-1]:.2f} at {h[-1]:.2f}"
-    far = f"furthest at confidence {h[worst]:.2f}, where it is {m[worst]:.2f}"
+    low, high = (
+        DIRECTIONS[words["said"] == "forecast"] if direction(ev, 0.0) else ("", "")
+    )
+    side, said = _side(off, low.lower(), high.lower()), words["said"]
+    ends = f"from {m[0]:.2f} at {said} {h[0]:.2f} to {m[-1]:.2f} at {h[-1]:.2f}"
+    far = f"furthest at {said} {h[worst]:.2f}, where it is {m[worst]:.2f}"
     return f"The curve runs {ends} and {side}, {far}."
 
 
-def _side(off: np.ndarray, *, told: bool) -> str:
-    """Where the curve lies; what that means is told unless it may be chance."""
+def _side(off: np.ndarray, low: str, high: str) -> str:
+    """Where the curve lies, and what that means, if it is more than chance."""
     above, below = off.max(), -off.min()
     if max(above, below) < NEARLY:
         return "follows the diagonal"
     if below < NEARLY:
-        return "lies above the diagonal" + " (under-confident)" * told
+        return "lies above the diagonal" + (f" ({low})" if low else "")
     if above < NEARLY:
-        return "lies below the diagonal" + " (over-confident)" * told
+        return "lies below the diagonal" + (f" ({high})" if high else "")
     return "crosses the diagonal"
 
 
@@ -488,6 +520,6 @@ def _band(ev: Evaluation) -> str:
         return "The band of the sharpness gap has no end where the loss is infinite."
     widest = int(np.nanargmax(height))
     return (
-        f"The band of the sharpness gap is widest at confidence "
+        f"The band of the sharpness gap is widest at {axis_words(ev)['said']} "
         f"{curve.confidence[widest]:.2f}, where it is {height[widest]:.2f} high."
     )

@@ -21,7 +21,8 @@ def audit(models: Any) -> tuple[Finding, ...]:
     Parameters
     ----------
     models : Evaluation, Comparison or list of Evaluation
-        What is to be audited. Rules that need the rows are silent where these are gone.
+        What is to be audited. Rules that need the examples are silent where these are
+        gone, as after JSON.
 
     Examples
     --------
@@ -74,7 +75,7 @@ PAGE = """\
 
 `ev.audit()` and `cmp.audit()` return findings, worst first. Each has a stable code, a
 severity (serious: a number misleads as it stands; warning: it does unless one knows;
-note: good to know), the numbers behind it, and advice. Rules that need the rows are
+note: good to know), the numbers behind it, and advice. Rules that need the examples are
 silent where an evaluation was read from JSON.
 """
 

@@ -33,7 +33,13 @@ from calibrant._stats.closed_forms import WIDENED, Interval, quantile
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.published import calibration_error, regress
 from calibrant._verbs import compare
-from calibrant._views.words import FAR_OFF, direction, excludes_zero, score_in_words
+from calibrant._views.diagram import axis_words
+from calibrant._views.words import (
+    FAR_OFF,
+    direction,
+    excludes_zero,
+    score_in_words,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +133,6 @@ WORTH = 0.01
 SMALL = 5e-4
 """Below it four digits do not tell the ends of an interval apart."""
 
-FORECASTS = ("positive", "class-wise")
-"""Targets whose hits are events, not correct predictions."""
-
 
 def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     """The model is miscalibrated: the interval of d_CAL excludes 0.
@@ -204,11 +207,11 @@ def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
     share, gap = weight / float(n.sum()), confidence - accuracy
     where = f"; most of it at {between(low, high)} ({100 * share:.0f} % of examples), "
     size = (float(error[here].sum()) / weight) ** 0.5
-    found = "observed frequency" if ev.target in FORECASTS else "accuracy"
+    found, said = axis_words(ev).values()
     if abs(gap) < size / 2:
-        where += f"where confidences are too high and too low by about {size:.2g}"
+        where += f"where {said}s are too high and too low by about {size:.2g}"
     else:
-        where += f"where mean confidence is {confidence:.3g} and {found} {accuracy:.3g}"
+        where += f"where mean {said} is {confidence:.3g} and {found} {accuracy:.3g}"
     ends = {"region_low": float(low), "region_high": float(high)}
     return where, {**ends, "region_share": share, "region_gap": gap}
 
@@ -252,8 +255,8 @@ def few_confidences(ev: Evaluation) -> Iterator[Told]:
 
     Between them the calibration curve is made up by smoothing, and a binned error jumps
     where a bin edge passes a value. Histogram binning, forests and stated confidences
-    are of this kind. Coarse confidences are easy to calibrate and say less of single
-    rows, which the sharpness gap shows.
+    are of this kind. Coarse confidences are easy to calibrate and tell fewer examples
+    apart, which the sharpness gap shows.
     """
     few = ev.distinct <= FEW_VALUES and ev.rows > 2 * ev.distinct
     rounded = ev.distinct <= MOST_VALUES and ev.rows >= MANY_ROWS * ev.distinct
@@ -270,7 +273,7 @@ def few_confidences(ev: Evaluation) -> Iterator[Told]:
 def infinite_loss(ev: Evaluation) -> Iterator[Told]:
     """Some true class was given probability 0.
 
-    The log loss is then infinite, whatever the other rows say, and any finite NLL
+    The log loss is then infinite, whatever the other examples say, and any finite NLL
     printed for it comes from clipping. Isotonic and histogram recalibration make such
     zeros. The Brier score stays finite.
     """
@@ -311,8 +314,8 @@ def smoothed_away(ev: Evaluation) -> Iterator[Told]:
 
     The published estimate smooths with bandwidth 0.05 on the probability scale. Where
     most confidences lie closer together than that, as in saturated networks, it blends
-    rows that are over-confident with others and finds too little: it falls below the
-    interval of the adaptive estimate.
+    over-confident examples with others and finds too little: it falls below the interval
+    of the adaptive estimate.
     """
     value, interval = _adaptive(ev)
     headline = ev.decomposition.bandwidth is not None
@@ -335,7 +338,7 @@ def narrow_defect(ev: Evaluation) -> Iterator[Told]:
     """A narrow range of confidence is miscalibrated by more than the log estimate shows.
 
     The log calibration error comes from local fits wide enough to be stable, and a defect
-    narrower than they are is smoothed away. Rows closer together still agree that
+    narrower than they are is smoothed away. Examples closer together still show that
     something is left; the interval was widened to include it. Round numbers that people
     or language models prefer have this effect.
     """
@@ -372,11 +375,11 @@ FEW_ROWS, TOO_FEW_ROWS = 1000, 50
 
 
 def thin_support(ev: Evaluation) -> Iterator[Told]:
-    """Bins of few rows carry the calibration error.
+    """Most of the ECE comes from bins of few examples.
 
     It does not matter how calibrated a model is where it rarely predicts, and it cannot
-    be measured there. If most of ECE comes from bins of fewer than 20 rows, it is mostly
-    noise; that is why a density belongs to every calibration curve.
+    be measured there. If most of ECE comes from bins of fewer than 20 examples, it is
+    mostly noise; that is why a density belongs to every calibration curve.
     """
     bins = ev.bins
     filled = bins.count > 0
@@ -394,9 +397,9 @@ def thin_support(ev: Evaluation) -> Iterator[Told]:
 
 
 def too_few_rows(ev: Evaluation) -> Iterator[Told]:
-    """There are few rows for a statement about calibration.
+    """There are few examples for a statement about calibration.
 
-    With fewer than 1,000 rows the intervals of calibration errors are about as wide as
+    With fewer than 1,000 examples the intervals of calibration errors are about as wide as
     the errors of common models; below 50 none is given.
     """
     if ev.rows < FEW_ROWS:
@@ -772,11 +775,11 @@ def _turned(
 
 
 def too_few_rows_to_rank(audited: Audited) -> Iterator[Told]:
-    """There are too few rows to tell the best model from the next.
+    """There are too few examples to tell the best model from the next.
 
     The best in a column is only the luckiest if the interval of its lead holds 0. The
-    number of rows that would settle a difference of this size grows as its inverse
-    square.
+    number of examples that would settle a difference of this size grows as its inverse
+    square. A lead that four digits do not show is left out.
     """
     for key in ("brier", "calibration"):
         measure = MEASURES[key]
@@ -786,7 +789,7 @@ def too_few_rows_to_rank(audited: Audited) -> Iterator[Told]:
             continue
         lead = audited.difference(ranked[0], ranked[1], key)
         needed = _rows_needed(lead, ranked[0].n)
-        if needed:
+        if needed and compare.shows(lead):
             first, second = ranked[0].name, ranked[1].name
             yield Told(
                 "note",
@@ -813,9 +816,9 @@ def _rows_needed(lead: Estimate, n: float) -> float:
 
 
 def shared_rows(audited: Audited) -> Iterator[Told]:
-    """Rows to fit on and rows to test on overlap.
+    """Examples to fit on and examples to test on overlap.
 
-    A recalibrator is calibrated on the rows it was fitted on by construction. Tested
+    A recalibrator is calibrated on the examples it was fitted on by construction. Tested
     there, it looks better than it is, the more so the more freedom it has.
     """
     if count := audited.comparison.shared_rows:

@@ -3,34 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isinf, nan
 
 import numpy as np
 
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial
-from calibrant._base.records import Decomposition, Finding
+from calibrant._base.records import Decomposition, Estimate, Finding
 from calibrant._inputs.arrays import Column
-from calibrant._views.diagram import Band, View, band_scale, shared_top, spans, view
+from calibrant._verbs.compare import (
+    SAME,
+    Contrast,
+    is_clear,
+    shows,
+    told,
+    told_and_reminders,
+)
+from calibrant._views.diagram import (
+    Band,
+    View,
+    axis_words,
+    band_scale,
+    shared_top,
+    spans,
+    view,
+)
 from calibrant._views.words import describe_diagram
-from calibrant.report._payload import BOX, LEVELS, axis_words, badges, headings
+from calibrant.report._payload import BOX, LEVELS, badges, shown_keys
 from calibrant.table._html import escape
 from calibrant.table._layout import INFINITE, Cell, Style, fixed
-from calibrant.table._table import make_table
+from calibrant.table._table import make_table, total_label
 
 SIGNS = {"bad": "✕", "warn": "⚠", "note": "ℹ"}
 
 
 def table_html(comparison: Comparison, found: Sequence[Finding]) -> str:
     """Head and body of the table of metrics, ordered by score."""
-    keys = [heading.key for heading in headings(comparison)]
-    made = make_table(comparison, Style(intervals=True), columns=keys, footnotes=False)
+    keys, style = shown_keys(comparison), Style(intervals=True)
+    made = make_table(comparison, style, columns=keys, footnotes=False)
+    labels = [heading.label for heading in made.headings]
     measure = MEASURES["total"]
     place = [measure.place(measure.of(ev)) for ev in comparison]
     order = sorted(range(len(comparison)), key=lambda i: place[i])
-    heads = "".join(f'<th scope="col">{_heading(h.label)}</th>' for h in made.headings)
+    heads = "".join(f'<th scope="col">{_heading(label)}</th>' for label in labels)
     rows = "\n".join(
-        _row(i, comparison[i], found, "".join(map(_cell, made.rows[i].cells)))
+        _row(i, comparison[i], found, "".join(map(_cell, labels, made.rows[i].cells)))
         for i in order
     )
     return (
@@ -66,7 +84,7 @@ def _swatch(place: int) -> str:
     )
 
 
-def _cell(cell: Cell) -> str:
+def _cell(label: str, cell: Cell) -> str:
     kind, said = "", ""
     if cell.best:
         kind, said = "best", " best"
@@ -74,10 +92,15 @@ def _cell(cell: Cell) -> str:
         kind, said = "hollow", " lower, but meaningless"
     elif cell.text == INFINITE:
         kind, said = "infinite", " infinite"
+    return _number(label, kind, cell.text, said, cell.interval)
+
+
+def _number(label: str, kind: str, text: str, said: str, interval: str) -> str:
+    """A cell: a number, what its mark says, and the interval below; a phone shows the label."""
     hidden = f'<span class="unseen">{said}</span>' if said else ""
-    interval = f'<span class="interval">{cell.interval}</span>' if cell.interval else ""
+    ends = f'<span class="interval">{interval}</span>' if interval else ""
     named = f' class="{kind}"' if kind else ""
-    return f"<td{named}>{cell.text}{hidden}{interval}</td>"
+    return f'<td{named} data-label="{escape(label)}">{text}{hidden}{ends}</td>'
 
 
 def summary_html(sentences: Iterable[str]) -> str:
@@ -85,9 +108,26 @@ def summary_html(sentences: Iterable[str]) -> str:
     return "\n".join(f"<p>{escape(text)}</p>" for text in sentences)
 
 
-def findings_html(found: Iterable[Finding]) -> str:
+MANY = 6
+"""From so many findings on, mere notes are folded away."""
+
+
+def findings_html(found: Sequence[Finding]) -> str:
     """Findings as items that open: what, how bad, code; then evidence and advice."""
-    return "\n".join(map(_finding, found)) or "<li>The audit found nothing.</li>"
+    if not found:
+        return "<ul>\n<li>No pitfalls detected.</li>\n</ul>"
+    notes = [one for one in found if one.severity == "note"]
+    first = [one for one in found if one.severity != "note"]
+    if len(found) < MANY or len(notes) < 2 or not first:
+        return _list(found)
+    return (
+        f'{_list(first)}\n<details class="more"><summary>{len(notes)} notes</summary>\n'
+        f"{_list(notes)}\n</details>"
+    )
+
+
+def _list(found: Sequence[Finding]) -> str:
+    return "\n".join(["<ul>", *map(_finding, found), "</ul>"])
 
 
 def _finding(one: Finding) -> str:
@@ -100,6 +140,67 @@ def _finding(one: Finding) -> str:
         f"<p>{escape(one.advice)} <span>Evidence: {escape(evidence)}.</span></p>"
         "</details></li>"
     )
+
+
+# -- differences of models ------------------------------------------------------------
+
+FEW_SENTENCES = 10
+"""So many sentences are shown; more are folded away."""
+
+
+def differences_html(found: Contrast) -> str:
+    """Each model less the baseline: a table, and what it says in words."""
+    known = {key: x for one in found.differences.values() for key, x in one.items()}
+    keys = told(known)
+    labels = [MEASURES[key].label for key in keys]
+    heads = "".join(f'<th scope="col">{_heading(label)}</th>' for label in labels)
+    rows = "\n".join(_difference_row(found, name, keys) for name in found.differences)
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Table of differences">'
+        f'<table class="plain" id="differences"><thead><tr><th scope="col">Model</th>{heads}'
+        f"</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>\n{_sentences(found)}"
+    )
+
+
+def _difference_row(found: Contrast, name: str, keys: Sequence[str]) -> str:
+    place, of_model = found.names.index(name), found.differences[name]
+    trivial, unknown = is_trivial(found[name]), Estimate(nan)
+    values = [of_model.get(key, unknown) for key in keys]
+    cells = [
+        _difference(k, x, trivial=trivial) for k, x in zip(keys, values, strict=True)
+    ]
+    title = escape(name)
+    head = f'<th scope="row" title="{title}">{_swatch(place)}{title}</th>'
+    return f"<tr>{head}{''.join(cells)}</tr>"
+
+
+def _difference(key: str, value: Estimate, *, trivial: bool) -> str:
+    """A difference, and whether it is significant and which way."""
+    measure, kind, said, ends = MEASURES[key], "", "", ""
+    if is_clear(value) and shows(value):
+        better = (value > 0) == measure.higher_is_better
+        kind = "better" if better else "worse"
+        if better and trivial and measure.calibration:
+            kind = "hollow"
+        said = {"hollow": " lower, but meaningless"}.get(kind, f" significantly {kind}")
+    if isinf(value):
+        kind, said = "infinite", " infinite"
+    if value.method == SAME:
+        ends = "same for every example"
+    elif value.interval is not None:
+        low, high = (fixed(100 * end, 2, signed=True) for end in value.interval)
+        ends = f"[{low}, {high}]"
+    text = fixed(100 * value, 2, signed=True)
+    return _number(measure.label, kind, text, said, ends)
+
+
+def _sentences(found: Contrast) -> str:
+    told_, reminders = told_and_reminders(found)
+    items = "".join(f"<li>{escape(text)}</li>" for text in told_)
+    said = f'<ul class="told">{items}</ul>'
+    if len(told_) > FEW_SENTENCES:
+        said = f"<details><summary>In {len(told_)} sentences</summary>{said}</details>"
+    return "\n".join([*(f"<p>{escape(text)}</p>" for text in reminders), said])
 
 
 def terms_html(terms: Iterable[tuple[str, str]]) -> str:
@@ -139,7 +240,7 @@ def _figure(place: int, seen: View, band: Band, top: float) -> str:
     ev, name = seen.ev, escape(seen.ev.name)
     return (
         f'<figure class="panel m{place % BOX.colours}"><figcaption><b title="{name}">{name}</b>'
-        f"{_sum(seen.parts)}</figcaption>"
+        f"{_sum(ev, seen.parts)}</figcaption>"
         f'<svg viewBox="0 0 {WIDTH:g} {BOTTOM + 34:g}" role="img" '
         f'aria-label="{escape(describe_diagram(ev))}">'
         f"{_axes(top, axis_words(ev)['said'])}{_band(place, band, top)}{_strip(ev)}{_line(place, seen, top)}"
@@ -147,10 +248,13 @@ def _figure(place: int, seen: View, band: Band, top: float) -> str:
     )
 
 
-def _sum(parts: Decomposition) -> str:
+def _sum(ev: Evaluation, parts: Decomposition) -> str:
     values = parts.calibration, parts.sharpness_gap, parts.total
-    numbers = zip(("d_CAL", "+ gap", "= d_TOT"), values, strict=True)
-    cells = (f"<div>{label}<b>{fixed(100 * x, 2)}</b></div>" for label, x in numbers)
+    names = "d_CAL", "+ gap", f"= {total_label(ev, parts.divergence)}"
+    numbers = zip(names, values, strict=True)
+    cells = (
+        f"<div>{escape(label)}<b>{fixed(100 * x, 2)}</b></div>" for label, x in numbers
+    )
     return f'<div class="sum">{"".join(cells)}</div>'
 
 
@@ -179,7 +283,6 @@ def _axes(top: float, said: str) -> str:
         anchor = {0.0: "start", 1.0: "end"}.get(tick, "middle")
         lines.append(_text(f"{tick:g}", float(x), BOTTOM + 14, anchor))
     lines.append(_text(said, float(_x(0.5)), BOTTOM + 29, "middle"))
-    lines.append(_text("rows", LEFT - 6, BOTTOM - BOX.strip / 2 + 4, "end"))
     floors = f"M{LEFT:g} {FLOOR:g}H{right:.1f}M{LEFT:g} {BOTTOM:g}H{right:.1f}"
     diagonal = f"M{LEFT:g} {FLOOR:g}L{right:.1f} {_y(1.0, top):.1f}"
     return (

@@ -14,20 +14,27 @@ from numpy.typing import NDArray
 
 from calibrant._base.comparison import Comparison, as_comparison, as_shown, shown_names
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, is_trivial
+from calibrant._base.measures import MEASURES, is_trivial, sample_size
 from calibrant._base.records import Estimate, Finding, as_plain
 from calibrant._inputs.options import PAPER_BANDWIDTH
-from calibrant._views.diagram import GEOMETRY, View, view
+from calibrant._verbs.compare import SAME, is_clear, shows
+from calibrant._views.diagram import GEOMETRY, View, axis_words, view
 from calibrant._views.words import (
     direction,
     directions,
+    excludes_zero,
     fit_notes,
     good_news,
+    in_case_of_none,
+    in_which_direction,
+    number,
     score_in_words,
+    with_interval,
 )
+from calibrant.audit._rules import Audited
 from calibrant.report import _coarse as coarse
 from calibrant.table._layout import Heading, Style, choose, fixed, keys_of
-from calibrant.table._table import make_table, rows
+from calibrant.table._table import estimator_in_words, make_table, rows, total_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ def base64_of(values: NDArray[Any], kind: str = "<f4") -> str:
 # -- words: a headline, the findings of the audit, badges of a model ------------------
 
 Badge = dict[str, str]
-SCORE_LABELS = {"brier": "Brier", "log": "NLL / KL"}
+SCORE_LABELS = {"brier": "Brier", "log": "NLL"}
 
 LEVELS = {"serious": "bad", "warning": "warn", "note": "note"}
 """Classes of the style sheet, by severity."""
@@ -101,13 +108,33 @@ def badges(ev: Evaluation, found: Sequence[Finding]) -> list[Badge]:
 
 
 def summary(comparison: Comparison) -> list[str]:
-    """The result in a few sentences: the score, and what stands out beside it."""
+    """The verdict in a few sentences: calibration, score, and what stands out."""
     # What keeps models from being compared, as below a table without their errors.
     plain = Comparison(comparison.evaluations)
     notes = make_table(plain, Style(), columns=["accuracy"]).notes
     unlike = [note.text for note in notes if note.finding]
-    first = [*_headline(comparison), *good_news(comparison)]
-    return [*first, *directions(comparison), *unlike, *fit_notes(comparison)]
+    if len(comparison) == 1:
+        first = [*_verdict(comparison[0]), *_headline(comparison)]
+    else:
+        calibrated = [*good_news(comparison), *directions(comparison)]
+        first = [*_headline(comparison), *calibrated]
+    return [*first, *unlike, *fit_notes(comparison)]
+
+
+def _verdict(ev: Evaluation) -> Iterator[str]:
+    """Whether one model is miscalibrated, as far as its interval tells."""
+    error, level = ev.decomposition.calibration, 100 * float(ev.settings["level"])
+    if excludes_zero(error):
+        told = f"{level:g}% interval {_ends(error)}"
+        yield f"{ev.name} is miscalibrated: calibration error {number(error)} ({told})."
+    for text in (in_case_of_none(ev), in_which_direction(ev)):
+        if text:
+            yield text[0].upper() + text[1:]
+
+
+def _ends(value: Estimate) -> str:
+    low, high = value.interval or (nan, nan)
+    return f"{number(low)} to {number(high)}"
 
 
 def _headline(comparison: Comparison) -> Iterator[str]:
@@ -120,22 +147,35 @@ def _headline(comparison: Comparison) -> Iterator[str]:
         return
     parts = best.decomposition
     score = score_in_words(best.divergence)
-    numbers = parts.total, parts.calibration, parts.sharpness_gap
-    total, cal, gap = (fixed(100 * x, 2) for x in numbers)
-    several = len(ranked) > 1
-    lowest = f"{best.name} has {f'the lowest {score}' if several else f'a {score} of'}"
-    yield (
-        f"{lowest} {total}: calibration error {cal}{_interval(best)} plus sharpness gap "
-        f"{gap} (×100)."
+    cal, gap = with_interval(parts.calibration), number(parts.sharpness_gap)
+    none = " (below 0: none was found)" if number(parts.calibration)[0] == "-" else ""
+    sum_ = (
+        f"{number(parts.total)} = calibration error {cal}{none} + sharpness gap {gap}"
     )
+    if len(ranked) == 1:
+        yield f"Its {score} is {sum_}."
+        return
+    lead = " ".join(_lead(comparison, best, ranked[1]))
+    yield f"{best.name} has the lowest {score}, {number(parts.total)}. {lead}".strip()
+    yield f"{best.name}: {sum_}."
 
 
-def _interval(ev: Evaluation) -> str:
-    interval = ev.decomposition.calibration.interval
-    if interval is None or not all(map(isfinite, interval)):
-        return ""
-    low, high = (fixed(100 * end, 2) for end in interval)
-    return f" ({100 * float(ev.settings['level']):g}% interval {low} to {high})"
+def _lead(
+    comparison: Comparison, best: Evaluation, second: Evaluation
+) -> Iterator[str]:
+    """Whether the best score is better than the next by more than chance."""
+    if (best.target, best.divergence) != (second.target, second.divergence):
+        return
+    key = column_of_total(comparison, best.divergence) or "total"
+    lead = Audited(comparison).difference(second, best, key)
+    by = with_interval(lead)
+    if lead.method == SAME or not shows(lead):
+        yield f"That of {second.name} is the same to four digits."
+    elif is_clear(lead):
+        yield f"That of the next, {second.name}, is significantly higher: by {by}."
+    elif lead.interval is not None:
+        of = f"that of the next, {second.name} (higher by {by})"
+        yield f"But {sample_size(best)} cannot tell it from {of}."
 
 
 # -- views of parts: classes one against the rest, or groups of rows -------------------
@@ -266,6 +306,40 @@ def headings(comparison: Comparison) -> list[Heading]:
     return [*kept, *(c.heading for c in choose(LIVE, comparison))]
 
 
+TOTALS = {"brier": "brier", "log": "nll"}
+"""Metrics that are the whole of a score, as a rule."""
+
+
+def column_of_total(comparison: Comparison, score: str) -> str | None:
+    """The metric that shows the whole of a score, so that no column comes twice."""
+    key = TOTALS.get(score)
+    if key is None or any(score not in ev.decompositions for ev in comparison):
+        return None
+    both = [(ev.metrics.get(key, nan), ev.decompositions[score]) for ev in comparison]
+    same = [x == y.total or abs(x - y.total) < 5e-7 for x, y in both]
+    return key if all(same) else None
+
+
+def shown_keys(comparison: Comparison) -> list[str]:
+    """Columns of the table at first: the score, once."""
+    keys = [heading.key for heading in headings(comparison)]
+    twice = column_of_total(comparison, comparison[0].divergence) in keys
+    return [key for key in keys if not (twice and key == "total")]
+
+
+def across(count: int) -> int:
+    """Diagrams side by side, so that rows are full and few.
+
+    Examples
+    --------
+    >>> [across(n) for n in (1, 2, 5, 6, 9, 12)]
+    [1, 2, 5, 3, 5, 4]
+    """
+    if count <= 5:
+        return count
+    return min((5, 4, 3), key=lambda c: -count % c + 1.5 * -(-count // c))
+
+
 def nodes_for(comparison: Comparison) -> int:
     """Nodes per model: fewer where there are many models."""
     return coarse.FEWER_NODES if len(comparison) >= coarse.MANY_MODELS else coarse.NODES
@@ -296,7 +370,8 @@ def payload(
             "widths": [BANDWIDTHS[0], BANDWIDTHS[-1]],
             "live": list(coarse.SCORES),
             "nodes": nodes_for(comparison),
-            "scores": [{"key": s, "label": SCORE_LABELS.get(s, s)} for s in common],
+            "scores": [_score(comparison, name) for name in common],
+            "estimator": estimator_in_words(first),
             "score": first.divergence,
             "adaptive": all(e.decomposition.bandwidth is None for e in comparison),
             "bandwidth": first.decomposition.bandwidth or PAPER_BANDWIDTH,
@@ -314,11 +389,11 @@ def payload(
     )
 
 
-def axis_words(ev: Evaluation) -> dict[str, str]:
-    """What the axes of a diagram are called: what came true, against what was said."""
-    if ev.target in ("positive", "class-wise"):
-        return {"hit": "share of positives", "said": "forecast"}
-    return {"hit": "accuracy", "said": "confidence"}
+def _score(comparison: Comparison, name: str) -> dict[str, Any]:
+    """What a score is called, alone and as a sum, and which column has it already."""
+    label, total = SCORE_LABELS.get(name, name), total_label(comparison[0], name)
+    column = column_of_total(comparison, name)
+    return {"key": name, "label": label, "total": total, "column": column}
 
 
 def _column(heading: Heading) -> dict[str, Any]:

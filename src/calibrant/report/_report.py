@@ -28,17 +28,23 @@ from calibrant._base.checks import (
 from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.measures import columns, sample_size
 from calibrant._base.write import write_text
-from calibrant._views.words import question
+from calibrant._verbs.compare import Contrast, compare
+from calibrant._views.diagram import axis_words
+from calibrant._views.words import natural, question
 from calibrant.report import _html as html
 from calibrant.report import _payload as page
 from calibrant.report._coarse import MEASURED_AT, Coarse, page_error
 from calibrant.table._html import escape
 from calibrant.table._layout import Style
-from calibrant.table._table import make_table, methods_of
+from calibrant.table._table import PARTS, STEADY, methods_of, shown_of, told_by
 
 MOST_TITLE = 300
 TITLE = "Calibration-sharpness report"
 STYLES = ("page.css", "views.css")
+MARKS = (
+    ' · <span aria-hidden="true">●</span> best (a trivially calibrated model is never best '
+    'in a calibration column) · <span aria-hidden="true">○</span> lower, but meaningless'
+)
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 SCRIPTS = (
@@ -73,14 +79,15 @@ def report(
     Parameters
     ----------
     models : Comparison, Evaluation or list of Evaluation
-        What to show. Models that kept the sums behind them (any that was not restored
+        What to show. Several models on the same examples are compared, each with the
+        first (or, of a `Contrast`, with its baseline). Models that kept the sums behind them (any that was not restored
         from a file or evaluated class by class) follow the bandwidth slider.
     path : path
         The file; it is replaced as a whole or not at all.
     title : str, optional
         Heading of the page.
     groups : dict of str to models, optional
-        The same models, evaluated on groups of rows, by name of the group; by default
+        The same models, evaluated on groups of examples, by name of the group; by default
         those that the evaluations hold.
     force : bool
         Whether a file that exists may be replaced; else it is an error.
@@ -93,8 +100,8 @@ def report(
     Notes
     -----
     The page loads nothing and sends nothing: its content policy allows no network, and
-    only its own script and style. It holds sums over rows, not rows. Without
-    JavaScript it shows the table, the findings and the diagrams as evaluated. The same
+    only its own script and style. It holds sums over examples, not examples. Without
+    JavaScript it shows the findings, the tables and the diagrams as evaluated. The same
     evaluations give the same bytes.
 
     Examples
@@ -115,12 +122,12 @@ def report(
 
 
 def groups_of(models: Any) -> dict[str, list[Any]]:
-    """The models on each group of rows, by name of the group, if they were given any."""
+    """The models on each group, by name in natural order, if they were given any."""
     groups: dict[str, list[Any]] = {}
     for ev in as_comparison(models):
         for name, of_group in ev.per_group.items():
             groups.setdefault(name, []).append(of_group)
-    return groups
+    return dict(sorted(groups.items(), key=lambda item: natural(item[0])))
 
 
 def build(
@@ -142,8 +149,7 @@ def build(
         check_kind(groups, Mapping, "groups")
     sums, found = page.sums_of(comparison), comparison.audit()
     data = {**page.payload(comparison, sums, groups, found), "z": _z(comparison)}
-    keys = [heading.key for heading in page.headings(comparison)]
-    notes = make_table(comparison, Style(), columns=keys).notes
+    shown = shown_of(comparison, Style(intervals=True), page.shown_keys(comparison))
     style = "\n" + "\n".join(_read(name) for name in STYLES)
     parts = "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
     script = f'\n"use strict";\n(() => {{\n{parts}}})();\n'
@@ -156,7 +162,12 @@ def build(
         summary=html.summary_html(page.summary(comparison)),
         findings=html.findings_html(found),
         table=html.table_html(comparison, found),
-        conventions=escape(" ".join(n.text for n in notes if not n.finding)),
+        steady=escape(told_by(STEADY, shown)),
+        parts=escape(told_by(PARTS, shown)),
+        differences=_differences(comparison),
+        marks=MARKS if len(comparison) > 1 else "",
+        count=len(comparison),
+        across=page.across(len(comparison)),
         panels=html.panels_html(comparison),
         sweep_heading=_sweep_heading(comparison),
         curve=_curve(comparison),
@@ -193,6 +204,51 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
+# -- differences ------------------------------------------------------------------
+
+DIFFERENCES = """\
+  <section class="differences" aria-labelledby="h-differences">
+    <div class="head">
+      <h2 id="h-differences">Differences from {baseline}</h2>
+      <span class="hint">{hint}</span>
+    </div>
+{content}
+  </section>
+"""
+
+
+def _differences(comparison: Comparison) -> str:
+    """What `compare` says of several models, as a section of the page."""
+    if len(comparison) < 2:
+        return ""
+    found = _contrast(comparison)
+    if found is None:
+        first, hint = escape(comparison.names[0]), "not computed"
+        why = (
+            "<p>Models must have been evaluated alike and on the same examples, which "
+            "files and sketches do not keep.</p>"
+        )
+        return DIFFERENCES.format(baseline=first, hint=hint, content=why)
+    pairs = "paired, example by example" if found.paired else "not paired"
+    hint = (
+        f"×100, {pairs} · [{100 * found.level:g}% interval] · ✓ significantly better, "
+        "✕ significantly worse"
+    )
+    content = html.differences_html(found)
+    baseline = escape(found.baseline)
+    return DIFFERENCES.format(baseline=baseline, hint=hint, content=content)
+
+
+def _contrast(comparison: Comparison) -> Contrast | None:
+    """The differences it knows, or those found now; None if there can be none."""
+    if isinstance(comparison, Contrast):
+        return comparison
+    try:
+        return compare(comparison, level=float(comparison[0].settings["level"]))
+    except ValueError:
+        return None
+
+
 # -- words ------------------------------------------------------------------------
 
 
@@ -200,11 +256,11 @@ def _subtitle(comparison: Comparison) -> str:
     first, count = comparison[0], len(comparison)
     classes = "" if first.target == "pairs" else f" · {first.k:,} classes"
     models = f"{count} model{'' if count == 1 else 's'}"
-    return f"{sample_size(first)}{classes} · {models} · {first.target}"
+    return f"{sample_size(first)}{classes} · {models} · {question(first)}"
 
 
 def _curve(comparison: Comparison) -> str:
-    words = page.axis_words(comparison[0])
+    words = axis_words(comparison[0])
     high, low = "forecasts are too high", "too low"
     if words["said"] == "confidence":
         high, low = "the model is over-confident", "under-confident"
@@ -224,7 +280,7 @@ def _methods(
 ) -> Iterator[tuple[str, str]]:
     first = comparison[0]
     yield "Question", f"{first.target}: {question(first)}"
-    counted = "" if first.n == first.rows else f", counted in {first.rows:,} rows"
+    counted = "" if first.n == first.rows else f", as {first.rows:,} rows of counts"
     yield "Data", f"{sample_size(first)}{counted}"
     if comparison.protocol:
         yield "Protocol", comparison.protocol

@@ -97,6 +97,19 @@ def fixed(value: float, digits: int, *, signed: bool = False) -> str:
     return f"+{text}" if signed and float(text) > 0 else text
 
 
+def lifted(value: Estimate, factor: float = 1.0, digits: int = 4) -> bool:
+    """Whether noise lifts a number above its own interval, as printed.
+
+    Examples
+    --------
+    >>> lifted(Estimate(0.0116, (0.0, 0.0110))), lifted(Estimate(0.01, (0.0, 0.02)))
+    (True, False)
+    """
+    if value.interval is None or not all(map(isfinite, (value, *value.interval))):
+        return False
+    return round(factor * value, digits) > round(factor * value.interval[1], digits)
+
+
 def printed(text: str) -> float:
     """The number that a cell shows."""
     words = {MISSING: nan, INFINITE: inf, f"-{INFINITE}": -inf}

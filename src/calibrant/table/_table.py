@@ -28,6 +28,7 @@ from calibrant.table._layout import (
     cells_of,
     choose,
     fixed,
+    lifted,
 )
 from calibrant.table._text import write_csv, write_frame, write_markdown, write_text
 
@@ -129,14 +130,20 @@ def make_table(
     check_texts(caption=caption, label=label)
     check_flags(footnotes=footnotes)
     comparison, style = as_shown(models), style.checked()
+    shown = shown_of(comparison, style, columns)
+    notes = notes_of(shown) if footnotes else ()
+    headings = tuple(column.heading for column in choose(columns, comparison))
+    return Table(headings, shown.rows, notes, caption, label, style.intervals)
+
+
+def shown_of(
+    comparison: Comparison, style: Style, columns: str | Sequence[str] | None
+) -> Shown:
+    """The cells of a table, beside what they are about."""
     chosen = choose(columns, comparison)
     by_column = [cells_of(column, comparison, style) for column in chosen]
-    by_model = zip(*by_column, strict=True)
-    rows = tuple(map(Row, comparison.names, by_model))
-    keys = tuple(column.key for column in chosen)
-    notes = notes_of(Shown(comparison, keys, rows, style)) if footnotes else ()
-    headings = tuple(column.heading for column in chosen)
-    return Table(headings, rows, notes, caption, label, style.intervals)
+    rows = tuple(map(Row, comparison.names, zip(*by_column, strict=True)))
+    return Shown(comparison, tuple(column.key for column in chosen), rows, style)
 
 
 # -- footnotes: what a reader must know before quoting a number of the table -----------
@@ -147,7 +154,7 @@ BRIER_RANGES = {
     "top-label": "summed over the classes: 0 to {}",
     "class-wise": "summed over the classes: 0 to {}",
     "positive": "of {1} alone: 0 to {0}",
-    "pairs": "of the confidence alone: 0 to {}",
+    "pairs": "computed from the confidence only: 0 to {}",
 }
 
 EFFECT_WORDS = {
@@ -180,8 +187,13 @@ class Shown:
 def notes_of(shown: Shown) -> tuple[Note, ...]:
     """Findings first, one note each; conventions after, in one note."""
     findings = [note for find in FINDINGS for note in find(shown)]
-    conventions = " ".join(text for tell in CONVENTIONS for text in tell(shown))
+    conventions = told_by(CONVENTIONS, shown)
     return (*findings, *([Note(conventions)] if conventions else []))
+
+
+def told_by(those: Iterable[Callable[[Shown], Iterator[str]]], shown: Shown) -> str:
+    """What some conventions say, as one text."""
+    return " ".join(text for tell in those for text in tell(shown))
 
 
 def names(given: Sequence[str]) -> str:
@@ -267,19 +279,20 @@ def _unlike(shown: Shown) -> Iterator[Note]:
     for what in ("target", "n", "divergence"):
         values = {getattr(ev, what): ev.name for ev in models}
         if len(values) > 1:
-            told = [f"{name} {value}" for value, name in values.items()]
+            told = [f"{name} ({value})" for value, name in values.items()]
             word = {"n": "number of examples"}.get(what, what)
-            yield Note(f"Not alike in {word}: {names(told)}.", finding=True)
+            text = f"The models differ in {word}: {names(told)}."
+            yield Note(text, finding=True)
 
 
 FINDINGS = (_trivial, _infinite, _accuracy, _tied, _unlike)
 
 
 def _size(shown: Shown) -> Iterator[str]:
-    """Where weights or clusters leave less to learn from than rows seem to."""
+    """Where weights or clusters leave less to learn from than there seems to be."""
     sizes = list(dict.fromkeys(sample_size(ev) for ev in shown.comparison))
     if not all(size.endswith(("example", "examples")) for size in sizes):
-        yield f"Rows: {names(sizes)}."
+        yield f"Evaluated on {names(sizes)}."
 
 
 def _scale(shown: Shown) -> Iterator[str]:
@@ -293,14 +306,21 @@ def _parts(shown: Shown) -> Iterator[str]:
     if not shown.some("calibration", "sharpness_gap"):
         return
     first = shown.comparison[0]
-    known = {"brier": "Brier", "log": "d_TOT" if first.per_class else "NLL"}
-    score = known.get(first.divergence, f"d_TOT ({first.divergence})")
-    yield f"d_CAL + sharpness gap = {score}; d_CAL {_estimator(first)}."
+    score = total_label(first, first.divergence)
+    sum_ = f"d_CAL (calibration error) + sharpness gap = {score}"
+    yield f"{sum_}; d_CAL {estimator_in_words(first)}."
     if any(text.startswith("-") for text in shown.texts("calibration")):
         yield "d_CAL below 0 means that no calibration error was found."
 
 
-def _estimator(ev: Evaluation) -> str:
+def total_label(ev: Evaluation, divergence: str) -> str:
+    """What the sum of d_CAL and sharpness gap is called."""
+    known = {"brier": "Brier", "log": "d_TOT" if ev.per_class else "NLL"}
+    return known.get(divergence, f"d_TOT ({divergence})")
+
+
+def estimator_in_words(ev: Evaluation) -> str:
+    """How d_CAL was estimated."""
     parts = ev.decomposition
     if parts.bandwidth is None:
         return "is the debiased adaptive estimate"
@@ -349,6 +369,38 @@ def _intervals(shown: Shown) -> Iterator[str]:
     )
 
 
+def _lifted(shown: Shown) -> Iterator[str]:
+    """Why a number lies above its own interval, where one does."""
+    style = shown.style
+    if not style.intervals:
+        return
+    known = [MEASURES[key] for key in shown.keys if key in MEASURES]
+    above = {
+        measure.key: [ev for ev in shown.comparison if _lifts(measure.of(ev), style)]
+        for measure in known
+    }
+    labels = [MEASURES[key].label for key, evs in above.items() if evs]
+    if not labels:
+        return
+    is_, its = (
+        ("is", "its interval") if len(labels) == 1 else ("are", "their intervals")
+    )
+    yield (
+        f"{names(labels)} {is_} biased up by noise, so the plain value can lie above "
+        f"{its}, where noise is taken out."
+    )
+    debiased, told = MEASURES["ece_debiased"], []
+    for ev in above.get("ece", ()) if "ece_debiased" not in shown.keys else ():
+        value = fixed(style.factor * debiased.of(ev), style.digits)
+        told.append(f"{value} ({ev.name})" if len(shown.comparison) > 1 else value)
+    if told:
+        yield f"Debiased ECE: {names(told)}."
+
+
+def _lifts(value: Estimate, style: Style) -> bool:
+    return lifted(value, style.factor, style.digits)
+
+
 def methods_of(named: Iterable[tuple[str, Estimate]]) -> str:
     """How the intervals of these numbers were found; nothing if there are none.
 
@@ -368,4 +420,10 @@ def methods_of(named: Iterable[tuple[str, Estimate]]) -> str:
     )
 
 
-CONVENTIONS = (_scale, _bins, _brier, _parts, _effects, _intervals, _size)
+STEADY = (_scale, _bins, _brier, _lifted, _size)
+"""Conventions that hold whatever the bandwidth is."""
+
+PARTS = (_parts,)
+"""What the parts of the score are; it depends on the bandwidth."""
+
+CONVENTIONS = (_scale, _bins, _brier, _parts, _effects, _intervals, _lifted, _size)

@@ -99,7 +99,31 @@ function showState() {
   document.documentElement.classList.toggle("intervals", S.intervals);
   [...$("chips").children].forEach((chip, i) => chip.setAttribute("aria-pressed", !S.off.includes(i)));
   $("print-state").textContent = `${auto ? "As evaluated" : `Kernel ${S.kernel}, bandwidth ${S.width}`}, `
-    + `score ${scoreLabel()}.`;
+    + `score ${scoreNow().label}.`;
+  $("fold-state").textContent = `${auto ? $("auto").textContent : S.width} bandwidth · ${scoreNow().label}`;
+  showSteady();
+}
+
+// What does not follow the controls says so.
+function showSteady() {
+  const moved = isLive() || S.score !== D.score;
+  const how = D.adaptive ? "at bandwidth auto" : "as evaluated";
+  const score = D.scores.find(one => one.key === D.score).label;
+  $("steady-words").hidden = !moved;
+  $("steady-words").textContent = `Findings, notes and differences are ${how}, for the ${score} score: `
+    + "they do not follow the controls.";
+}
+
+// On a phone the controls and the explanation are folded away until asked for.
+function addFolding() {
+  const narrow = matchMedia("(max-width: 720px)");
+  const fold = () => { $("reading").open = !narrow.matches; };
+  narrow.addEventListener("change", fold);
+  fold();
+  $("fold").addEventListener("click", () => {
+    const open = document.documentElement.classList.toggle("unfolded");
+    $("fold").setAttribute("aria-expanded", open);
+  });
 }
 
 function addTheme() {

@@ -25,8 +25,8 @@ function topOf(record, scale) {
 }
 
 function layOut(width, top, big) {
-  const { left, head } = BOX, right = big ? 112 : BOX.right;
-  const height = big ? Math.min(420, width * 0.55) : Math.min(250, width * 0.92);
+  const { left, head } = BOX, right = big ? big : BOX.right;
+  const height = big ? Math.min(420, width * 0.55) : Math.min(width * 0.92, Math.min(420, 250 + Math.max(0, width - 300) * 0.5));
   const floor = head + height, base = floor + BOX.between + BOX.strip;
   return {
     left, right, head, floor, base, width, top,
@@ -46,7 +46,6 @@ function drawAxes(svg, box) {
   }
   svg.append(
     textAt(box.x(0.5), box.base + 29, "middle", D.words.said),
-    textAt(box.left - 6, box.base - BOX.strip / 2 + 4, "end", "rows"),
     make("path", { "class": "axis",
       d: `M${box.x(0)} ${box.floor}H${box.x(1)}M${box.x(0)} ${box.base}H${box.x(1)}` }));
 }
@@ -136,10 +135,10 @@ function drawAtoms(layer, box, model, alone) {
         stroke: alone ? null : colour(model),
         d: `M${box.x(at) + aside} ${box.base}v${(-BOX.strip * 0.92 * share) / most}` }));
   }
-  if (!alone) return;
+  if (!alone || model.atoms.length > 5) return;
   const [at, share] = model.atoms.reduce((a, b) => (b[1] > a[1] ? b : a));
   const before = at > 0.45;
-  const words = share > 0.9995 ? "all rows" : `${Math.round(100 * share)}% of rows`;
+  const words = share > 0.9995 ? "all examples" : `${Math.round(100 * share)}% of examples`;
   layer.append(textAt(box.x(at) + (before ? -6 : 6), box.base - BOX.strip * 0.55,
     before ? "end" : "start", words));
 }
@@ -175,18 +174,18 @@ function drawNames(svg, box, pairs) {
     const y = box.y(record.accuracy[last]);
     return [{ model, from: box.x(record.x[last]), at: y, y }];
   });
-  for (const { model, from, at, y } of spreadDown(labels, 15)) {
+  for (const { model, from, at, y } of spreadDown(labels, 15, box.base)) {
     const x = box.x(1) + 8;
     svg.append(
       make("line", { x1: from, y1: at, x2: x - 2, y2: y, stroke: colour(model),
         "stroke-width": 0.8, opacity: 0.6 }),
-      textAt(x, y + 4, "start", elide(model.name), { "class": "strong", fill: colour(model) }));
+      textAt(x, y + 4, "start", elide(model.name, box.right - 14), { "class": "strong", fill: colour(model) }));
   }
 }
 
-// `focus` is the model whose band shows where several are laid over each other.
+// `focus` is the model whose band and intervals show where several are laid over each other.
 function diagram(pairs, width, { top, scale, big, focus }) {
-  const box = layOut(width, top, big), alone = pairs.length === 1 && !big;
+  const box = layOut(width, top, big && roomFor(pairs.map(([model]) => model), width)), alone = pairs.length === 1 && !big;
   const svg = make("svg", { viewBox: `0 0 ${width} ${box.total}`, width, height: box.total,
     "aria-hidden": "true", focusable: "false" });
   const [under, middle, over, cross] = Array.from({ length: 4 }, () => make("g"));
@@ -196,12 +195,13 @@ function diagram(pairs, width, { top, scale, big, focus }) {
   const most = Math.max(...pairs.filter(([model]) => !model.atoms.length).map(([model, record]) =>
     Math.max(...(record.density && alone ? record.density : model.bars))));
   for (const [model, record] of pairs) {
-    if (S.band && (alone || focus === model.index || pairs.length === 1)) {
+    const clear = alone || focus === model.index || pairs.length === 1;
+    if (S.band && clear) {
       svg.append(hatching(model));
       drawBand(under, box, model, record, scale);
       if (alone) drawCut(over, box, model, record, scale);
     }
-    if (S.intervals) drawRibbons(middle, box, model, record);
+    if (S.intervals && clear) drawRibbons(middle, box, model, record);
     if (model.atoms.length) drawAtoms(over, box, model, alone);
     else drawRows(under, over, box, model, record, alone, most);
     drawLine(over, box, model, record, alone);

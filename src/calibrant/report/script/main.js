@@ -33,6 +33,7 @@ window.calibrant = calibrant;
 document.documentElement.classList.add("script");
 readFragment(location.hash);
 addTheme();
+addFolding();
 addSmoothing();
 addChoices();
 addChips();

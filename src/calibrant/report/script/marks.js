@@ -24,8 +24,15 @@ const swatch = (model, width = 18) => make("svg",
   make("line", { x1: 0, x2: width, y1: 5, y2: 5, stroke: colour(model), "stroke-width": 3,
     "stroke-dasharray": dash(model) }));
 
-// Names often differ at their ends, so both ends are kept.
-const elide = text => (text.length > 14 ? `${text.slice(0, 7)}…${text.slice(-6)}` : text);
+// Names often differ at their ends, so both ends are kept. Letters are about 7 pixels wide.
+function elide(text, room) {
+  const most = Math.max(6, Math.floor(room / 7));
+  const half = Math.floor((most - 1) / 2);
+  return text.length > most ? `${text.slice(0, most - 1 - half)}…${text.slice(-half)}` : text;
+}
+// Room for names beside a picture: as much as they need, up to a third of it.
+const roomFor = (models, width) =>
+  Math.min(20 + 7 * Math.max(0, ...models.map(model => model.name.length)), width / 3);
 const whole = value => Math.round(value).toLocaleString("en-US");
 
 // Fixed digits; no sign on zero, signs for what is no number. As in Python.
@@ -66,11 +73,14 @@ function pathAlong(first, last, x, y, step = 1) {
 const openPath = points => `M${points.join("L")}`;
 const closedPath = (there, back) => `M${[...there, ...back.reverse()].join("L")}Z`;
 
-// Labels that would overlap are pushed down, in order.
-function spreadDown(labels, least) {
+// Labels that would overlap are pushed down, in order, and up again from the floor.
+function spreadDown(labels, least, floor) {
   labels.sort((a, b) => a.y - b.y);
   for (let k = 1; k < labels.length; k++) {
     labels[k].y = Math.max(labels[k].y, labels[k - 1].y + least);
+  }
+  for (let k = labels.length - 1; k >= 0; k--) {
+    labels[k].y = Math.min(labels[k].y, floor - (labels.length - 1 - k) * least);
   }
   return labels;
 }

@@ -5,15 +5,18 @@ let focus = null;
 
 function panelOf(model, record) {
   const sum = make("div", { "class": "sum" });
-  const parts = [["d_CAL", record.calibration[0]], ["+ gap", record.gapTotal], ["= d_TOT", record.total]];
-  for (const [label, value] of parts) sum.append(make("div", {}, label, make("b", {}, percent(value))));
+  const parts = [["d_CAL", record.calibration], ["+ gap", [record.gapTotal]], [`= ${scoreNow().total}`, [record.total]]];
+  for (const [label, [value, low, high]] of parts) {
+    const ends = make("span", { "class": "interval" }, percentRange(low ?? NaN, high ?? NaN));
+    sum.append(make("div", {}, label, make("b", {}, percent(value)), ends));
+  }
   const plot = make("div", { "class": "plot" });
   const figure = make("figure", { "class": `panel ${tint(model)}` },
     make("figcaption", {}, make("b", { title: model.name }, model.name), sum),
     plot, make("div", { "class": "read" }));
   if (S.score === "log" && model.infinite > 0) {
     figure.append(make("div", { "class": "warned" },
-      `${whole(model.infinite)} rows have infinite loss; the hatched band is that of the others.`));
+      `${whole(model.infinite)} examples have infinite loss; the hatched band is that of the others.`));
   }
   if (isLive() && !model.sums) {
     figure.append(make("div", { "class": "hint" }, "As evaluated: without sums, it cannot follow the bandwidth."));
@@ -25,17 +28,23 @@ function overlayOf() {
   const plot = make("div", { "class": "plot" });
   const figure = make("figure", {},
     make("figcaption", {}, make("b", {}, "All shown models"),
-      make("span", { "class": "hint" }, "Point near a curve to see its band.")),
+      make("span", { "class": "hint" }, "Point near a curve to see its band and intervals.")),
     plot, make("div", { "class": "read" }));
   return { figure, plot };
+}
+
+// Diagrams side by side, so that rows are full and few. As in Python.
+function across(count) {
+  const cost = c => ((c - (count % c)) % c) + 1.5 * Math.ceil(count / c);
+  return count <= 5 ? count : [5, 4, 3].reduce((best, c) => (cost(c) < cost(best) ? c : best));
 }
 
 function drawPanels(pairs) {
   const host = $("panels"), big = S.view === "overlay";
   const held = document.activeElement?.classList.contains("hit")
     ? document.activeElement.dataset.chart : null;
-  host.classList.toggle("wide", big);
-  host.classList.toggle("one", !big && pairs.length === 1);
+  host.dataset.across = big ? 1 : across(pairs.length);
+  $("diagrams").dataset.count = big ? 1 : pairs.length;
   const sets = big ? (pairs.length ? [pairs] : []) : pairs.map(pair => [pair]);
   const frames = sets.map(set => ({ set, ...(big ? overlayOf() : panelOf(...set[0])) }));
   host.replaceChildren(...frames.map(frame => frame.figure));
@@ -119,7 +128,7 @@ function movedBy(event, at) {
 
 function wordsOf(model, record) {
   const reading = readingAt(record, S.at);
-  if (!reading) return { accuracy: "no rows here", gap: MISSING, rows: "0", none: true };
+  if (!reading) return { accuracy: "no examples here", gap: MISSING, rows: "0", none: true };
   const { accuracy, low, high, gap, rows } = reading;
   const infinite = S.score === "log" && model.infinite > 0;
   const interval = isFinite(low) && isFinite(high) ? ` [${low.toFixed(3)}, ${high.toFixed(3)}]` : "";
@@ -131,7 +140,7 @@ function wordsOf(model, record) {
   };
 }
 
-const nearby = record => (record.live ? `rows within ±${S.width}` : "rows nearby");
+const nearby = record => (record.live ? `examples within ±${S.width}` : "examples nearby");
 
 function drawReading() {
   for (const chart of charts) {
@@ -169,11 +178,12 @@ function readOne(box, head, model, record) {
   const words = wordsOf(model, record), near = nearby(record);
   const strong = text => make("b", {}, text);
   if (words.none) {
-    box.replaceChildren(`${head}: `, strong("no rows"), ` ${record.live ? `within ±${S.width}` : "nearby"}`);
+    box.replaceChildren(`${head}: `, strong("no examples"), ` ${record.live ? `within ±${S.width}` : "nearby"}`);
     return box.textContent;
   }
-  box.replaceChildren(`${head}:`, make("br"), `${D.words.hit} `, strong(words.accuracy), make("br"),
-    "sharpness gap ", strong(words.gap), make("br"), strong(words.rows), ` ${near}`);
+  const parts = [[`${head}:`], [`${D.words.hit} `, strong(words.accuracy)],
+    ["sharpness gap ", strong(words.gap)], [strong(words.rows), ` ${near}`]];
+  box.replaceChildren(...parts.map(part => make("span", { "class": "part" }, ...part)));
   return `${head}: ${D.words.hit} ${words.accuracy}, sharpness gap ${words.gap}, ${words.rows} ${near}`;
 }
 
@@ -186,7 +196,7 @@ function readAll(box, head, pairs) {
       make("th", { scope: "row", title: model.name }, model.name),
       ...[words.accuracy, words.gap, words.rows].map(text => make("td", {}, text)))))));
   return `${head}. ` + rows.map(([model, words]) =>
-    `${model.name}: ${D.words.hit} ${words.accuracy}, gap ${words.gap}, ${words.rows} rows.`).join(" ");
+    `${model.name}: ${D.words.hit} ${words.accuracy}, gap ${words.gap}, ${words.rows} examples.`).join(" ");
 }
 
 function drawKey(scale) {
@@ -198,8 +208,14 @@ function drawKey(scale) {
     [sign(patch({ fill: "var(--ink)", "fill-opacity": 0.22 })),
       `sharpness gap, density-weighted${scale < 1 ? ` (drawn at ×${scale})` : ""}`],
     [sign(stroke({ "stroke-dasharray": "5 4" })), "perfect calibration"],
-    [sign(patch({ fill: "var(--rows)" })), "where the rows are"],
+    [sign(patch({ fill: "var(--rows)" })), "where the examples are"],
   ];
+  if (S.intervals) {
+    const ribbon = { x: 0, width: 26, fill: "var(--ink)" };
+    items.splice(1, 0, [sign(make("rect", { ...ribbon, height: 12, "fill-opacity": 0.15 }),
+      make("rect", { ...ribbon, y: 3, height: 6, "fill-opacity": 0.35 })),
+      `${Number((100 * D.level).toPrecision(6))}% interval${isLive() ? "" : " (light: of the whole curve)"}`]);
+  }
   if (shown().some(model => model.atoms.length)) {
     items.push([sign(make("circle", { cx: 13, cy: 6, r: 4, fill: "none", stroke: "var(--ink)",
       "stroke-width": 1.7 })), `a single repeated ${D.words.said}`]);

@@ -24,7 +24,7 @@ function standalone(svg) {
 function allDiagrams() {
   const gap = 16, head = 40;
   const sizes = charts.map(chart => ({ width: chart.box.width, height: chart.box.total + head }));
-  const columns = Math.min(5, charts.length);
+  const columns = across(charts.length);
   const wide = sizes[0].width + gap, tall = sizes[0].height + gap;
   const sheet = make("svg", { xmlns: "http://www.w3.org/2000/svg", width: columns * wide,
     height: Math.ceil(charts.length / columns) * tall });
@@ -38,7 +38,7 @@ function allDiagrams() {
     const alone = S.view === "panels";
     const name = alone ? chart.pairs[0][0].name : "All shown models";
     const font = { fill: ink.color, "font-family": "sans-serif" };
-    const sum = `d_CAL ${percent(record.calibration[0])} + gap ${percent(record.gapTotal)} = ${percent(record.total)}`;
+    const sum = `d_CAL ${percent(record.calibration[0])} + gap ${percent(record.gapTotal)} = ${scoreNow().total} ${percent(record.total)}`;
     const group = make("g", { transform: `translate(${x + gap / 2} ${y + gap / 2})` },
       textAt(0, 14, "start", name, { ...font, "font-size": 13, "font-weight": 700 }),
       textAt(0, 30, "start", alone ? sum : "", { ...font, "font-size": 11 }),
@@ -61,9 +61,10 @@ function tableAsCsv(pairs) {
   const quote = text => `"${text.replaceAll('"', '""')}"`;
   const name = text => quote(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
   const value = v => (Number.isNaN(v) ? "nan" : isFinite(v) ? String(v) : v > 0 ? "inf" : "-inf");
-  const lines = [["model", ...D.columns.map(column => column.key)].map(quote).join(",")];
+  const columns = columnsNow();
+  const lines = [["model", ...columns.map(column => column.key)].map(quote).join(",")];
   for (const [model, record] of sorted(pairs)) {
-    const cells = D.columns.map(column => value(valuesOf(column, model, record)[0]));
+    const cells = columns.map(column => value(valuesOf(column, model, record)[0]));
     lines.push([name(model.name), ...cells].join(","));
   }
   return `${lines.join("\r\n")}\r\n`;

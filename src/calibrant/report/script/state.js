@@ -15,7 +15,7 @@ const DEFAULTS = {
   view: "panels",
   axis: "aligned",
   band: true,
-  intervals: false,
+  intervals: true,
   off: [],
   sort: "total",
   down: false,
@@ -28,7 +28,12 @@ const clampShare = share => Math.min(1, Math.max(0, share));
 const ANY_SUMS = MODELS.some(model => model.sums);
 const isLive = () => S.width !== null && LIVE_SCORES.includes(S.score);
 const shown = () => MODELS.filter(model => !S.off.includes(model.index));
-const scoreLabel = () => D.scores.find(score => score.key === S.score).label;
+const scoreNow = () => D.scores.find(score => score.key === S.score);
+// A column that shows the whole of the score already; then d_TOT is not shown beside it.
+const scoreColumn = () =>
+  (D.columns.some(column => column.key === scoreNow().column) ? scoreNow().column : "total");
+const columnsNow = () =>
+  D.columns.filter(column => column.key !== "total" || scoreColumn() === "total");
 
 function readFragment(text) {
   const given = new URLSearchParams(text.replace(/^#/, ""));

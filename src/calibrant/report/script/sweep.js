@@ -23,8 +23,9 @@ function drawSweep() {
 
 function sweepChart(host, curves) {
   const width = Math.max(220, host.getBoundingClientRect().width);
-  const box = { left: 44, right: 112, head: 10, height: 230, foot: 36 };
-  const models = shown(), floor = box.head + box.height, right = width - box.right;
+  const models = shown();
+  const box = { left: 44, right: roomFor(models, width), head: 28, height: 222, foot: 36 };
+  const floor = box.head + box.height, right = width - box.right;
   const values = models.flatMap(model => curves[model.index]).filter(isFinite);
   const most = 1.05 * Math.max(0, ...values) || 1;
   const x = w => box.left + widthShare(w) * (right - box.left);
@@ -47,9 +48,9 @@ function sweepChart(host, curves) {
     before = x(tick);
     svg.append(textAt(before, floor + 15, "middle", tick));
   }
-  svg.append(textAt(width / 2, floor + 31, "middle",
-    "bandwidth (log scale); d_CAL ×100 (square-root scale)"));
-  drawSweepLines(svg, models, curves, x, y, right);
+  svg.append(textAt((box.left + right) / 2, floor + 31, "middle", "bandwidth (log scale)"),
+    textAt(4, 12, "start", "calibration error d_CAL ×100 (square-root scale)"));
+  drawSweepLines(svg, models, curves, { x, y, right, floor, room: box.right });
   if (S.width !== null) {
     svg.append(make("line", { "class": "now", x1: x(S.width), x2: x(S.width), y1: box.head, y2: floor,
       stroke: "var(--ink)", "stroke-width": 1.5 }));
@@ -63,7 +64,7 @@ function sweepChart(host, curves) {
   return svg;
 }
 
-function drawSweepLines(svg, models, curves, x, y, right) {
+function drawSweepLines(svg, models, curves, { x, y, right, floor, room }) {
   const labels = [], widths = D.sweep.bandwidths;
   for (const model of models) {
     const curve = curves[model.index];
@@ -75,8 +76,8 @@ function drawSweepLines(svg, models, curves, x, y, right) {
     const end = curve[widths.length - 1];
     if (isFinite(end)) labels.push({ model, y: y(end) });
   }
-  for (const { model, y: at } of spreadDown(labels, 14)) {
-    svg.append(textAt(right + 6, at + 4, "start", elide(model.name),
+  for (const { model, y: at } of spreadDown(labels, 14, floor)) {
+    svg.append(textAt(right + 6, at + 4, "start", elide(model.name, room - 12),
       { "class": "strong", fill: colour(model) }));
   }
 }
@@ -87,7 +88,7 @@ function rankingWords(curves) {
   const endless = shown().filter(m => curves[m.index].includes(Infinity)).map(m => m.name);
   const tail = endless.length ? ` Infinite, and not drawn: ${endless.join(", ")}.` : "";
   const aside = shown().some(m => m.trivial) ? " (trivial models aside)" : "";
-  if (ranked.length < 2) return `One curve has no ranking: see how far it moves.${tail}`;
+  if (ranked.length < 2) return `One model: see how much d_CAL varies with the bandwidth.${tail}`;
   const widths = D.sweep.bandwidths;
   const order = j => [...ranked].sort((a, b) => curves[a.index][j] - curves[b.index][j]);
   const same = (j, k) => order(j).every((model, i) => model === order(k)[i]);

@@ -25,7 +25,7 @@ function bestOf(column, pairs) {
 
 function cellOf(column, model, record, best, several) {
   const [value, low, high] = valuesOf(column, model, record);
-  const cell = make("td", { "data-column": column.key }, percent(value));
+  const cell = make("td", { "data-column": column.key, "data-label": column.label }, percent(value));
   const rank = rankOf(column, value), barred = column.calibration && model.trivial;
   const mark = (name, words) => {
     cell.className = name;
@@ -46,11 +46,14 @@ function badgesOf(model) {
     { "class": `badge ${level}`, title: detail }, `${SIGNS[level]} ${text}`));
 }
 
+const sortKey = () => (S.sort === "total" ? scoreColumn() : S.sort);
+
 function sorted(pairs) {
-  const column = D.columns.find(one => one.key === S.sort);
+  const column = D.columns.find(one => one.key === sortKey());
   const sign = S.down ? -1 : 1;
   const key = ([model, record]) => (column ? valuesOf(column, model, record)[0] : model.name);
-  const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+  const order = (a, b) => (column
+    ? (a < b ? -1 : a > b ? 1 : 0) : a.localeCompare(b, "en", { numeric: true }));
   const missing = x => Number(Number.isNaN(x));
   return [...pairs].sort((a, b) => {
     const [x, y] = [key(a), key(b)];
@@ -59,8 +62,8 @@ function sorted(pairs) {
 }
 
 function sortBy(key, downFirst) {
-  S.down = S.sort === key ? !S.down : downFirst;
-  S.sort = key;
+  S.down = sortKey() === key ? !S.down : downFirst;
+  S.sort = key === scoreColumn() ? "total" : key;
   redraw();
   $("say").textContent = `Sorted by ${key}, ${S.down ? "descending" : "ascending"}.`;
 }
@@ -70,13 +73,28 @@ function drawHead(head) {
     const button = make("button", { type: "button" }, ...labelOf(label));
     button.addEventListener("click", () => sortBy(key, downFirst));
     const th = make("th", { scope: "col", "data-column": key }, button);
-    if (live && ANY_SUMS) th.append(make("span", { "class": "live" }, "live"));
+    if (live && ANY_SUMS) th.append(make("span", { "class": "live", title: "Follows the bandwidth" }, "live"));
     return th;
   };
   head.replaceChildren(make("tr", {},
     cell("name", "Model", false, false),
-    ...D.columns.map(c => cell(c.key, c.label, c.up, c.live)),
-    make("th", { scope: "col" }, "Notes")));
+    ...columnsNow().map(c => cell(c.key, c.label, c.up, c.live && c.key !== "total")),
+    make("th", { scope: "col" }, "Notes", make("span", { "class": "live" }, evaluatedAt()))));
+}
+
+// What the notes are about, once the numbers beside them have moved.
+const evaluatedAt = () => (!isLive() ? "" : D.adaptive ? "at auto" : "as evaluated");
+
+// What the parts of the score are at this bandwidth.
+function partsWords(pairs) {
+  const { total } = scoreNow(), sum = `d_CAL (calibration error) + sharpness gap = ${total}`;
+  if (isLive()) {
+    return `${sum}; at bandwidth ${S.width} d_CAL is the paper's estimate (${S.kernel} kernel), which noise `
+      + "biases up and which has no interval.";
+  }
+  const below = pairs.some(([, record]) => percent(record.calibration[0]).startsWith("-"));
+  return `${sum}; d_CAL ${D.estimator}.`
+    + (below ? " d_CAL below 0 means that no calibration error was found." : "");
 }
 
 const labelOf = label => (label.startsWith("d_")
@@ -84,15 +102,18 @@ const labelOf = label => (label.startsWith("d_")
 
 function drawTable(pairs) {
   const [head, body] = [$("metrics").tHead, $("metrics").tBodies[0]];
-  if (!head.querySelector("button")) drawHead(head);
+  const held = document.activeElement?.closest("#metrics th")?.dataset.column;
+  drawHead(head);
   for (const th of head.rows[0].cells) {
     if (!th.dataset.column) continue;
     const direction = S.down ? "descending" : "ascending";
-    th.setAttribute("aria-sort", th.dataset.column === S.sort ? direction : "none");
+    th.setAttribute("aria-sort", th.dataset.column === sortKey() ? direction : "none");
+    if (th.dataset.column === held) th.firstChild.focus({ preventScroll: true });
   }
-  const best = new Map(D.columns.map(column => [column, bestOf(column, pairs)]));
+  $("parts").textContent = partsWords(pairs);
+  const best = new Map(columnsNow().map(column => [column, bestOf(column, pairs)]));
   body.replaceChildren(...sorted(pairs).map(([model, record]) => make("tr", {},
     make("th", { scope: "row", title: model.name }, swatch(model), model.name),
-    ...D.columns.map(c => cellOf(c, model, record, best.get(c), pairs.length > 1)),
+    ...columnsNow().map(c => cellOf(c, model, record, best.get(c), pairs.length > 1)),
     make("td", { "class": "notes" }, ...badgesOf(model)))));
 }

@@ -1,12 +1,12 @@
 // Parts of the rows: classes or groups, as small diagrams and a table for one model.
 
 const PART_COLUMNS = [
-  ["rows", "Rows", value => whole(value)],
+  ["rows", "Examples", value => whole(value)],
   ["accuracy", "Accuracy", percent],
   ["ece", "ECE", percent],
   ["calibration", "d_CAL", percent],
   ["sharpness_gap", "Sharpness gap", percent],
-  ["total", "d_TOT", percent],
+  ["total", D.scores.find(score => score.key === D.score).total, percent],
 ];
 
 function readPart(part) {
@@ -49,7 +49,8 @@ function smallDiagram(model, part) {
 function smallPanel(model, name, part) {
   const { calibration, sharpness_gap: gap, total } = part.numbers;
   const sum = make("div", { "class": "sum" });
-  for (const [label, value] of [["d_CAL", calibration], ["+ gap", gap], ["= d_TOT", total]]) {
+  const whole = PART_COLUMNS.at(-1)[1];
+  for (const [label, value] of [["d_CAL", calibration], ["+ gap", gap], [`= ${whole}`, total]]) {
     sum.append(make("div", {}, label, make("b", {}, percent(value))));
   }
   return make("figure", { "class": tint(model) },
@@ -69,8 +70,8 @@ function partsTable(view, parts, sort) {
     .sort((a, b) => (sort.down ? -1 : 1) * (value(a) - value(b)) || a - b);
   const rows = order.map(i => make("tr", {},
     make("th", { scope: "row", title: view.names[i] }, view.names[i]),
-    ...columns.map(([key, , words]) => {
-      const cell = make("td", { "data-column": key }, words(parts[i].numbers[key]));
+    ...columns.map(([key, label, words]) => {
+      const cell = make("td", { "data-column": key, "data-label": label }, words(parts[i].numbers[key]));
       const range = key === "calibration" ? percentRange(...parts[i].interval) : "";
       if (range) cell.append(make("span", { "class": "interval" }, range));
       return cell;
