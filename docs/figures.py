@@ -100,7 +100,7 @@ def show_diagrams(ev: Any) -> None:
 
 def save(drawn: Any, name: str, **options: Any) -> None:
     """Write a figure; a file too large for a repository is an error."""
-    ax = np.ravel(np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn))[0]
+    ax = np.ravel(np.asarray(drawn))[0]
     path = IMAGES / name
     if path.suffix == ".png":
         options["pil_kwargs"] = {"optimize": True}

@@ -232,6 +232,20 @@ def the_one(models: Evaluation) -> Evaluation:
     return shown_evaluation(given)
 
 
+def axis_words(ev: Evaluation) -> dict[str, str]:
+    """What the axes of a diagram are called: what came true, against what was said.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> axis_words(cal.evaluate([1, 0], probs=[0.9, 0.4], target="positive"))
+    {'hit': 'observed frequency', 'said': 'forecast'}
+    """
+    if ev.target in ("positive", "class-wise"):
+        return {"hit": "observed frequency", "said": "forecast"}
+    return {"hit": "accuracy", "said": "confidence"}
+
+
 def view(
     ev: Evaluation,
     divergence: str | None = None,
