@@ -15,7 +15,7 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial, positive_class, sample_size
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
 from calibrant._inputs.divergences import find_divergence
-from calibrant._views.diagram import GEOMETRY
+from calibrant._views.diagram import GEOMETRY, axis_words
 from calibrant.table._html import paragraphs, write_html, write_list
 from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style
 from calibrant.table._table import make_table, methods_of, names
@@ -397,25 +397,25 @@ def describe_diagram(ev: Evaluation, style: str = "modern") -> str:
 def _subject(ev: Evaluation) -> str:
     what = {
         "top-label": "accuracy of the predicted class",
-        "positive": "share of the positive class",
-        "class-wise": "share of each class, all classes together,",
+        "positive": "observed frequency of the positive class",
+        "class-wise": "observed frequency of each class, all classes together,",
         "pairs": "accuracy (share correct)",
     }[ev.target]
     return (
         f"Calibration-sharpness diagram of {ev.name}: {sample_size(ev)}, {what} against "
-        "confidence."
+        f"{axis_words(ev)['said']}."
     )
 
 
 def _rows(ev: Evaluation) -> str:
-    """Where the rows are."""
-    atoms = len(ev.atoms.count)
+    """Where the examples are."""
+    atoms, said = len(ev.atoms.count), axis_words(ev)["said"]
     if atoms == 1:
-        return f"Every example has the confidence {ev.atoms.confidence[0]:.3g}."
+        return f"Every example has the {said} {ev.atoms.confidence[0]:.3g}."
     low, middle, high = (_quantile(ev, share) for share in (0.05, 0.5, 0.95))
-    few = f" There are only {atoms} distinct confidences." if atoms else ""
+    few = f" There are only {atoms} distinct {said}s." if atoms else ""
     return (
-        f"Half of the examples have a confidence of at least {middle:.3g}, and nine in ten "
+        f"Half of the examples have a {said} of at least {middle:.3g}, and nine in ten "
         f"lie between {low:.3g} and {high:.3g}.{few}"
     )
 
@@ -428,10 +428,10 @@ def _quantile(ev: Evaluation, share: float) -> float:
 
 
 def _line(ev: Evaluation, curve: Curve) -> str:
-    """How the curve lies to the diagonal, where rows support it."""
-    atoms = ev.atoms
+    """How the curve lies to the diagonal, where examples support it."""
+    atoms, words = ev.atoms, axis_words(ev)
     if len(atoms.count) == 1:
-        return f"The accuracy there is {number(atoms.accuracy[0], 3)}."
+        return f"The {words['hit']} there is {number(atoms.accuracy[0], 3)}."
     seen = np.isfinite(curve.accuracy) & (
         curve.support >= min(GEOMETRY.enough_rows, ev.n / 10)
     )
@@ -440,21 +440,24 @@ def _line(ev: Evaluation, curve: Curve) -> str:
     h, m = curve.confidence[seen], curve.accuracy[seen]
     off = m - h
     worst = int(np.argmax(np.abs(off)))
-    side = _side(off, told=bool(direction(ev, 0.0)))
-    ends = f"from {m[0]:.2f} at confidence {h[0]:.2f} to {m[-1]:.2f} at {h[-1]:.2f}"
-    far = f"furthest at confidence {h[worst]:.2f}, where it is {m[worst]:.2f}"
+    low, high = (
+        DIRECTIONS[words["said"] == "forecast"] if direction(ev, 0.0) else ("", "")
+    )
+    side, said = _side(off, low.lower(), high.lower()), words["said"]
+    ends = f"from {m[0]:.2f} at {said} {h[0]:.2f} to {m[-1]:.2f} at {h[-1]:.2f}"
+    far = f"furthest at {said} {h[worst]:.2f}, where it is {m[worst]:.2f}"
     return f"The curve runs {ends} and {side}, {far}."
 
 
-def _side(off: np.ndarray, *, told: bool) -> str:
-    """Where the curve lies; what that means is told unless it may be chance."""
+def _side(off: np.ndarray, low: str, high: str) -> str:
+    """Where the curve lies, and what that means, if it is more than chance."""
     above, below = off.max(), -off.min()
     if max(above, below) < NEARLY:
         return "follows the diagonal"
     if below < NEARLY:
-        return "lies above the diagonal" + " (under-confident)" * told
+        return "lies above the diagonal" + (f" ({low})" if low else "")
     if above < NEARLY:
-        return "lies below the diagonal" + " (over-confident)" * told
+        return "lies below the diagonal" + (f" ({high})" if high else "")
     return "crosses the diagonal"
 
 
@@ -488,6 +491,6 @@ def _band(ev: Evaluation) -> str:
         return "The band of the sharpness gap has no end where the loss is infinite."
     widest = int(np.nanargmax(height))
     return (
-        f"The band of the sharpness gap is widest at confidence "
+        f"The band of the sharpness gap is widest at {axis_words(ev)['said']} "
         f"{curve.confidence[widest]:.2f}, where it is {height[widest]:.2f} high."
     )
