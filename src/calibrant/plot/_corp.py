@@ -61,10 +61,11 @@ def corp(
     chosen, several = as_list(models), not isinstance(models, Evaluation)
     sheet = model_panels(len(chosen), ax, figsize, key=0.31 if legend else 0.0)
     strips = [split(main) for main in sheet.axes]
+    size = labels.title_size((ev.name for ev in chosen), sheet.inches)
     for ev, main, below in zip(chosen, sheet.axes, strips, strict=True):
         _draw_fit(main, ev, interval=interval)
         panel.draw_strip(below, view(ev), None)
-        labels.header(main, ev.name, *_parts(ev), sheet.inches)
+        labels.header(main, ev.name, *_parts(ev), sheet.inches, size)
     handles = _key_of_fit(chosen[0], interval=interval) if legend else []
     note = f"Brier score of the {axis_words(chosen[0])['said']} alone"
     labels.finish(sheet, strips, chosen, handles, 3, note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import isfinite, isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -91,46 +91,58 @@ GAPS = (6.0, 13.0, 22.0, 33.0)
 Corner = tuple[float, float, str, str]
 
 
-def beside_markers(
-    ax: Axes, names: list[str], x: Column, y: Column, ends: list[tuple[float, float]]
-) -> None:
-    """Name each marker on the side where it collides least with what is there.
+class Marker(NamedTuple):
+    """A marker to be named: its place, and the ends of the upright line through it."""
 
-    `ends` are those of the upright line through each marker. Names are placed in turn,
-    and then again, since a later one may have taken what an earlier one needs.
-    """
+    name: str
+    colour: str
+    x: float
+    y: float
+    ends: tuple[float, float]
+
+
+def beside_markers(ax: Axes, markers: list[Marker]) -> None:
+    """Name each marker on the side where it collides least with what is there."""
     figure, look = ax.get_figure(root=True), style.theme()
     assert figure is not None
     scale, size = 72 / figure.dpi, look.points(style.NOTE)
-    places = ax.transData.transform(np.column_stack([x, y])) * scale
-    frame = ax.get_window_extent().get_points().ravel() * scale
-    taken = [np.array([px - 5, py - 5, px + 5, py + 5]) for px, py in places]
-    for at, (low, high) in zip(x, ends, strict=True):
-        corners = ax.transData.transform([[at, low], [at, high]]) * scale
+    taken, places = [], []
+    for _, _, x, y, (low, high) in markers:
+        corners = ax.transData.transform([(x, low), (x, high), (x, y)]) * scale
+        places.append(corners[2])
+        taken.append(np.concatenate([corners[2] - 5, corners[2] + 5]))
         taken.append(np.concatenate([corners[0] - 2, corners[1] + 2]))
-    halo: Any = {
-        "facecolor": look.ground,
-        "edgecolor": "none",
-        "pad": 0.5,
-        "alpha": 0.7,
-    }
-    wide = [72 * style.width_of(name, size) for name in names]
+    frame = ax.get_window_extent().get_points().ravel() * scale
+    wide = [72 * style.width_of(marker.name, size) for marker in markers]
     chosen = _choose_places(places, wide, size, taken, frame)
-    for i, (name, (corner, gap)) in enumerate(zip(names, chosen, strict=True)):
-        dx, dy, ha, va = corner
-        beside: Any = {"xytext": (gap * dx, gap * dy), "textcoords": "offset points"}
-        beside |= {"ha": ha, "va": va, "fontsize": size, "zorder": 6, "gid": "name"}
-        beside |= {"color": look.ink, "annotation_clip": False}
-        if gap > GAPS[0]:
-            colour = look.model(i)[0]
-            beside["arrowprops"] = {"arrowstyle": "-", "color": colour, **LEADER}
-        ax.annotate(name, (float(x[i]), float(y[i])), bbox=halo, **beside)
+    for marker, (corner, gap) in zip(markers, chosen, strict=True):
+        _name_beside(ax, marker, corner, gap)
+
+
+def _name_beside(ax: Axes, marker: Marker, corner: Corner, gap: float) -> None:
+    """The name at this corner, with a leader if it is far."""
+    (dx, dy, ha, va), look = corner, style.theme()
+    text: Any = {"xytext": (gap * dx, gap * dy), "textcoords": "offset points"}
+    text |= {"ha": ha, "va": va, "fontsize": look.points(style.NOTE), "zorder": 6}
+    text |= {"color": look.ink, "annotation_clip": False, "gid": "name"}
+    text["bbox"] = {"facecolor": look.ground, "linewidth": 0, "pad": 0.5, "alpha": 0.7}
+    if gap > GAPS[0]:
+        text["arrowprops"] = {"arrowstyle": "-", "color": marker.colour, **LEADER}
+    ax.annotate(marker.name, (marker.x, marker.y), **text)
 
 
 def _choose_places(
-    places: Column, wide: list[float], tall: float, taken: list[Column], frame: Column
+    places: list[Column],
+    wide: list[float],
+    tall: float,
+    taken: list[Column],
+    frame: Column,
 ) -> list[tuple[Corner, float]]:
-    """A corner and a distance for each name, at which they cost least together."""
+    """A corner and a distance for each name, at which they cost least together.
+
+    Names are placed in turn, and then again, since a later one may have taken what an
+    earlier one needs.
+    """
     options = [(corner, gap) for gap in GAPS for corner in CORNERS]
     chosen = [options[0]] * len(wide)
     boxes: list[Column] = []
@@ -163,7 +175,7 @@ def _cost(box: Column, taken: list[Column], frame: Column) -> float:
     cost = 4 * float(np.prod(np.maximum(shared, 0), axis=1).sum())
     outside = np.maximum(frame[:2] - box[:2], 0).sum()
     outside += np.maximum(box[2:] - frame[2:], 0).sum()
-    return cost + 50 * float(outside)
+    return cost + 200 * float(outside)
 
 
 LINE = 9.5
@@ -298,15 +310,20 @@ def legend(
     theme = style.theme()
     spacing: Any = {"handlelength": 1.4, "columnspacing": 1.0, "handletextpad": 0.4}
     spacing |= {"labelspacing": 0.35, "borderpad": 0.1, "borderaxespad": 0.2}
-    size = theme.size("key")
-    look: Any = {"fontsize": size, "title_fontsize": size, "ncols": columns}
-    look |= {"loc": "lower center", "alignment": "left" if columns < 3 else "center"}
-    key = figure.legend(handles=list(handles), title=note or None, **look, **spacing)
+    look: Any = {"title": note or None, "ncols": columns, "loc": "lower center"}
+    look |= {"alignment": "left" if columns < 3 else "center", **spacing}
+    size, free = theme.size("key"), figure.get_figwidth() - 0.1
+    key = figure.legend(
+        handles=list(handles), fontsize=size, title_fontsize=size, **look
+    )
+    wide = key.get_window_extent().width / figure.dpi
+    if wide > free:  # as all its spacing is in ems, it shrinks as a whole
+        key.remove()
+        size *= free / wide
+        key = figure.legend(
+            handles=list(handles), fontsize=size, title_fontsize=size, **look
+        )
     key.get_title().set_color(theme.muted)
-    free = 72 * (figure.get_figwidth() - 0.1)
-    wide = key.get_window_extent().width * 72 / figure.dpi
-    for text in (key.get_title(), *key.get_texts()) if wide > free else ():
-        text.set_fontsize(size * max(free / wide, 0.7))
 
 
 def above(ax: Axes, text: str, points: float, **look: Any) -> None:
@@ -319,8 +336,8 @@ def key(views: list[View], look: Look, *, brief: bool) -> list[Line2D | Patch]:
     """Handles of the legend: one for each thing that is drawn, or the main ones."""
     theme, hit = style.theme(), axis_words(views[0].ev)["hit"]
     curve = Line2D([], [], color=theme.curve, linewidth=theme.line(1.5), label=hit)
-    shrunk = "" if look.band_scale == 1 else f", drawn at ×{look.band_scale:g}"
-    gap = Patch(label=f"sharpness gap × density{shrunk}", **theme.band_fill)
+    shrunk = f", drawn at ×{look.band_scale:g}" if look.band_scale != 1 else ""
+    gap = Patch(label=f"sharpness gap{shrunk or ' × density'}", **theme.band_fill)
     handles: list[Line2D | Patch] = [curve, gap]
     level = 100 * float(views[0].ev.settings["level"])
     drawn = {kind for v in views for kind in ribbons(v, look.interval)}

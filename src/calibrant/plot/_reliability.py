@@ -67,12 +67,15 @@ def reliability(
     found = [bins_of(ev, bins, strategy) for ev in chosen]
     sheet = model_panels(len(chosen), ax, figsize, key=0.31 if legend else 0.0)
     strips = [split(main) for main in sheet.axes]
+    size = labels.title_size((ev.name for ev in chosen), sheet.inches)
     for place, (ev, one) in enumerate(zip(chosen, found, strict=True)):
         level = float(ev.settings["level"]) if interval else None
         _draw_bins((sheet.axes[place], strips[place]), ev, one, level)
         lines = _ece(ev, one, strategy)
         broken = [line.strip("()") for line in lines]
-        labels.header(sheet.axes[place], ev.name, " ".join(lines), broken, sheet.inches)
+        labels.header(
+            sheet.axes[place], ev.name, " ".join(lines), broken, sheet.inches, size
+        )
     handles = _key_of_bins(chosen[0], interval=interval) if legend else []
     labels.finish(sheet, strips, chosen, handles, 2 if sheet.columns < 4 else 4)
     return give_back(sheet.axes, several=several)

@@ -55,6 +55,7 @@ def residual(
     key = 0.31 if legend and interval else 0.0
     sheet = model_panels(len(chosen), ax, figsize, key=key, left=0.55)
     strips = [split(main) for main in sheet.axes]
+    size = labels.title_size((ev.name for ev in chosen), sheet.inches)
     far = [
         _draw_residuals(main, seen, interval=interval)
         for main, seen in zip(sheet.axes, views, strict=True)
@@ -65,7 +66,7 @@ def residual(
         panel.draw_strip(below, seen, None)
         error = labels.with_interval(seen.parts.calibration)
         broken = r"$d_\mathrm{CAL}$ ×100:", error
-        labels.header(main, seen.ev.name, " ".join(broken), broken, sheet.inches)
+        labels.header(main, seen.ev.name, " ".join(broken), broken, sheet.inches, size)
     handles = _key(views, interval) if key else []
     labels.finish(sheet, strips, chosen, handles, 2 if sheet.columns < 3 else 4)
     return give_back(sheet.axes, several=several)

@@ -69,7 +69,13 @@ def score_map(
     for place, i in enumerate(placed):
         _marker(ax, chosen[i], i, (x[place], y[place]), parts[i])
     _name_missing(ax, [ev.name for i, ev in enumerate(chosen) if i not in placed])
-    _name_models(ax, [chosen[i] for i in placed], (x, y), [parts[i] for i in placed])
+    markers = [
+        labels.Marker(
+            chosen[i].name, style.theme().model(i)[0], x[k], y[k], _ends(parts[i])
+        )
+        for k, i in enumerate(placed)
+    ]
+    _name_models(ax, markers)
     if own:
         ax.figure.set_layout_engine("none")  # type: ignore[union-attr]
         ax.figure.alt_text = " ".join(ev.describe() for ev in chosen)  # type: ignore[union-attr]
@@ -85,21 +91,17 @@ def _axes(ax: Axes | None, figsize: Any) -> Axes:
     return found
 
 
-def _name_models(
-    ax: Axes,
-    models: list[Evaluation],
-    at: tuple[Column, Column],
-    parts: list[Decomposition],
-) -> None:
+def _name_models(ax: Axes, markers: list[labels.Marker]) -> None:
     """Names beside markers, once it is known where those will be."""
     make_room([ax])
     figure, theme = ax.get_figure(root=True), style.theme()
     assert figure is not None
     figure.draw_without_rendering()
-    room = theme.room * (1.3 if len(models) <= 6 else 0.85)
+    room = theme.room * (1.3 if len(markers) <= 6 else 0.85)
     room = min(room, 0.45 * ax.get_position().width * figure.get_figwidth())
-    names = [style.elide(ev.name, room, theme.points(style.NOTE)) for ev in models]
-    labels.beside_markers(ax, names, *at, [_ends(one) for one in parts])
+    size = theme.points(style.NOTE)
+    named = [m._replace(name=style.elide(m.name, room, size)) for m in markers]
+    labels.beside_markers(ax, named)
 
 
 def _limits(ax: Axes, x: Column, y: Column, parts: list[Decomposition]) -> None:

@@ -74,13 +74,14 @@ def smooth_reliability(
     chosen, several = as_list(models), not isinstance(models, Evaluation)
     sheet = model_panels(len(chosen), ax, figsize, key=0.31 if legend else 0.0)
     strips = [split(main) for main in sheet.axes]
+    size = labels.title_size((ev.name for ev in chosen), sheet.inches)
     for ev, main, below in zip(chosen, sheet.axes, strips, strict=True):
         _draw_curve(main, ev, interval)
         panel.draw_strip(below, view(ev), None)
         value = labels.percent(ev.metrics["smooth_ece"])
         broken = f"SmoothECE ×100: {value}", f"bandwidth {ev.smooth.bandwidth:.3g}"
         whole = f"{broken[0]} ({broken[1]})"
-        labels.header(main, ev.name, whole, broken, sheet.inches)
+        labels.header(main, ev.name, whole, broken, sheet.inches, size)
     handles = _key(chosen[0], interval) if legend else []
     labels.finish(sheet, strips, chosen, handles, 2 if sheet.columns < 3 else 4)
     return give_back(sheet.axes, several=several)
