@@ -312,7 +312,7 @@ class CalibrationSharpnessDisplay:
     >>> p = rng.random(300)
     >>> display = CalibrationSharpnessDisplay.from_predictions(rng.random(300) < p, p)
     >>> display.ax_.get_ylabel()
-    'accuracy'
+    'observed frequency'
     """
 
     evaluation: Evaluation

@@ -116,8 +116,8 @@ def read_figsize(given: Any) -> tuple[float, float]:
     >>> read_figsize((3.25, 2.4))
     (3.25, 2.4)
     """
-    pair = list(given) if isinstance(given, list | tuple | np.ndarray) else []
-    sizes = [as_number(x) for x in pair]
+    pair = given.tolist() if isinstance(given, np.ndarray) else given
+    sizes = [as_number(x) for x in pair] if isinstance(pair, list | tuple) else []
     if len(sizes) != 2 or not all(LEAST_SIZE <= size <= MOST_SIZE for size in sizes):
         raise ValueError(
             f"figsize must be (width, height), each from {LEAST_SIZE:g} to {MOST_SIZE:g} "

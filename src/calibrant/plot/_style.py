@@ -216,7 +216,8 @@ def _formulas(first: str) -> str:
 def _grounds(ax: Any) -> tuple[str, str]:
     """What is behind the drawing, and behind its labels."""
     inner, outer = mpl.rcParams["axes.facecolor"], mpl.rcParams["figure.facecolor"]
-    first = next(iter(np.ravel(np.asarray(ax, dtype=object))), None)
+    nested = isinstance(ax, list | tuple | np.ndarray)
+    first = next(np.asarray(ax, dtype=object).flat, None) if nested else ax
     if isinstance(first, Axes):
         figure = first.get_figure(root=True)
         assert figure is not None
