@@ -26,8 +26,8 @@ def test_the_numbers_of_the_sweep_are_to_be_had():
     several = [study()[0], study()[1]]
     ax = plot.bandwidth_sweep(several, [0.03, 0.1])
     found = plot.BandwidthSweep.of(several, [0.03, 0.1])
-    frame = found.frame()
-    columns = {name: np.asarray(frame[name]) for name in frame}
+    frame, names = found.frame(), ("model", "bandwidth", "calibration_error")
+    columns = {name: np.asarray(frame[name]) for name in names}
     for line, ev in zip(ax.lines, several, strict=False):
         rows = columns["model"] == ev.name
         np.testing.assert_array_equal(columns["bandwidth"][rows], line.get_xdata())
