@@ -295,10 +295,10 @@ def finish(
 def name_strip(strip: Axes) -> None:
     """The name of a strip's y axis, if it is high enough for it."""
     look = style.theme()
-    size, figure = look.size("tick"), strip.get_figure(root=True)
+    size, figure = look.points(style.SMALL), strip.get_figure(root=True)
     assert figure is not None
     tall = strip.get_position().height * figure.get_figheight()
-    fits = 1.15 * tall > style.width_of("examples", size)
+    fits = 1.03 * tall > style.width_of("examples", size)
     shown = "examples" if fits else "n"
     style.name_axis(strip, "y", shown, size=size, colour=look.colours.density_edge)
 
