@@ -245,7 +245,7 @@ def test_errors_name_the_way_out():
         ValueError, match=r"figsize must be \(width, height\), each from"
     ):
         plot.corp(ev, figsize=3)
-    with pytest.raises(ValueError, match=r"too small .* at least \(3, 2.1\) inches"):
+    with pytest.raises(ValueError, match=r"too small .* at least \(3, 1.7\) inches"):
         plot.corp(ev, figsize=(3, 1))
     with pytest.raises(ValueError, match="Give one of them"):
         plot.corp(ev, figsize=(3, 3), ax=Figure().subplots())
