@@ -8,10 +8,13 @@ recalibration.md, a fifth of the rows, drawn at random, calibrates and the rest 
 from __future__ import annotations
 
 import os
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.image import imread, imsave
+from matplotlib.style import context
 
 import calibrant as cal
 from calibrant import plot
@@ -39,6 +42,7 @@ def main() -> None:
     first = next(iter(studies.values()))
     show_ways(first)
     show_diagrams(first[0])
+    show_styles(first[0])
     save(plot.calibration_sharpness(forest()), "tutorial_forest.png", dpi=150)
 
 
@@ -86,6 +90,7 @@ def show_ways(study: Any) -> None:
     save(plot.compare_methods(study), "methods.svg")
     save(plot.score_map(study), "score_map.svg")
     save(plot.bandwidth_sweep(study), "bandwidth_sweep.png", dpi=90)
+    save(plot.reliability(study), "reliability_row.png", dpi=150)
 
 
 def show_diagrams(ev: Any) -> None:
@@ -98,9 +103,22 @@ def show_diagrams(ev: Any) -> None:
     save(plot.residual(ev), "residual.svg")
 
 
+def show_styles(ev: Any) -> None:
+    """The same diagram in three settings of the user, side by side."""
+    pictures = []
+    for settings in ({}, "dark_background", {"font.family": "serif", "font.size": 8}):
+        with context(settings):
+            ax = plot.calibration_sharpness(ev, figsize=(3.25, 2.4))
+            content = BytesIO()
+            ax.figure.savefig(content, format="png", dpi=130)
+            content.seek(0)
+            pictures.append(imread(content)[..., :3])
+    imsave(IMAGES / "styles.png", np.hstack(pictures), pil_kwargs={"optimize": True})
+
+
 def save(drawn: Any, name: str, **options: Any) -> None:
     """Write a figure; a file too large for a repository is an error."""
-    ax = np.ravel(np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn))[0]
+    ax = np.ravel(np.asarray(drawn))[0]
     path = IMAGES / name
     if path.suffix == ".png":
         options["pil_kwargs"] = {"optimize": True}

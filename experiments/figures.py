@@ -58,7 +58,7 @@ def draw_smooth_ece(one: Experiment) -> Figure:
 
 def draw_bandwidths(one: Experiment) -> Figure:
     """Figures 9 to 12 in one: all bandwidths, and d_CAL against them."""
-    return _sheet_of(plot.bandwidth_sweep(one.study).panels)
+    return _sheet_of(plot.bandwidth_sweep(one.study))
 
 
 def _sheet_of(axes: Any) -> Figure:

@@ -160,7 +160,7 @@ def test_figures(figure, name):
     if figure in ("bandwidth_sweep",):
         models = replace(cal.evaluate(Y, probs=P, interval=None), name=name)
     made = draw(models, **FIGURES[figure])
-    axes = made.errors if figure == "bandwidth_sweep" else np.ravel(made)[0]
+    axes = np.ravel(made)[0]
     sheet, content = axes.get_figure(root=True), io.BytesIO()
     harmless(sheet.alt_text)
     sheet.savefig(content, format="svg")

@@ -210,7 +210,7 @@ def test_the_log_odds_axis_keeps_the_area_of_the_band():
     low, high = artist(ax, "band-low"), artist(ax, "band-high")
     x, height = high.get_xdata(), high.get_ydata() - low.get_ydata()
     label = next(t.get_text() for t in ax.figure.legends[0].get_texts() if "gap" in t.get_text())  # fmt: skip
-    scale = float(label.split("×")[1]) if "×" in label else 1.0
+    scale = float(label.split(" at ×")[1]) if " at ×" in label else 1.0
     z = np.log(x) - np.log1p(-x)
     area = np.nansum(height) * (z[1] - z[0]) / scale
     # The bottom is cut at 0, so the drawn area falls a little short.

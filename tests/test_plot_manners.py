@@ -60,15 +60,6 @@ def test_no_setting_and_no_figure_of_pyplot_changes():
     plt.close(mine)
 
 
-def test_users_settings_do_not_change_the_look():
-    plain = saved(plot.calibration_sharpness(ordinary()).figure, "png", dpi=40)
-    odd = {"font.size": 20, "axes.grid": True, "lines.linewidth": 9, "xtick.color": "r"}
-    with mpl.rc_context(odd):
-        assert (
-            saved(plot.calibration_sharpness(ordinary()).figure, "png", dpi=40) == plain
-        )
-
-
 def test_matplotlib_is_loaded_when_a_figure_is_asked_for_and_not_before():
     code = (
         "import sys, calibrant, calibrant.plot; assert 'matplotlib' not in sys.modules; "
@@ -247,7 +238,17 @@ def test_errors_name_the_way_out():
     with pytest.raises(TypeError, match="item 0 is str"):
         plot.score_map(["network"])
     with pytest.raises(TypeError, match="one Evaluation"):
-        plot.corp([ev])
+        plot.classwise_grid([ev])
+    with pytest.raises(ValueError, match="models must be at most 12 for this figure"):
+        plot.corp([ev] * 13)
+    with pytest.raises(
+        ValueError, match=r"figsize must be \(width, height\), each from"
+    ):
+        plot.corp(ev, figsize=3)
+    with pytest.raises(ValueError, match=r"too small .* at least \(3, 1.7\) inches"):
+        plot.corp(ev, figsize=(3, 1))
+    with pytest.raises(ValueError, match="Give one of them"):
+        plot.corp(ev, figsize=(3, 3), ax=Figure().subplots())
     with pytest.raises(ValueError, match="style must be one of 'modern', 'paper'"):
         plot.calibration_sharpness(ev, style="grand")
     with pytest.raises(ValueError, match="divergence must be one of 'brier', 'log'"):

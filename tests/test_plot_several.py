@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.colors import same_color
 from plot_models import study
 
 import calibrant as cal
@@ -11,14 +12,30 @@ from calibrant.plot._bandwidth_sweep import errors_at, ranking_range
 
 def test_the_sweep_draws_what_the_sums_give():
     several = [study()[0], study()[1]]
-    sweep = plot.bandwidth_sweep(several, [0.03, 0.1], kernel="both")
-    assert sweep.panels.shape == (4, 2)
-    line = next(x for x in sweep.errors.lines if x.get_gid() == "network, gaussian")
+    ax = plot.bandwidth_sweep(several, [0.03, 0.1], kernel="both")
+    assert len(ax.figure.axes) == 4 * 2 + 1
+    line = next(x for x in ax.lines if x.get_gid() == "network, gaussian")
     at = line.get_xdata()
     np.testing.assert_allclose(
         line.get_ydata(), 100 * errors_at(several[0], at, "gaussian")
     )
-    assert "ranking at 0.05 holds" in sweep.errors.get_xlabel()
+    assert "ranking at 0.05 holds" in ax.get_xlabel()
+
+
+def test_the_numbers_of_the_sweep_are_to_be_had():
+    several = [study()[0], study()[1]]
+    ax = plot.bandwidth_sweep(several, [0.03, 0.1])
+    found = plot.BandwidthSweep.of(several, [0.03, 0.1])
+    frame, names = found.frame(), ("model", "bandwidth", "calibration_error")
+    columns = {name: np.asarray(frame[name]) for name in names}
+    for line, ev in zip(ax.lines, several, strict=False):
+        rows = columns["model"] == ev.name
+        np.testing.assert_array_equal(columns["bandwidth"][rows], line.get_xdata())
+        drawn = line.get_ydata() / 100
+        np.testing.assert_allclose(columns["calibration_error"][rows], drawn)
+    both = plot.BandwidthSweep.of(several[:1], [0.05], kernel="both")
+    assert both.errors.shape == (2, 1, len(both.bandwidths))
+    assert set(both.frame()["kernel"]) == {"gaussian", "epanechnikov"}
 
 
 def test_errors_at_a_bandwidth_are_those_of_an_evaluation_at_it():
@@ -49,7 +66,7 @@ def test_the_score_map_places_models_by_gap_and_error():
         parts = ev.decomposition
         assert marker.get_xdata()[0] == pytest.approx(100 * parts.sharpness_gap)
         assert marker.get_ydata()[0] == pytest.approx(100 * parts.calibration)
-        hollow = marker.get_markerfacecolor() == "white"
+        hollow = same_color(marker.get_markerfacecolor(), "white")
         assert hollow == (ev.name == "mean replacement")
     for line in (x for x in ax.lines if x.get_gid() == "equal score"):
         assert np.ptp(line.get_xdata() + line.get_ydata()) < 1e-9

@@ -3,7 +3,7 @@ Five recalibrations of one model
 ================================
 
 Naive Bayes counts every pixel of a digit as news, and is over-confident. The study fits each
-method on 40 % of the held-out rows and tests it on the rest. Mean replacement lies on the
+method on 40 % of the held-out examples and tests it on the rest. Mean replacement lies on the
 diagonal, as calibrated as can be, and has the largest band: it gives every example the same confidence.
 """
 

@@ -27,7 +27,7 @@ for draw, ax in zip(ways, axes.flat, strict=True):
     draw(ev, ax=ax)
 
 # %%
-# Few rows have a forecast near one half, so every curve is uncertain there, and each
+# Few examples have a forecast near one half, so every curve is uncertain there, and each
 # diagram has its own way to show it. The calibration-sharpness diagram adds what the
 # forecasts leave open:
 

@@ -28,4 +28,4 @@ found = [
     )
     for name, model in models.items()
 ]
-plot.bandwidth_sweep(found).errors
+plot.bandwidth_sweep(found)

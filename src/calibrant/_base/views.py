@@ -19,6 +19,21 @@ class Views:
     def plot(self, **options: Any) -> Any:
         """Draw the diagram, or diagrams side by side: `plot.calibration_sharpness`.
 
+        Parameters
+        ----------
+        **options
+            Those of `calibrant.plot.calibration_sharpness`, where each is explained:
+            ``style`` ("modern" or "paper"), ``divergence``, ``bandwidth``, ``kernel``,
+            ``boundary``, ``interval`` (True, "pointwise", "simultaneous" or False),
+            ``scale`` ("probability" or "logit"), ``ylim`` ("shared", "full" or "free"),
+            ``legend``, ``figsize`` and ``ax``.
+
+        Returns
+        -------
+        Axes or array of Axes
+            One for one model, else an array; ``ax.figure.savefig(...)`` saves it. Other
+            figures are functions of `calibrant.plot`.
+
         Examples
         --------
         >>> import calibrant as cal
@@ -33,6 +48,15 @@ class Views:
     def table(self, format: str = "text", **options: Any) -> Any:  # noqa: A002
         """The table as text, Markdown, LaTeX, HTML, CSV or a frame: `table.table`.
 
+        Parameters
+        ----------
+        format : {"text", "markdown", "latex", "html", "csv", "frame"}
+            What to write.
+        **options
+            Those of `calibrant.table.table`, where each is explained: ``columns`` (names,
+            or "paper", "study", "effects" or "all"), ``percent``, ``digits``,
+            ``intervals``, ``best``, ``footnotes``, ``caption`` and ``label``.
+
         Examples
         --------
         >>> import calibrant as cal
@@ -46,6 +70,14 @@ class Views:
 
     def report(self, path: str | PathLike[str], **options: Any) -> Path:
         """Write an interactive report as one HTML file: `report.report`.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        **options
+            Those of `calibrant.report.report`, where each is explained: ``title``,
+            ``groups`` and ``force``.
 
         Examples
         --------

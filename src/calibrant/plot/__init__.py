@@ -1,8 +1,9 @@
 """Figures of evaluations, for matplotlib; each function draws and returns Axes.
 
 Figures are drawn from the record alone, so their cost does not depend on the number of
-rows. Without ``ax=`` a figure of its own is made, which pyplot does not know of: save it
-with ``ax.figure.savefig``. No rcParam is changed, and nothing is shown.
+examples. They follow the style sheet and the rcParams in force, and change none. Without
+``ax=`` a figure of its own is made, of ``figsize=`` inches; save it with
+``ax.figure.savefig``. It is shown in notebooks, and by pyplot where that opens windows.
 """
 
 import lazy_loader

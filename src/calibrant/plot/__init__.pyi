@@ -1,4 +1,4 @@
-from ._bandwidth_sweep import bandwidth_sweep
+from ._bandwidth_sweep import BandwidthSweep, bandwidth_sweep
 from ._calibration_sharpness import CalibrationSharpnessDisplay, calibration_sharpness
 from ._classwise_grid import classwise_grid
 from ._compare_methods import compare_methods
@@ -9,6 +9,7 @@ from ._score_map import score_map
 from ._smooth_reliability import smooth_reliability
 
 __all__ = [
+    "BandwidthSweep",
     "CalibrationSharpnessDisplay",
     "bandwidth_sweep",
     "calibration_sharpness",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from calibrant._base.checks import check_choice, shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import is_trivial
+from calibrant._base.records import Frame, to_frame
 from calibrant._inputs.arrays import Column, as_scores
 from calibrant._inputs.options import LEAST_BANDWIDTH, MOST_BANDWIDTH, PAPER_BANDWIDTH
 from calibrant._sketch.kernels import KERNELS
@@ -19,6 +21,7 @@ from calibrant._views import diagram
 from calibrant.plot import _labels as labels
 from calibrant.plot import _panel as panel
 from calibrant.plot import _style as style
+from calibrant.plot._layout import check_room, read_figsize
 
 BANDWIDTHS = (0.01, 0.03, 0.05, 0.1, 0.25)
 
@@ -28,11 +31,75 @@ FINE = np.geomspace(0.005, 0.25, 18)
 PANEL, ERRORS = 1.2, 2.1
 
 
-class Sweep(NamedTuple):
-    """Axes of a bandwidth sweep: one per model, kernel and bandwidth, and the errors."""
+@dataclass(frozen=True, slots=True, eq=False)
+class BandwidthSweep:
+    """d_CAL of models at many bandwidths: the numbers behind `bandwidth_sweep`.
 
-    panels: NDArray[np.object_]
-    errors: Axes
+    Attributes
+    ----------
+    evaluations : tuple of Evaluation
+        The models.
+    divergence : str
+        Whose calibration error it is.
+    kernels : tuple of str
+        The kernels.
+    bandwidths : array
+        All bandwidths, those drawn among them.
+    errors : array
+        d_CAL by kernel, model and bandwidth.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> from calibrant.plot import BandwidthSweep
+    >>> ev = cal.evaluate_pairs([1, 0, 1, 1] * 30, [0.9, 0.4, 0.8, 0.7] * 30, name="a")
+    >>> found = BandwidthSweep.of(ev, [0.05, 0.1])
+    >>> [*found.frame()["bandwidth"]] == [*found.bandwidths]
+    True
+    """
+
+    evaluations: tuple[Evaluation, ...]
+    divergence: str
+    kernels: tuple[str, ...]
+    bandwidths: Column
+    errors: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        models: diagram.Evaluations,
+        bandwidths: Sequence[float] = BANDWIDTHS,
+        *,
+        kernel: str = "gaussian",
+        divergence: str | None = None,
+    ) -> Self:
+        """Compute the errors; arguments as in `bandwidth_sweep`."""
+        check_choice(kernel, "kernel", (*KERNELS, "both"))
+        chosen = diagram.as_list(models)
+        at = np.array(sorted({*FINE, *read_bandwidths(bandwidths)}))
+        for ev in chosen:
+            if divergence is not None:
+                check_choice(divergence, "divergence", tuple(ev.curves))
+            diagram.sums_behind(ev, "a bandwidth sweep")
+        name = chosen[0].divergence if divergence is None else divergence
+        kernels = tuple(KERNELS) if kernel == "both" else (kernel,)
+        errors = [[errors_at(ev, at, one, name) for ev in chosen] for one in kernels]
+        return cls(tuple(chosen), name, kernels, at, np.array(errors))
+
+    def frame(self) -> Frame:
+        """A row for each model, kernel and bandwidth.
+
+        A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays.
+        """
+        names = [ev.name for ev in self.evaluations]
+        kernels, models, at = np.indices(self.errors.shape).reshape(3, -1)
+        columns = {
+            "model": np.array(names)[models],
+            "kernel": np.array(self.kernels)[kernels],
+            "bandwidth": self.bandwidths[at],
+            "calibration_error": self.errors.ravel(),
+        }
+        return to_frame(columns)
 
 
 @style.in_style
@@ -42,7 +109,8 @@ def bandwidth_sweep(
     *,
     kernel: str = "gaussian",
     divergence: str | None = None,
-) -> Sweep:
+    figsize: tuple[float, float] | None = None,
+) -> Axes:
     """Draw diagrams at several bandwidths, and d_CAL against the bandwidth.
 
     Parameters
@@ -55,13 +123,16 @@ def bandwidth_sweep(
         One row of diagrams for each model and kernel.
     divergence : str, optional
         By default that of the evaluation.
+    figsize : (float, float), optional
+        Width and height in inches.
 
     Returns
     -------
-    Sweep
-        ``panels``, an array of Axes with a row for each model and kernel, and
-        ``errors``, the Axes of d_CAL. The shaded range is where the models, trivial ones
-        aside, rank as they do at the paper's bandwidth of 0.05.
+    Axes
+        The Axes of d_CAL against the bandwidth; ``ax.figure.axes`` has those of the
+        diagrams before it, row by row. The shaded range is where the models, trivial ones
+        aside, rank as they do at the paper's bandwidth of 0.05. The numbers are those of
+        ``BandwidthSweep.of(models).frame()``.
 
     Notes
     -----
@@ -72,27 +143,25 @@ def bandwidth_sweep(
     --------
     >>> import calibrant as cal, calibrant.plot
     >>> ev = cal.evaluate_pairs([1, 0, 1, 1] * 30, [0.9, 0.4, 0.8, 0.7] * 30)
-    >>> calibrant.plot.bandwidth_sweep(ev, [0.05, 0.1]).panels.shape
-    (1, 2)
+    >>> ax = calibrant.plot.bandwidth_sweep(ev, [0.05, 0.1])
+    >>> len(ax.figure.axes)
+    3
     """
-    check_choice(kernel, "kernel", (*KERNELS, "both"))
-    chosen = diagram.as_list(models)
-    bandwidths = read_bandwidths(bandwidths)
-    for ev in chosen:
-        if divergence is not None:
-            check_choice(divergence, "divergence", tuple(ev.curves))
-        diagram.sums_behind(ev, "a bandwidth sweep")
-    kernels = tuple(KERNELS) if kernel == "both" else (kernel,)
-    rows = [(ev, name) for ev in chosen for name in kernels]
-    sheet, panels, errors = _lay_out(len(rows), len(bandwidths))
+    sweep = BandwidthSweep.of(models, bandwidths, kernel=kernel, divergence=divergence)
+    columns = read_bandwidths(bandwidths)
+    rows = [(ev, name) for ev in sweep.evaluations for name in sweep.kernels]
+    sheet, panels, errors = _lay_out(len(rows), len(columns), figsize)
+    size, figure = style.theme().size("tick"), errors.get_figure(root=True)
+    assert figure is not None
+    tall = panels[0, 0].get_position().height * figure.get_figheight()
     for row, (ev, name) in enumerate(rows):
-        _row(panels[row], ev, name, bandwidths, divergence, first=row == 0)
-        label = style.elide(ev.name, PANEL - 0.1, 7)
-        label += f"\n{name}" if len(kernels) > 1 else ""
-        panels[row, 0].set_ylabel(label, fontsize=7)
-    _errors(errors, chosen, kernels, sorted({*FINE, *bandwidths}), divergence)
-    sheet.alt_text = " ".join(ev.describe() for ev in chosen)
-    return Sweep(panels, errors)
+        _row(panels[row], ev, name, columns, divergence, first=row == 0)
+        label = style.elide(ev.name, tall, size)
+        label += f"\n{name}" if len(sweep.kernels) > 1 else ""
+        style.name_axis(panels[row, 0], "y", label, size=size)
+    _errors(errors, sweep)
+    sheet.alt_text = " ".join(ev.describe() for ev in sweep.evaluations)
+    return errors
 
 
 def read_bandwidths(given: Any) -> list[float]:
@@ -107,17 +176,25 @@ def read_bandwidths(given: Any) -> list[float]:
     return [float(width) for width in found]
 
 
-def _lay_out(rows: int, columns: int) -> tuple[style.Sheet, NDArray[np.object_], Axes]:
-    top, middle, bottom = 0.32, 0.45, 0.55
-    height = top + rows * PANEL + middle + ERRORS + bottom
-    sheet = style.sheet(style.PAGE, height, layout=None)
-    across = {"left": 0.55 / style.PAGE, "right": 0.99, "wspace": 0.08, "hspace": 0.2}
-    down = {"top": 1 - top / height, "bottom": (bottom + ERRORS + middle) / height}
+def _lay_out(
+    rows: int, columns: int, figsize: Any
+) -> tuple[style.Sheet, NDArray[np.object_], Axes]:
+    room = style.theme().room
+    top, middle, bottom, left = (room * inches for inches in (0.32, 0.45, 0.55, 0.55))
+    usual = room * style.PAGE, top + room * (rows * PANEL + ERRORS) + middle + bottom
+    width, height = usual if figsize is None else read_figsize(figsize)
+    free = height - top - middle - bottom
+    lower = free * ERRORS / (rows * PANEL + ERRORS)
+    least = (width - left) / columns, (free - lower) / rows
+    check_room(figsize, least, (width, height), (columns, rows + 2))
+    sheet = style.sheet(width, height, layout=None)
+    across = {"left": left / width, "right": 0.99, "wspace": 0.08, "hspace": 0.2}
+    down = {"top": 1 - top / height, "bottom": (bottom + lower + middle) / height}
     grid = sheet.add_gridspec(rows, columns, **across, **down)
     panels = np.array(
         [[sheet.add_subplot(grid[r, c]) for c in range(columns)] for r in range(rows)]
     )
-    box = (0.55 / style.PAGE, bottom / height, 0.68, ERRORS / height)
+    box = (left / width, bottom / height, 0.68, lower / height)
     return sheet, panels, sheet.add_axes(box)
 
 
@@ -137,46 +214,51 @@ def _row(
         )
         ax.tick_params(labelbottom=False, labelleft=ax is axes[0])
         text = rf"$d_\mathrm{{CAL}}$ {labels.percent(seen.parts.calibration)}"
-        labels.above(ax, text, 1.5, fontsize=style.SMALL)
+        theme = style.theme()
+        labels.above(ax, text, 1.5, fontsize=theme.points(style.SMALL))
         if first:
-            labels.above(ax, f"bandwidth {bandwidth:g}", 10.5, fontsize=7.5)
+            size = theme.points(7.5)
+            labels.above(
+                ax, f"bandwidth {bandwidth:g}", 10.5 * theme.room, fontsize=size
+            )
 
 
-def _errors(
-    ax: Axes,
-    models: list[Evaluation],
-    kernels: tuple[str, ...],
-    at: list[float],
-    divergence: str | None,
-) -> None:
+def _errors(ax: Axes, sweep: BandwidthSweep) -> None:
+    """The curves of all models, their names, and where their ranking holds."""
     style.dress(ax)
     ax.set_xscale("log")
     ax.set_yscale("function", functions=(_root, np.square))
-    found: dict[str, list[Column]] = {name: [] for name in kernels}
-    for place, ev in enumerate(models):
-        colour, dash, _ = style.MODELS[place % len(style.MODELS)]
-        for kernel in kernels:
-            error = 100 * errors_at(ev, at, kernel, divergence)
-            found[kernel].append(error)
-            width, alpha = (1.3, 1.0) if kernel == kernels[0] else (0.7, 0.7)
-            look: Any = {"color": colour, "linestyle": dash, "linewidth": width}
-            ax.plot(at, error, alpha=alpha, gid=f"{ev.name}, {kernel}", **look)
-    ends = np.array([errors[-1] for errors in found[kernels[0]]])
-    every = np.array(list(found.values()))
-    highest = float(every.max(where=np.isfinite(every), initial=0.01))
+    theme, at, kernels = style.theme(), sweep.bandwidths, sweep.kernels
+    errors = 100 * sweep.errors
+    for place, ev in enumerate(sweep.evaluations):
+        colour, dash, _ = theme.model(place)
+        for which, kernel in enumerate(kernels):
+            width, alpha = (1.3, 1.0) if which == 0 else (0.7, 0.7)
+            look: Any = {"color": colour, "linestyle": dash, "alpha": alpha}
+            look |= {"linewidth": theme.line(width), "gid": f"{ev.name}, {kernel}"}
+            ax.plot(at, errors[which, place], label=ev.name, **look)
+    highest = float(errors.max(where=np.isfinite(errors), initial=0.01))
     ax.set(xlim=(min(at), max(at)), ylim=(0, 1.08 * highest))
-    ax.axvline(PAPER_BANDWIDTH, color=style.MUTED, linewidth=0.8, zorder=1.5)
+    ax.axvline(PAPER_BANDWIDTH, color=theme.muted, linewidth=0.8, zorder=1.5)
+    _name_bandwidths(ax, at, sweep)
+    models = sweep.evaluations
+    colours = [theme.model(place)[0] for place in range(len(models))]
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    room = (1 - ax.get_position().x1) * figure.get_figwidth() - 0.05
+    labels.at_right_end(ax, [ev.name for ev in models], errors[0, :, -1], colours, room)
+
+
+def _name_bandwidths(ax: Axes, at: Column, sweep: BandwidthSweep) -> None:
+    """Ticks, and the names of the axes with what is known of the ranking."""
     ticks = [0.005, 0.01, 0.03, 0.05, 0.1, 0.25]
     style.number_ticks(ax, "x", [tick for tick in ticks if min(at) <= tick <= max(at)])
     ax.xaxis.set_ticks([], minor=True)
-    ax.set_ylabel(r"$d_\mathrm{CAL}$ ×100")
-    colours = [style.MODELS[i % len(style.MODELS)][0] for i in range(len(models))]
-    labels.at_right_end(ax, [ev.name for ev in models], ends, colours, 1.55)
-    thin = f"; thin: {kernels[1].capitalize()}" if len(kernels) > 1 else ""
-    note = _shade_ranking(ax, models, np.array(found[kernels[0]]), np.array(at))
-    ax.set_xlabel(
-        f"bandwidth ({kernels[0].capitalize()} kernel{thin})\n{note}".rstrip()
-    )
+    style.name_axis(ax, "y", r"$d_\mathrm{CAL}$ ×100")
+    first, *others = (kernel.capitalize() for kernel in sweep.kernels)
+    thin = f"; thin: {others[0]}" if others else ""
+    note = _shade_ranking(ax, sweep)
+    style.name_axis(ax, "x", f"bandwidth ({first} kernel{thin})\n{note}".rstrip())
 
 
 def _root(values: Column) -> Column:
@@ -184,7 +266,10 @@ def _root(values: Column) -> Column:
 
 
 def errors_at(
-    ev: Evaluation, at: Sequence[float], kernel: str, divergence: str | None = None
+    ev: Evaluation,
+    at: Sequence[float] | Column,
+    kernel: str,
+    divergence: str | None = None,
 ) -> Column:
     """d_CAL of a model at each bandwidth."""
     name = ev.divergence if divergence is None else divergence
@@ -207,15 +292,15 @@ def ranking_range(errors: NDArray[np.float64], at: Column) -> tuple[float, float
     return float(at[low]), float(at[high])
 
 
-def _shade_ranking(
-    ax: Axes, models: list[Evaluation], errors: NDArray[np.float64], at: Column
-) -> str:
+def _shade_ranking(ax: Axes, sweep: BandwidthSweep) -> str:
     """Shade where the ranking holds, and say so."""
+    models, at = sweep.evaluations, sweep.bandwidths
     ranked = [i for i, ev in enumerate(models) if not is_trivial(ev)]
     if len(ranked) < 2:
         return ""
-    low, high = ranking_range(errors[ranked], at)
-    ax.axvspan(low, high, color=style.SHADE, zorder=0, linewidth=0, gid="ranking")
+    low, high = ranking_range(sweep.errors[0, ranked], at)
+    shade: Any = {"color": style.theme().shade, "zorder": 0, "linewidth": 0}
+    ax.axvspan(low, high, gid="ranking", **shade)
     whole = (low, high) == (at[0], at[-1])
     aside = " (trivial models aside)" if len(ranked) < len(models) else ""
     where = f"from {low:.2g} to {high:.2g}"

@@ -38,6 +38,7 @@ def calibration_sharpness(
     scale: str = "probability",
     ylim: str | None = None,
     legend: bool = True,
+    figsize: tuple[float, float] | None = None,
     ax: Any = None,
 ) -> Any:
     r"""Draw accuracy against confidence inside a band of the sharpness gap.
@@ -47,7 +48,7 @@ def calibration_sharpness(
     models : Evaluation, Comparison or sequence of Evaluation
         One model, or several side by side with aligned axes.
     style : {"modern", "paper"}
-        ``"modern"`` has a strip below that shows where the rows are; ``"paper"`` is the
+        ``"modern"`` has a strip below that shows where the examples are; ``"paper"`` is the
         figure of the paper, element by element, at its bandwidth of 0.05.
     divergence : str, optional
         ``"brier"``, ``"log"`` or your own; by default that of the evaluation.
@@ -66,7 +67,11 @@ def calibration_sharpness(
         ``"free"``: each panel as high as it needs. By default ``"shared"`` in the modern
         style and ``"free"`` in that of the paper.
     legend : bool
-        Whether a figure made here gets a key.
+        Whether a figure made here gets a key. On `ax` there is none; ``ax.legend()`` adds
+        one, since what is drawn has labels.
+    figsize : (float, float), optional
+        Width and height of a figure made here, in inches. By default 3.25 wide for one
+        model and at most 7 for several, and larger if text is (`font.size`).
     ax : Axes or sequence of Axes, optional
         Where to draw: one for each model.
 
@@ -78,9 +83,9 @@ def calibration_sharpness(
     Notes
     -----
     The band is centred on the curve and :math:`\hat p(h)\,\rho(h)` high: density of the
-    rows times pointwise sharpness gap, so a larger band is worse. Its bottom is cut at 0,
+    examples times pointwise sharpness gap, so a larger band is worse. Its bottom is cut at 0,
     its top is not cut at 1. Around an adaptive curve the band is that of the bandwidth
-    0.05. A curve is dotted where fewer than 20 rows are near, and not drawn where there
+    0.05. A curve is dotted where fewer than 20 examples are near, and not drawn where there
     are none.
 
     Examples
@@ -99,46 +104,62 @@ def calibration_sharpness(
     chosen, several = diagram.as_list(models), not isinstance(models, Evaluation)
     options = divergence, bandwidth, kernel, boundary
     if style == "paper":
-        axes = _draw_paper(chosen, options, ylim or "free", ax)
+        axes = _draw_paper(chosen, options, ylim or "free", (ax, figsize))
         return layout.give_back(axes, several=several)
     views = [diagram.view(ev, *options) for ev in chosen]
-    count = len(views)
+    count, brief = len(views), _is_low(len(views), figsize)
     sheet = (
-        _sheet(count, legend=legend) if ax is None else layout.given_panels(count, ax)
+        _sheet(count, figsize, legend=legend, brief=brief)
+        if ax is None
+        else layout.given_panels(count, ax, figsize)
     )
     ends = panel.limits(chosen) if scale == "logit" else None
     look = panel.Look(CUT_AT, _band_scale(views, ends), interval, ends, sheet.roomy)
     looks = _with_tops(views, look, ylim or "shared")
-    size = labels.title_size(views, sheet.inches)
-    for place, (one, its_look) in enumerate(zip(views, looks, strict=True)):
-        _panel(sheet, place, one, its_look, size)
-    _finish(sheet, views, looks[0], legend=legend)
+    size = labels.title_size((ev.name for ev in chosen), sheet.inches)
+    strips = [
+        _panel(each, one, its, (sheet.inches, size))
+        for each, one, its in zip(sheet.axes, views, looks, strict=True)
+    ]
+    handles = labels.key(views, looks[0], brief=brief) if legend else []
+    columns = 2 if sheet.columns == 1 else 3 if sheet.columns < 4 else 4
+    note = "" if brief else f"numbers: {labels.method(views)}"
+    labels.finish(sheet, strips, chosen, handles, columns, note)
     return layout.give_back(sheet.axes, several=several)
 
 
-def _sheet(count: int, *, legend: bool) -> layout.Panels:
+LOW = 2.6
+"""A row of panels of less than so many inches has a brief key."""
+
+
+def _is_low(count: int, figsize: Any) -> bool:
+    if figsize is None:
+        return False
+    rows = -(-count // layout.columns_for(count))
+    return layout.read_figsize(figsize)[1] < rows * LOW * looks.theme().room
+
+
+def _sheet(count: int, figsize: Any, *, legend: bool, brief: bool) -> layout.Panels:
     columns = layout.columns_for(count)
     key = 0.46 if columns > 3 else 0.6 if columns > 1 else 0.72
+    key = (0.18 if columns > 3 else 0.31) if brief else key
     height = 2.55 if columns == 1 else 2.0 if columns == 2 else 1.62
-    head, bottom = 0.36 if columns == 1 else 0.47, 0.2 + (key if legend else 0.0)
-    return layout.panels(count, layout.Margins(height, head, foot=0.2, bottom=bottom))
+    head = layout.head_for(columns, figsize)
+    bottom = 0.2 + (key if legend else 0.0)
+    margins = layout.Margins(height, head, foot=0.2, bottom=bottom)
+    return layout.panels(count, margins, figsize)
 
 
 def _panel(
-    sheet: layout.Panels, place: int, one: diagram.View, look: panel.Look, size: float
-) -> None:
-    ax = sheet.axes[place]
+    ax: Axes, one: diagram.View, look: panel.Look, sizes: tuple[float, float]
+) -> Axes:
+    """Draw a model, and give the strip below it."""
     lower = layout.split(ax)
     panel.draw(ax, one, look)
     panel.draw_strip(lower, one, look.ends)
-    labels.write(ax, one, sheet.inches, size)
-    if sheet.is_left(place):
-        ax.set_ylabel("accuracy")
-        labels.name_rows(lower)
-    else:
-        ax.tick_params(labelleft=False)
-    if sheet.is_bottom(place):
-        lower.set_xlabel("confidence", labelpad=2)
+    labels.write(ax, one, *sizes)
+    looks.name_axis(ax, "y", diagram.axis_words(one.ev)["hit"])
+    return lower
 
 
 def _band_scale(views: list[diagram.View], ends: tuple[float, float] | None) -> float:
@@ -166,20 +187,6 @@ def _with_tops(
     return [replace(look, top=top)] * len(views)
 
 
-def _finish(
-    sheet: layout.Panels, views: list[diagram.View], look: panel.Look, *, legend: bool
-) -> None:
-    """Key, the meaning of the numbers, and the words for those who cannot see it."""
-    if sheet.sheet is None:
-        return
-    sheet.sheet.alt_text = " ".join(v.ev.describe() for v in views)
-    if not legend:
-        return
-    columns = 2 if sheet.columns == 1 else 3 if sheet.columns < 4 else 4
-    note = f"numbers: {labels.method(views)}"
-    labels.legend(sheet.sheet, labels.key(views, look), columns, note)
-
-
 # -- as the paper draws it: its colours, box, hatching and scaled density --------------
 
 RED, BLUE, LINES = "#d62728", "#1f77b4", "#b0b0b0"
@@ -187,26 +194,26 @@ Options = tuple[str | None, float | None, str, str]
 
 
 def _draw_paper(
-    models: list[Evaluation], options: Options, ylim: str, ax: object
+    models: list[Evaluation], options: Options, ylim: str, place: tuple[Any, Any]
 ) -> list[Axes]:
-    """One panel for each model."""
+    """One panel for each model, on the Axes given or a figure of a size."""
     divergence, bandwidth, kernel, boundary = options
     bandwidth = PAPER_BANDWIDTH if bandwidth is None else bandwidth
     views = [diagram.view(ev, divergence, bandwidth, kernel, boundary) for ev in models]
-    count = len(models)
+    (ax, figsize), count = place, len(models)
     sheet = (
-        layout.loose_panels(count, 2.7, 2.2)
+        layout.loose_panels(count, 2.7, 2.2, figsize)
         if ax is None
-        else layout.given_panels(count, ax)
+        else layout.given_panels(count, ax, figsize)
     )
     tops = [max(1.0, float(_paper_band(v).high.max(initial=0))) for v in views]
     if ylim != "free":
         top = max(tops)
         tops = [top if ylim == "full" else min(top, CUT_AT)] * len(tops)
-    for place, (each, one) in enumerate(zip(sheet.axes, views, strict=True)):
-        _paper_panel(each, one, tops[place], roomy=sheet.roomy)
+    size = looks.theme().size("title") * (1 if sheet.roomy else labels.SMALLER)
+    for each, one, top in zip(sheet.axes, views, tops, strict=True):
+        _paper_panel(each, one, top, roomy=sheet.roomy)
         if sheet.sheet is not None:
-            size = looks.TITLE if sheet.roomy else looks.SMALL_TITLE
             name = looks.elide(one.ev.name, sheet.inches, size)
             each.set_title(name, fontsize=size)
             sheet.sheet.alt_text += one.ev.describe("paper") + " "
@@ -215,11 +222,16 @@ def _draw_paper(
 
 
 def _name_paper_axes(sheet: layout.Panels) -> None:
+    size = looks.theme().size("tick")
     for place, ax in enumerate(sheet.axes):
         if sheet.is_bottom(place):
-            ax.set_xlabel(r"Confidence $(h(x))$")
+            looks.name_axis(ax, "x", r"Confidence $(h(x))$")
         if sheet.is_left(place):
-            ax.set_ylabel(r"Conditional Expectation of $Y = c(X)$", fontsize=7)
+            text = r"Conditional Expectation of $Y = c(X)$"
+            size = labels.fitting(text, 0.85 * sheet.tall, size)
+            looks.name_axis(ax, "y", text, size=size)
+    if sheet.sheet is None:
+        layout.make_room(sheet.axes)
 
 
 def _paper_line(one: diagram.View) -> np.ndarray:
@@ -240,14 +252,19 @@ def _paper_band(one: diagram.View) -> diagram.Band:
 def _paper_panel(ax: Axes, one: diagram.View, top: float, *, roomy: bool) -> None:
     """Diagonal, curve, band, density and the box of numbers."""
     curve, band, line = one.curve, _paper_band(one), _paper_line(one)
-    at, known = curve.confidence, np.isfinite(line)
+    at, known, theme = curve.confidence, np.isfinite(line), looks.theme()
     looks.dress(ax, grid=False, hide=())
+    frame, black = (
+        "black" if colour == looks.ON_LIGHT.ink else colour
+        for colour in (theme.settings["text.color"], theme.ink)
+    )
     for spine in ax.spines.values():
-        spine.set(color="black", linewidth=0.8)
-    ax.tick_params(color="black", labelcolor="black")
+        spine.set(color=frame, linewidth=0.8)
+    ax.tick_params(color=frame, labelcolor=frame)
     ax.set_axisbelow(False)
     ax.grid(color=LINES, linewidth=0.8, zorder=1)
-    ax.plot(at, at, linestyle="dashed", color="black", linewidth=1.2, gid="diagonal")
+    diagonal: Any = {"linestyle": "dashed", "color": black, "linewidth": 1.2}
+    ax.plot(at, at, gid="diagonal", **diagonal)
     ax.plot(at, line, color=RED, linewidth=1.5, gid="accuracy")
     fill: Any = {"where": known, "color": RED, "alpha": 0.5, "linewidth": 0.6}
     ax.fill_between(at, band.low, band.high, gid="band", **fill)
@@ -258,16 +275,18 @@ def _paper_panel(ax: Axes, one: diagram.View, top: float, *, roomy: bool) -> Non
 
 
 def _paper_box(ax: Axes, one: diagram.View, *, roomy: bool) -> None:
-    parts = one.parts
+    parts, theme = one.parts, looks.theme()
     lines = [
         rf"$d_{{\varphi,\mathrm{{CAL}}}} = {labels.percent(parts.calibration)}$",
         rf"$d_{{\phi,\mathrm{{TOT}}}} = {labels.percent(parts.total)}$",
     ]
     text = "\n".join(line.replace("∞", r"\infty") for line in lines)
     box = {"boxstyle": "round", "facecolor": "gray", "alpha": 0.2}
-    look: Any = {"fontsize": 8 if roomy else 6.8, "va": "top", "bbox": box}
+    look: Any = {"va": "top", "bbox": box, "color": theme.ink}
+    look["fontsize"] = theme.points(8 if roomy else 6.8)
     ax.text(0.05, 0.95, text, transform=ax.transAxes, **look)
-    look = {"fontsize": 9 if roomy else 7.5, "ha": "right", "va": "bottom"}
+    look = {"ha": "right", "va": "bottom", "color": theme.ink}
+    look["fontsize"] = theme.points(9 if roomy else 7.5)
     ax.text(0.95, 0.02, r"$\hat{p}(h(x))$", transform=ax.transAxes, **look)
 
 
@@ -293,7 +312,7 @@ class CalibrationSharpnessDisplay:
     >>> p = rng.random(300)
     >>> display = CalibrationSharpnessDisplay.from_predictions(rng.random(300) < p, p)
     >>> display.ax_.get_ylabel()
-    'accuracy'
+    'observed frequency'
     """
 
     evaluation: Evaluation

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import check_number, read_names
 from calibrant._base.evaluation import Evaluation
-from calibrant._views.diagram import GEOMETRY, the_one, view
+from calibrant._views.diagram import GEOMETRY, axis_words, the_one, view
 from calibrant.plot import _labels as labels
 from calibrant.plot import _panel as panel
 from calibrant.plot import _style as style
@@ -27,6 +27,7 @@ def classwise_grid(
     classes: Sequence[object] | None = None,
     most: int = 20,
     interval: bool | str = True,
+    figsize: tuple[float, float] | None = None,
 ) -> NDArray[np.object_]:
     """Draw a diagram for each class of a class-wise evaluation.
 
@@ -39,7 +40,7 @@ def classwise_grid(
         calibration error, largest first.
     most : int
         How many to draw at most, if `classes` does not say which.
-    interval
+    interval, figsize
         As in `calibration_sharpness`.
 
     Returns
@@ -59,20 +60,21 @@ def classwise_grid(
     """
     ev = the_one(models)
     chosen = _chosen(ev, classes, most)
-    sheet = panels(len(chosen), MARGINS)
+    sheet = panels(len(chosen), MARGINS, figsize)
     views = [view(one) for one in chosen]
     top = min(GEOMETRY.most_top, max([1.03, *(seen.band().top for seen in views)]))
     look = panel.Look(top, interval=interval, roomy=False)
+    words, size = axis_words(ev), style.theme().size("tick")
     for place, (ax, seen) in enumerate(zip(sheet.axes, views, strict=True)):
         panel.draw(ax, seen, look)
-        cal = labels.with_interval(seen.parts.calibration)
-        line = rf"$d_\mathrm{{CAL}}$ {cal}"
-        labels.title(ax, seen.ev.name, line, sheet.inches)
+        line = rf"$d_\mathrm{{CAL}}$ {labels.with_interval(seen.parts.calibration)}"
+        labels.header(ax, seen.ev.name, line, [line], sheet.inches)
         ax.tick_params(labelleft=sheet.is_left(place))
         if sheet.is_left(place):
-            ax.set_ylabel("share of class", fontsize=7)
+            style.name_axis(ax, "y", words["hit"], size=size)
         if sheet.is_bottom(place):
-            ax.set_xlabel("probability", fontsize=7, labelpad=2)
+            style.name_axis(ax, "x", words["said"], size=size)
+            ax.xaxis.labelpad = 2
     assert sheet.sheet is not None
     _caption(sheet.axes[0], ev, len(chosen), by_size=classes is None)
     sheet.sheet.alt_text = ev.describe()
@@ -110,7 +112,10 @@ def _caption(ax: Axes, ev: Evaluation, shown: int, *, by_size: bool) -> None:
     order = ", largest calibration error first" if by_size else ""
     total = len(ev.per_class)
     count = f"{shown} of {total} classes" if shown < total else f"all {total} classes"
-    name = style.elide(ev.name, 2.2, style.NOTE)
+    theme = style.theme()
+    size = theme.points(style.NOTE)
+    name = style.elide(ev.name, 2.2 * theme.room, size)
     text = f"{name}: {count}{order}; {labels.score_name(ev.divergence)} ×100"
-    look: Any = {"fontsize": style.NOTE, "color": style.MUTED, "ha": "center"}
+    size = labels.fitting(text, figure.get_figwidth() - 0.1, size)
+    look: Any = {"fontsize": size, "color": theme.muted, "ha": "center"}
     figure.text(0.5, 0.05 / figure.get_figheight(), text, va="bottom", **look)

@@ -14,9 +14,10 @@ from calibrant._base.checks import check_choice
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import is_trivial
 from calibrant._base.records import Estimate
-from calibrant._views.diagram import Evaluations, as_list
+from calibrant._views.diagram import Evaluations, as_list, axis_words
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
+from calibrant.plot._layout import check_room, read_figsize
 
 Read = Callable[[Evaluation], Estimate]
 ROW, HEAD, FOOT = 0.27, 0.3, 0.52
@@ -26,22 +27,27 @@ WIDTHS = (3.0, 1.1, 0.95, 0.95)
 
 @style.in_style
 def compare_methods(
-    models: Evaluations, *, divergence: str | None = None
+    models: Evaluations,
+    *,
+    divergence: str | None = None,
+    figsize: tuple[float, float] | None = None,
 ) -> NDArray[np.object_]:
     """Draw what each method costs: its score in two parts, and what ECE would say.
 
     Parameters
     ----------
     models : Comparison or sequence of Evaluation
-        Methods on the same rows, as `calibrant.study` gives them.
+        Methods on the same examples, as `calibrant.study` gives them.
     divergence : str, optional
         By default that of the evaluations.
+    figsize : (float, float), optional
+        Width and height in inches.
 
     Returns
     -------
     array of Axes
         Score, d_CAL, ECE and accuracy, from left to right. A method that gives (nearly)
-        every row the same confidence is shaded and hollow: it is the yardstick which
+        every example the same confidence is shaded and hollow: it is the yardstick which
         others should beat in score, not in calibration.
 
     Examples
@@ -56,12 +62,7 @@ def compare_methods(
     chosen = as_list(models)
     name = chosen[0].divergence if divergence is None else divergence
     check_choice(name, "divergence", tuple(chosen[0].decompositions))
-    height = HEAD + ROW * len(chosen) + FOOT
-    sheet = style.sheet(style.PAGE, height, layout=None)
-    across = {"left": NAMES / style.PAGE, "right": 0.985, "wspace": 0.09}
-    down = {"top": 1 - HEAD / height, "bottom": FOOT / height}
-    grid = sheet.add_gridspec(1, 4, width_ratios=WIDTHS, **across, **down)
-    axes = [sheet.add_subplot(grid[0, i]) for i in range(4)]
+    sheet, axes = _lay_out(len(chosen), figsize)
     _bars(axes[0], chosen, name)
     columns: dict[str, Read] = {
         r"$d_\mathrm{CAL}$": lambda ev: ev.decompositions[name].calibration,
@@ -77,14 +78,40 @@ def compare_methods(
     return np.array(axes)
 
 
+def _lay_out(count: int, figsize: Any) -> tuple[style.Sheet, list[Axes]]:
+    """A sheet with a row for each method, and its four columns."""
+    room = style.theme().room
+    usual = room * style.PAGE, room * (HEAD + ROW * count + FOOT)
+    width, height = usual if figsize is None else read_figsize(figsize)
+    names, head, foot = (
+        room * NAMES * min(1, width / usual[0]),
+        room * HEAD,
+        room * FOOT,
+    )
+    if figsize is not None:
+        free = width - names - 2.5 * room, height - head - foot - 0.15 * room * count
+        check_room(figsize, (free[0], free[1] + 0.5), (width, height))
+    sheet = style.sheet(width, height, layout=None)
+    across = {"left": names / width, "right": 0.985, "wspace": 0.09}
+    down = {"top": 1 - head / height, "bottom": foot / height}
+    grid = sheet.add_gridspec(1, 4, width_ratios=WIDTHS, **across, **down)
+    return sheet, [sheet.add_subplot(grid[0, i]) for i in range(4)]
+
+
 def _rows(ax: Axes, models: list[Evaluation], *, named: bool) -> None:
     ax.set_ylim(len(models) - 0.5, -0.5)
-    names = [style.elide(ev.name, NAMES - 0.12, 7) for ev in models] if named else []
+    theme, figure = style.theme(), ax.get_figure(root=True)
+    assert figure is not None
+    inches, size = (
+        ax.get_position().x0 * figure.get_figwidth() - 0.12,
+        theme.size("tick"),
+    )
+    names = [style.elide(ev.name, inches, size) for ev in models] if named else []
     ax.yaxis.set_ticks(range(len(models)), names)
-    ax.tick_params(axis="y", length=0, labelcolor=style.INK)
+    ax.tick_params(axis="y", length=0, labelcolor=theme.settings["text.color"])
     for place, ev in enumerate(models):
         if is_trivial(ev):
-            shade: Any = {"color": style.SHADE, "zorder": 0, "linewidth": 0}
+            shade: Any = {"color": theme.shade, "zorder": 0, "linewidth": 0}
             ax.axhspan(place - 0.5, place + 0.5, **shade)
 
 
@@ -98,52 +125,64 @@ def _bars(ax: Axes, models: list[Evaluation], name: str) -> None:
     widest = float(total[finite].max(initial=1.0))
     shown = np.where(finite, total, 1.1 * widest)
     cal = np.minimum(np.where(np.isfinite(cal), cal, shown), shown)
-    places = np.arange(len(models))
-    gap = ax.barh(places, shown - cal, 0.6, left=cal, gid="gap", **style.BAND_FILL)
-    ax.barh(places, cal, 0.6, color=style.CURVE, linewidth=0, gid="calibration")
+    places, theme = np.arange(len(models)), style.theme()
+    gap = ax.barh(places, shown - cal, 0.6, left=cal, gid="gap", **theme.band_fill)
+    ax.barh(places, cal, 0.6, color=theme.curve, linewidth=0, gid="calibration")
     for place, bar in enumerate(gap):
         if not finite[place]:
             bar.set_hatch("////")
-        beside: Any = {"xytext": (3, 0), "textcoords": "offset points", **_NUMBER}
+        beside: Any = {"xytext": (3, 0), "textcoords": "offset points", **_number()}
         ax.annotate(labels.percent(total[place] / 100), (shown[place], place), **beside)
     ax.set_xlim(0, 1.17 * float(shown.max()))
-    ax.set_title(f"{labels.score_name(name)} ×100", fontsize=7.5, pad=4, loc="left")
+    _name_column(ax, f"{labels.score_name(name)} ×100")
     handles = [
-        Patch(color=style.CURVE, label="calibration error"),
-        Patch(label="sharpness gap", **style.BAND_FILL),
+        Patch(color=theme.curve, label="calibration error"),
+        Patch(label="sharpness gap", **theme.band_fill),
     ]
     spacing: Any = {"handlelength": 0.9, "columnspacing": 0.8, "handletextpad": 0.35}
-    spacing |= {"borderpad": 0.1, "borderaxespad": 0.1, "fontsize": style.SMALL}
+    spacing |= {"borderpad": 0.1, "borderaxespad": 0.1}
+    spacing["fontsize"] = theme.points(style.SMALL)
     above: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2}
     ax.legend(handles=handles, **above, **spacing)
 
 
-_NUMBER: dict[str, Any] = {"va": "center", "fontsize": style.NOTE}
+def _name_column(ax: Axes, title: str) -> None:
+    ax.set_title(title, fontsize=style.theme().points(7.5), pad=4, loc="left")
+
+
+def _number() -> dict[str, Any]:
+    theme = style.theme()
+    return {"va": "center", "fontsize": theme.points(style.NOTE), "color": theme.ink}
 
 
 def _dots(ax: Axes, models: list[Evaluation], title: str, read: Read) -> None:
     style.dress(ax, hide=("top", "right", "left"))
     ax.grid(visible=False, axis="y")
     ends = [0.0] if "accuracy" not in title else []
+    ink, ground = style.theme().ink, style.theme().ground
     for place, ev in enumerate(models):
         value = read(ev)
         low, high = value.interval or (float(value), float(value))
         at = 100 * float(value)
         ends += [100 * low, 100 * high, at]
         if value.interval is not None:
-            ax.hlines(place, 100 * low, 100 * high, color=style.INK, linewidth=0.9)
-        face = "white" if is_trivial(ev) else style.INK
-        look: Any = {"markersize": 4, "markeredgewidth": 0.9, "zorder": 4}
-        look |= {"markeredgecolor": style.INK, "markerfacecolor": face}
+            ax.hlines(place, 100 * low, 100 * high, color=ink, linewidth=0.9)
+        face = ground if is_trivial(ev) else ink
+        look: Any = {
+            "markersize": 4 * style.theme().room,
+            "markeredgewidth": 0.9,
+            "zorder": 4,
+        }
+        look |= {"markeredgecolor": ink, "markerfacecolor": face}
         ax.plot(at, place, "o", clip_on=False, gid=ev.name, **look)
         text, right = labels.percent(value), ("axes fraction", "data")
-        ax.annotate(text, (1, place), xycoords=right, ha="right", **_NUMBER)
+        ax.annotate(text, (1, place), xycoords=right, ha="right", **_number())
     known = [end for end in ends if np.isfinite(end)] or [0.0, 1.0]
     low, high = min(known), max(known)
     room = max(high - low, 0.02)
     ax.set_xlim(low - 0.06 * room, high + 0.75 * room)  # the numbers stand at the right
     ax.locator_params(axis="x", nbins=3)
-    ax.set_title(title, fontsize=7.5, pad=4, loc="left")
+    _name_column(ax, title)
 
 
 def _note(
@@ -154,14 +193,20 @@ def _note(
     named = [f"{title} {method}" for title, method in found.items() if method]
     level = 100 * float(models[0].settings["level"])
     lines = [f"lines: {level:g}% intervals ({', '.join(named)})"] if named else []
-    trivial = [ev.name for ev in models if is_trivial(ev)]
+    trivial, theme = [ev.name for ev in models if is_trivial(ev)], style.theme()
+    size = theme.points(style.SMALL)
     if trivial:
-        listed = style.elide(", ".join(trivial), 2.2, style.SMALL)
+        listed = style.elide(", ".join(trivial), 2.2 * theme.room, size)
+        said = axis_words(models[0])["said"]
         lines.append(
-            f"hollow: {listed}, a baseline that gives every example the same confidence"
+            f"hollow: {listed}, a baseline that gives every example the same {said}"
         )
-    at = NAMES / style.PAGE, 0.04 / sheet.get_figheight()
-    sheet.text(*at, "\n".join(lines), va="bottom", **style.FAINT)
+    left, width = sheet.axes[0].get_position().x0, sheet.get_figwidth()
+    sizes = [labels.fitting(line, (1 - left) * width, size) for line in lines]
+    look: Any = {"color": theme.muted, "fontsize": min(sizes, default=size)}
+    sheet.text(
+        left, 0.04 / sheet.get_figheight(), "\n".join(lines), va="bottom", **look
+    )
 
 
 def _method(models: list[Evaluation], read: Read) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite, isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -16,10 +16,10 @@ from matplotlib.patches import Patch
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Estimate
 from calibrant._inputs.arrays import Column
-from calibrant._views.diagram import View
+from calibrant._views.diagram import View, axis_words
 from calibrant._views.words import score_in_words
 from calibrant.plot import _style as style
-from calibrant.plot._layout import Panels
+from calibrant.plot._layout import Panels, make_room
 from calibrant.plot._panel import Look, ribbons
 
 
@@ -49,18 +49,18 @@ def at_right_end(
     ax: Axes, names: list[str], y: Column, colours: list[str], inches: float
 ) -> None:
     """Write the names of lines beyond their right ends, with leaders where moved."""
-    figure = ax.get_figure(root=True)
+    figure, size = ax.get_figure(root=True), style.theme().points(style.NOTE)
     assert figure is not None
     height = ax.get_position().height * figure.get_figheight() * 72
     pixels = ax.transData.transform(np.column_stack([np.ones_like(y), y]))
     fraction = ax.transAxes.inverted().transform(pixels)[:, 1]
-    placed = spread(fraction, (style.NOTE + 1.2) / height)
+    placed = spread(fraction, 1.18 * size / height)
     for name, start, end, colour in zip(names, fraction, placed, colours, strict=True):
         at = 1 + 9 / 72 / max(inches, 0.1) * 0.2, end
         where: Any = {"xycoords": "axes fraction", "textcoords": "axes fraction"}
-        look: Any = {"va": "center", "fontsize": style.NOTE, "color": colour}
+        look: Any = {"va": "center", "fontsize": size, "color": colour}
         leader: Any = {"arrowstyle": "-", "color": colour, **LEADER}
-        text = style.elide(name, inches, style.NOTE)
+        text = style.elide(name, inches, size)
         ax.annotate(
             text,
             (1, start),
@@ -85,57 +85,97 @@ CORNERS = (
 """Sides of a marker on which its name may stand, best first."""
 
 
-def beside_markers(
-    ax: Axes, names: list[str], x: Column, y: Column, ends: list[tuple[float, float]]
-) -> None:
-    """Name each marker on the side where it collides least with what is there.
+GAPS = (6.0, 13.0, 22.0, 33.0)
+"""Distances of a name from its marker, in points; from the second on it has a leader."""
 
-    `ends` are those of the upright line through each marker.
-    """
-    figure = ax.get_figure(root=True)
+Corner = tuple[float, float, str, str]
+
+
+class Marker(NamedTuple):
+    """A marker to be named: its place, and the ends of the upright line through it."""
+
+    name: str
+    colour: str
+    x: float
+    y: float
+    ends: tuple[float, float]
+
+
+def beside_markers(ax: Axes, markers: list[Marker]) -> None:
+    """Name each marker on the side where it collides least with what is there."""
+    figure, look = ax.get_figure(root=True), style.theme()
     assert figure is not None
-    scale = 72 / figure.dpi
-    places = ax.transData.transform(np.column_stack([x, y])) * scale
+    scale, size = 72 / figure.dpi, look.points(style.NOTE)
+    taken, places = [], []
+    for _, _, x, y, (low, high) in markers:
+        corners = ax.transData.transform([(x, low), (x, high), (x, y)]) * scale
+        places.append(corners[2])
+        taken.append(np.concatenate([corners[2] - 5, corners[2] + 5]))
+        taken.append(np.concatenate([corners[0] - 2, corners[1] + 2]))
     frame = ax.get_window_extent().get_points().ravel() * scale
-    taken = [np.array([px - 4, py - 4, px + 4, py + 4]) for px, py in places]
-    for at, (low, high) in zip(x, ends, strict=True):
-        corners = ax.transData.transform([[at, low], [at, high]]) * scale
-        taken.append(np.concatenate([corners[0] - 1, corners[1] + 1]))
-    for i, (name, place) in enumerate(zip(names, places, strict=True)):
-        wide = 72 * style.width_of(name, style.NOTE)
-        options = [
-            (_cost(_box(place, corner, gap, wide), taken, frame) + 3 * far, corner, gap)
-            for far, gap in enumerate((6.0, 14.0, 24.0))
-            for corner in CORNERS
-        ]
-        _, corner, gap = min(options, key=lambda option: option[0])
-        taken.append(_box(place, corner, gap, wide))
-        dx, dy, ha, va = corner
-        beside: Any = {"xytext": (gap * dx, gap * dy), "textcoords": "offset points"}
-        beside |= {"ha": ha, "va": va, "fontsize": style.NOTE, "zorder": 6}
-        ax.annotate(name, (float(x[i]), float(y[i])), **beside)
+    wide = [72 * style.width_of(marker.name, size) for marker in markers]
+    chosen = _choose_places(places, wide, size, taken, frame)
+    for marker, (corner, gap) in zip(markers, chosen, strict=True):
+        _name_beside(ax, marker, corner, gap)
 
 
-def _box(
-    place: Column, corner: tuple[float, float, str, str], gap: float, wide: float
-) -> Column:
-    """Left, bottom, right and top of a name, in points."""
+def _name_beside(ax: Axes, marker: Marker, corner: Corner, gap: float) -> None:
+    """The name at this corner, with a leader if it is far."""
+    (dx, dy, ha, va), look = corner, style.theme()
+    text: Any = {"xytext": (gap * dx, gap * dy), "textcoords": "offset points"}
+    text |= {"ha": ha, "va": va, "fontsize": look.points(style.NOTE), "zorder": 6}
+    text |= {"color": look.ink, "annotation_clip": False, "gid": "name"}
+    text["bbox"] = {"facecolor": look.ground, "linewidth": 0, "pad": 0.5, "alpha": 0.7}
+    if gap > GAPS[0]:
+        text["arrowprops"] = {"arrowstyle": "-", "color": marker.colour, **LEADER}
+    ax.annotate(marker.name, (marker.x, marker.y), **text)
+
+
+def _choose_places(
+    places: list[Column],
+    wide: list[float],
+    tall: float,
+    taken: list[Column],
+    frame: Column,
+) -> list[tuple[Corner, float]]:
+    """A corner and a distance for each name, at which they cost least together.
+
+    Names are placed in turn, and then again, since a later one may have taken what an
+    earlier one needs.
+    """
+    options = [(corner, gap) for gap in GAPS for corner in CORNERS]
+    chosen = [options[0]] * len(wide)
+    boxes: list[Column] = []
+    for _turn in range(3):
+        for i, place in enumerate(places):
+            others = [*taken, *(box for j, box in enumerate(boxes) if j != i)]
+            found = [_box(place, *option, wide[i], tall) for option in options]
+            costs = [
+                _cost(box, others, frame) + 1.5 * gap
+                for box, (_, gap) in zip(found, options, strict=True)
+            ]
+            best = int(np.argmin(costs))
+            chosen[i] = options[best]
+            boxes[i : i + 1] = [found[best]]
+    return chosen
+
+
+def _box(place: Column, corner: Corner, gap: float, wide: float, tall: float) -> Column:
+    """Left, bottom, right and top of a name, in points, with a point around it."""
     dx, dy, ha, va = corner
-    tall = style.NOTE
     left = place[0] + gap * dx - wide * {"left": 0.0, "center": 0.5, "right": 1.0}[ha]
     low = place[1] + gap * dy - tall * {"bottom": 0.0, "center": 0.5, "top": 1.0}[va]
-    return np.array([left, low, left + wide, low + tall])
+    return np.array([left - 1, low - 1, left + wide + 1, low + tall + 1])
 
 
 def _cost(box: Column, taken: list[Column], frame: Column) -> float:
     """Area shared with what is there, and a high price for leaving the frame."""
-    cost = 0.0
-    for other in taken:
-        overlap = np.minimum(box[2:], other[2:]) - np.maximum(box[:2], other[:2])
-        cost += float(np.prod(np.maximum(overlap, 0)))
+    other = np.array(taken)
+    shared = np.minimum(box[2:], other[:, 2:]) - np.maximum(box[:2], other[:, :2])
+    cost = 4 * float(np.prod(np.maximum(shared, 0), axis=1).sum())
     outside = np.maximum(frame[:2] - box[:2], 0).sum()
     outside += np.maximum(box[2:] - frame[2:], 0).sum()
-    return cost + 50 * float(outside)
+    return cost + 200 * float(outside)
 
 
 LINE = 9.5
@@ -180,65 +220,110 @@ def method(views: list[View]) -> str:
     return f"{text}, {parts.kernel.capitalize()} kernel, bandwidth {parts.bandwidth:g}"
 
 
-def title_size(views: list[View], inches: float) -> float:
+def title_size(names: Iterable[str], inches: float) -> float:
     """One size for all names: the usual one if every name fits, else a smaller one."""
-    widest = max(style.width_of(v.ev.name, style.TITLE, bold=True) for v in views)
-    return style.TITLE if widest <= inches else style.SMALL_TITLE
+    size = style.theme().size("title")
+    widest = max(style.width_of(name, size, bold=True) for name in names)
+    return size if widest <= inches else SMALLER * size
+
+
+SMALLER = 0.87
 
 
 def write(ax: Axes, view: View, inches: float, size: float) -> None:
     """Name and numbers above an Axes, outside it, where nothing is hidden."""
-    parts, roomy = view.parts, inches >= ONE_LINE_FROM
+    parts = view.parts
     cal = rf"$d_\mathrm{{CAL}}$ {with_interval(parts.calibration)}"
     gap = f"gap {percent(parts.sharpness_gap)}"
     total = rf"$d_\mathrm{{TOT}}$ {percent(parts.total)}"
-    lines = [f"{cal} + {gap} = {total}"] if roomy else [cal, f"{gap}   {total}"]
+    whole, broken = f"{cal} + {gap} = {total}", (cal, f"{gap}   {total}")
+    header(ax, view.ev.name, whole, broken, inches, size)
+
+
+def header(
+    ax: Axes,
+    name: str,
+    whole: str,
+    broken: Sequence[str],
+    inches: float,
+    size: float | None = None,
+) -> None:
+    """A name in bold above a line about it, which is broken where panels are narrow."""
+    look = style.theme()
+    size = look.size("title") if size is None else size
+    one_line = inches >= ONE_LINE_FROM * look.room
+    lines = [whole] if one_line else [line for line in broken if line]
+    step = look.room * LINE
     for row, text in enumerate(reversed(lines)):
-        above(ax, text, 3.5 + row * LINE, fontsize=7.2 if roomy else style.NOTE)
-    name = style.elide(view.ev.name, inches, size, bold=True)
-    above(ax, name, 4.5 + len(lines) * LINE, fontsize=size, weight="bold")
+        points = look.points(style.TEXT if one_line else style.NOTE)
+        above(ax, text, 3.5 + row * step, fontsize=fitting(text, inches, points))
+    shown = style.elide(name, inches, size, bold=True)
+    above(ax, shown, 4.5 + len(lines) * step, fontsize=size, weight="bold")
 
 
-def title(ax: Axes, name: str, line: str, inches: float) -> None:
-    """A name in bold, and one line about it."""
-    above(ax, line, 3.5, fontsize=7.2)
-    shown = style.elide(name, inches, style.TITLE, bold=True)
-    above(ax, shown, 4.5 + LINE, fontsize=style.TITLE, weight="bold")
+def fitting(text: str, inches: float, size: float) -> float:
+    """The size at which a line of text fits, if it need not be very small."""
+    return size * min(1.0, max(inches / style.width_of(text, size), 0.75))
 
 
 def finish(
     sheet: Panels,
-    below: Axes,
-    ev: Evaluation,
-    line: str,
+    strips: Sequence[Axes],
+    models: Sequence[Evaluation],
     handles: Sequence[Artist] = (),
     columns: int = 1,
+    note: str = "",
 ) -> None:
-    """What figures of one model share: title, names of the axes, words and a key."""
-    title(sheet.axes[0], ev.name, line, sheet.inches)
-    below.set_xlabel("confidence")
-    name_rows(below)
-    if sheet.sheet is not None:
-        sheet.sheet.alt_text = ev.describe()
-        if handles:
-            legend(sheet.sheet, handles, columns)
+    """What diagrams share once drawn: names of the axes, words, a key, and room."""
+    for place, (main, below) in enumerate(zip(sheet.axes, strips, strict=True)):
+        if sheet.is_bottom(place):
+            style.name_axis(below, "x", axis_words(models[place])["said"])
+            below.xaxis.labelpad = 2
+        if sheet.is_left(place):
+            name_strip(below)
+        else:
+            main.yaxis.label.set_text("")
+            main.tick_params(labelleft=False)
+    if sheet.sheet is None:
+        make_room([*sheet.axes, *strips])
+        return
+    sheet.sheet.alt_text = " ".join(ev.describe() for ev in models)
+    if handles:
+        legend(sheet.sheet, handles, columns, note)
 
 
-def name_rows(strip: Axes) -> None:
-    """The name of a strip's y axis."""
-    strip.set_ylabel("rows", color=style.DENSITY_EDGE, fontsize=7)
+def name_strip(strip: Axes) -> None:
+    """The name of a strip's y axis, if it is high enough for it."""
+    look = style.theme()
+    size, figure = look.points(style.SMALL), strip.get_figure(root=True)
+    assert figure is not None
+    tall = strip.get_position().height * figure.get_figheight()
+    fits = 1.03 * tall > style.width_of("examples", size)
+    shown = "examples" if fits else "n"
+    style.name_axis(strip, "y", shown, size=size, colour=look.colours.density_edge)
 
 
 def legend(
     figure: Figure, handles: Sequence[Artist], columns: int, note: str = ""
 ) -> None:
     """The key, below everything."""
+    theme = style.theme()
     spacing: Any = {"handlelength": 1.4, "columnspacing": 1.0, "handletextpad": 0.4}
     spacing |= {"labelspacing": 0.35, "borderpad": 0.1, "borderaxespad": 0.2}
-    look: Any = {"fontsize": style.NOTE, "title_fontsize": style.NOTE, "ncols": columns}
-    look |= {"loc": "lower center", "alignment": "left" if columns < 3 else "center"}
-    key = figure.legend(handles=list(handles), title=note or None, **look, **spacing)
-    key.get_title().set_color(style.MUTED)
+    look: Any = {"title": note or None, "ncols": columns, "loc": "lower center"}
+    look |= {"alignment": "left" if columns < 3 else "center", **spacing}
+    size, free = theme.size("key"), figure.get_figwidth() - 0.1
+    key = figure.legend(
+        handles=list(handles), fontsize=size, title_fontsize=size, **look
+    )
+    wide = key.get_window_extent().width / figure.dpi
+    if wide > free:  # as all its spacing is in ems, it shrinks as a whole
+        key.remove()
+        size *= free / wide
+        key = figure.legend(
+            handles=list(handles), fontsize=size, title_fontsize=size, **look
+        )
+    key.get_title().set_color(theme.muted)
 
 
 def above(ax: Axes, text: str, points: float, **look: Any) -> None:
@@ -247,33 +332,35 @@ def above(ax: Axes, text: str, points: float, **look: Any) -> None:
     ax.annotate(text, (0, 1), xytext=(0, points), va="bottom", **at, **look)
 
 
-IN_WORDS = {"pointwise": "each place", "simultaneous": "all places at once"}
-
-
-def key(views: list[View], look: Look) -> list[Line2D | Patch]:
-    """Handles of the legend: one for each thing that is drawn."""
-    curve = Line2D([], [], color=style.CURVE, linewidth=1.5, label="accuracy")
-    shrunk = "" if look.band_scale == 1 else f", drawn at ×{look.band_scale:g}"
-    gap = Patch(label=rf"sharpness gap $\hat p\,\rho${shrunk}", **style.BAND_FILL)
+def key(views: list[View], look: Look, *, brief: bool) -> list[Line2D | Patch]:
+    """Handles of the legend: one for each thing that is drawn, or the main ones."""
+    theme, hit = style.theme(), axis_words(views[0].ev)["hit"]
+    curve = Line2D([], [], color=theme.curve, linewidth=theme.line(1.5), label=hit)
+    shrunk = f", drawn at ×{look.band_scale:g}" if look.band_scale != 1 else ""
+    gap = Patch(label=f"sharpness gap{shrunk or ' × density'}", **theme.band_fill)
     handles: list[Line2D | Patch] = [curve, gap]
     level = 100 * float(views[0].ev.settings["level"])
     drawn = {kind for v in views for kind in ribbons(v, look.interval)}
     handles += [
-        Patch(label=f"{level:g}%, {told}", **style.RIBBONS[kind])
-        for kind, told in IN_WORDS.items()
+        Patch(label=f"{level:g}% {kind}", **theme.ribbons[kind])
+        for kind in ("pointwise", "simultaneous")
         if kind in drawn
     ]
+    if brief:
+        return handles
     handles += [
-        Line2D([], [], label="perfect calibration", **style.DIAGONAL),
-        Patch(label="share of examples", **{**style.ROWS_FILL, "linewidth": 0.8}),
+        Line2D([], [], label="perfect calibration", **theme.diagonal),
+        Patch(label="share of examples", **{**theme.rows_fill, "linewidth": 0.8}),
     ]
     if any(len(v.ev.atoms.count) for v in views):
-        ring: Any = {"markerfacecolor": "white", "markeredgecolor": style.CURVE}
+        ring: Any = {"markerfacecolor": theme.ground, "markeredgecolor": theme.curve}
         ring |= {"linestyle": "none", "marker": "o", "markersize": 4}
-        handles.append(Line2D([], [], label="repeated confidence", **ring))
+        handles.append(
+            Line2D([], [], label=f"repeated {axis_words(views[0].ev)['said']}", **ring)
+        )
     return handles
 
 
 def interval_patch(label: str) -> Patch:
     """The handle of an interval."""
-    return Patch(facecolor=style.RIBBON, alpha=style.RIBBON_ALPHA, label=label)
+    return Patch(label=label, **style.theme().interval)

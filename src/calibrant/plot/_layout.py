@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import ceil
 from typing import Any
 
@@ -11,10 +11,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from calibrant.plot._style import COLUMN, PAGE, Sheet, sheet
+from calibrant._base.checks import as_number, shown
+from calibrant.plot._style import COLUMN, PAGE, Sheet, sheet, theme
 
 WIDTHS = {1: COLUMN, 2: 4.6, 3: 5.8}
 MOST_COLUMNS = 5
+
+LEAST_SIZE, MOST_SIZE, LEAST_PANEL = 0.5, 100.0, 0.5
+"""The least and the largest side of a figure, and of a panel on it, in inches."""
 
 ROOMY_FROM = 1.75
 """A panel at least this many inches wide gets more ticks and longer labels."""
@@ -36,6 +40,10 @@ class Margins:
     right: float = 0.06
     between: float = 0.13
 
+    def times(self, factor: float) -> Margins:
+        """The same around larger text."""
+        return Margins(*(factor * inches for inches in astuple(self)))
+
 
 @dataclass(frozen=True, slots=True)
 class Panels:
@@ -45,16 +53,12 @@ class Panels:
     columns: int
     sheet: Sheet | None
     inches: float
+    tall: float
 
     @property
     def roomy(self) -> bool:
         """Whether panels have room for long labels."""
-        return self.inches >= ROOMY_FROM
-
-    def with_strip(self) -> tuple[Axes, Axes]:
-        """The only panel, and a strip split off below it."""
-        (main,) = self.axes
-        return main, split(main)
+        return self.inches >= ROOMY_FROM * theme().room
 
     def is_left(self, place: int) -> bool:
         """Whether a panel begins a row, and so carries the labels of its y axis."""
@@ -76,36 +80,93 @@ def columns_for(count: int) -> int:
     return ceil(count / ceil(count / MOST_COLUMNS))
 
 
-def panels(count: int, margins: Margins) -> Panels:
-    """A sheet of panels of one size."""
-    columns = columns_for(count)
-    rows, width = ceil(count / columns), WIDTHS.get(columns, PAGE)
-    m, step = margins, margins.height + margins.head + margins.foot
-    height = rows * step + m.bottom
+def panels(count: int, margins: Margins, figsize: Any = None) -> Panels:
+    """A sheet of panels of one size; text larger than usual makes all of it larger."""
+    columns, room = columns_for(count), theme().room
+    m = margins.times(room)
+    rows, step = ceil(count / columns), m.height + m.head + m.foot
+    usual = room * WIDTHS.get(columns, PAGE), rows * step + m.bottom
+    width, height = usual if figsize is None else read_figsize(figsize)
     inside = width - m.left - m.right - (columns - 1) * m.between
+    tall = (height - m.bottom) / rows - m.head - m.foot
+    check_room(figsize, (inside / columns, tall), (width, height), (columns, rows))
     figure = sheet(width, height, layout=None)
     across = {"left": m.left / width, "right": 1 - m.right / width}
     down = {"top": 1 - m.head / height, "bottom": (m.bottom + m.foot) / height}
-    wide, tall = m.between * columns / inside, (m.head + m.foot) / m.height
-    between = {"wspace": wide, "hspace": tall}
+    between = {
+        "wspace": m.between * columns / inside,
+        "hspace": (m.head + m.foot) / tall,
+    }
     grid = figure.add_gridspec(rows, columns, **across, **down, **between)
     axes = [figure.add_subplot(grid[divmod(i, columns)]) for i in range(count)]
-    return Panels(axes, columns, figure, inside / columns)
+    return Panels(axes, columns, figure, inside / columns, tall)
 
 
-def loose_panels(count: int, single: float, row: float) -> Panels:
+def head_for(columns: int, figsize: Any) -> float:
+    """Inches for a name and a line of numbers, or two lines where panels are narrow."""
+    wide = figsize is None or read_figsize(figsize)[0] >= (COLUMN - 0.1) * theme().room
+    return 0.36 if columns == 1 and wide else 0.47
+
+
+def read_figsize(given: Any) -> tuple[float, float]:
+    """Width and height in inches, or one clear error.
+
+    Examples
+    --------
+    >>> read_figsize((3.25, 2.4))
+    (3.25, 2.4)
+    """
+    pair = given.tolist() if isinstance(given, np.ndarray) else given
+    sizes = [as_number(x) for x in pair] if isinstance(pair, list | tuple) else []
+    if len(sizes) != 2 or not all(LEAST_SIZE <= size <= MOST_SIZE for size in sizes):
+        raise ValueError(
+            f"figsize must be (width, height), each from {LEAST_SIZE:g} to {MOST_SIZE:g} "
+            f"inches, got {shown(given)}."
+        )
+    return sizes[0], sizes[1]
+
+
+def check_room(
+    figsize: Any,
+    panel: tuple[float, float],
+    whole: tuple[float, float],
+    grid: tuple[int, int] = (1, 1),
+) -> None:
+    """Refuse a size at which labels leave no room for what they name."""
+    missing = [max(LEAST_PANEL - inches, 0) for inches in panel]
+    if not any(missing):
+        return
+    width, height = (
+        ceil(10 * (size + count * more)) / 10
+        for size, count, more in zip(whole, grid, missing, strict=True)
+    )
+    raise ValueError(
+        f"figsize is too small for this figure and the size of its text: at least "
+        f"({width:g}, {height:g}) inches are needed, got {shown(figsize)}."
+    )
+
+
+def loose_panels(count: int, single: float, row: float, figsize: Any = None) -> Panels:
     """A sheet of panels that each find room for labels of their own."""
-    columns = columns_for(count)
-    rows, width = ceil(count / columns), WIDTHS.get(columns, PAGE)
-    figure = sheet(width, single if count == 1 else rows * row)
+    columns, room = columns_for(count), theme().room
+    rows = ceil(count / columns)
+    height = room * (single if count == 1 else rows * row)
+    size = room * WIDTHS.get(columns, PAGE), height
+    width, height = size if figsize is None else read_figsize(figsize)
+    figure = sheet(width, height)
     grid = figure.add_gridspec(rows, columns)
     axes = [figure.add_subplot(grid[divmod(i, columns)]) for i in range(count)]
-    inches = width / columns - (0.6 if count == 1 else 0.12)
-    return Panels(axes, columns, figure, inches)
+    inches = width / columns - room * (0.6 if count == 1 else 0.12)
+    return Panels(axes, columns, figure, inches, height / rows)
 
 
-def given_panels(count: int, ax: Any) -> Panels:
+def given_panels(count: int, ax: Any, figsize: Any = None) -> Panels:
     """The Axes of the user, one for each model."""
+    if figsize is not None:
+        raise ValueError(
+            "figsize is the size of a figure made here; ax= has a figure of its own. "
+            "Give one of them."
+        )
     nested = isinstance(ax, list | tuple | np.ndarray)
     axes = list(np.ravel(np.asarray(ax, dtype=object))) if nested else [ax]
     if len(axes) != count or not all(isinstance(one, Axes) for one in axes):
@@ -115,8 +176,24 @@ def given_panels(count: int, ax: Any) -> Panels:
         )
     figure = axes[0].get_figure(root=True)
     assert figure is not None
-    inches = axes[0].get_position().width * figure.get_figwidth()
-    return Panels(axes, count, None, float(inches))
+    box, (width, height) = axes[0].get_position(), figure.get_size_inches()
+    return Panels(
+        axes, count, None, float(box.width * width), float(box.height * height)
+    )
+
+
+def make_room(axes: Iterable[Axes]) -> None:
+    """Widen the margins of a user's figure without a layout if it would cut text off."""
+    for ax in axes:
+        figure = ax.figure
+        if ax.get_subplotspec() is None or not isinstance(figure, Figure):
+            continue
+        if figure.get_layout_engine() is not None:
+            continue
+        box, frame = ax.get_tightbbox(), figure.bbox
+        assert box is not None
+        if box.x0 < 0 or box.y0 < 0 or box.x1 > frame.x1 or box.y1 > frame.y1:
+            figure.tight_layout(pad=0.3)
 
 
 def split(ax: Axes, share: float = 0.17) -> Axes:
@@ -143,10 +220,23 @@ def give_back(axes: Iterable[Axes], *, several: bool) -> Any:
     return np.array(found) if several else found[0]
 
 
-def one_panel(
-    ax: Axes | None, *, height: float = 2.4, key: float = 0.0, left: float = 0.43
+MOST_MODELS = 12
+"""More panels than this on one page cannot be read."""
+
+
+def model_panels(
+    count: int, ax: Any, figsize: Any, *, key: float = 0.0, left: float = 0.43
 ) -> Panels:
-    """One panel of column width with a strip to come, a header and a key of this height."""
+    """A panel for each model, with a strip to come, a header and a key of this height."""
+    if count > MOST_MODELS:
+        raise ValueError(
+            f"models must be at most {MOST_MODELS} for this figure, which has a panel for "
+            f"each, got {count}; choose some, or see plot.score_map."
+        )
     if ax is not None:
-        return given_panels(1, ax)
-    return panels(1, Margins(height, 0.36, 0.2, bottom=0.2 + key, left=left))
+        return given_panels(count, ax, figsize)
+    columns = columns_for(count)
+    height = 2.4 if columns == 1 else 2.0 if columns == 2 else 1.62
+    head = head_for(columns, figsize)
+    margins = Margins(height, head, foot=0.2, bottom=0.2 + key, left=left)
+    return panels(count, margins, figsize)

@@ -1,4 +1,4 @@
-"""One model on one Axes: line, band and ribbon, with the strip of rows below."""
+"""One model on one Axes: line, band and ribbon, with the strip of examples below."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._inputs.arrays import Column, sigmoid
 from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._stats import closed_forms
-from calibrant._views.diagram import Band, View, along, only, spans
+from calibrant._views.diagram import Band, View, along, axis_words, only, spans
 from calibrant.plot import _style as style
 
 # -- the log-odds axis, which spreads out the confidences of saturated models --------
@@ -98,7 +98,7 @@ def _label(place: float) -> str:
     return f"{'1−' if place > 0.5 else ''}$10^{{{power}}}$"
 
 
-# -- the strip under a diagram: where the rows are ------------------------------------
+# -- the strip under a diagram: where the examples are ------------------------------------
 
 BARS = 48
 
@@ -122,11 +122,11 @@ def draw_strip(ax: Axes, view: View, ends: tuple[float, float] | None) -> None:
 
 
 def _stems(ax: Axes, ev: Evaluation, ends: tuple[float, float] | None) -> None:
-    at = ev.atoms.confidence
+    at, colour = ev.atoms.confidence, style.theme().colours.density_edge
     at = at if ends is None else np.clip(at, *ends)
     share = ev.atoms.count / ev.n
-    ax.vlines(at, 0, share, color=style.DENSITY_EDGE, linewidth=1.4, gid="rows")
-    look: dict[str, Any] = {"markersize": 2.2, "color": style.DENSITY_EDGE}
+    ax.vlines(at, 0, share, color=colour, linewidth=1.4, gid="rows")
+    look: dict[str, Any] = {"markersize": 2.2 * style.theme().room, "color": colour}
     ax.plot(at, share, "o", clip_on=False, gid="rows-tops", **look)
     ax.set_ylim(0, 1.15 * share.max())
     peak = int(share.argmax())
@@ -154,32 +154,32 @@ def _log_odds_bars(ax: Axes, ev: Evaluation) -> None:
 
 
 def _stairs(ax: Axes, share: np.ndarray, edges: np.ndarray) -> None:
-    ax.stairs(share, edges, fill=True, color=style.DENSITY, linewidth=0, gid="rows")
-    ax.stairs(share, edges, color=style.DENSITY_EDGE, linewidth=0.7)
+    c = style.theme().colours
+    ax.stairs(share, edges, fill=True, color=c.density, linewidth=0, gid="rows")
+    ax.stairs(share, edges, color=c.density_edge, linewidth=0.7)
     ax.set_ylim(0, 1.12 * float(share.max()))
 
 
 def _density(ax: Axes, view: View) -> None:
-    at, density = view.curve.confidence, view.curve.density
-    ax.fill_between(at, density, color=style.DENSITY, linewidth=0)
-    ax.plot(at, density, color=style.DENSITY_EDGE, linewidth=0.8, gid="density")
+    at, density, c = view.curve.confidence, view.curve.density, style.theme().colours
+    ax.fill_between(at, density, color=c.density, linewidth=0)
+    ax.plot(at, density, color=c.density_edge, linewidth=0.8, gid="density")
     ax.set_ylim(0, 1.12 * float(np.nanmax(density)))
 
 
 def _name_peak(ax: Axes, at: float, share: float) -> None:
     if share < MOSTLY:
         return
-    left = at > 0.4
+    left, theme = at > 0.4, style.theme()
     text = "all examples" if share > 1 - 1e-9 else f"{share:.0%} of examples"
     beside: Any = {"xytext": (-4 if left else 4, 0), "ha": "right" if left else "left"}
     beside |= {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-    look: Any = {"fontsize": style.SMALL, "color": style.DENSITY_EDGE}
+    look: Any = {"fontsize": theme.points(style.SMALL)}
+    look["color"] = theme.colours.density_edge
     ax.annotate(text, (at, 0.72), va="center", **beside, **look)
 
 
 # -- the diagram in the modern style ---------------------------------------------------
-
-TIGHT = (0.0, 0.5, 1.0)
 
 Shown = bool | str
 """Whether bands of the accuracy are drawn, or which of them: a key of `GIDS`."""
@@ -214,11 +214,13 @@ def find_band(view: View, look: Look) -> Band:
 def draw(ax: Axes, view: View, look: Look) -> None:
     """Draw back to front: band, diagonal, interval, line, atoms."""
     style.dress(ax)
+    theme = style.theme()
     band = find_band(view, look)
     _band(ax, band)
     at = sigmoid(np.linspace(-19, 19, 401)) if look.ends else np.array([0.0, 1.0])
-    ax.plot(at, at, zorder=3, gid="diagonal", **style.DIAGONAL)
-    place, width = look.place(view.curve.confidence), 1.5 if look.roomy else 1.2
+    ax.plot(at, at, zorder=3, gid="diagonal", **theme.diagonal)
+    place = look.place(view.curve.confidence)
+    width = theme.line(1.5 if look.roomy else 1.2)
     draw_ribbons(ax, view, place, look.interval)
     draw_lines(ax, view, place, view.curve.accuracy, (width, 0.7 * width), "accuracy")
     atoms = view.ev.atoms.confidence
@@ -230,10 +232,11 @@ def draw(ax: Axes, view: View, look: Look) -> None:
 
 
 def _band(ax: Axes, band: Band) -> None:
-    at = band.confidence
-    fill: Any = {"color": style.BAND, "linewidth": 0, "zorder": 2, "gid": "band"}
+    at, c = band.confidence, style.theme().colours
+    fill: Any = {"color": c.band, "linewidth": 0, "zorder": 2, "gid": "band"}
+    fill["label"] = "sharpness gap × density"
     ax.fill_between(at, band.low, band.high, where=band.drawn, **fill)
-    edge: Any = {"color": style.BAND_EDGE, "linewidth": 0.6, "zorder": 2.1}
+    edge: Any = {"color": c.band_edge, "linewidth": 0.6, "zorder": 2.1}
     ax.plot(at, only(band.low, band.drawn), gid="band-low", **edge)
     ax.plot(at, only(band.high, band.drawn), gid="band-high", **edge)
 
@@ -248,7 +251,8 @@ def draw_ribbons(
     sure, drawn = view.trusted(), [np.empty(0)]
     for kind, (low, high) in ribbons(view, interval).items():
         ends = np.stack([low, high]) - less
-        look: Any = {**style.RIBBONS[kind], "gid": GIDS[kind], "where": sure}
+        look: Any = {**style.theme().ribbons[kind], "gid": GIDS[kind], "where": sure}
+        look["label"] = f"{100 * float(view.ev.settings['level']):g}% {kind}"
         ax.fill_between(at, *ends, **look)
         drawn.append(ends[:, sure].ravel())
     return np.concatenate(drawn)
@@ -275,16 +279,21 @@ def ribbons(view: View, interval: Shown) -> dict[str, tuple[Column, Column]]:
 
 def draw_diagonal(ax: Axes) -> None:
     """Where accuracy equals confidence."""
-    ax.plot([0, 1], [0, 1], zorder=3, gid="diagonal", **style.DIAGONAL)
+    ax.plot([0, 1], [0, 1], zorder=3, gid="diagonal", **style.theme().diagonal)
 
 
 def draw_lines(
     ax: Axes, view: View, at: Column, y: Column, widths: tuple[float, float], gid: str
 ) -> None:
     """Values along the curve: drawn where rows are near, dotted where they are few."""
-    sure, doubtful = view.trusted(), view.doubtful()
-    ax.plot(at, only(y, sure), linewidth=widths[0], gid=gid, **style.SURE)
-    dotted = {"linewidth": widths[1], "gid": f"{gid}-doubtful", **style.DOUBTFUL}
+    sure, doubtful, theme = view.trusted(), view.doubtful(), style.theme()
+    solid: Any = {
+        "linewidth": widths[0],
+        "gid": gid,
+        "label": axis_words(view.ev)["hit"],
+    }
+    ax.plot(at, only(y, sure), **solid, **theme.sure)
+    dotted = {"linewidth": widths[1], "gid": f"{gid}-doubtful", **theme.doubtful}
     ax.plot(at, only(y, doubtful), **dotted)
 
 
@@ -301,7 +310,7 @@ def draw_atoms(
 
     What was drawn is returned: the values, and the ends of intervals.
     """
-    atoms = ev.atoms
+    atoms, theme = ev.atoms, style.theme()
     drawn = [atoms.accuracy - less]
     if len(atoms.count) == 0:
         return drawn[0]
@@ -309,24 +318,26 @@ def draw_atoms(
         level = float(ev.settings["level"])
         low, high = closed_forms.wilson(atoms.accuracy, atoms.count, level)
         drawn += [low - less, high - less]
-        whisker: Any = {"color": style.CURVE, "linewidth": 0.8, "zorder": 4.5}
+        whisker: Any = {"color": theme.curve, "linewidth": 0.8, "zorder": 4.5}
         ax.vlines(at, low - less, high - less, **whisker)
     size = (4 if roomy else 3) + 40 * np.sqrt(atoms.count / ev.n)
-    look: dict[str, Any] = {"facecolor": "white", "edgecolor": style.CURVE}
+    look: dict[str, Any] = {"facecolor": theme.ground, "edgecolor": theme.curve}
     look |= {"linewidth": 0.9, "zorder": 5, "clip_on": False, "gid": "atoms"}
-    ax.scatter(at, drawn[0], s=size if roomy else 0.6 * size, **look)
+    ax.scatter(at, drawn[0], s=theme.room**2 * (size if roomy else 0.6 * size), **look)
     return np.concatenate(drawn)
 
 
 def _axes(ax: Axes, look: Look) -> None:
-    places = style.UNIT_TICKS if look.roomy else TIGHT
+    across, up = (style.unit_ticks(ax, axis) for axis in "xy")
+    if not look.roomy:
+        across = up = style.TIGHT
     ax.set_ylim(0, look.top)
-    style.number_ticks(ax, "y", range(int(look.top) + 1) if look.top > 2 else places)
+    style.number_ticks(ax, "y", range(int(look.top) + 1) if look.top > 2 else up)
     if look.ends is not None:
         use(ax, look.ends, roomy=look.roomy)
         return
     ax.set_xlim(0, 1)
-    style.number_ticks(ax, "x", places)
+    style.number_ticks(ax, "x", across)
 
 
 def _mark_what_is_cut(ax: Axes, band: Band, top: float) -> None:
@@ -334,30 +345,47 @@ def _mark_what_is_cut(ax: Axes, band: Band, top: float) -> None:
     over = band.drawn & (band.high > top * (1 + 1e-9))
     if not over.any():
         return
-    edge = only(np.full_like(band.high, top), over)
-    dots: Any = {"color": style.CURVE, "linewidth": 1.2, "linestyle": (0, (1.2, 1.2))}
+    edge, theme = only(np.full_like(band.high, top), over), style.theme()
+    dots: Any = {"color": theme.curve, "linewidth": 1.2, "linestyle": (0, (1.2, 1.2))}
     ax.plot(band.confidence, edge, zorder=6, clip_on=False, gid="cut", **dots)
     first, last = spans(over)[0][0], spans(over)[-1][1]
     transform = ax.transData.transform
     x = [transform((band.confidence[i], 0))[0] for i in (first, last)]
     left, right = ax.transAxes.inverted().transform([(x[0], 0), (x[1], 0)])[:, 0]
-    text, at, off, side = f"↑ band to {band.top:.2f}", right, 4, "left"
-    if left > 0.4:
-        text, at, off, side = f"band to {band.top:.2f} ↑", left, -4, "right"
-    beside: Any = {"xytext": (off, -1.5), "textcoords": "offset points", "ha": side}
-    look: Any = {"fontsize": style.SMALL, "color": style.CURVE, "zorder": 7}
-    ax.annotate(text, (at, 1), xycoords="axes fraction", va="top", **beside, **look)
+    _name_top(ax, band.top, float(left), float(right))
+
+
+def _name_top(ax: Axes, top: float, left: float, right: float) -> None:
+    """How high a band goes that is cut between these places: beside it, or on it."""
+    theme, figure = style.theme(), ax.get_figure(root=True)
+    assert figure is not None
+    size, text = theme.points(style.SMALL), f"band to {top:.2f}"
+    wide = ax.get_position().width * figure.get_figwidth()
+    need = (style.width_of(f"{text} ↑", size) + 6 / 72) / wide
+    look: Any = {"fontsize": size, "color": theme.curve, "zorder": 7}
+    look |= {"va": "top", "gid": "top", "xycoords": "axes fraction"}
+    look["bbox"] = {"facecolor": theme.ground, "edgecolor": "none", "pad": 0.5}
+    if left >= need:
+        shown, at, off, side = f"{text} ↑", left, -4, "right"
+    elif 1 - right >= need:
+        shown, at, off, side = f"↑ {text}", right, 4, "left"
+    else:  # as wide as the panel: the name stands on it, a little lower
+        shown, at, off, side = f"{text} ↑", 1.0, -3, "right"
+    look["bbox"]["alpha"] = 0.0 if at < 1 else 0.7
+    beside: Any = {"xytext": (off, -1.5 if at < 1 else -3), "ha": side}
+    ax.annotate(shown, (at, 1), textcoords="offset points", **beside, **look)
 
 
 def _mark_infinite(ax: Axes, band: Band, view: View) -> None:
     """Hatch, to the full height, where the loss and so the gap are infinite."""
     if not band.infinite.any():
         return
+    theme = style.theme()
     where: Any = {"where": band.infinite, "transform": ax.get_xaxis_transform()}
-    hatch: Any = {"facecolor": "none", "edgecolor": style.BAND_EDGE, "hatch": "////"}
-    look: Any = {"linewidth": 0, "zorder": 1.5, "gid": "infinite"}
+    hatch: Any = {"facecolor": "none", "edgecolor": theme.colours.band_edge}
+    look: Any = {"linewidth": 0, "zorder": 1.5, "gid": "infinite", "hatch": "////"}
     ax.fill_between(band.confidence, 0, 1, **where, **hatch, **look)
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85}
+    box = {"facecolor": theme.ground, "edgecolor": "none", "pad": 1, "alpha": 0.85}
     text = f"∞ loss: {view.ev.infinite_rows:,.10g} examples"
-    look = {"fontsize": style.SMALL, "color": style.CURVE, "zorder": 7, "bbox": box}
-    ax.text(0.03, 0.985, text, transform=ax.transAxes, va="top", **look)
+    look = {"fontsize": theme.points(style.SMALL), "color": theme.curve, "bbox": box}
+    ax.text(0.03, 0.985, text, transform=ax.transAxes, va="top", zorder=7, **look)

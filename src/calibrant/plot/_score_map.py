@@ -16,14 +16,16 @@ from calibrant._inputs.arrays import Column
 from calibrant._views.diagram import Evaluations, as_list
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
-from calibrant.plot._layout import given_panels
-
-ROW, HEAD, FOOT = 0.27, 0.3, 0.52
+from calibrant.plot._layout import given_panels, make_room, read_figsize
 
 
 @style.in_style
 def score_map(
-    models: Evaluations, *, divergence: str | None = None, ax: Axes | None = None
+    models: Evaluations,
+    *,
+    divergence: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw each model by its sharpness gap and its calibration error.
 
@@ -31,7 +33,7 @@ def score_map(
     ----------
     models : Evaluation, Comparison or sequence of Evaluation
         The models.
-    divergence, ax
+    divergence, figsize, ax
         As in `calibration_sharpness`.
 
     Returns
@@ -56,28 +58,50 @@ def score_map(
     check_choice(name, "divergence", tuple(chosen[0].decompositions))
     parts = [ev.decompositions[name] for ev in chosen]
     placed = [i for i, one in enumerate(parts) if np.isfinite(float(one.total))]
-    own = ax is None
-    ax = style.sheet(3.6, 3.0).subplots() if ax is None else given_panels(1, ax).axes[0]
+    own, ax = ax is None, _axes(ax, figsize)
     style.dress(ax, grid=False)
     x = np.array([100 * parts[i].sharpness_gap for i in placed], float)
     y = np.array([100 * parts[i].calibration for i in placed], float)
     _limits(ax, x, y, [parts[i] for i in placed])
-    ax.set_xlabel(f"sharpness gap ({labels.score_name(name)} ×100)")
-    ax.set_ylabel(r"calibration error $d_\mathrm{CAL}$ ×100")
+    style.name_axis(ax, "x", f"sharpness gap ({labels.score_name(name)} ×100)")
+    style.name_axis(ax, "y", r"calibration error $d_\mathrm{CAL}$ ×100")
     _iso_lines(ax)
     for place, i in enumerate(placed):
         _marker(ax, chosen[i], i, (x[place], y[place]), parts[i])
     _name_missing(ax, [ev.name for i, ev in enumerate(chosen) if i not in placed])
-    if own:
-        ax.figure.draw_without_rendering()  # type: ignore[union-attr]
-    room = 1.3 if len(placed) <= 6 else 0.85
-    names = [style.elide(chosen[i].name, room, style.NOTE) for i in placed]
-    ends = [_ends(parts[i]) for i in placed]
-    labels.beside_markers(ax, names, x, y, ends)
+    markers = [
+        labels.Marker(
+            chosen[i].name, style.theme().model(i)[0], x[k], y[k], _ends(parts[i])
+        )
+        for k, i in enumerate(placed)
+    ]
+    _name_models(ax, markers)
     if own:
         ax.figure.set_layout_engine("none")  # type: ignore[union-attr]
         ax.figure.alt_text = " ".join(ev.describe() for ev in chosen)  # type: ignore[union-attr]
     return ax
+
+
+def _axes(ax: Axes | None, figsize: Any) -> Axes:
+    if ax is not None:
+        return given_panels(1, ax, figsize).axes[0]
+    room = style.theme().room
+    size = (3.6 * room, 3.0 * room) if figsize is None else read_figsize(figsize)
+    found: Axes = style.sheet(*size).subplots()
+    return found
+
+
+def _name_models(ax: Axes, markers: list[labels.Marker]) -> None:
+    """Names beside markers, once it is known where those will be."""
+    make_room([ax])
+    figure, theme = ax.get_figure(root=True), style.theme()
+    assert figure is not None
+    figure.draw_without_rendering()
+    room = theme.room * (1.3 if len(markers) <= 6 else 0.85)
+    room = min(room, 0.45 * ax.get_position().width * figure.get_figwidth())
+    size = theme.points(style.NOTE)
+    named = [m._replace(name=style.elide(m.name, room, size)) for m in markers]
+    labels.beside_markers(ax, named)
 
 
 def _limits(ax: Axes, x: Column, y: Column, parts: list[Decomposition]) -> None:
@@ -96,21 +120,21 @@ def _limits(ax: Axes, x: Column, y: Column, parts: list[Decomposition]) -> None:
 
 def _iso_lines(ax: Axes) -> None:
     """Lines of equal score, labelled at their upper ends."""
-    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    (left, right), (low, high), theme = ax.get_xlim(), ax.get_ylim(), style.theme()
     for total in MaxNLocator(7).tick_values(left + max(low, 0), right + high):
         if not left + low < total < right + high:
             continue
         x = np.array([total - low, total - high])
-        rule = {"color": style.RULE, "linewidth": 0.8, "zorder": 1}
+        rule = {"color": theme.rule, "linewidth": 0.8, "zorder": 1}
         ax.plot(x, [low, high], gid="equal score", **rule)  # type: ignore[arg-type]
         top, end = total - high, total - right
         if left < top < right:
-            ax.text(top, high, f"{total:g}", ha="center", va="bottom", **style.FAINT)
+            ax.text(top, high, f"{total:g}", ha="center", va="bottom", **theme.faint)
         elif low < end < high:
-            ax.text(right, end, f" {total:g}", ha="left", va="center", **style.FAINT)
+            ax.text(right, end, f" {total:g}", ha="left", va="center", **theme.faint)
     ax.set(xlim=(left, right), ylim=(low, high))
     at: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
-    look: Any = {"ha": "right", "va": "bottom", **style.FAINT}
+    look: Any = {"ha": "right", "va": "bottom", **theme.faint}
     ax.annotate(r"$d_\mathrm{TOT}$", (0, 1), xytext=(-4, 1.5), **at, **look)
 
 
@@ -124,18 +148,26 @@ def _ends(parts: Decomposition) -> tuple[float, float]:
 def _marker(
     ax: Axes, ev: Evaluation, place: int, at: tuple[float, float], parts: Decomposition
 ) -> None:
-    colour, _, shape = style.MODELS[place % len(style.MODELS)]
+    colour, _, shape = style.theme().model(place)
     if parts.calibration.interval is not None:
         ax.vlines(at[0], *_ends(parts), color=colour, linewidth=0.9, zorder=3)
-    face = "white" if is_trivial(ev) else colour
-    look: Any = {"marker": shape, "markersize": 5, "linestyle": "none", "zorder": 4}
+    face = style.theme().ground if is_trivial(ev) else colour
+    look: Any = {
+        "marker": shape,
+        "markersize": 5 * style.theme().room,
+        "linestyle": "none",
+        "zorder": 4,
+    }
     look |= {"markeredgecolor": colour, "markerfacecolor": face}
     ax.plot(*at, clip_on=False, gid=ev.name, **look)
 
 
 def _name_missing(ax: Axes, names: list[str]) -> None:
     if names:
-        listed = style.elide(", ".join(names), 2.6, style.SMALL)
-        look: Any = {"ha": "right", "va": "top", **style.FAINT}
+        theme = style.theme()
+        listed = style.elide(
+            ", ".join(names), 2.2 * theme.room, theme.points(style.SMALL)
+        )
+        look: Any = {"ha": "right", "va": "top", **theme.faint}
         text = f"infinite score: {listed}"
         ax.text(0.98, 0.98, text, transform=ax.transAxes, **look)
