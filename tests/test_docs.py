@@ -1,6 +1,7 @@
 """The documentation: every block runs, every link leads somewhere, nothing lacks an example."""
 
 import inspect
+import lzma
 import re
 import runpy
 from functools import cache
@@ -22,6 +23,7 @@ PAGES = sorted(
     if not MADE & set(path.relative_to(DOCS).parts)
 )
 GALLERY = sorted(path.name for path in (DOCS / "gallery").glob("plot_*.py"))
+CASES = sorted(path.name for path in (DOCS / "cases").glob("plot_*.py"))
 LANGUAGES = {"python", "console", "text", "yaml", "json", "bibtex"}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -66,7 +68,7 @@ def test_readme_runs(folder):
     y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
     p, q = (np.exp(x) / np.exp(x).sum(axis=1, keepdims=True) for x in (z, 2 * z))
     given = {"y": y, "p": p, "q": q, "y_cal": y[:500], "y_test": y[500:]}
-    given |= {"z_cal": z[:500], "z_test": z[500:], "z": z}
+    given |= {"z_cal": z[:500], "z_test": z[500:], "z": z, "labels": y, "logits": z}
     given["batches"] = [(y[:900], z[:900]), (y[900:1500], z[900:1500])]
     given["other_sketch"] = calibrant.Sketch().update(y[1500:], logits=z[1500:])
     np.savez(folder / "predictions.npz", logits=z, labels=y)
@@ -120,6 +122,23 @@ def test_gallery_runs(name, folder, part, monkeypatch):
     part("sklearn")
     monkeypatch.chdir(folder)
     runpy.run_path(str(DOCS / "gallery" / name))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case_study_runs(name, folder, monkeypatch):
+    monkeypatch.chdir(DOCS / "cases")  # where its record is
+    runpy.run_path(name)
+
+
+def test_records_of_the_case_studies_are_those_of_the_data(data):
+    """All but the figures of intervals, which machines may round differently."""
+    data("cifar10_akamaster_resnet32")
+    made = runpy.run_path(str(DOCS / "cases" / "record.py"))
+    for name, make in made["CASES"].items():
+        kept = lzma.decompress((DOCS / "cases" / f"{name}.json.xz").read_bytes())
+        again = make()
+        for old, new in zip(type(again).from_json(kept), again, strict=True):
+            assert old.metrics == pytest.approx(new.metrics, rel=1e-9, abs=1e-12), name
 
 
 def test_numbers_quoted_of_real_networks(data):
