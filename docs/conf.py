@@ -68,9 +68,10 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "show_prev_next": True,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "show_toc_level": 2,
     "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

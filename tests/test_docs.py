@@ -178,6 +178,7 @@ def broken_links(path):
         if re.match(r"https?:|mailto:", link):
             continue
         name, _, anchor = link.partition("#")
+        name = re.sub(r"\bgenerated/(cases/\w+)$", r"\1.py", name)  # made of scripts
         target = (path.parent / name).resolve() if name else path
         if not target.exists() or (anchor and anchor not in anchors(target)):
             yield link

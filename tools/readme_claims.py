@@ -32,7 +32,7 @@ def trivial() -> str:
         for name in ("Temperature", "Mean replacement")
     )
     return (
-        f"- **A trivial fix does not win.** Give every prediction of a ResNet-32 on CIFAR-10 the\n"
+        f"- **It is not fooled by a trivial fix.** Give every prediction of a ResNet-32 on CIFAR-10 the\n"
         f"  same confidence, and its ECE is {its_ece} % (after temperature scaling: {ece} %). Its\n"
         f"  Brier score is {its_brier} instead of {brier} (×100), calibrant shows where the loss is,\n"
         f"  and never calls such a model the best calibrated\n"
@@ -47,7 +47,7 @@ def coverage() -> str:
         raise SystemExit("simulations/holdout.md: the sentence on coverage has changed")
     cases, held, short = found.groups()
     return (
-        f"- **Intervals hold.** In simulations that no choice was based on, 95 % intervals contain\n"
+        f"- **Intervals hold.** In simulations that were not used for tuning, 95 % intervals contain\n"
         f"  the truth at least 92 % of the time in {held} of {cases} cases, and significantly less\n"
         f"  often in {'none' if short == '0' else short} ([how it was tested](docs/method.md#how-good-they-are))."
     )
