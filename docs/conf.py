@@ -65,6 +65,11 @@ html_title = f"calibrant {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+# No sidebar where it would be empty.
+html_sidebars = {
+    page: []
+    for page in ("index", "install", "tutorial", "not-for", "reliability", "changelog")
+}
 html_copy_source = False
 html_theme_options = {
     "show_prev_next": True,

@@ -155,6 +155,36 @@ def test_numbers_quoted_of_real_networks(data):
     assert f"has {ece} and {ace}." in " ".join(page.split())
 
 
+# -- words and formulas -------------------------------------------------------------
+
+DIALECT = (
+    "beside the headline",
+    "hang together",
+    "of what?",
+    "share of hits",
+    "sums that stand for rows",
+    "to be had",
+    "got back",
+    "says the same of every row",
+    "in the manner of",
+    "a yardstick",
+)
+
+
+@pytest.mark.parametrize("name", ["../README.md", *PAGES])
+def test_pages_are_in_plain_english(name):
+    text = " ".join(prose(read(name)).lower().split())
+    assert [words for words in DIALECT if words in text] == []
+
+
+def test_formulas_are_typeset_without_a_network():
+    settings = read("conf.py")
+    assert 'html_math_renderer = "mathml"' in settings
+    assert "mathjax" not in settings
+    for name in ("method.md", "divergences.md", "explanation/metrics.md"):
+        assert prose(read(name)).count("$$") >= 2, name
+
+
 # -- links --------------------------------------------------------------------------
 
 

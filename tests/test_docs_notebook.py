@@ -70,10 +70,14 @@ def test_the_notebook_page_shows_tables_and_figures(part):
     part("pandas")
     text = (ROOT / "docs" / "howto" / "notebooks.md").read_text(encoding="utf-8")
     sources = [block.body for block in blocks_of(text) if block.language == "python"]
-    shown = {source: kinds_of(outputs) for source, outputs in run(sources, part).items()}
+    shown = {
+        source: kinds_of(outputs) for source, outputs in run(sources, part).items()
+    }
     figures = [source for source in sources if ".plot()" in source or "plot." in source]
     assert len(figures) >= 5
-    assert [shown[source].count("image/png") for source in figures] == [1] * len(figures)
+    assert [shown[source].count("image/png") for source in figures] == [1] * len(
+        figures
+    )
     others = [source for source in sources if source not in figures]
     assert all("text/html" in shown[source] for source in others)
 

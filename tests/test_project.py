@@ -155,9 +155,9 @@ def test_a_shared_generator_is_found():
 def readme_blocks():
     """Fenced blocks of the README, by the last heading or bold word before them."""
     found = re.split(r"^(?:## (.+)|\*\*(\w+)\.\*\*)", README, flags=re.MULTILINE)
-    names = (heading or word for heading, word in zip(found[1::3], found[2::3]))
     fence = re.compile(r"^```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-    return {name: fence.findall(text) for name, text in zip(names, found[3::3])}
+    parts = zip(found[1::3], found[2::3], found[3::3], strict=True)
+    return {heading or word: fence.findall(text) for heading, word, text in parts}
 
 
 def test_readme_shows_picture_install_use_and_claims_before_anything_else():

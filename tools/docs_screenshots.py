@@ -59,7 +59,9 @@ def readme(folder):
         body = body.replace(source, f"data:image/png;base64,{data}")
     page = folder / "readme.html"
     head = f'<meta name="viewport" content="width=device-width"><style>{GITHUB}</style>'
-    page.write_text(f"<!doctype html><meta charset=utf-8>{head}{body}", encoding="utf-8")
+    page.write_text(
+        f"<!doctype html><meta charset=utf-8>{head}{body}", encoding="utf-8"
+    )
     return page
 
 

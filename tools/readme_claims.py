@@ -16,7 +16,9 @@ MARKERS = re.compile(
 COVERAGE = re.compile(
     r"Of ([\d,]+) cases .*? ([\d,]+) cover at least 92 % .*? (\d+) of them beyond chance"
 )
-CHAIN = "torch softmax, NLL, Brier + netcal ECE, ACE + relplot SmoothECE / `cal.evaluate`"
+CHAIN = (
+    "torch softmax, NLL, Brier + netcal ECE, ACE + relplot SmoothECE / `cal.evaluate`"
+)
 
 
 def read(name: str) -> str:
@@ -26,7 +28,8 @@ def read(name: str) -> str:
 def trivial() -> str:
     """From the first table of the page on recalibration."""
     page = read("docs/recalibration.md")
-    rows = dict(re.findall(r"^\| (Temperature|Mean replacement) +\|(.*)", page, re.M)[:2])
+    row = re.compile(r"^\| (Temperature|Mean replacement) +\|(.*)", re.MULTILINE)
+    rows = dict(row.findall(page)[:2])
     (ece, brier), (its_ece, its_brier) = (
         [rows[name].split("|")[i].strip(" *†") for i in (1, 5)]
         for name in ("Temperature", "Mean replacement")
@@ -68,7 +71,7 @@ def speed() -> str:
 
 def main() -> None:
     readme = read("README.md")
-    claims = "\n".join([trivial(), coverage(), speed(), ""])
+    claims = f"{trivial()}\n{coverage()}\n{speed()}\n"
     written, count = MARKERS.subn(lambda _: claims, readme)
     if count != 1:
         raise SystemExit("README.md needs one pair of claims:start/end markers")

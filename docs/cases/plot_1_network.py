@@ -47,8 +47,8 @@ for name, parts in (("before", before), ("after", after)):
 
 # %%
 # After scaling, the interval reaches down to 0: there is no evidence of miscalibration left,
-# and at most the upper end is still to be had. The rest of the loss is sharpness, which
-# takes a better network.
+# and further recalibration could gain at most the upper end. The rest of the loss is
+# sharpness, which takes a better network.
 #
 # The reliability diagram shows the same with bins, and with what it hides: how few of the
 # images lie in the bins that look worst.
