@@ -3,7 +3,7 @@ A language model: stated confidence or token probability?
 =========================================================
 
 Llama 3.1 8B answered 4,590 questions (yes-or-no, law school, school and science questions;
-NoamMichael/Comparing-Confidence-in-LLMs, MIT). Its confidence can be had in two ways: ask
+NoamMichael/Comparing-Confidence-in-LLMs, MIT). There are two ways to get its confidence: ask
 for a number, or read the probability of the token it answered with.
 
 .. code-block:: python
@@ -32,10 +32,10 @@ for sentence in found.sentences:
     print(sentence)
 
 # %%
-# Read the last lines with care. The calibration error of token probabilities is higher, but
+# Calibration error and sharpness gap differ in opposite directions. The calibration error of token probabilities is higher, but
 # their sharpness gap is *lower*: they tell correct from wrong answers better than the stated
-# numbers do. So after recalibration, which takes some hundred graded answers, the token
-# probability is the better confidence. ECE alone points the other way.
+# numbers do. So after recalibration, which takes graded answers, the token
+# probability is the better confidence by Brier score. ECE alone points the other way.
 
 for ev in found:
     parts = ev.decomposition
