@@ -4,6 +4,7 @@ import inspect
 import lzma
 import re
 import runpy
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -153,6 +154,13 @@ def test_numbers_quoted_of_real_networks(data):
     row = re.search(r"^\| Uncalibrated .*$", read("recalibration.md"), re.MULTILINE)[0]
     ece, ace = [cell.strip() for cell in row.split("|")][3:5]
     assert f"has {ece} and {ace}." in " ".join(page.split())
+
+
+def test_the_install_page_lists_every_extra():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    rows = re.findall(r"^\| (`.*?) \|", read("install.md"), re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert listed == set(settings["project"]["optional-dependencies"])
 
 
 # -- words and formulas -------------------------------------------------------------
