@@ -11,10 +11,10 @@ AXE := axe-playwright-python==0.1.8
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint docs paper bench fuzz mutants coverage parts test-floors \
-	screenshots clean
+	screenshots docs-screenshots clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s  %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.demo ## Measure a classifier trained on the spot
 	$(BIN)/calibrant demo
@@ -74,6 +74,9 @@ coverage: .venv/.coverage ## Run the tests, and say which branches of the core t
 
 screenshots: .venv/.dev ## Pictures of the report, by headless Chromium, in build/screenshots
 	$(BIN)/python tools/screenshots.py
+
+docs-screenshots: .venv/.docs ## Pictures of README and documentation, after `make docs`, in build/docs
+	$(BIN)/python tools/docs_screenshots.py
 
 parts: .venv/.parts ## Install the heavy optional parts, too (torch, Spark), as CI does
 

@@ -1,8 +1,10 @@
 """The documentation: every block runs, every link leads somewhere, nothing lacks an example."""
 
 import inspect
+import lzma
 import re
 import runpy
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +24,7 @@ PAGES = sorted(
     if not MADE & set(path.relative_to(DOCS).parts)
 )
 GALLERY = sorted(path.name for path in (DOCS / "gallery").glob("plot_*.py"))
+CASES = sorted(path.name for path in (DOCS / "cases").glob("plot_*.py"))
 LANGUAGES = {"python", "console", "text", "yaml", "json", "bibtex"}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -66,7 +69,7 @@ def test_readme_runs(folder):
     y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
     p, q = (np.exp(x) / np.exp(x).sum(axis=1, keepdims=True) for x in (z, 2 * z))
     given = {"y": y, "p": p, "q": q, "y_cal": y[:500], "y_test": y[500:]}
-    given |= {"z_cal": z[:500], "z_test": z[500:], "z": z}
+    given |= {"z_cal": z[:500], "z_test": z[500:], "z": z, "labels": y, "logits": z}
     given["batches"] = [(y[:900], z[:900]), (y[900:1500], z[900:1500])]
     given["other_sketch"] = calibrant.Sketch().update(y[1500:], logits=z[1500:])
     np.savez(folder / "predictions.npz", logits=z, labels=y)
@@ -122,6 +125,23 @@ def test_gallery_runs(name, folder, part, monkeypatch):
     runpy.run_path(str(DOCS / "gallery" / name))
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_case_study_runs(name, folder, monkeypatch):
+    monkeypatch.chdir(DOCS / "cases")  # where its record is
+    runpy.run_path(name)
+
+
+def test_records_of_the_case_studies_are_those_of_the_data(data):
+    """All but the figures of intervals, which machines may round differently."""
+    data("cifar10_akamaster_resnet32")
+    made = runpy.run_path(str(DOCS / "cases" / "record.py"))
+    for name, make in made["CASES"].items():
+        kept = lzma.decompress((DOCS / "cases" / f"{name}.json.xz").read_bytes())
+        again = make()
+        for old, new in zip(type(again).from_json(kept), again, strict=True):
+            assert old.metrics == pytest.approx(new.metrics, rel=1e-9, abs=1e-12), name
+
+
 def test_numbers_quoted_of_real_networks(data):
     """Those in running text; tables and blocks are checked elsewhere."""
     file, page = data("cifar10_akamaster_resnet32"), read("explanation/metrics.md")
@@ -134,6 +154,43 @@ def test_numbers_quoted_of_real_networks(data):
     row = re.search(r"^\| Uncalibrated .*$", read("recalibration.md"), re.MULTILINE)[0]
     ece, ace = [cell.strip() for cell in row.split("|")][3:5]
     assert f"has {ece} and {ace}." in " ".join(page.split())
+
+
+def test_the_install_page_lists_every_extra():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    rows = re.findall(r"^\| (`.*?) \|", read("install.md"), re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert listed == set(settings["project"]["optional-dependencies"])
+
+
+# -- words and formulas -------------------------------------------------------------
+
+DIALECT = (
+    "beside the headline",
+    "hang together",
+    "of what?",
+    "share of hits",
+    "sums that stand for rows",
+    "to be had",
+    "got back",
+    "says the same of every row",
+    "in the manner of",
+    "a yardstick",
+)
+
+
+@pytest.mark.parametrize("name", ["../README.md", *PAGES])
+def test_pages_are_in_plain_english(name):
+    text = " ".join(prose(read(name)).lower().split())
+    assert [words for words in DIALECT if words in text] == []
+
+
+def test_formulas_are_typeset_without_a_network():
+    settings = read("conf.py")
+    assert 'html_math_renderer = "mathml"' in settings
+    assert "mathjax" not in settings
+    for name in ("method.md", "divergences.md", "explanation/metrics.md"):
+        assert prose(read(name)).count("$$") >= 2, name
 
 
 # -- links --------------------------------------------------------------------------
@@ -159,6 +216,7 @@ def broken_links(path):
         if re.match(r"https?:|mailto:", link):
             continue
         name, _, anchor = link.partition("#")
+        name = re.sub(r"\bgenerated/(cases/\w+)$", r"\1.py", name)  # made of scripts
         target = (path.parent / name).resolve() if name else path
         if not target.exists() or (anchor and anchor not in anchors(target)):
             yield link

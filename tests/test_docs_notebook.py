@@ -9,6 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
+from pages import ROOT, blocks_of
 
 import calibrant as cal
 from calibrant import plot
@@ -36,9 +37,13 @@ FIGURES = (
 @pytest.fixture(scope="module")
 def notebook(part):
     """Cells after their run, by source, each of which the kernel has answered."""
+    return run([SETUP, *FIGURES, "plt.get_fignums()", "ev"], part)
+
+
+def run(sources, part):
+    """The outputs of cells, by source, from a kernel of its own."""
     nbformat, client = part("nbformat"), part("nbclient")
     part("ipykernel")
-    sources = [SETUP, *FIGURES, "plt.get_fignums()", "ev"]
     cells = [nbformat.v4.new_code_cell(source) for source in sources]
     page = nbformat.v4.new_notebook(cells=cells)
     client.NotebookClient(page, timeout=300).execute()
@@ -59,6 +64,27 @@ def test_a_notebook_shows_the_table_and_what_stands_out(notebook):
     (shown,) = notebook["ev"]
     assert "<table" in shown["data"]["text/html"]
     assert "network is miscalibrated" in shown["data"]["text/html"]
+
+
+def test_the_notebook_page_shows_tables_and_figures(part):
+    part("pandas")
+    text = (ROOT / "docs" / "howto" / "notebooks.md").read_text(encoding="utf-8")
+    sources = [block.body for block in blocks_of(text) if block.language == "python"]
+    shown = {
+        source: kinds_of(outputs) for source, outputs in run(sources, part).items()
+    }
+    figures = [source for source in sources if ".plot()" in source or "plot." in source]
+    assert len(figures) >= 5
+    assert [shown[source].count("image/png") for source in figures] == [1] * len(
+        figures
+    )
+    others = [source for source in sources if source not in figures]
+    assert all("text/html" in shown[source] for source in others)
+
+
+def kinds_of(outputs):
+    """The kinds of all that a cell displays."""
+    return [kind for out in outputs for kind in out.get("data", ())]
 
 
 # -- outside of a kernel ------------------------------------------------------------------

@@ -152,9 +152,28 @@ def test_a_shared_generator_is_found():
 # -- README -----------------------------------------------------------------------
 
 
-def test_readme_begins_with_two_commands():
-    block = re.search(r"^```\w*\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-    assert block[1].splitlines() == ["make demo", "make test"]
+def readme_blocks():
+    """Fenced blocks of the README, by the last heading or bold word before them."""
+    found = re.split(r"^(?:## (.+)|\*\*(\w+)\.\*\*)", README, flags=re.MULTILINE)
+    fence = re.compile(r"^```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+    parts = zip(found[1::3], found[2::3], found[3::3], strict=True)
+    return {heading or word: fence.findall(text) for heading, word, text in parts}
+
+
+def test_readme_shows_picture_install_use_and_claims_before_anything_else():
+    """On the first screen; then the two commands to try."""
+    top, _, rest = README.partition("## Try it")
+    places = [top.index(x) for x in ("](docs/images/", "**Install.**", "**Use.**")]
+    assert places == sorted(places)
+    assert "not on PyPI" in top
+    assert len(top.splitlines()) <= 50
+    blocks = readme_blocks()
+    assert blocks["Install"] == ["pip install .\n"]
+    assert len(blocks["Use"][0].splitlines()) <= 6
+    claims = re.findall(r"^- \*\*[^-]*?\*\* .*", top, re.MULTILINE)
+    assert len(claims) == 3
+    assert blocks["Try it"][0].splitlines() == ["make demo", "make test"]
+    assert "<!-- benchmarks" not in rest
 
 
 def readme_tool(name):
@@ -179,8 +198,6 @@ def test_readme_example_prints_what_it_shows():
     assert run.returncode == 0, run.stderr
 
 
-def test_readme_quotes_the_benchmarks(absent):
-    if not (ROOT / "benchmarks" / "results.md").exists():
-        absent("no benchmark results: `make bench`")
-    run = readme_tool("readme_benchmarks.py")
+def test_readme_claims_are_those_of_the_runs():
+    run = readme_tool("readme_claims.py")
     assert run.returncode == 0, run.stderr

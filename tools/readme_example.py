@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 
 README = Path(__file__).resolve().parent.parent / "README.md"
-EXAMPLE = re.compile(r"(```python\n(.*?)```.*?```text\n)(.*?)(?=```)", re.DOTALL)
+PROSE = r"(?:(?!```).)*"  # anything but a fence, so that the block is the nearest one
+EXAMPLE = re.compile(
+    rf"(```python\n({PROSE})```{PROSE}```text\n)(.*?)(?=```)", re.DOTALL
+)
 
 
 def main() -> None:

@@ -2,13 +2,13 @@
 Calibration alone is cheap
 ==========================
 
-A forecast is calibrated if what it says of a class is how often that class comes true.
-Two forecasts that know next to nothing are calibrated (section 3 of the paper):
+A forecast is calibrated if each class comes true as often as its probability says. Two
+forecasts that know next to nothing are calibrated (section 3 of the paper):
 
-- **Base rates**: say the same for every row, namely how common each class is.
-- **Mean replacement** (MRR): keep the predicted class of any model, and claim the same
-  confidence for every row, namely the model's accuracy q. Each other class gets
-  (1 - q) / (k - 1).
+- **Base rates**: for every example, how common each class is.
+- **Mean replacement** (MRR): keep the predicted class of any model, and give every example
+  the same confidence, the model's accuracy :math:`q`. Each other class gets
+  :math:`(1 - q) / (k - 1)`.
 
 Mean replacement even keeps the accuracy. So a table that has accuracy and calibration
 error, and nothing else, puts it first. A proper score sees through it.

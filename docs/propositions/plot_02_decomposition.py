@@ -1,15 +1,16 @@
-"""
+r"""
 Every proper score holds a calibration error
 ============================================
 
-The paper's first Lemma. Take a proper score that is a Bregman divergence d_φ, and let X
-be the forecast and Z what it forecasts. Then the mean loss splits into two parts that
-are never negative:
+The paper's first Lemma. Take a proper score that is a Bregman divergence :math:`d_\varphi`,
+and let :math:`X` be the forecast and :math:`Z` what it forecasts. Then the mean loss splits into
+the sharpness gap and the calibration error, which are never negative:
 
-.. code-block:: text
+.. math::
 
-   E d(Z, X)  =  E φ(Z) - E φ(E[Z | X])   +   E d(E[Z | X], X)
-   total loss =      sharpness gap        +   calibration error
+   \mathbb{E}\, d_\varphi(Z, X)
+   = \bigl(\mathbb{E}\, \varphi(Z) - \mathbb{E}\, \varphi(\mathbb{E}[Z \mid X])\bigr)
+   + \mathbb{E}\, d_\varphi(\mathbb{E}[Z \mid X], X) .
 
 The calibration error is the same divergence again, between what comes true given the
 forecast and the forecast itself. So whoever picks a loss has also picked a calibration

@@ -1,11 +1,12 @@
-"""
+r"""
 Knowing more never hurts a calibrated forecast
 ==============================================
 
 Two Propositions of the paper.
 
 - **Resolution**: if forecast 2 tells at least as much as forecast 1 (whoever sees 2 can
-  work out 1), then E φ(E[Z | forecast]) is at least as large for 2, and so its sharpness
+  work out 1), then :math:`\mathbb{E}\, \varphi(\mathbb{E}[Z \mid \text{forecast}])` is at least as
+  large for 2, and so its sharpness
   gap is at most as large.
 - **No calibrated forecast is worse than the base rates**: they tell nothing at all, so
   their gap is the largest, and a calibrated forecast has nothing but its gap.
@@ -27,9 +28,7 @@ import calibrant as cal
 # calibrated for every b; b = 1 is the base rate 1/2. The Brier loss is the variance of
 # the rain, plus the variance of u within a part:
 #
-# .. code-block:: text
-#
-#    E u (1 - u) + 1 / (12 b²) = 1/6 + 1 / (12 b²)
+# .. math:: \mathbb{E}\, u (1 - u) + \frac{1}{12 b^2} = \frac16 + \frac{1}{12 b^2}
 #
 # and the log loss is the mean entropy of the middles. When b doubles, each part is cut
 # in two, so the new forecaster knows at least as much, and both losses must fall.

@@ -23,9 +23,7 @@ import calibrant as cal
 # ------------------------
 # An event comes true one time in five. Someone who forecasts p loses, on average,
 #
-# .. code-block:: text
-#
-#    0.8 p^q + 0.2 (1 - p)^q,  least at p = 1 / (1 + 4^(1 / (q - 1))),
+# .. math:: 0.8\, p^q + 0.2\, (1 - p)^q, \qquad\text{least at } p = \frac{1}{1 + 4^{1/(q - 1)}} ,
 #
 # and for q = 1 at p = 0, the median. With a proper score it would be least at 0.2.
 

@@ -6,9 +6,10 @@ The paper compares the full calibration error with that of one coordinate: \|x -
 at least (x_i - y_i)². For probability vectors more is true. If one coordinate is off by
 δ, the other k - 1 must be off by -δ together, and the cheapest way is to share it:
 
-.. code-block:: text
+.. math::
 
-   |x - y|²  ≥  δ² + (k - 1) (δ / (k - 1))²  =  k / (k - 1) · δ²
+   |x - y|^2 \;\ge\; \delta^2 + (k - 1) \left(\frac{\delta}{k - 1}\right)^2
+   = \frac{k}{k - 1}\, \delta^2
 
 So the confidence calibration error times k / (k - 1) is still at most the full one; with
 two classes that is twice as much. ``counterpart="tight"`` asks calibrant for it; the paper's

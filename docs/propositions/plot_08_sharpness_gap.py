@@ -1,4 +1,4 @@
-"""
+r"""
 The sharpness gap is never negative
 ===================================
 
@@ -6,9 +6,7 @@ The diagram of the paper draws a band around the calibration curve. Its height i
 pointwise sharpness gap ρ: the full loss at confidence p, minus the calibration error
 there.
 
-.. code-block:: text
-
-   ρ(p) = E[ d_φ(y, g) | h = p ]  -  d_ϕ( m(p), p )
+.. math:: \rho(p) = \mathbb{E}\bigl[d_\varphi(y, g) \mid h = p\bigr] - d_{\varphi_1}\bigl(m(p), p\bigr)
 
 A band of negative height could not be drawn. The paper's Proposition says that there is
 none, under the condition of the Lemma on confidence calibration: the full divergence is
@@ -27,11 +25,12 @@ import calibrant as cal
 # confidence h, the second class is uniform on an interval of half-width w around
 # (1 - h) / 2, with w = (3h - 1) / 2 below h = 1/2 and (1 - h) / 2 above. So
 #
-# .. code-block:: text
+# .. math::
 #
-#    S(h) = E[|g|² | h] = h² + (1 - h)² / 2 + 2 w² / 3
-#    loss at h          = 1 - 2 (0.8 S + 0.2 / 3) + S
-#    error at h         = (0.2 h - 0.2 / 3)²
+#    S(h) = \mathbb{E}\bigl[|g|^2 \mid h\bigr] = h^2 + \frac{(1 - h)^2}{2} + \frac{2 w^2}{3} ,
+#
+# the loss at h is :math:`1 - 2\, (0.8\, S + 0.2/3) + S`, and the calibration error there is
+# :math:`(0.2\, h - 0.2/3)^2`.
 
 
 def exact_gap(h):

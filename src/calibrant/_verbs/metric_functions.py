@@ -248,9 +248,15 @@ def logit_smoothed_ece(
 
 @_metric
 def ks_error(y: Any, **given: Unpack[Scores]) -> float:
-    """KS calibration error: the largest cumulative difference of hits and confidence.
+    r"""KS calibration error: the largest cumulative difference of hits and confidence.
 
     Rows are taken in order of confidence, from the origin on; ties are one step.
+
+    Notes
+    -----
+    With rows in order of their confidence :math:`h_i`, correct (:math:`a_i = 1`) or not,
+
+    .. math:: \max_t \frac{1}{n} \left| \sum_{i:\, h_i \le t} (a_i - h_i) \right| .
 
     Examples
     --------
@@ -323,9 +329,18 @@ def calibration_error(
     level: float = 0.95,
     **given: Unpack[Scores],
 ) -> Estimate:
-    """d_CAL, the calibration error that belongs to a divergence.
+    r"""d_CAL, the calibration error that belongs to a divergence.
 
     Options are those of `calibrant.evaluate`, and so is the result.
+
+    Notes
+    -----
+    With :math:`h` the confidence and :math:`m(h)` the accuracy at that confidence,
+
+    .. math:: d_\mathrm{CAL} = \mathbb{E}\, d_{\varphi_1}\bigl(m(h), h\bigr),
+
+    which is :math:`\mathbb{E}\,(m(h) - h)^2` for the Brier score. The adaptive estimate is
+    debiased: on average it is 0 for a calibrated model, and may be slightly negative.
 
     Examples
     --------
@@ -369,6 +384,15 @@ def ece(
     closed : {"right", "left"}
         Which end of an equal-width bin belongs to it; 0 and 1 are always inside.
 
+    Notes
+    -----
+    With :math:`n_b` of :math:`n` rows in bin :math:`b`, their accuracy :math:`a_b` and their
+    mean confidence :math:`h_b`,
+
+    .. math:: \mathrm{ECE} = \sum_b \frac{n_b}{n}\, |a_b - h_b| ,
+
+    and for another norm :math:`\bigl(\sum_b \frac{n_b}{n} |a_b - h_b|^q\bigr)^{1/q}`.
+
     Examples
     --------
     >>> import calibrant as cal
@@ -389,10 +413,16 @@ def ece(
 def ace(
     y: Any, *, bins: int = 15, closed: str = "right", **given: Unpack[Scores]
 ) -> float:
-    """Average calibration error: the plain mean over equal-width bins that hold rows.
+    r"""Average calibration error: the plain mean over equal-width bins that hold rows.
 
     This is netcal's and the paper's ACE. The "adaptive" error of other authors is
     ``ece(strategy="mass")``.
+
+    Notes
+    -----
+    Over the :math:`B` bins that are not empty, whatever their size,
+
+    .. math:: \mathrm{ACE} = \frac{1}{B} \sum_b |a_b - h_b| .
 
     Examples
     --------
@@ -414,7 +444,11 @@ def mce(
     closed: str = "right",
     **given: Unpack[Scores],
 ) -> float:
-    """Maximum calibration error: the largest over bins.
+    r"""Maximum calibration error: the largest over bins.
+
+    Notes
+    -----
+    .. math:: \mathrm{MCE} = \max_b |a_b - h_b|
 
     Examples
     --------
