@@ -234,7 +234,9 @@ def test_several_models_have_a_panel_each(name):
 
 
 @pytest.mark.parametrize(
-    "ev", [ordinary(), edge_cases()["empty middle"], forecasts(50)], ids=str
+    "ev",
+    [ordinary(), edge_cases()["empty middle"], forecasts(50)],
+    ids=["usual", "empty middle", "fifty"],
 )
 def test_the_smooth_curve_stays_where_examples_are_and_inside_its_ribbon(ev):
     ax = plot.smooth_reliability(ev)
