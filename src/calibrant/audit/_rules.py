@@ -158,9 +158,10 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     evidence |= ends
     severity, saved, advice = _worth(ev, score)
     least = FAR_OFF if gap is None or gap.interval is None else 0.0
-    which = direction(ev, least).lower() or "no clear direction"
-    if gap is not None and gap * ends.get("region_gap", gap) < 0:
+    which = direction(ev, least).lower()
+    if which and gap is not None and gap * ends.get("region_gap", gap) < 0:
         which += " on average"  # and the other way where most of the error is
+    which = which or "no clear direction"
     form = ".4f" if high >= SMALL else ".2g"
     size = f"calibration error {value:{form}} [{low:{form}}, {high:{form}}]{saved}"
     text = f"{ev.name} is miscalibrated ({which}): {size}{where}."
