@@ -301,6 +301,8 @@ def name_strip(strip: Axes) -> None:
     fits = 1.03 * tall > style.width_of("examples", size)
     shown = "examples" if fits else "n"
     style.name_axis(strip, "y", shown, size=size, colour=look.colours.density_edge)
+    if not fits:  # a letter lying on its side is no letter
+        strip.yaxis.label.set(rotation=0, ha="right", va="center")
 
 
 def legend(
