@@ -222,6 +222,13 @@ def test_bfloat16_probabilities_have_its_tolerance_and_its_name(part):
         cal.evaluate(Y, probs=P.astype(np.float32) * np.float32(1.001))
 
 
+def test_a_coarse_row_of_single_precision_is_not_bfloat16():
+    p = np.tile(np.float32([[0.3, 0.7], [0.1, 0.9]]), (10, 1))
+    p[3] = 0.5, 0.515625  # exact in bfloat16, where it would pass
+    with pytest.raises(ValueError, match=r"row 3 sums to 1\.01562.*\(float32\)"):
+        cal.evaluate([0, 1] * 10, probs=p, target="top-label")
+
+
 def test_bfloat16_of_jax_is_read(part):
     part("jax")
     import jax.numpy as jnp

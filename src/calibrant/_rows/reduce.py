@@ -16,8 +16,8 @@ from calibrant._inputs.arrays import (
     Column,
     Mask,
     Matrix,
-    row_dtypes,
-    row_tolerances,
+    dtype_of,
+    row_tolerance,
     sigmoid,
 )
 from calibrant._inputs.divergences import Divergence
@@ -160,7 +160,7 @@ def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
         return
     row = predictions.scores[bad[0]].astype(np.float64)
     first, many = int(bad[0]), (bad.size, len(predictions.scores))
-    dtype = str(row_dtypes(predictions.scores[bad[:1]])[0])
+    dtype = dtype_of(predictions.scores)
     reason = _reason(predictions.kind, row, dtype)
     if reason is not None and predictions.kind == "logits":
         raise RowError("logits must be finite:", first, reason, *many)
@@ -181,10 +181,10 @@ def _really_offend(predictions: Predictions, bad: NDArray[Any]) -> Mask:
     if not bad.size or predictions.kind == "logits":
         return np.ones(len(bad), bool)
     rows = predictions.scores[bad].astype(np.float64)
-    tolerances = row_tolerances(predictions.scores[bad])
+    tolerance = row_tolerance(predictions.scores)
     with np.errstate(invalid="ignore"):  # a row may hold both infinities
         sums = rows.sum(axis=1)
-    offends = ~(np.abs(sums - 1) <= tolerances) | ~(rows >= 0).all(axis=1)
+    offends = ~(np.abs(sums - 1) <= tolerance) | ~(rows >= 0).all(axis=1)
     if predictions.soft:
         offends |= ~row_losses.are_distributions(predictions.labels[bad])
     return offends

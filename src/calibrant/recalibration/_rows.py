@@ -20,7 +20,7 @@ from calibrant._inputs.arrays import (
     Matrix,
     as_scores,
     numbers_in,
-    row_tolerances,
+    row_tolerance,
     to_numpy,
 )
 from calibrant._inputs.predictions import Predictions
@@ -284,7 +284,7 @@ class Rows:
         off = np.abs(block.sum(axis=1, dtype=np.float64) - 1)
         offends = ~(off <= ROW_SUM_TOLERANCE[self.scores.dtype.name])
         if self.scores.dtype == np.float32 and offends.any():
-            offends = ~(off <= row_tolerances(block))
+            offends = ~(off <= row_tolerance(self.scores))
         if not block.min() >= 0:
             offends |= ~(block >= 0).all(axis=1)
         return offends
