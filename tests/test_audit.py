@@ -778,3 +778,18 @@ def test_clusters_are_no_narrow_defect():
 
 def test_one_row_is_not_plural():
     assert "There is 1 example:" in str(cal.evaluate_pairs([1], [0.9]))
+
+
+def test_mean_replacement_of_forecasts_is_trivial():
+    rng = np.random.default_rng(15)
+    p = rng.beta(5, 2, 600).round(2)
+    found = cal.study(rng.random(600) < p**1.2, probs=p, split=0.3)
+    mean = found["Mean replacement"]
+    assert mean.distinct == 2
+    assert is_trivial(mean)
+    with pytest.warns(UserWarning, match="trivially calibrated"):
+        assert found.best("ece").name != mean.name
+    text = only(mean, "trivial-confidence").text
+    assert "gives the class it predicts the same probability for every example" in text
+    two = cal.evaluate([1, 1, 0, 1] * 50, probs=[0.9, 0.7, 0.1, 0.7] * 50)
+    assert not is_trivial(two)

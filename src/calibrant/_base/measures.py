@@ -144,13 +144,14 @@ def is_trivial(ev: Evaluation) -> bool:
     Such a model is calibrated by matching one number, and cannot tell one example from
     another: (nearly) all confidences are equal, or they lie close together and explain
     the outcomes no better than their mean does. Rare events are no such case: confidences
-    of 0.0001 and 0.001 are close together, but one is ten times the other.
+    of 0.0001 and 0.001 are close together, but one is ten times the other. Forecasts of an
+    event are also trivial if the predicted class always has the same probability.
     """
     if ev.rows < 2:
         return False
     if ev.per_class:
         return all(map(is_trivial, ev.per_class))
-    if ev.largest_share >= TRIVIAL_SHARE:
+    if ev.largest_share >= TRIVIAL_SHARE or is_mirrored(ev):
         return True
     seen = int((ev.mass_bins.count > 0).sum()) >= min(LEAST_BINS, ev.distinct)
     if not seen or ev.rows < min(LEAST_ROWS, 10 * ev.distinct):
@@ -161,6 +162,21 @@ def is_trivial(ev: Evaluation) -> bool:
     if not narrow or gain >= LEAST_GAIN:
         return False
     return spread < EQUAL * rarer or not _discriminates(ev)
+
+
+def is_mirrored(ev: Evaluation) -> bool:
+    """Whether forecasts are p or 1 - p: the predicted class has the same probability.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> is_mirrored(cal.evaluate([1, 0] * 20, probs=[0.7, 0.3] * 20))
+    True
+    """
+    h = ev.atoms.confidence
+    if ev.target != "positive" or len(h) != 2 or ev.rows < 20:
+        return False
+    return bool(abs(h.sum() - 1) < 1e-6)
 
 
 def spread_of(ev: Evaluation) -> tuple[float, float, float]:

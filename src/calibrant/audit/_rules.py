@@ -21,6 +21,7 @@ from calibrant._base.measures import (
     TRIVIAL_SHARE,
     auroc_error,
     effective,
+    is_mirrored,
     is_trivial,
     spread_of,
 )
@@ -111,7 +112,9 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
         middle, spread, gain = spread_of(ev)
         share = 100 * ev.largest_share
         given = f"gives {share:.4g} % of its examples the same confidence"
-        if ev.largest_share < TRIVIAL_SHARE:
+        if ev.largest_share < TRIVIAL_SHARE and is_mirrored(ev):
+            given = "gives the class it predicts the same probability for every example"
+        elif ev.largest_share < TRIVIAL_SHARE:
             given = f"gives every example (nearly) the same confidence, {middle:.3g}"
             given += f" with a standard deviation of {spread:.1g} that explains nothing"
         yield Told(
@@ -788,8 +791,8 @@ def too_few_rows_to_rank(audited: Audited) -> Iterator[Told]:
         measure = MEASURES[key]
         models = [ev for ev in audited.comparison if not is_trivial(ev)]
         ranked = sorted(models, key=lambda ev, m=measure: m.place(m.of(ev)))  # type: ignore[misc]
-        if len(ranked) < 2:
-            continue
+        if len({measure.place(measure.of(ev)) for ev in ranked[:2]}) < 2:
+            continue  # one model, or no calibration error found in either
         lead = audited.difference(ranked[0], ranked[1], key)
         needed = _rows_needed(lead, ranked[0].n)
         if needed and compare.shows(lead):
