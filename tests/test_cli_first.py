@@ -14,7 +14,7 @@ from file_writers import write_npz
 from make import over_confident
 
 import calibrant as cal
-from calibrant.files import FileError, Roles, inspect, read
+from calibrant.files import FileError, Roles, batches, inspect, read
 
 CALIBRANT = Path(sys.executable).with_name("calibrant")
 P, CHANCE = np.random.default_rng(0).random((2, 200)).round(3)
@@ -412,6 +412,7 @@ def test_ids_that_differ_are_refused(two):
     assert done.returncode == 1
     assert "has no example with the id " in done.stderr
     assert "(2 ids are in one file only)" in done.stderr
+    assert "leave out the others (--drop-missing)" in done.stderr
     assert compare(folder, "--unpaired", "-q").returncode == 0
     write_lines(folder / "b.jsonl", [{**row, "id": "same"} for row in other])
     assert (
@@ -723,3 +724,92 @@ def test_the_terminal_names_what_it_shows(tmp_path):
     assert re.search(r"^  n  [ ▁▂▃▄▅▆▇█]+$", said, re.MULTILINE)
     assert re.search(r"^     0 +forecast +1$", said, re.MULTILINE)
     assert "n number of examples at each forecast" in said
+
+
+# -- what newcomers met -------------------------------------------------------------------
+
+
+def in_jsonl(path, p):
+    rows = zip(p.tolist(), Y.tolist(), strict=True)
+    return write_lines(path, [{"confidence": x, "correct": y} for x, y in rows])
+
+
+@pytest.mark.parametrize("memory", [1 << 31, 0])
+def test_percent_refuses_a_file_that_is_0_to_1_already(memory, tmp_path, monkeypatch):
+    in_jsonl(tmp_path / "a.jsonl", 100 * P)
+    in_jsonl(tmp_path / "b.jsonl", P)
+    monkeypatch.setattr("calibrant.cli._output.IN_MEMORY", memory)
+    done = compare(tmp_path, "--percent")
+    said = (
+        "b.jsonl: --percent divides by 100, but no value of 'confidence' is above 1; "
+    )
+    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+    assert report(tmp_path / "a.jsonl", "--percent").returncode == 0
+
+
+def test_percent_is_judged_over_all_parts_and_batches(tmp_path):
+    low = np.where(np.arange(200) < 150, P, 100 * P)
+    path = in_jsonl(tmp_path / "a.jsonl", low)
+    found = [*batches(path, Roles(percent=True), rows=50)]
+    np.testing.assert_allclose(np.concatenate([x.scores for x in found]), low / 100)
+    (tmp_path / "tiny.csv").write_text("prob,outcome\n0.3%,0\n0.2,1\n")
+    tiny = read(tmp_path / "tiny.csv", Roles(percent=True)).scores
+    np.testing.assert_allclose(tiny, [0.003, 0.002])
+
+
+def test_ids_in_one_file_only_are_counted_apart_from_incomplete_ones(two):
+    folder, other = two
+    rows = [dict(row) for row in other]
+    rows[5]["confidence"] = None
+    write_lines(folder / "b.jsonl", [*rows[3:], {**other[0], "id": "new"}])
+    done = compare(folder, "--drop-missing")
+    assert done.returncode == 0, done.stderr
+    assert "dropped 1 of 198 examples" in done.stderr
+    assert "note: 4 ids are not in every file, and left out\n" in done.stderr
+    assert "compared on the 196 examples that are complete in every" in done.stderr
+
+
+def test_an_absent_id_is_no_other_order(tmp_path):
+    rows = [{**row, "id": i} for i, row in enumerate(answers())]
+    write_lines(tmp_path / "a.jsonl", rows)
+    write_lines(tmp_path / "b.jsonl", rows[1:])
+    lines = compare(tmp_path, "--drop-missing").stderr.splitlines()
+    assert lines[0] == "note: examples are paired by column 'id'"
+    assert lines[1] == "note: 1 id is not in every file, and left out"
+
+
+def test_inspect_reads_numbers_as_they_are_spelt(tmp_path):
+    text = csv(sep=";", point=",").replace("outcome", "truth")
+    (tmp_path / "a.csv").write_text(text)
+    found = inspect(tmp_path / "a.csv", Roles(sep=";", decimal=","))
+    prob = found.items[0]
+    assert (prob.dtype, prob.shape, prob.low, prob.high) == (
+        "number",
+        "200",
+        P.min(),
+        P.max(),
+    )
+    assert "--label NAME" in found.problem
+    words = csv(words=("no", "yes"), sign="%", scale=100)
+    (tmp_path / "b.csv").write_text(words)
+    prob, outcome = inspect(tmp_path / "b.csv", Roles(percent=True)).items
+    assert (prob.dtype, outcome.dtype) == ("number", "text")
+    assert prob.high == pytest.approx(100 * P.max())
+
+
+def test_files_of_arrays_are_known_by_how_their_names_end(tmp_path, model):
+    _, y, z = model
+    for name, values in {"resnet_logits": z, "vit-logits": z, "labels": y}.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    np.save(tmp_path / "targets_test.npy", y)
+    files = {name: tmp_path / f"{name}.npy" for name in ("resnet_logits", "labels")}
+    plan = read([*files.values()]).plan
+    assert (plan.kind, plan.scores, plan.label) == (
+        "logits",
+        ("resnet_logits",),
+        "labels",
+    )
+    plan = read([files["resnet_logits"], tmp_path / "targets_test.npy"]).plan
+    assert plan.label == "targets_test"
+    with pytest.raises(FileError, match="could be the logits; say which with --logits"):
+        read([*files.values(), tmp_path / "vit-logits.npy"])

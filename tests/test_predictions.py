@@ -284,3 +284,28 @@ def test_both_kinds_of_weights_are_multiplied():
     both = read_predictions(Y, probs=P, sample_weight=[1, 3, 1], frequency=[2, 2, 0])
     assert both.weight.tolist() == [1, 3, 0]
     assert both.squared.tolist() == [0.5, 4.5, 0]
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("correct", "confidence", "said"),
+    [
+        ([1, 0, 1], [90, 20, NAN], r"row 0 is 90.0 .*divide them by 100\."),
+        ([1, 0, 1], [0.9, NAN, 0.3], r"row 1 is nan .*keep = ~np.isnan\(confidence\)"),
+        ([1, NAN, 1], [0.9, 0.2, 0.3], r"row 1 is nan .*keep = ~np.isnan\(correct\)"),
+        (["no", "yes"], [0.9, 0.2], r"row 0 is 'no'.*np.asarray\(correct\) == 'yes'\."),
+    ],
+)
+def test_errors_of_pairs_say_what_to_do(correct, confidence, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        cal.evaluate_pairs(correct, confidence)
+    with pytest.raises((ValueError, TypeError), match=said):
+        cal.evaluate(correct, confidence=confidence)
+
+
+def test_nan_among_probabilities_is_left_out_not_called_a_logit():
+    for probs in ([0.9, NAN], [[0.9, 0.1], [NAN, 1.0]]):
+        with pytest.raises(ValueError, match=r"keep = ~np\.isnan"):
+            cal.evaluate([1, 0], probs=probs, target="positive")

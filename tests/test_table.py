@@ -651,3 +651,15 @@ def test_mean_replacement_of_a_real_network_is_lowest_but_never_bold(data):
         else:
             assert temperature.best
             assert mean.value > network.value
+
+
+def test_columns_may_have_the_names_that_are_printed():
+    ev = cal.evaluate_pairs([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7])
+    keys = ["calibration", "sharpness_gap", "smooth_ece", "accuracy"]
+    for names in (
+        ["d_CAL", "gap", "smECE", "Acc"],
+        ["d_cal", "Sharpness gap", "SmoothECE", "ACC"],
+    ):
+        assert table(ev, columns=names) == table(ev, columns=keys)
+    with pytest.raises(ValueError, match="columns has no 'UNC'"):
+        table(ev, columns=["UNC"])

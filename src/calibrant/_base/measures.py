@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from functools import partial
+from difflib import get_close_matches
+from functools import cache, partial
 from math import inf, isfinite, nan, sqrt
 
 from calibrant._base.checks import MOST_NAME, one_line
@@ -136,6 +138,38 @@ MEASURES = {
 def columns() -> dict[str, Measure]:
     """Measures that can be columns of a table, in order."""
     return {key: measure for key, measure in MEASURES.items() if measure.column}
+
+
+def plain(name: str) -> str:
+    """A name without case and marks: ``d_CAL`` is ``dcal``."""
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+@cache
+def _keys() -> dict[str, str]:
+    return {
+        plain(word): key
+        for key, x in reversed(MEASURES.items())
+        for word in (x.phrase, x.line, x.short, x.label, key)
+        if word
+    }
+
+
+def key_of(name: str) -> str | None:
+    """The key of a measure by its name in tables, in print or in JSON.
+
+    Examples
+    --------
+    >>> key_of("d_CAL"), key_of("gap"), key_of("no such")
+    ('calibration', 'sharpness_gap', None)
+    """
+    return _keys().get(plain(name))
+
+
+def near_key(name: str) -> str | None:
+    """The key that was perhaps meant."""
+    near = get_close_matches(plain(name), _keys(), 1, cutoff=0.75)
+    return _keys()[near[0]] if near else None
 
 
 def is_trivial(ev: Evaluation) -> bool:

@@ -355,12 +355,34 @@ def _read_hits(y: Any, n: int, name: str) -> NDArray[Any]:
     hits = _flat(to_numpy(y, name), name)
     check_length(hits, n, name)
     if hits.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold 0/1, booleans or shares; got {hits.dtype}.")
+        raise _no_hits(hits, name)
     hits = hits.astype(np.float64, copy=False)
     if not (hits.min() >= 0 and hits.max() <= 1):  # NaN fails too
         outside = ~((hits >= 0) & (hits <= 1))
-        raise RowError.at_first(f"{name} must be in [0, 1];", outside, hits, "outside")
+        remedy = leave_out(name) if np.isnan(hits[outside.argmax()]) else ""
+        rule = f"{name} must be in [0, 1];"
+        raise RowError.at_first(rule, outside, hits, "outside", remedy)
     return hits
+
+
+YES = ("yes", "y", "true", "t", "1", "correct", "right")
+"""Words for what is correct, in upper or lower case."""
+
+
+def _no_hits(given: NDArray[Any], name: str) -> TypeError:
+    """The error of correctness that is not in numbers, with how to convert words."""
+    rule = f"{name} must hold 0/1, booleans or shares"
+    words = given.tolist()
+    if not (words and isinstance(words[0], str)):
+        return TypeError(f"{rule}; got {given.dtype}.")
+    correct = next((x for x in words if str(x).lower() in YES), words[0])
+    convert = f"np.asarray({name}) == {shown(correct)}"
+    return TypeError(f"{rule}; row 0 is {shown(words[0])}. Convert words: {convert}.")
+
+
+def leave_out(name: str) -> str:
+    """What to do about rows that are NaN."""
+    return f"Leave such rows out of every argument: keep = ~np.isnan({name})."
 
 
 Weights = tuple[Column | None, Column | None]

@@ -22,7 +22,7 @@ from calibrant._inputs.arrays import (
 )
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, read_given
-from calibrant._inputs.predictions import Predictions
+from calibrant._inputs.predictions import Predictions, leave_out
 from calibrant._rows import engines
 from calibrant._rows import losses as row_losses
 from calibrant._rows.columns import Columns
@@ -168,6 +168,8 @@ def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
         rule = "probs must be rows of probabilities:"
         per_cent = row.min() >= 0 and abs(row.sum() - 100) <= 1
         remedy = PER_CENT if per_cent else f"{AS_LOGITS}; otherwise {EVEN_OUT}"
+        if np.isnan(row).any():
+            remedy = leave_out("probs.sum(axis=1)")
         raise RowError(rule, first, reason, *many, remedy=remedy)
     labels = predictions.labels[first]
     tolerance = ROW_SUM_TOLERANCE[labels.dtype.name]
@@ -294,12 +296,17 @@ def _refuse(predictions: Predictions, bad: Mask, rule: str, values: Column) -> N
     if bad.any():
         remedy = f"{AS_LOGITS}." if "probs" in rule else ""
         remedy = PER_CENT if _are_per_cent(values) else remedy
+        if np.isnan(values[bad.argmax()]):
+            remedy = leave_out(predictions.kind)
         raise RowError.at_first(f"{rule};", bad, values, remedy=remedy)
 
 
 def _are_per_cent(values: Column) -> bool:
     """Whether numbers are in 0..100, and not just a few of them above 1."""
-    return bool(values.min() >= 0 and values.max() <= 100 and values.mean() > 1)
+    values = values[~np.isnan(values)]
+    return bool(
+        len(values) and values.min() >= 0 and values.max() <= 100 and values.mean() > 1
+    )
 
 
 def _share(soft: NDArray[Any], j: int) -> Column:

@@ -166,8 +166,27 @@ def _by_id(files: Sequence[str], found: list[Any], said: dict[str, Any]) -> list
         _check_same_ids(files, ids, name)
     if not said["quiet"]:
         told = f"examples are paired by column {name!r}"
-        click.echo(f"note: {told}; their order differs between the files", err=True)
+        order = "; their order differs between the files" if _reordered(ids) else ""
+        click.echo(f"note: {told}{order}", err=True)
+        if absent := _not_in_all(found, ids):
+            are = f"{absent:,} ids are" if absent > 1 else "1 id is"
+            click.echo(f"note: {are} not in every file, and left out", err=True)
     return _in_all(found, ids, said)
+
+
+def _reordered(ids: list[Any]) -> bool:
+    """Whether the ids that all files have are not in one order."""
+    common = set.intersection(*(set(column.tolist()) for column in ids))
+    first, *others = ([x for x in column.tolist() if x in common] for column in ids)
+    return any(other != first for other in others)
+
+
+def _not_in_all(found: list[Any], ids: list[Any]) -> int:
+    """How many ids are not in every file, where incomplete examples count as there."""
+    there = []
+    for one, column in zip(found, ids, strict=True):
+        there.append({*column.tolist(), *text_of(one.dropped_ids).astype(str).tolist()})
+    return len(set.union(*there) - set.intersection(*there))
 
 
 def _check_same_ids(files: Sequence[str], ids: list[Any], name: str) -> None:
@@ -177,8 +196,8 @@ def _check_same_ids(files: Sequence[str], ids: list[Any], name: str) -> None:
             lacks, has = (file, files[0]) if apart[0] in here else (files[0], file)
             raise ValueError(
                 f"{lacks} has no example with the {name} {apart[0]!r}, which {has} has "
-                f"({len(apart)} ids are in one file only). Compare the same examples, or "
-                "pass --unpaired."
+                f"({len(apart)} ids are in one file only). Compare the same examples, "
+                "leave out the others (--drop-missing), or pass --unpaired."
             )
 
 

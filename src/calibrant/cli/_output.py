@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from math import inf, isnan, log, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +17,7 @@ import click
 from calibrant._base.checks import MOST_NAME, RowError, one_line
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import HEADLINE, MEASURES, sample_size
+from calibrant._base.measures import HEADLINE, MEASURES, key_of, near_key, sample_size
 from calibrant._base.records import Estimate
 from calibrant._base.write import target_of
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
@@ -360,23 +359,13 @@ class Gate:
 
 def _key_of(name: str, option: str) -> str:
     """The key of a number by its name in tables, in print or in JSON."""
-    known = {
-        _plain(word): key
-        for key, x in reversed(MEASURES.items())
-        for word in (x.phrase, x.line, x.short, x.label, key)
-    }
-    if _plain(name) in known:
-        return known[_plain(name)]
-    near = get_close_matches(_plain(name), known, 1, cutoff=0.75)
-    hint = f"did you mean {known[near[0]]!r}? " if near else ""
+    if (key := key_of(name)) is not None:
+        return key
+    hint = f"did you mean {near!r}? " if (near := near_key(name)) else ""
     raise click.BadParameter(
         f"there is no column {name!r}; {hint}There are {', '.join(MEASURES)}.",
         param_hint=option,
     )
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).lower()
 
 
 def _fail_if(text: str) -> flags.Decorator:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from calibrant.files import _sources as sources
 from calibrant.files._open import Paths, find_files, format_of, open_all
 from calibrant.files._plan import Roles, as_roles, make_plan, shape_words
-from calibrant.files._read import lacking
+from calibrant.files._read import lacking, numbers_of
 from calibrant.files._sources import Block, Entry, FileError, Request, Source
 
 LOOKED_AT = 10_000  # rows from which ranges and examples are taken
@@ -148,12 +148,33 @@ def _contents(source: Source, files: int, roles: Roles) -> Contents:
     except FileError as error:
         problem, how = str(error), None
     seen = _look(source)
-    items = tuple(_item(entry, seen.get(entry.name), rows) for entry in source.entries)
     read = max(map(len, seen.values()), default=0)
+    if rows is None and source.is_table and 0 < read < LOOKED_AT:
+        rows = read
+    entries = source.entries
+    if roles.spelt:
+        seen, entries = _with_numbers(source, seen, roles)
+    items = tuple(_item(entry, seen.get(entry.name), rows) for entry in entries)
     partly = LOOKED_AT if read >= LOOKED_AT and rows != read else None
     about = source.path, source.format, files, rows, items, how, problem
     repeated = {x: n for x, n in _repeated(seen).items() if x != roles.cluster}
     return Contents(*about, repeated=repeated, looked_at=partly)
+
+
+def _with_numbers(
+    source: Source, seen: Block, roles: Roles
+) -> tuple[Block, list[Entry]]:
+    """What was seen, where text that is numbers in the spelling of the roles is numbers."""
+    seen, entries = dict(seen), []
+    for given in source.entries:
+        entry, cells = given, seen.get(given.name)
+        if entry.kind == "text" and cells is not None and cells.ndim == 1:
+            found, empty = numbers_of(cells, roles), lacking(cells)
+            if not empty.all() and not np.isnan(found[~empty]).any():
+                seen[entry.name] = found
+                entry = replace(entry, dtype="number", kind="number")
+        entries.append(entry)
+    return seen, entries
 
 
 def repeated_ids(paths: Paths, sep: str | None = None) -> dict[str, int]:

@@ -284,7 +284,19 @@ def _readable(source: Source, kind: ScoreKind) -> bool:
 
 
 def _known(source: Source, role: str) -> list[str]:
-    return [name for name in source.names if name.lower() in KNOWN[role]]
+    found = [name for name in source.names if name.lower() in KNOWN[role]]
+    if found or source.format != "npy":
+        return found
+    return [name for name in source.names if _roles_in(name) == {role}]
+
+
+def _roles_in(name: str) -> set[str]:
+    """Roles of an array that its file's name begins or ends with: resnet_logits.npy."""
+    if any(name.lower() in names for names in KNOWN.values()):
+        return set()
+    words = re.split(r"[_.-]", name.lower())
+    ends = {word for word in (words[0], words[-1]) if len(word) > 1}
+    return {role for role in ("label", "logits", "probs") if ends & {*KNOWN[role]}}
 
 
 def _known_columns(source: Source, kind: str) -> list[dict[str, str]]:

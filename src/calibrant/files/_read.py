@@ -49,8 +49,8 @@ class Found:
         Which column or array was taken for what.
     rows : array or None
         Numbers of the rows in the file, if some were left out for what they lack.
-    dropped : int
-        How many were left out.
+    dropped, dropped_ids : int, array or None
+        How many were left out, and what identifies them, as `ids`.
     """
 
     kind: ScoreKind
@@ -67,6 +67,7 @@ class Found:
     plan: Plan | None = None
     rows: NDArray[Any] | None = None
     dropped: int = 0
+    dropped_ids: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -102,10 +103,12 @@ def found_in(
 ) -> Found:
     """One block of a file, checked for what is missing; rows of weight 0 may lack it."""
     block, rows, dropped = _as_numbers(plan, block, roles), None, 0
+    dropped_ids = None if plan.id is None else block[plan.id][:0]
     if roles.drop_missing:
         others = plan.label, plan.correct, plan.pred, plan.weight, plan.frequency
         kept = ~lacking(*(block[x] for x in (*plan.scores, *others) if x is not None))
         rows, dropped = start + np.flatnonzero(kept), int((~kept).sum())
+        dropped_ids = None if plan.id is None else block[plan.id][~kept]
         block = {name: values[kept] for name, values in block.items()}
     columns = [block[name] for name in plan.scores]
     scores = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
@@ -131,7 +134,7 @@ def found_in(
         for name in (plan.group, plan.cluster, plan.id)
     )
     given = plan.kind, scores, y, weight, group, classes, path, start
-    return Found(*given, frequency, cluster, ids, plan, rows, dropped)
+    return Found(*given, frequency, cluster, ids, plan, rows, dropped, dropped_ids)
 
 
 SPELT = {"yes": True, "no": False, "true": True, "false": False}
@@ -165,10 +168,28 @@ def _as_numbers(plan: Plan, block: Block, roles: Roles) -> Block:
     found = dict(block)
     for name in filter(None, (*plan.scores, plan.weight, plan.frequency)):
         if found[name].dtype.kind not in "biuf":
-            found[name] = np.array([_number(cell, roles) for cell in found[name]])
+            found[name] = numbers_of(found[name], roles)
         if roles.percent and name in plan.scores:
             found[name] = found[name] / 100
     return found
+
+
+def numbers_of(cells: NDArray[Any], roles: Roles) -> NDArray[np.float64]:
+    """Numbers that are spelt as the roles say; NaN for what is none."""
+    return np.array([_number(cell, roles) for cell in cells], np.float64)
+
+
+def _shows_per_cent(plan: Plan, block: Block, roles: Roles) -> bool:
+    """Whether a score is above 1, or has a sign of per cent."""
+    for name in plan.scores:
+        cells = block[name]
+        if cells.dtype.kind not in "biuf":
+            if any(str(cell).rstrip().endswith("%") for cell in cells):
+                return True
+            cells = numbers_of(cells, roles)
+        if (cells > 1).any():
+            return True
+    return False
 
 
 def _number(cell: Any, roles: Roles) -> float:
@@ -360,6 +381,7 @@ def _batches(
     paths: Paths, roles: Roles, rows: int | None, *, in_memory: bool
 ) -> Iterator[Found]:
     like: Found | None = None
+    per_cent = not roles.percent
     for source in open_all(paths, roles.sep):
         plan = make_plan(source, roles)
         if in_memory:
@@ -377,11 +399,20 @@ def _batches(
         exact = frozenset(filter(None, [plan.label, plan.pred]))
         wanted = Request(plan.names, size, text, None, exact, roles.drop_missing)
         for block in source.blocks(wanted):
+            per_cent = per_cent or _shows_per_cent(plan, block, roles)
             found = found_in(source.path, plan, block, classes, start, roles)
             start += len(found) + found.dropped
             like = like or found
             _check_alike(like, found)
             yield found
+    if like is not None and not per_cent:
+        name = sources.shorten(plan.scores[0])
+        raise FileError(
+            like.path,
+            f"--percent divides by 100, but no value of {name!r} is above 1; leave "
+            "--percent out, or bring all files to one scale, or write 0.5% for half a "
+            "per cent.",
+        )
 
 
 def _check_size(source: Source, plan: Plan) -> None:
@@ -459,5 +490,5 @@ def _join(found: list[Found]) -> Found:
         return None if parts[0] is None else np.concatenate(parts)
 
     dropped = sum(one.dropped for one in found)
-    columns = {name: joined(name) for name in PER_ROW}
+    columns = {name: joined(name) for name in (*PER_ROW, "dropped_ids")}
     return replace(found[0], start=0, dropped=dropped, **columns)

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant._base.checks import check_flags, check_number, shown
 from calibrant._base.comparison import EFFECTS, Comparison
-from calibrant._base.measures import MEASURES, Measure, is_trivial
+from calibrant._base.measures import MEASURES, Measure, is_trivial, key_of, plain
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.records import Estimate
 
@@ -252,8 +252,8 @@ def choose(columns: str | Sequence[str] | None, comparison: Comparison) -> list[
     if not isinstance(columns, str | list | tuple):
         raise TypeError(f"columns must be a list of names, got {shown(columns)}.")
     names = (columns,) if isinstance(columns, str) else tuple(columns)
+    names = tuple(map(_key, names))
     for key in names:
-        _check_name(key)
         if key in EFFECTS:
             _check_effects(key, comparison)
     if not names:
@@ -273,12 +273,22 @@ def _has_any(column: Column, comparison: Comparison) -> bool:
     return not np.isnan(column.values(comparison)).all()
 
 
-def _check_name(key: Any) -> None:
-    if not (isinstance(key, str) and key in keys_of("all")):
+def _key(name: Any) -> str:
+    """The key of a column by that key, or by its heading in any format."""
+    effects = {
+        plain(word): key
+        for key, heading in EFFECT_HEADINGS.items()
+        for word in (key, heading.label, heading.short)
+    }
+    key = None
+    if isinstance(name, str):
+        key = effects.get(plain(name)) or key_of(name)
+    if key is None or key not in keys_of("all"):
         raise ValueError(
-            f"columns has no {shown(key)}. Choose from {', '.join(keys_of('all'))}; or one of "
+            f"columns has no {shown(name)}. Choose from {', '.join(keys_of('all'))}; or one of "
             f"the sets {', '.join(map(repr, SETS))}."
         )
+    return key
 
 
 def _check_effects(asked: str, comparison: Comparison) -> None:
