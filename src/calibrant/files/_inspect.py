@@ -151,7 +151,7 @@ def _contents(source: Source, files: int, roles: Roles) -> Contents:
     read = max(map(len, seen.values()), default=0)
     if rows is None and source.is_table and 0 < read < LOOKED_AT:
         rows = read
-    entries = source.entries
+    entries: Sequence[Entry] = source.entries
     if roles.spelt:
         seen, entries = _with_numbers(source, seen, roles)
     items = tuple(_item(entry, seen.get(entry.name), rows) for entry in entries)
