@@ -254,9 +254,8 @@ def objection(done: Done, line: Line) -> str:
         return f"a control character in the output: {shown[0]!r}"
     if done.code not in (0, 1, 2, 3):
         return f"the exit code {done.code}"
-    if done.code == 1 and (
-        not done.err.startswith("Error: ") or done.err.count("\n") != 1
-    ):
+    told = [x for x in done.err.splitlines() if not x.startswith("note: ")]
+    if done.code == 1 and (len(told) != 1 or not told[0].startswith("Error: ")):
         return "an error that is not one line"
     if (
         done.code == 0

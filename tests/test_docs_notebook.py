@@ -120,7 +120,7 @@ def test_html_has_every_sentence_that_is_printed():
         (found, [*found.sentences]),
         (cal.calibration_test(y, logits=z), ["calibrat"]),
         (cal.calibration_bracket(y, logits=z), ["in-sample"]),
-        (cal.Sketch().update(y, logits=z), ["weight 400"]),
+        (cal.Sketch().update(y, logits=z), ["examples 400"]),
     )
     for result, texts in expected:
         html = result._repr_html_()

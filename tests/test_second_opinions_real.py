@@ -28,4 +28,4 @@ def test_the_page_quotes_the_bandwidths_of_an_under_confident_network(data):
     rows = data("cifar10_peterson_wrn_28_10_humantuned_UNDERCONFIDENT")
     kind = {key: rows[key] for key in ("logits", "probs") if key in rows}
     choice = cal.choose_bandwidth(rows["labels"], **kind)
-    assert f"wants {choice.flat_from:.2f} to {choice.flat_to:.2f}" in PAGE
+    assert f"needs {choice.flat_from:.2f} to {choice.flat_to:.2f}" in PAGE

@@ -339,7 +339,7 @@ def test_a_corrupt_image_is_one_line_and_the_rest_is_kept(folder, monkeypatch):
     assert len(list((folder / "logits").glob("shard-*.npz"))) == 1
     again = invoke(*command, *options)
     assert again.exit_code == 0, again.stderr
-    assert "10 rows in 3 files" in again.stdout
+    assert "10 images in 3 files" in again.stdout
     assert read(folder / "logits").y.tolist() == list(range(10))
 
 
@@ -349,7 +349,10 @@ def test_a_damaged_shard_is_reported_on_stderr(folder, monkeypatch):
     assert invoke(*command, "-o", "logits", "-q").output == ""
     (folder / "logits" / "shard-00000.npz").write_bytes(b"")
     done = invoke(*command, "-o", "logits")
-    assert done.stderr == "shard-00000.npz was damaged or missing, and was done again\n"
+    assert (
+        done.stderr
+        == "shard-00000.npz was damaged or missing, and was computed again\n"
+    )
 
 
 def examples():

@@ -212,9 +212,16 @@ def _check_each_once(files: list[Path]) -> None:
             )
 
 
+MANIFEST = "manifest.json"
+
+
 def _shards_of(folder: Path) -> list[Path]:
-    """Files of a folder that can be read; marks like _SUCCESS and .crc are passed by."""
+    """Files of a folder that can be read; marks like _SUCCESS and .crc are passed by.
+
+    So is the manifest that `infer` writes beside its shards.
+    """
     named = [path for path in sorted(folder.iterdir()) if path.name[0] not in "._"]
+    named = [path for path in named if path.name != MANIFEST]
     known = [path for path in named if suffix_of(path) in FORMAT_OF]
     if shards := [path for path in known if path.is_file()]:
         return shards

@@ -26,13 +26,13 @@ from calibrant._base.checks import (
 )
 from calibrant._base.records import read_file, read_json
 from calibrant._base.write import digest_of, locked, write_npz, write_text
+from calibrant.files._open import MANIFEST
 from calibrant.files._sources import FileError
 from calibrant.vision._images import Images, Item, needed, picture
 from calibrant.vision._models import Model
 
 FORMAT, VERSION = "calibrant logits", 1
 FORMATS = (FORMAT, "acumen logits")  # until 0.1.0 the project was called acumen
-MANIFEST = "manifest.json"
 SHARD = re.compile(r"shard-\d{5,}\.npz")
 BEGIN_ANEW = "choose another folder, or begin anew with force=True (--force)."
 
