@@ -43,7 +43,7 @@ PACKAGE = "calibrant"
 STAGES = ("_base", "_inputs", "_rows", "_sketch", "_stats", "_verbs")
 VIEWS = f"{PACKAGE}._base.views"  # opens the views of a result; no other file may
 LINES_BEFORE = 33_468  # of src in 0.1.0
-ADDED = 10_600
+ADDED = 10_800
 MOST_LINES = int(0.88 * LINES_BEFORE) + ADDED
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import partial
 from math import inf, isfinite, nan, sqrt
 
 from calibrant._base.checks import MOST_NAME, one_line
@@ -145,7 +145,6 @@ def plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower()
 
 
-@cache
 def _keys() -> dict[str, str]:
     return {
         plain(word): key
