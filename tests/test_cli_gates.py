@@ -75,7 +75,8 @@ def test_a_log_loss_that_guessing_stays_below_is_times_100(limit, folder):
     assert f"write {float(limit) / 100:g} or {limit}%" in done.stderr
     log = gated(folder, f"d_TOT > {limit}", "--divergence", "log")
     assert log.returncode == 2
-    assert gated(folder, "nll > 2").returncode in (0, 3)
+    for high in ("nll > 2", "nll > 3"):  # of models that are surely wrong
+        assert gated(folder, high).returncode in (0, 3)
 
 
 def test_per_cent_is_the_fraction(folder):

@@ -330,12 +330,13 @@ class Gate:
         return f"{self.key}.{self.end}" if self.end else self.key
 
     def check_scale(self, ev: Evaluation) -> None:
-        """Refuse a log loss that guessing would stay below, twice: it is times 100."""
+        """Refuse a log loss of more than five times that of guessing: it is times 100."""
         logs = self.key == "nll" or (self.key in HEADLINE and ev.divergence == "log")
-        if logs and abs(self.limit) > max(2 * log(max(ev.k, 2)), 1.0):
+        guessing = log(max(ev.k, 2))
+        if logs and abs(self.limit) > 5 * guessing:
             raise click.UsageError(
-                f"a limit of {self.limit:g} on {self.key} is never reached: guessing "
-                f"among {max(ev.k, 2):,} classes has {log(max(ev.k, 2)):.2g}. Tables show "
+                f"a limit of {self.limit:g} on {self.key} is more than five times what "
+                f"guessing among {max(ev.k, 2):,} classes has ({guessing:.2g}). Tables show "
                 f"it times 100: write {self.limit / 100:g} or {self.limit:g}%."
             )
 
