@@ -1,6 +1,7 @@
 """A classifier of scikit-learn and its recalibration as one: contract, weights, losses."""
 
 import warnings
+from importlib.metadata import version
 from typing import ClassVar
 
 import numpy as np
@@ -276,6 +277,8 @@ PEERS = [
 @pytest.mark.parametrize("size", [120, 400])
 def test_at_least_as_good_as_scikit_learn(base, peer, method, size, digits, part):
     X, y = digits
+    if peer == "temperature" and version("scikit-learn").startswith("1.7"):
+        pytest.skip("scikit-learn scales temperatures since 1.8")
     package, _, name = base.partition(".")
     model = getattr(part(f"sklearn.{package}"), name)().fit(X[400:1000], y[400:1000])
     frozen = part("sklearn.frozen").FrozenEstimator(model)
