@@ -429,44 +429,47 @@ def _of_totals(cells: Cells, weight: float) -> Claims:
     yield "fewer rows than were counted", cells.rows <= cells.count * (1 + OFF)
     yield "more rows than there can be", cells.count <= MOST_COUNTED
     for name, total in cells.totals.items():
-        loss, most = float(cells[f"{name}_loss_0"].sum()), total.loss2 * weight
-        off = near + OFF * abs(loss)
-        yield (
-            f"a {name} loss that is not that of the cells",
-            abs(total.loss - loss) <= off,
-        )
-        yield (
-            f"a mean {name} loss above that of its squares",
-            (total.loss * total.loss <= most + off * (off + 2 * abs(loss))),
-        )
-        parts = [getattr(total, x) for x in Totals.__slots__ if x != "unit_loss"]
-        yield f"an infinite {name} loss", np.isfinite(parts) | (loss > MOST_SQUARED)
-        yield f"a {name} loss below 0", total.unit_loss >= -near and total.loss >= -near
-        if cells.divergences[name] is BRIER:
-            r2, hit2 = float(cells["r2"].sum()), float(cells["hit2"].sum())
-            yield (
-                "a Brier loss that is not that of the residuals",
-                (
-                    abs(total.unit_loss - r2) <= near
-                    and abs(total.phi_hit - hit2) <= near
-                ),
-            )
-        if cells.squares is None:
-            same = total.w2_loss == total.loss and total.w2_loss2 == total.loss2
-            yield f"squared weights of the {name} loss, where rows only count", same
-        else:
-            least = min(total.w2_loss, total.w2_loss2) >= -near * weight
-            first = total.w2_loss <= weight * total.loss * (1 + OFF) + near * weight
-            second = total.w2_loss2 <= weight * total.loss2 * (1 + OFF) + near * weight
-            yield (
-                f"squared weights of the {name} loss above the square",
-                (least and first and second),
-            )
+        yield from _of_total(cells, name, total, weight)
     if cells.within is not None:
         both = float(cells.within.sum()), float(cells["r1"].sum())
         yield (
             "residuals by class that are not those of the cells",
             (abs(both[0] - both[1]) <= near),
+        )
+
+
+def _of_total(cells: Cells, name: str, total: Totals, weight: float) -> Claims:
+    """What must hold of the sums of one loss."""
+    near = OFF * weight
+    loss, most = float(cells[f"{name}_loss_0"].sum()), total.loss2 * weight
+    off = near + OFF * abs(loss)
+    yield (
+        f"a {name} loss that is not that of the cells",
+        abs(total.loss - loss) <= off,
+    )
+    yield (
+        f"a mean {name} loss above that of its squares",
+        (total.loss * total.loss <= most + off * (off + 2 * abs(loss))),
+    )
+    parts = [getattr(total, x) for x in Totals.__slots__ if x != "unit_loss"]
+    yield f"an infinite {name} loss", np.isfinite(parts) | (loss > MOST_SQUARED)
+    yield f"a {name} loss below 0", total.unit_loss >= -near and total.loss >= -near
+    if cells.divergences[name] is BRIER:
+        r2, hit2 = float(cells["r2"].sum()), float(cells["hit2"].sum())
+        yield (
+            "a Brier loss that is not that of the residuals",
+            (abs(total.unit_loss - r2) <= near and abs(total.phi_hit - hit2) <= near),
+        )
+    if cells.squares is None:
+        same = total.w2_loss == total.loss and total.w2_loss2 == total.loss2
+        yield f"squared weights of the {name} loss, where rows only count", same
+    else:
+        least = min(total.w2_loss, total.w2_loss2) >= -near * weight
+        first = total.w2_loss <= weight * total.loss * (1 + OFF) + near * weight
+        second = total.w2_loss2 <= weight * total.loss2 * (1 + OFF) + near * weight
+        yield (
+            f"squared weights of the {name} loss above the square",
+            (least and first and second),
         )
 
 
