@@ -6,7 +6,8 @@ and the path of one call. docs/architecture.md says what the rules are for.
 
 What is counted, where the rule alone does not say it:
 
-- Files and lines: those of .py files in src. Until 0.1.0 there were 33,468 lines.
+- Files and lines: those of .py files in src; of lines only the core's have a limit, since
+  a new subject is a file of its own, but must not make the way of every number longer.
 - Circles: imports between files, also those inside functions. A name taken from a package
   counts as an import of the file that defines it, also where the package loads it lazily.
   Not counted are imports for type checkers, and those of _base/views.py, which opens the
@@ -42,9 +43,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "calibrant"
 STAGES = ("_base", "_inputs", "_rows", "_sketch", "_stats", "_verbs")
 VIEWS = f"{PACKAGE}._base.views"  # opens the views of a result; no other file may
-LINES_BEFORE = 33_468  # of src in 0.1.0
-ADDED = 10_800
-MOST_LINES = int(0.88 * LINES_BEFORE) + ADDED
+CORE = STAGES[:5]  # what every number passes through; new subjects are verbs and views
+MOST_LINES = 15_200
 
 
 @dataclass(frozen=True)
@@ -95,17 +95,18 @@ class House:
         return {name: ast.parse(text) for name, text in texts.items()}
 
     def count_files(self) -> Iterator[Line]:
-        yield Line("Python files in src", len(self.files), 140)
+        yield Line("Python files in src", len(self.files), 180)
         inside = [p.name for p in self.home.iterdir() if p.name != "__pycache__"]
         yield Line("entries at the top level", len(inside), 24, sorted(inside))
 
     def count_lines(self) -> Iterator[Line]:
-        """Lines of all files, and how many are in each package, most first."""
+        """Lines of the core, and how many are in each of its packages, most first."""
         units: Counter[str] = Counter()
         for name in self.files:
-            units[(name.split(".")[1:] or [name])[0]] += len(self.lines_of(name))
-        where = [f"{count:6,} in {unit}" for unit, count in units.most_common()]
-        yield Line("lines of src", units.total(), MOST_LINES, where)
+            unit = (name.split(".")[1:] or [name])[0]
+            units[unit] += len(self.lines_of(name)) if unit in CORE else 0
+        where = [f"{count:6,} in {unit}" for unit, count in units.most_common() if count]
+        yield Line("lines of the core", units.total(), MOST_LINES, where)
 
     def count_contract(self) -> Iterator[Line]:
         """Layers and exceptions of the import contract."""
