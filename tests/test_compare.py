@@ -333,10 +333,23 @@ def test_models_that_tell_the_same_rows_apart_differ_in_d_cal_as_in_loss():
 
 
 def test_rows_without_a_surprise_leave_room_for_those_to_come():
-    hits, h = np.ones(50, bool), np.linspace(0.97, 0.99, 50)
+    hits, h = np.ones(100, bool), np.linspace(0.97, 0.99, 100)
     found = compare(*tempered(hits, h)).differences["B"]
     low, high = found["nll"].interval
-    assert low < -0.01 < 0.02 < high  # one error in 50 would make A the worse one
+    assert low < 0 < 0.02 < high  # one error in 50 would make A the worse one
+
+
+@pytest.mark.parametrize(("errors", "known"), [(2, False), (3, True)])
+def test_few_examples_and_hardly_a_surprise_give_a_difference_no_interval(
+    errors, known
+):
+    hits, h = np.arange(99) >= errors, np.linspace(0.97, 0.99, 99)
+    found = compare(*tempered(hits, h))
+    measures = ("total", "calibration", "brier", "nll")
+    assert all(
+        (found.differences["B"][m].interval is not None) == known for m in measures
+    )
+    assert any("no interval is known" in s for s in found.sentences) != known
 
 
 def test_an_error_that_may_be_0_is_compared_by_the_models_own_intervals():

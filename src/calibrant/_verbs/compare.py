@@ -155,6 +155,9 @@ def multiple_note(
 
 SAME = "the same for every example"
 
+FEW_ROWS, FEW_SURPRISES = 100, 3
+"""Below both, a difference has no interval: what rare examples cost was hardly seen."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelRows:
@@ -219,6 +222,8 @@ def paired_difference(
     se = error_of_mean(x - y, columns.weight, clusters, columns.squared)
     if not se and (measure.mean or not value):
         return Estimate(value, (value, value), SAME)
+    if _hardly_seen(mine.sample) or _hardly_seen(theirs.sample):
+        return Estimate(value)
     if measure.key == "calibration" and _one_order(mine.sample, theirs.sample):
         return _of_loss(mine, theirs, value, level)
     costs = _costs(mine.sample, theirs.sample, measure)
@@ -291,11 +296,22 @@ def _may_be_0(rows: ModelRows, measure: Measure) -> bool:
     return interval is not None and interval[0] <= 0
 
 
+def _hardly_seen(sample: Sample) -> bool:
+    """Whether rows are few and hardly any turned out against the odds."""
+    few = sample.columns.effective < FEW_ROWS
+    return few and _surprises(sample) < FEW_SURPRISES
+
+
 def _share_of_few(sample: Sample) -> float:
     """How far rows that turned out against the odds are too few: from 1, if none."""
+    return closed_forms.share_of_few(_surprises(sample))
+
+
+def _surprises(sample: Sample) -> float:
+    """Independent rows that turned out against the odds."""
     hit = sample.columns.hit
     seen = sample.columns.weights * np.where(sample.h >= 0.5, 1 - hit, hit)
-    return closed_forms.share_of_few(sample.rows.independent(seen))
+    return sample.rows.independent(seen)
 
 
 SCORES = {"nll": "log", "brier": "brier"}
@@ -614,7 +630,8 @@ def compare(
     one of Bonett and Price, 2012; where few rows turned out against the odds, by what these
     cost either model). Other columns are means to first order: each row counts by its
     influence on the estimate; where few rows turned out against the odds, the intervals of
-    the two models are combined instead. If both tell the same rows apart, as before and
+    the two models are combined instead. Fewer than 100 rows of which fewer than three turned
+    out against the odds say too little of rare costs: no interval. If both tell the same rows apart, as before and
     after temperature scaling of two classes, the difference of d_CAL is that of the losses
     and has its interval. Nothing is resampled. Whole clusters count as one if the
     evaluations had ``cluster=``. Errors that cannot be negative, such as ECE, are too large
