@@ -93,6 +93,8 @@ class Evaluation(Views, Record):
     n_effective : float
         Number of examples of equal weight that would have as little noise: n, unless
         `sample_weight` was given.
+    sum_of_weights : float or None
+        What `sample_weight` adds up to as it was given; `n` does not depend on it.
     n_clusters : int or None
         Number of clusters, if they were given; of a sketch at most 128 are told apart.
     target : str
@@ -193,6 +195,7 @@ class Evaluation(Views, Record):
     duplicates: Whole = 0
     repeated: Mapping[str, Whole] = field(default_factory=dict)
     positive: str | None = None
+    sum_of_weights: Positive | None = None
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})

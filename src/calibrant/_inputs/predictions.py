@@ -389,6 +389,17 @@ Weights = tuple[Column | None, Column | None]
 """Mass f w of each row and f w^2; None for all 1, and where f w^2 is f w."""
 
 
+def sum_of_weights(sample_weight: Any, frequency: Any, n: int) -> float | None:
+    """What importance weights add up to as they were given, if that is a number."""
+    weight = _read_weight(sample_weight, "sample_weight", n)
+    count = _read_weight(frequency, "frequency", n)
+    if weight is None:
+        return None
+    with np.errstate(over="ignore"):
+        total = float(weight.sum() if count is None else weight @ count)
+    return total if np.isfinite(total) else None
+
+
 def read_weights(
     sample_weight: Any, frequency: Any, n: int, *, part: bool = False
 ) -> Weights:

@@ -23,6 +23,8 @@ from calibrant._base.measures import (
     effective,
     is_mirrored,
     is_trivial,
+    is_weighted,
+    some_of,
     spread_of,
 )
 from calibrant._base.records import Estimate, listed
@@ -287,10 +289,10 @@ def infinite_loss(ev: Evaluation) -> Iterator[Told]:
         did = "was certain and wrong"
         if ev.target in ("top-label", "class-wise"):
             did = "gave the true class probability 0"
+        some = some_of(ev, ev.infinite_rows, out_of=True)
         yield Told(
             "warning",
-            f"{ev.name} {did} in {ev.infinite_rows:,.10g} of {ev.n:,.10g} examples: NLL is "
-            "infinite.",
+            f"{ev.name} {did} in {some}: NLL is infinite.",
             {"rows": ev.infinite_rows, "share": ev.infinite_rows / ev.n},
             "Report the count; a clipped NLL measures the clip.",
         )
@@ -446,9 +448,10 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
     seen, expected = counts if hits_rarer else [n.sum() - x for x in counts]
     if min(seen, (seen + expected) / 2) < FEW_EVENTS:
         what = OUTCOMES[ev.target][hits_rarer]
+        many = "an effective number of " if is_weighted(ev) else ""
         yield Told(
             "warning" if ev.n >= FEW_ROWS else "note",
-            f"{ev.name} has {_count(seen)} {what} in {ev.n:,.10g} examples "
+            f"{ev.name} has {many}{_count(seen)} {what} in {ev.n:,.10g} examples "
             f"({_count(expected)} expected): its numbers rest on few events.",
             {"observed": seen, "expected": expected, "n": ev.n},
             "Quote intervals, do not rank models by such numbers, and collect more "
@@ -605,7 +608,7 @@ def soft_labels(ev: Evaluation) -> Iterator[Told]:
     if ev.soft_rows:
         yield Told(
             "note",
-            f"{ev.name} was evaluated against soft labels ({ev.soft_rows:,.10g} examples).",
+            f"{ev.name} was evaluated against soft labels ({some_of(ev, ev.soft_rows)}).",
             {"rows": float(ev.soft_rows)},
             "Do not compare its scores with those of hard labels.",
         )
@@ -697,9 +700,10 @@ def accuracy_changed(audited: Audited) -> Iterator[Told]:
     for name, effect in audited.comparison.effects.items():
         if effect.changed > 0:
             change = 100 * effect.accuracy_change
+            some = some_of(audited.comparison[name], effect.changed)
             yield Told(
                 "warning" if effect.accuracy_change < 0 else "note",
-                f"{name} changed the predicted class of {effect.changed:,.10g} examples: "
+                f"{name} changed the predicted class of {some}: "
                 f"accuracy {change:+.2f} points.",
                 {x: getattr(effect, x) for x in ("accuracy_change", "changed", "tied")},
                 "Report accuracy before and after, or use a method that keeps the order "
