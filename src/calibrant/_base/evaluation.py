@@ -128,6 +128,8 @@ class Evaluation(Views, Record):
     distinct, largest_share : int, float
         Number of distinct confidences, round-off aside, and share of rows at the
         commonest one.
+    largest_class : float or None
+        Share of the commonest class among the labels; not known of pairs and sketches.
     settings : dict
         The options it was made with.
     per_class : tuple of Evaluation
@@ -196,6 +198,7 @@ class Evaluation(Views, Record):
     repeated: Mapping[str, Whole] = field(default_factory=dict)
     positive: str | None = None
     sum_of_weights: Positive | None = None
+    largest_class: Annotated[float, Range(0, 1)] | None = None
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})

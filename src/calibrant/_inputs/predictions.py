@@ -651,8 +651,9 @@ def rows_of_group(predictions: Predictions, name: str) -> Predictions:
 
 
 def facts_of_rows(predictions: Predictions) -> dict[str, Any]:
-    """What a record keeps of rows: their fingerprint, and how many labels are soft."""
+    """What a record keeps of rows: a fingerprint, soft labels, the commonest class."""
     return {
+        "largest_class": largest_class(predictions),
         "fingerprint": fingerprint(predictions.labels, predictions.weight),
         "soft_rows": soft_weight(predictions),
     }
@@ -700,6 +701,20 @@ def _single(scores: Any, y: Any) -> NDArray[Any]:
     rows = table.view(np.dtype((np.void, table.itemsize * table.shape[1])))[:, 0]
     found, count = np.unique(rows, return_counts=True)
     return found[count == 1]
+
+
+def largest_class(predictions: Predictions) -> float | None:
+    """Share of the commonest class among the labels, if they are classes."""
+    labels, weight = predictions.labels, predictions.weight
+    if predictions.kind == "confidence":
+        return None
+    if labels.ndim == 2:
+        return float(np.average(labels, axis=0, weights=weight).max())
+    if labels.dtype.kind == "f":  # of one class, as shares
+        share = float(np.average(labels, weights=weight))
+        return max(share, 1 - share)
+    count = np.bincount(labels.astype(np.intp), weight)
+    return float(count.max() / count.sum())
 
 
 def soft_weight(predictions: Predictions) -> float:

@@ -319,6 +319,7 @@ def evaluate_each_class(
     return replace(
         found,
         fingerprint=facts["fingerprint"],
+        largest_class=facts["largest_class"],
         columns=top,
         clusters=predictions.clusters,
         per_group={

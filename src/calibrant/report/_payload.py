@@ -74,6 +74,7 @@ LEVELS = {"serious": "bad", "warning": "warn", "note": "note"}
 
 SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
     "below-chance": lambda _: "worse than chance",
+    "at-chance": lambda _: "no better than chance",
     "trivial-confidence": lambda _: "constant confidence: trivially calibrated",
     "few-confidences": lambda e: f"only {e['distinct']:,.0f} distinct confidences",
     "infinite-loss": lambda e: f"infinite NLL ({_lost(e)})",
