@@ -29,8 +29,8 @@ from .engine import (
 )
 from .judge import limit_memory
 
-SLICE = 60.0
-"""Seconds of a process: then a new one begins, so that nothing piles up."""
+SLICE = 240.0
+"""Seconds of a process: then a new one begins, which takes a few to import all."""
 
 
 @click.group(help=__doc__)
@@ -80,7 +80,7 @@ class Run:
         self.findings: dict[str, int] = {}
         self.kept = {kind: stored.read_corpus(kind, corpus) for kind in KINDS}
         self.arcs: dict[str, set[int]] = {kind: set() for kind in KINDS}
-        self.costs: dict[str, dict[bytes, int]] = {kind: {} for kind in KINDS}
+        self.costs: dict[str, dict[bytes, float]] = {kind: {} for kind in KINDS}
 
     def search(self, kinds: list[str], processes: int, until: float) -> None:
         """Keep the processes busy, the kind that had least time first."""

@@ -23,14 +23,14 @@ class Arcs:
 
     def __init__(self) -> None:
         self.seen: set[int] = set()
-        self.new = self.calls = 0
+        self.new = 0
         self._is_ours: dict[CodeType, int] = {}
         self._calls: Counter[int] = Counter()
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Count in `new` the steps that no input before has taken, and all `calls`."""
-        self.new = self.calls = 0
+        """Count in `new` the steps that no input before has taken."""
+        self.new = 0
         sys.settrace(self._enter)
         try:
             yield
@@ -44,7 +44,6 @@ class Arcs:
             number = self._is_ours[code] = _number_of(code)
         if not number:
             return None
-        self.calls += 1
         self._calls[number] += 1
         calls = self._calls[number]  # since a call of it was last new
         return self._steps(number) if calls < WATCHED or calls % WATCHED == 0 else None

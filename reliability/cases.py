@@ -98,9 +98,17 @@ def write(c: Choices, folder: Path, made: Rows, stem: str = "a") -> list[Path]:
     content = writer(c, made, attack)
     if c.chance(30):
         content, made.wrong = bytes_off(c, content), "?"
-    path = folder / f"{stem}.{suffix}"
+    return [put(folder / f"{stem}.{suffix}", content)]
+
+
+def put(path: Path, content: bytes) -> Path:
+    """Write a file in the place of whatever an earlier one of this input became."""
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    else:
+        path.unlink(missing_ok=True)  # a pipe, or a link to an endless device
     path.write_bytes(content)
-    return [path]
+    return path
 
 
 def _write_npy(c: Choices, folder: Path, made: Rows) -> list[Path]:
@@ -112,8 +120,7 @@ def _write_npy(c: Choices, folder: Path, made: Rows) -> list[Path]:
             content, made.wrong = hostile_npy(c, array)
         if c.chance(10):
             content, made.wrong = bytes_off(c, content), "?"
-        paths.append(folder / f"{name}.npy")
-        paths[-1].write_bytes(content)
+        paths.append(put(folder / f"{name}.npy", content))
     return paths
 
 

@@ -54,7 +54,7 @@ class Found:
     outcomes: Counter[str] = field(default_factory=Counter)
     about: dict[str, Counter[str]] = field(default_factory=dict)
     kept: list[bytes] = field(default_factory=list)
-    costs: dict[bytes, int] = field(default_factory=dict)
+    costs: dict[bytes, float] = field(default_factory=dict)
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
     arcs: set[int] = field(default_factory=set)
     seconds: float = 0.0
@@ -133,11 +133,11 @@ def search(
         else:
             data = mutated(_cheap(corpus, found.costs, rng), corpus, rng)
         mark(data)
-        begun = time.perf_counter()
+        begun, spent = time.perf_counter(), time.process_time()
         case, verdict = bench.try_out(data, watch=True)
         found.note(case, verdict, data, time.perf_counter() - begun)
         if data in found.costs or bench.arcs.new:
-            found.costs[data] = bench.arcs.calls
+            found.costs[data] = time.process_time() - spent
         if bench.arcs.new and data not in known:
             known.add(data)
             corpus.append(data)
@@ -148,10 +148,10 @@ def search(
     return found
 
 
-def _cheap(corpus: list[bytes], costs: dict[bytes, int], rng: random.Random) -> bytes:
-    """One of the corpus, sooner one that calls little of our code: more of them are tried."""
-    some = rng.sample(corpus, min(4, len(corpus)))
-    weights = [1 / (20 + costs.get(data, 1000)) for data in some]
+def _cheap(corpus: list[bytes], costs: dict[bytes, float], rng: random.Random) -> bytes:
+    """One of the corpus, sooner one that takes little time: more of them are tried."""
+    some = rng.sample(corpus, min(8, len(corpus)))
+    weights = [1 / (0.001 + costs.get(data, 0.1)) for data in some]
     return rng.choices(some, weights)[0]
 
 

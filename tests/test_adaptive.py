@@ -317,4 +317,4 @@ def test_certainty_that_was_never_wrong_may_still_be(value):
     ev = cal.evaluate_pairs(np.full(5000, value), np.full(5000, value))
     assert ev.decomposition.calibration.interval == pytest.approx((0, 5.9e-7), rel=0.01)
     assert ev.decompositions["log"].calibration.interval == (0, np.inf)
-    assert ev.decompositions["log"].calibration.method == "one-sided ladder"
+    assert ev.decompositions["log"].calibration.method == "one-sided close pairs"

@@ -508,6 +508,38 @@ def test_guessing_is_not_below_chance():
         assert "below-chance" not in codes(rowful(rng.integers(0, 4, 1500), logits=z))
 
 
+def test_a_guess_is_found_beside_the_commonest_class_or_a_random_order():
+    rng = np.random.default_rng(1)
+    y = rng.choice(3, 2000, p=[0.7, 0.2, 0.1])
+    share = np.mean(y == 0)
+    z = rng.normal(size=(2000, 3)) + np.array([2, 0, 0])
+    found = only(rowful(y, logits=z), "at-chance")
+    assert found.evidence["chance"] == share
+    assert f"always the commonest class gives {share:.3f}" in found.text
+    each = only(rowful(y, logits=z, target="class-wise"), "at-chance")
+    assert each.evidence["chance"] == share
+    weight = np.where(y == 0, 0.5, 1.0)
+    weighted = rowful(y, logits=z, sample_weight=weight)
+    assert weighted.largest_class == pytest.approx(weight[y == 0].sum() / weight.sum())
+    p, event = rng.random(2000), rng.random(2000) < 0.3
+    for ev in (rowful(event, probs=p), cal.evaluate_pairs(event, p, interval=None)):
+        assert "a random order gives 0.500" in only(ev, "at-chance").text
+    better = z + 3 * np.eye(3)[y]
+    assert "at-chance" not in codes(rowful(y, logits=better))
+    assert "at-chance" not in codes(rowful(y[:30], logits=z[:30]))
+
+
+def test_an_error_that_four_digits_do_not_show_is_not_smoothed_away():
+    """What print would call -0.0000, below the 0.0000 or 0.0001 of the adaptive one."""
+    for low, found in ((1e-5, False), (6e-5, False), (2e-4, True)):
+        error = cal.Estimate(3 * low, (low, 9 * low), "close pairs")
+        ev = good()
+        parts = {"brier": replace(ev.decomposition, calibration=error)}
+        fixed = {"brier": replace(ev.paper, calibration=cal.Estimate(2e-5))}
+        ev = keep(ev, decompositions=parts, paper_decompositions=fixed)
+        assert ("smoothed-away" in codes(ev)) == found
+
+
 def test_soft_labels_are_mentioned_by_count():
     rng = np.random.default_rng(4)
     p = rng.dirichlet(np.ones(3), 1500)

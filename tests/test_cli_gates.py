@@ -68,15 +68,48 @@ def test_the_short_option_is_checked_like_the_long_one(folder):
     )
 
 
-@pytest.mark.parametrize("limit", ["8", "30", "250"])
-def test_a_log_loss_that_guessing_stays_below_is_times_100(limit, folder):
+@pytest.mark.parametrize("limit", ["1.2", "30", "250"])
+def test_a_log_loss_above_that_of_guessing_is_spelt_out(limit, folder):
     done = gated(folder, f"nll > {limit}")
     assert done.returncode == 2
-    assert f"write {float(limit) / 100:g} or {limit}%" in done.stderr
+    assert f"'nll > {limit}%' or 'nll > {100 * float(limit):g}%'" in done.stderr
     log = gated(folder, f"d_TOT > {limit}", "--divergence", "log")
     assert log.returncode == 2
-    for high in ("nll > 2", "nll > 3"):  # of models that are surely wrong
-        assert gated(folder, high).returncode in (0, 3)
+    assert gated(folder, "nll > 1").returncode in (0, 3)  # log 3 is 1.0986
+    assert (
+        gated(folder, "nll > 300%").returncode == 0
+    )  # of a model that is surely wrong
+
+
+@pytest.mark.parametrize("condition", ["ece > 0.65", "d_CAL.upper >= 0.2", "ks < 0.3"])
+def test_a_limit_on_an_error_that_may_be_two_things_is_refused(condition, folder):
+    done = gated(folder, condition)
+    assert done.returncode == 2
+    number = condition.split()[-1]
+    assert f"{number}%' or " in done.stderr
+    assert f"{100 * float(number):g}%'." in done.stderr
+    assert gated(folder, f"{condition}%").returncode in (0, 3)
+    short = run("report", "a.npz", "-q", "--max-ece-upper", "0.3", cwd=folder)
+    assert short.returncode == 2
+    assert gated(folder, "mce > 0.65").returncode in (0, 3)  # a usual size
+
+
+def test_a_limit_far_above_what_was_found_is_doubted_unless_a_sign_says_it(folder):
+    rng = np.random.default_rng(0)
+    p = np.repeat([0.2, 0.8], 500)
+    y = np.tile(np.repeat([1, 0, 1, 0], [1, 4, 4, 1]), 100).reshape(100, 2, 5)
+    y = y.transpose(1, 0, 2).ravel()  # as often as forecast
+    p = p + 1e-4 * rng.random(1000)
+    np.savez(folder / "calibrated.npz", probs=p, labels=y)
+    done = gated(folder, "ece > 0.15", files=("calibrated.npz",))
+    assert done.returncode == 0
+    assert "the limit of 15% is" in done.stderr
+    assert "write 'ece > 0.15%' or 'ece > 15%'" in done.stderr
+    assert gated(folder, "ece > 15%", files=("calibrated.npz",)).stderr == ""
+    never = gated(folder, "brier > 1.5", files=("calibrated.npz",))
+    assert never.returncode == 2
+    assert "never holds: the Brier score of one probability" in never.stderr
+    assert gated(folder, "brier > 1.5").returncode == 0  # of three classes it can be
 
 
 def test_per_cent_is_the_fraction(folder):
@@ -109,7 +142,7 @@ NAMES = {
 
 @pytest.mark.parametrize("printed", NAMES)
 def test_columns_are_called_as_tables_print_them(printed, folder):
-    done = gated(folder, f"{printed}<0.99", "--level", "0.9")
+    done = gated(folder, f"{printed}<99%", "--level", "0.9")
     assert done.returncode in (0, 3), done.stderr
     assert f"{NAMES[printed]} is " in gated(folder, f"{printed} >= 0.0000001").stderr
 
@@ -120,7 +153,7 @@ def test_every_name_in_a_table_means_its_own_column():
 
     for key, measure in MEASURES.items():
         for word in filter(None, (key, measure.label, measure.short)):
-            assert Gate.read(f"{word}.lower < 0.5").key == key
+            assert Gate.read(f"{word}.lower < 50%").key == key
 
 
 # -- groups ------------------------------------------------------------------------------

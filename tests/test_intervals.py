@@ -16,7 +16,7 @@ SETTINGS = Settings().checked()
 # -- evaluations -------------------------------------------------------------------
 
 CALIBRATED = forecasts(3000, accuracy=lambda p: p)
-METHODS = ("Wilson", "normal", "gamma", "score", "DeLong", "test inversion", "band")
+METHODS = ("Wilson", "normal", "gamma", "score", "DeLong", "simulated noise", "band")
 NORM_METRICS = ("ece", "ace", "mce", "ece_mass", "smooth_ece", "ks_error")
 
 

@@ -600,7 +600,7 @@ def test_models_that_are_not_alike_are_told():
 def test_a_value_above_its_own_interval_is_explained_below_the_table():
     noisy = model(
         "a",
-        ece=cal.Estimate(0.0278, (0.0, 0.0201), "test inversion"),
+        ece=cal.Estimate(0.0278, (0.0, 0.0201), "simulated noise"),
         ece_debiased=0.0081,
     )
     plain = {"columns": ["ece", "brier"]}
@@ -608,9 +608,9 @@ def test_a_value_above_its_own_interval_is_explained_below_the_table():
     assert "ECE is biased up by noise, so the plain value can lie above its" in text
     assert "Debiased ECE: 0.81." in text
     assert "noise" not in make_table(noisy, Style(), **plain).notes[-1].text
-    within = model("a", ece=cal.Estimate(0.0178, (0.0, 0.0201), "test inversion"))
+    within = model("a", ece=cal.Estimate(0.0178, (0.0, 0.0201), "simulated noise"))
     text = make_table(within, Style(intervals=True), **plain).notes[-1].text
-    assert "noise" not in text
+    assert "biased up by noise" not in text
 
 
 def test_trivial_and_infinite_are_silent_where_not_shown():

@@ -96,14 +96,68 @@ def test_a_curve_is_not_called_over_confident_by_chance():
 def test_print_says_what_weights_and_clusters_leave():
     w = np.where(np.arange(200) < 20, 10.0, 1.0)  # 380^2 / 2180 = 66.2
     ev = cal.evaluate_pairs(A, H, name="a", sample_weight=w)
-    assert str(ev).startswith("a: 200 examples (effective n 66)")
-    assert str(cal.Comparison((ev,))).startswith(
-        "1 model, 200 examples (effective n 66)"
-    )
+    said = "200 examples (weights sum to 380, effective n 66)"
+    assert str(ev).startswith(f"a: {said}")
+    assert str(cal.Comparison((ev,))).startswith(f"1 model, {said}")
     nearly = cal.evaluate_pairs(A, H, name="a", sample_weight=1 + 0.1 * H)
-    assert str(nearly).startswith("a: 200 examples\n")
+    total = f"{np.sum(1 + 0.1 * H):,.6g}"
+    assert str(nearly).startswith(f"a: 200 examples (weights sum to {total})\n")
     together = cal.evaluate_pairs(A, H, name="a", cluster=np.arange(200) // 5)
     assert str(together).startswith("a: 200 examples in 40 clusters\n")
+
+
+def test_the_sum_of_weights_is_that_of_rows_of_classes_and_of_sketches():
+    w, f = np.linspace(0.5, 2, 200), np.arange(200) % 3 + 1
+    both = cal.evaluate_pairs(A, H, sample_weight=w, frequency=f)
+    assert both.sum_of_weights == pytest.approx(w @ f)
+    probs = np.column_stack([1 - H, H / 2, H / 2])
+    each = {"probs": probs, "target": "class-wise", "sample_weight": w}
+    assert cal.evaluate(A.astype(int), **each).sum_of_weights == pytest.approx(w.sum())
+    sketch = cal.Sketch().update_pairs(A, H, sample_weight=w)
+    assert cal.evaluate(sketch).sum_of_weights == pytest.approx(w.sum())
+    assert cal.evaluate_pairs(A, H, frequency=f).sum_of_weights is None
+    huge = cal.evaluate_pairs(A, H, sample_weight=np.where(w > 1, 1e308, 1e307))
+    assert huge.sum_of_weights is None  # no number can hold it
+    again = cal.Evaluation.from_json(both.to_json())
+    assert again.sum_of_weights == both.sum_of_weights
+
+
+def test_weights_are_told_as_shares_not_as_fractions_of_examples():
+    lost = (H > 0.9) & (np.arange(200) % 5 == 0)
+    h, a = np.where(lost, 0.0, H), np.where(lost, 1, A)
+    w = np.where(np.arange(200) < 20, 10.0, 1.0)
+    ev = cal.evaluate_pairs(a, h, name="a", sample_weight=w, divergence="log")
+    share = f"{100 * w[lost].sum() / w.sum():.3g} %"
+    assert 0 < lost.sum() < 100
+    texts = str(ev), ev.describe(), str(cal.Comparison((ev,)))
+    for text in (" ".join(one.split()) for one in texts):
+        assert f"{share} of " in text
+        assert "by weight" in text
+        assert f"{ev.infinite_rows:.10g}" not in text
+    plain = cal.evaluate_pairs(a, h, name="a")
+    assert f"{lost.sum()} of 200 examples: NLL is infinite" in " ".join(
+        str(plain).split()
+    )
+
+
+def test_print_names_groups_with_size_and_headline():
+    group = np.where(np.arange(200) < 80, "site 10", "site 2")
+    ev = cal.evaluate_pairs(A, H, name="a", group=group)
+    lines = str(ev).splitlines()
+    start = lines.index("2 groups, brier:")
+    second, tenth = lines[start + 1 : start + 3]
+    assert second.split()[:2] == ["site", "2"]
+    assert second.endswith("120 examples")
+    assert f"{ev.per_group['site 10'].decomposition.total:.4f} = " in tenth
+    assert "group site 2" in ev._repr_html_()
+    many = cal.evaluate_pairs(A, H, group=np.arange(200) % 20)
+    assert "  and 8 more" in str(many)
+
+
+def test_methods_of_intervals_are_named_in_plain_words():
+    text = str(cal.evaluate_pairs(*forecasts(2000)))
+    assert "close pairs (brier d_CAL" in text
+    assert "simulated noise (ECE" in " ".join(text.split())
 
 
 def test_print_says_once_how_fine_the_calibration_error_is():

@@ -93,6 +93,8 @@ class Evaluation(Views, Record):
     n_effective : float
         Number of examples of equal weight that would have as little noise: n, unless
         `sample_weight` was given.
+    sum_of_weights : float or None
+        What `sample_weight` adds up to as it was given; `n` does not depend on it.
     n_clusters : int or None
         Number of clusters, if they were given; of a sketch at most 128 are told apart.
     target : str
@@ -126,6 +128,8 @@ class Evaluation(Views, Record):
     distinct, largest_share : int, float
         Number of distinct confidences, round-off aside, and share of rows at the
         commonest one.
+    largest_class : float or None
+        Share of the commonest class among the labels; not known of pairs and sketches.
     settings : dict
         The options it was made with.
     per_class : tuple of Evaluation
@@ -193,6 +197,8 @@ class Evaluation(Views, Record):
     duplicates: Whole = 0
     repeated: Mapping[str, Whole] = field(default_factory=dict)
     positive: str | None = None
+    sum_of_weights: Positive | None = None
+    largest_class: Annotated[float, Range(0, 1)] | None = None
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})

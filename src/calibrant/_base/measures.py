@@ -244,8 +244,10 @@ ENOUGH = 0.95
 """Share of n from which on the effective n is not worth a word."""
 
 
-def sample_size(ev: Evaluation) -> str:
+def sample_size(ev: Evaluation, *, in_sentence: bool = False) -> str:
     """How many examples there are, what weights leave of them, and in how many clusters.
+
+    In a sentence the sum of the weights is left out.
 
     Examples
     --------
@@ -254,17 +256,46 @@ def sample_size(ev: Evaluation) -> str:
     >>> sample_size(cal.evaluate_pairs(*pairs)), sample_size(
     ...     cal.evaluate_pairs(*pairs, sample_weight=weight)
     ... )
-    ('4 examples', '4 examples (effective n 1.7)')
+    ('4 examples', '4 examples (weights sum to 12, effective n 1.7)')
     """
-    said = f"{ev.n:,.10g} example{'' if ev.n == 1 else 's'}"
+    said, about = f"{ev.n:,.10g} example{'' if ev.n == 1 else 's'}", []
+    if ev.sum_of_weights is not None and not in_sentence:
+        about.append(f"weights sum to {ev.sum_of_weights:,.6g}")
     if (left := effective(ev)) < ENOUGH * ev.n:
         digits = ",.0f" if left >= 100 else ".2g"
-        said += f" (effective n {left:{digits}})"
+        about.append(f"effective n {left:{digits}}")
+    if about:
+        said += f" ({', '.join(about)})"
     if ev.n_clusters is not None:
         # A sketch, which has no fingerprint, tells no more of them apart.
         more = " or more" if ev.n_clusters == 128 and ev.fingerprint is None else ""
         said += f" in {ev.n_clusters:,}{more} clusters"
     return said
+
+
+def is_weighted(ev: Evaluation) -> bool:
+    """Whether some examples count more than others."""
+    return effective(ev) < ev.n * (1 - 1e-9)
+
+
+def some_of(ev: Evaluation, weight: float, *, out_of: bool = False) -> str:
+    """How many examples these are; where weights differ, what share of the weight.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> pairs, weight = ([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7]), [9, 1, 1, 1]
+    >>> some_of(cal.evaluate_pairs(*pairs), 1)
+    '1 example'
+    >>> some_of(cal.evaluate_pairs(*pairs, sample_weight=weight), 0.5, out_of=True)
+    '12.5 % of 4 examples by weight'
+    """
+    if is_weighted(ev):
+        whole = f"{ev.n:,.10g}" if out_of else "the"
+        return f"{100 * weight / ev.n:.3g} % of {whole} examples by weight"
+    if out_of:
+        return f"{weight:,.10g} of {ev.n:,.10g} examples"
+    return f"{weight:,.10g} example{'' if weight == 1 else 's'}"
 
 
 def positive_class(ev: Evaluation) -> str:

@@ -389,6 +389,17 @@ Weights = tuple[Column | None, Column | None]
 """Mass f w of each row and f w^2; None for all 1, and where f w^2 is f w."""
 
 
+def sum_of_weights(sample_weight: Any, frequency: Any, n: int) -> float | None:
+    """What importance weights add up to as they were given, if that is a number."""
+    weight = _read_weight(sample_weight, "sample_weight", n)
+    count = _read_weight(frequency, "frequency", n)
+    if weight is None:
+        return None
+    with np.errstate(over="ignore"):
+        total = float(weight.sum() if count is None else weight @ count)
+    return total if np.isfinite(total) else None
+
+
 def read_weights(
     sample_weight: Any, frequency: Any, n: int, *, part: bool = False
 ) -> Weights:
@@ -640,8 +651,9 @@ def rows_of_group(predictions: Predictions, name: str) -> Predictions:
 
 
 def facts_of_rows(predictions: Predictions) -> dict[str, Any]:
-    """What a record keeps of rows: their fingerprint, and how many labels are soft."""
+    """What a record keeps of rows: a fingerprint, soft labels, the commonest class."""
     return {
+        "largest_class": largest_class(predictions),
         "fingerprint": fingerprint(predictions.labels, predictions.weight),
         "soft_rows": soft_weight(predictions),
     }
@@ -689,6 +701,20 @@ def _single(scores: Any, y: Any) -> NDArray[Any]:
     rows = table.view(np.dtype((np.void, table.itemsize * table.shape[1])))[:, 0]
     found, count = np.unique(rows, return_counts=True)
     return found[count == 1]
+
+
+def largest_class(predictions: Predictions) -> float | None:
+    """Share of the commonest class among the labels, if they are classes."""
+    labels, weight = predictions.labels, predictions.weight
+    if predictions.kind == "confidence":
+        return None
+    if labels.ndim == 2:
+        return float(np.average(labels, axis=0, weights=weight).max())
+    if labels.dtype.kind == "f":  # of one class, as shares
+        share = float(np.average(labels, weights=weight))
+        return max(share, 1 - share)
+    count = np.bincount(labels.astype(np.intp), weight)
+    return float(count.max() / count.sum())
 
 
 def soft_weight(predictions: Predictions) -> float:

@@ -45,7 +45,7 @@ class DebiasedError:
         return closed_forms.named(name, self.interval)
 
 
-METHOD = "ladder"
+METHOD = "close pairs"
 
 
 def brier_error(

@@ -488,7 +488,7 @@ def discrimination(
 # noise inflates: tests are inverted, on resampled noise. The largest value of a walk has a
 # band, by how far that noise reaches.
 
-INVERSION, BAND, SCORE = "test inversion", "band", "score"
+INVERSION, BAND, SCORE = "simulated noise", "band", "score"
 
 Found = tuple[Interval, str]
 """An interval and its method."""

@@ -104,8 +104,8 @@ def _trivial(ev: Evaluation, key: str, value: float) -> str:
 
 def _rows(ev: Evaluation, base: Evaluation, *, paired: bool) -> str:
     if paired:
-        return f"these {sample_size(ev)}"
-    return f"{sample_size(ev)} and {sample_size(base)}"
+        return f"these {sample_size(ev, in_sentence=True)}"
+    return " and ".join(sample_size(x, in_sentence=True) for x in (ev, base))
 
 
 def _size(value: float) -> str:

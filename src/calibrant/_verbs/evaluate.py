@@ -24,6 +24,7 @@ from calibrant._inputs.predictions import (
     facts_of_rows,
     read_predictions,
     rows_of_group,
+    sum_of_weights,
 )
 from calibrant._rows.reduce import each_class, fill, reduce_to_columns, spell_out
 from calibrant._sketch.cells import CLASS_BINS, MOST_VALUES, Cells, Kind
@@ -132,8 +133,10 @@ def evaluate(
     )
     if settings.counterpart == "tight" and predictions.target != "top-label":
         raise ValueError("counterpart='tight' applies to target='top-label' only.")
+    total = sum_of_weights(sample_weight, frequency, len(predictions.scores))
     if predictions.target == "class-wise":
-        return evaluate_each_class(predictions, settings, name)
+        found = evaluate_each_class(predictions, settings, name)
+        return replace(found, sum_of_weights=total)
     clusters = predictions.clusters, predictions.cluster_groups
     about = target_of(predictions), predictions.k, *clusters
     facts = facts_of_rows(predictions)
@@ -144,6 +147,7 @@ def evaluate(
         columns=columns,
         clusters=sample.clusters,
         per_group=_each_group(sample, name, predictions.groups),
+        sum_of_weights=total,
         **facts,
     )
     return _naming_positive(found, predictions.classes)
@@ -315,6 +319,7 @@ def evaluate_each_class(
     return replace(
         found,
         fingerprint=facts["fingerprint"],
+        largest_class=facts["largest_class"],
         columns=top,
         clusters=predictions.clusters,
         per_group={
@@ -548,7 +553,12 @@ def check_alone(rows: Iterable[object]) -> None:
 def _evaluate(cells: Cells, kind: Kind, settings: Settings, name: str) -> Evaluation:
     sample = _sample_of(cells, settings, kind.target, len(kind.classes))
     sample.within_error = _top_label_error(cells, settings)
-    return evaluate_sample(sample, name)
+    return replace(evaluate_sample(sample, name), sum_of_weights=_weight_of(cells))
+
+
+def _weight_of(cells: Cells) -> float | None:
+    """What weights add up to, if there are any."""
+    return None if cells.squares is None else cells.weight
 
 
 def _sample_of(cells: Cells, settings: Settings, target: str, k: int) -> Sample:
@@ -582,4 +592,5 @@ def _each_class(
         per_class.append(evaluate_sample(sample, str(label), keep=False))
     whole = _sample_of(sketch.cells, settings, "class-wise", len(classes))
     found = add_up(per_class, reduce(add, sums), whole, name, Overlap())
-    return replace(found, soft_rows=sketch.soft_rows)
+    total = _weight_of(sketch.cells)
+    return replace(found, soft_rows=sketch.soft_rows, sum_of_weights=total)

@@ -13,7 +13,13 @@ import numpy as np
 from calibrant._base.checks import MOST_NAME, check_choice, one_line
 from calibrant._base.comparison import Comparison, as_shown, shown_names
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, is_trivial, positive_class, sample_size
+from calibrant._base.measures import (
+    MEASURES,
+    is_trivial,
+    positive_class,
+    sample_size,
+    some_of,
+)
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
 from calibrant._inputs.divergences import find_divergence
 from calibrant._views.diagram import GEOMETRY, axis_words
@@ -65,7 +71,8 @@ def in_html(models: Any) -> str:
     if comparison.effects:
         parts.append(write_html(make_table(comparison, Style(), columns="effects")))
     if one:
-        notes = [_as_published(comparison[0]), *_notes(comparison[0])]
+        groups = [f"group {line.strip()}" for line in _group_lines(comparison[0])[2:]]
+        notes = [_as_published(comparison[0]), *groups, *_notes(comparison[0])]
     else:
         notes = [note.text for note in remarks(comparison, comparison.audit())]
         notes += getattr(comparison, "sentences", ())
@@ -83,6 +90,7 @@ def describe(ev: Evaluation) -> str:
         *_decomposition_lines(ev),
         "",
         *_metric_lines(ev),
+        *_group_lines(ev),
     ]
     notes = _notes(ev)
     if notes:
@@ -319,6 +327,27 @@ def _metric_lines(ev: Evaluation) -> list[str]:
     ]
 
 
+MOST_GROUPS = 12
+"""Groups that print lists; more are counted."""
+
+
+def _group_lines(ev: Evaluation) -> list[str]:
+    """Names and sizes of the groups, and the headline of each."""
+    listed = sorted(ev.per_group, key=natural)[:MOST_GROUPS]
+    if not listed:
+        return []
+    sums = {
+        one_line(name, MOST_NAME): (_sum(own.decomposition), sample_size(own))
+        for name, own in ((name, ev.per_group[name]) for name in listed)
+    }
+    first, second = max(map(len, sums)), max(len(x) for x, _ in sums.values())
+    lines = [f"  {x:<{first}}  {y:<{second}}  {z}" for x, (y, z) in sums.items()]
+    count = len(ev.per_group)
+    head = f"{count:,} group{'' if count == 1 else 's'}, {ev.divergence}:"
+    more = [f"  and {count - MOST_GROUPS:,} more"] * (count > MOST_GROUPS)
+    return ["", head, *lines, *more]
+
+
 def _why_above(ev: Evaluation, key: str) -> str:
     """Why a number lies above its own interval, if it does."""
     if not lifted(ev.metrics[key]):
@@ -419,7 +448,8 @@ def describe_diagram(ev: Evaluation, style: str = "modern") -> str:
         _band(ev),
     ]
     if ev.divergence == "log" and ev.infinite_rows:
-        sentences.append(f"The loss of {ev.infinite_rows:,.10g} examples is infinite.")
+        some = some_of(ev, ev.infinite_rows)
+        sentences.append(f"The loss of {some} is infinite.")
     return " ".join(sentences)
 
 
@@ -431,7 +461,7 @@ def _subject(ev: Evaluation) -> str:
         "pairs": "accuracy (share correct)",
     }[ev.target]
     return (
-        f"Calibration-sharpness diagram of {ev.name}: {sample_size(ev)}, {what} against "
+        f"Calibration-sharpness diagram of {ev.name}: {sample_size(ev, in_sentence=True)}, {what} against "
         f"{axis_words(ev)['said']}."
     )
 

@@ -23,6 +23,8 @@ from calibrant._base.measures import (
     effective,
     is_mirrored,
     is_trivial,
+    is_weighted,
+    some_of,
     spread_of,
 )
 from calibrant._base.records import Estimate, listed
@@ -287,10 +289,10 @@ def infinite_loss(ev: Evaluation) -> Iterator[Told]:
         did = "was certain and wrong"
         if ev.target in ("top-label", "class-wise"):
             did = "gave the true class probability 0"
+        some = some_of(ev, ev.infinite_rows, out_of=True)
         yield Told(
             "warning",
-            f"{ev.name} {did} in {ev.infinite_rows:,.10g} of {ev.n:,.10g} examples: NLL is "
-            "infinite.",
+            f"{ev.name} {did} in {some}: NLL is infinite.",
             {"rows": ev.infinite_rows, "share": ev.infinite_rows / ev.n},
             "Report the count; a clipped NLL measures the clip.",
         )
@@ -321,15 +323,21 @@ def smoothed_away(ev: Evaluation) -> Iterator[Told]:
     The published estimate smooths with bandwidth 0.05 on the probability scale. Where
     most confidences lie closer together than that, as in saturated networks, it blends
     over-confident examples with others and finds too little: it falls below the interval
-    of the adaptive estimate.
+    of the adaptive estimate. What four digits do not show is left out.
     """
     value, interval = _adaptive(ev)
     headline = ev.decomposition.bandwidth is not None
     fixed = float(ev.paper.calibration)
     if not headline and ev.settings.get("counterpart") == "tight":
         fixed *= ev.k / (ev.k - 1)  # as the adaptive estimate is
-    if interval is not None and ev.divergence == "brier" and fixed < interval[0]:
-        low, high = interval
+    if interval is None or ev.divergence != "brier":
+        return
+    low, high = interval
+    if (
+        fixed < low
+        and compare.shows(Estimate(low))
+        and compare.shows(Estimate(low - fixed))
+    ):
         yield Told(
             "warning" if headline else "note",
             f"At bandwidth {ev.paper.bandwidth:g} the calibration error of {ev.name} is "
@@ -446,9 +454,10 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
     seen, expected = counts if hits_rarer else [n.sum() - x for x in counts]
     if min(seen, (seen + expected) / 2) < FEW_EVENTS:
         what = OUTCOMES[ev.target][hits_rarer]
+        many = "an effective number of " if is_weighted(ev) else ""
         yield Told(
             "warning" if ev.n >= FEW_ROWS else "note",
-            f"{ev.name} has {_count(seen)} {what} in {ev.n:,.10g} examples "
+            f"{ev.name} has {many}{_count(seen)} {what} in {ev.n:,.10g} examples "
             f"({_count(expected)} expected): its numbers rest on few events.",
             {"observed": seen, "expected": expected, "n": ev.n},
             "Quote intervals, do not rank models by such numbers, and collect more "
@@ -574,16 +583,11 @@ def below_chance(ev: Evaluation) -> Iterator[Told]:
     mostly in different orders, the positive class is the other one, or confidence
     measures doubt. No calibration error makes sense before that is settled.
     """
-    key, chance = "accuracy", 1 / ev.k
-    if ev.target in ("positive", "pairs"):
-        key, chance = "auroc", HALF
+    key, chance = _by_what(ev), _level(ev)
     value = ev.metrics.get(key)
     if value is None or not value < chance:
         return
-    if key == "auroc":
-        high = value + 2 * auroc_error(ev)
-    else:
-        high = value.interval[1] if value.interval else float(value)
+    _, high = _ends(ev, key, value)
     if high < chance:
         yield Told(
             "serious",
@@ -593,6 +597,57 @@ def below_chance(ev: Evaluation) -> Iterator[Told]:
             "Check the order of the classes (classes=), which class is positive, and "
             "that labels belong to these examples.",
         )
+
+
+def at_chance(ev: Evaluation) -> Iterator[Told]:
+    """Predictions are not significantly better than a guess.
+
+    For classes the guess is the commonest class (of a sketch, any class at random); for
+    forecasts and stated confidences it is an AUROC of one half. Such a model can be
+    perfectly calibrated, by giving every example about the same confidence, and its
+    calibration error then says nothing. Below 50 examples nothing is said.
+    """
+    key = _by_what(ev)
+    value = ev.metrics.get(key)
+    if value is None or ev.rows < TOO_FEW_ROWS or (key == "auroc" and is_trivial(ev)):
+        return
+    guess, how = _guess(ev, key)
+    low, high = _ends(ev, key, value)
+    if low <= guess and high >= _level(ev):  # below that, it is worse than chance
+        yield Told(
+            "warning",
+            f"{ev.name} is not significantly better than chance: {MEASURES[key].label} "
+            f"{value:.3f} [{low:.3f}, {high:.3f}], and {how} gives {guess:.3f}.",
+            {key: float(value), "low": low, "high": high, "chance": guess},
+            "Do not quote its calibration error alone, which is easily small at chance.",
+        )
+
+
+def _guess(ev: Evaluation, key: str) -> tuple[float, str]:
+    """What a guess has, and which one."""
+    if key == "auroc":
+        return HALF, "a random order"
+    if ev.largest_class is None:
+        return 1 / ev.k, "guessing"
+    return ev.largest_class, "always the commonest class"
+
+
+def _level(ev: Evaluation) -> float:
+    """Below it, predictions are worse than random ones."""
+    return HALF if _by_what(ev) == "auroc" else 1 / ev.k
+
+
+def _by_what(ev: Evaluation) -> str:
+    """What shows whether predictions beat a guess."""
+    return "auroc" if ev.target in ("positive", "pairs") else "accuracy"
+
+
+def _ends(ev: Evaluation, key: str, value: Estimate) -> tuple[float, float]:
+    """The interval of accuracy, or of an AUROC as wide as it is near one half."""
+    if key == "auroc":
+        reach = 2 * auroc_error(ev)
+        return value - reach, value + reach
+    return value.interval or (float(value), float(value))
 
 
 def soft_labels(ev: Evaluation) -> Iterator[Told]:
@@ -605,7 +660,7 @@ def soft_labels(ev: Evaluation) -> Iterator[Told]:
     if ev.soft_rows:
         yield Told(
             "note",
-            f"{ev.name} was evaluated against soft labels ({ev.soft_rows:,.10g} examples).",
+            f"{ev.name} was evaluated against soft labels ({some_of(ev, ev.soft_rows)}).",
             {"rows": float(ev.soft_rows)},
             "Do not compare its scores with those of hard labels.",
         )
@@ -626,6 +681,7 @@ MODEL_RULES: tuple[Rule, ...] = (
     duplicates,
     clusters_ignored,
     below_chance,
+    at_chance,
     soft_labels,
 )
 
@@ -697,9 +753,10 @@ def accuracy_changed(audited: Audited) -> Iterator[Told]:
     for name, effect in audited.comparison.effects.items():
         if effect.changed > 0:
             change = 100 * effect.accuracy_change
+            some = some_of(audited.comparison[name], effect.changed)
             yield Told(
                 "warning" if effect.accuracy_change < 0 else "note",
-                f"{name} changed the predicted class of {effect.changed:,.10g} examples: "
+                f"{name} changed the predicted class of {some}: "
                 f"accuracy {change:+.2f} points.",
                 {x: getattr(effect, x) for x in ("accuracy_change", "changed", "tied")},
                 "Report accuracy before and after, or use a method that keeps the order "

@@ -270,6 +270,12 @@ ENDS = {
 }
 """Between which ends numbers lie; those of one's own may be anything."""
 
+SMALL = ("ece", "ace", "smooth_ece", "ece_mass", "ece_debiased", "ks_error",
+         "top_label_ece", "calibration")  # fmt: skip
+DOUBTFUL, FAR_ABOVE = 0.2, 20
+"""Calibration errors of real models are below the first. A limit as large is more likely
+0.65 of a table of percentages, which is 0.0065; so is one so many times what was found."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -279,6 +285,7 @@ class Gate:
     end: str
     sign: str
     limit: float
+    percent: bool = False
 
     @classmethod
     def read(
@@ -299,13 +306,15 @@ class Gate:
             )
         key = _key_of(form[1], option)
         limit = float(form[4]) / (100 if form[5] else 1)
-        gate = cls(key, (form[2] or "").lstrip("."), form[3], limit)
+        percent = bool(form[5])
+        gate = cls(key, (form[2] or "").lstrip("."), form[3], limit, percent)
         low, high = ENDS.get(key, (-inf, inf))
         if divergence != "brier" and key in HEADLINE:
             low, high = (0.0 if key == "total" else -inf), inf
         if difference:
             low, high = low - high, high - low
         gate.check(text, low, high, option)
+        gate.check_doubtful(text, option)
         return gate
 
     def check(self, text: str, low: float, high: float, option: str) -> None:
@@ -324,21 +333,53 @@ class Gate:
             )
         raise click.BadParameter(told, param_hint=option)
 
+    def check_doubtful(self, text: str, option: str) -> None:
+        """Refuse a limit without a sign that may be a fraction or a percentage."""
+        if self.key in SMALL and DOUBTFUL <= abs(self.limit) < 1 and not self.percent:
+            told = f"{text!r} is in doubt, since tables show {MEASURES[self.key].label}"
+            told += f" times 100: write {self._two_ways}."
+            raise click.BadParameter(told, param_hint=option)
+
     @property
     def name(self) -> str:
         """The number, or the end of its interval, as conditions call it."""
         return f"{self.key}.{self.end}" if self.end else self.key
 
+    @property
+    def _two_ways(self) -> str:
+        """The two things that a limit without a sign may mean."""
+        less, more = (
+            f"'{self.name} {self.sign} {x:.10g}%'"
+            for x in (self.limit, 100 * self.limit)
+        )
+        return f"{less} or {more}"
+
     def check_scale(self, ev: Evaluation) -> None:
-        """Refuse a log loss of more than five times that of guessing: it is times 100."""
+        """Refuse limits that numbers of this model cannot reach, or no sensible one does."""
         logs = self.key == "nll" or (self.key in HEADLINE and ev.divergence == "log")
         guessing = log(max(ev.k, 2))
-        if logs and abs(self.limit) > 5 * guessing:
+        if logs and abs(self.limit) > guessing and not self.percent:
             raise click.UsageError(
-                f"a limit of {self.limit:g} on {self.key} is more than five times what "
-                f"guessing among {max(ev.k, 2):,} classes has ({guessing:.2g}). Tables show "
-                f"it times 100: write {self.limit / 100:g} or {self.limit:g}%."
+                f"a limit of {self.limit:g} on {self.key} is more than what guessing among "
+                f"{max(ev.k, 2):,} classes has ({guessing:.2g}), and tables show it times "
+                f"100: write {self._two_ways}."
             )
+        alone = ev.target in ("positive", "pairs") and self.key in ("brier", "total")
+        if alone and not logs and self.limit >= 1 and self.sign in (">", ">="):
+            raise click.UsageError(
+                f"'{self.name} {self.sign} {self.limit:g}' never holds: the Brier score of one "
+                "probability lies between 0 and 1."
+            )
+
+    def doubt(self, who: str, value: float) -> str:
+        """Why a limit is perhaps not what was meant, if a number is far below it."""
+        bare = self.key in SMALL and self.sign in (">", ">=") and not self.percent
+        if not (bare and 0 < value * FAR_ABOVE < self.limit):
+            return ""
+        return (
+            f"{who}: the limit of {100 * self.limit:.10g}% is {self.limit / value:,.0f} times "
+            f"its {self.key}, {100 * value:.2g}%. To be clear, write {self._two_ways}."
+        )
 
     def verdict(
         self, who: str, estimate: Estimate, what: str, level: float
@@ -370,7 +411,7 @@ def _key_of(name: str, option: str) -> str:
 
 
 def _fail_if(text: str) -> flags.Decorator:
-    limits = "Limits are fractions (0.05) or percentages (5%). Repeatable."
+    limits = "Limits are percentages (5%) or fractions (0.05). Repeatable."
     return click.option(
         "--fail-if",
         "conditions",
@@ -413,6 +454,8 @@ def judge(gates: Sequence[Gate], models: Iterable[Evaluation]) -> None:
             for gate in gates:
                 gate.check_scale(ev)
                 number, level = MEASURES[gate.key].of(part), float(ev.settings["level"])
+                if part is ev and (doubt := gate.doubt(who, float(number))):
+                    click.echo(f"note: {one_line(doubt)}", err=True)
                 verdicts.append(gate.verdict(who, number, gate.key, level))
     trip(verdicts)
 

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 
 from calibrant._base.checks import check_choice
 from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import some_of
 from calibrant._inputs.arrays import Column, sigmoid
 from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._stats import closed_forms
@@ -386,6 +387,6 @@ def _mark_infinite(ax: Axes, band: Band, view: View) -> None:
     look: Any = {"linewidth": 0, "zorder": 1.5, "gid": "infinite", "hatch": "////"}
     ax.fill_between(band.confidence, 0, 1, **where, **hatch, **look)
     box = {"facecolor": theme.ground, "edgecolor": "none", "pad": 1, "alpha": 0.85}
-    text = f"∞ loss: {view.ev.infinite_rows:,.10g} examples"
+    text = f"∞ loss: {some_of(view.ev, view.ev.infinite_rows)}"
     look = {"fontsize": theme.points(style.SMALL), "color": theme.curve, "bbox": box}
     ax.text(0.03, 0.985, text, transform=ax.transAxes, va="top", zorder=7, **look)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.comparison import Comparison, as_comparison, as_shown, shown_names
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, is_trivial, sample_size
+from calibrant._base.measures import MEASURES, is_trivial, sample_size, some_of
 from calibrant._base.records import Estimate, Finding, as_plain
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._verbs.compare import SAME, is_clear, shows
@@ -74,9 +74,10 @@ LEVELS = {"serious": "bad", "warning": "warn", "note": "note"}
 
 SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
     "below-chance": lambda _: "worse than chance",
+    "at-chance": lambda _: "no better than chance",
     "trivial-confidence": lambda _: "constant confidence: trivially calibrated",
     "few-confidences": lambda e: f"only {e['distinct']:,.0f} distinct confidences",
-    "infinite-loss": lambda e: f"infinite NLL ({rows(e['rows'])})",
+    "infinite-loss": lambda e: f"infinite NLL ({_lost(e)})",
     "accuracy-changed": lambda e: (
         f"accuracy {fixed(100 * e['accuracy_change'], 2, signed=True)} points"
     ),
@@ -91,6 +92,13 @@ SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
     "clusters-ignored": lambda _: "clusters ignored",
 }
 """Findings about one model in a word or two, made of their evidence, by code."""
+
+
+def _lost(evidence: Mapping[str, float]) -> str:
+    """How many examples have infinite loss; of weights, which are no number, the share."""
+    if evidence["rows"].is_integer():
+        return rows(evidence["rows"])
+    return f"{100 * evidence['share']:.3g} % by weight"
 
 
 def badges(ev: Evaluation, found: Sequence[Finding]) -> list[Badge]:
@@ -175,7 +183,7 @@ def _lead(
         yield f"That of the next, {second.name}, is significantly higher: by {by}."
     elif lead.interval is not None:
         of = f"that of the next, {second.name} (higher by {by})"
-        yield f"But {sample_size(best)} cannot tell it from {of}."
+        yield f"But {sample_size(best, in_sentence=True)} cannot tell it from {of}."
 
 
 # -- views of parts: classes one against the rest, or groups of rows -------------------
@@ -415,6 +423,7 @@ def _model(
         "rows": ev.n,
         "trivial": is_trivial(ev),
         "infinite": ev.infinite_rows,
+        "lost": some_of(ev, ev.infinite_rows),
         "metrics": {key: interval_of(MEASURES[key].of(ev)) for key in fixed},
         "atoms": np.stack(atoms, axis=1),
         "bars": ev.histogram.reshape(BOX.bars, -1).sum(axis=1) / ev.n,

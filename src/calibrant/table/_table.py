@@ -15,6 +15,7 @@ from calibrant._base.measures import (
     is_trivial,
     positive_class,
     sample_size,
+    some_of,
 )
 from calibrant._base.records import Estimate
 from calibrant.table._html import write_html
@@ -240,7 +241,7 @@ def _infinite(shown: Shown) -> Iterator[Note]:
         return
     found = [ev for ev in shown.comparison if isinf(ev.metrics.get("nll", 0.0))]
     if found:
-        counts = [f"{ev.name} ({rows(ev.infinite_rows)})" for ev in found]
+        counts = [f"{ev.name} ({some_of(ev, ev.infinite_rows)})" for ev in found]
         yield Note(
             f"NLL is infinite where a true class was given probability 0: "
             f"{names(counts)}.",
@@ -257,7 +258,8 @@ def _accuracy(shown: Shown) -> Iterator[Note]:
             change = fixed(
                 style.factor * effect.accuracy_change, style.digits, signed=True
             )
-            found.append(f"{name} ({change}; {rows(effect.changed)} changed)")
+            changed = some_of(shown.comparison[name], effect.changed)
+            found.append(f"{name} ({change}; {changed} changed)")
     if found:
         told = names(found)
         yield Note(f"Recalibration changed the accuracy: {told}.", finding=True)
@@ -265,7 +267,11 @@ def _accuracy(shown: Shown) -> Iterator[Note]:
 
 def _tied(shown: Shown) -> Iterator[Note]:
     effects = shown.comparison.effects
-    found = [f"{n} ({rows(e.tied)})" for n, e in effects.items() if e.tied > 0]
+    found = [
+        f"{name} ({some_of(shown.comparison[name], effect.tied)})"
+        for name, effect in effects.items()
+        if effect.tied > 0
+    ]
     if found and not shown.some("tied"):
         yield Note(
             "Several classes share the largest probability, so that the order of the "

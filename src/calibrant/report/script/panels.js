@@ -16,7 +16,7 @@ function panelOf(model, record) {
     plot, make("div", { "class": "read" }));
   if (S.score === "log" && model.infinite > 0) {
     figure.append(make("div", { "class": "warned" },
-      `${whole(model.infinite)} examples have infinite loss; the hatched band is that of the others.`));
+      `The loss of ${model.lost} is infinite; the hatched band is that of the others.`));
   }
   if (isLive() && !model.sums) {
     figure.append(make("div", { "class": "hint" }, "As evaluated: without sums, it cannot follow the bandwidth."));
