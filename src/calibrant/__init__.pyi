@@ -28,6 +28,7 @@ from ._verbs.metric_functions import (
     Scorer,
     accuracy,
     ace,
+    aurc,
     auroc,
     brier,
     calibration_error,
@@ -45,6 +46,7 @@ from ._verbs.metric_functions import (
     smooth_ece,
     top_label_ece,
 )
+from ._verbs.risk_coverage import RiskCoverage, risk_coverage
 from ._verbs.study import Study, study
 
 __version__: str
@@ -66,6 +68,7 @@ __all__ = [
     "Evaluation",
     "Finding",
     "PaperSpread",
+    "RiskCoverage",
     "Scorer",
     "Sketch",
     "SmoothCurve",
@@ -73,6 +76,7 @@ __all__ = [
     "accuracy",
     "ace",
     "audit",
+    "aurc",
     "auroc",
     "brier",
     "calibration_bracket",
@@ -99,6 +103,7 @@ __all__ = [
     "recalibration",
     "register_divergence",
     "report",
+    "risk_coverage",
     "scorers",
     "sketch_frame",
     "smooth_ece",

@@ -5,6 +5,7 @@ from ._compare_methods import compare_methods
 from ._corp import corp
 from ._reliability import reliability
 from ._residual import residual
+from ._risk_coverage import risk_coverage
 from ._score_map import score_map
 from ._smooth_reliability import smooth_reliability
 
@@ -18,6 +19,7 @@ __all__ = [
     "corp",
     "reliability",
     "residual",
+    "risk_coverage",
     "score_map",
     "smooth_reliability",
 ]
