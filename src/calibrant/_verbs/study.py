@@ -44,8 +44,10 @@ from calibrant.recalibration._estimator import (
 from calibrant.recalibration._histogram import HistogramBinning
 from calibrant.recalibration._isotonic import IsotonicCalibration
 from calibrant.recalibration._logistic import BetaCalibration, PlattScaling
+from calibrant.recalibration._prior import OffsetScaling
 from calibrant.recalibration._rows import class_names
 from calibrant.recalibration._trivial import Identity, MeanReplacement
+from calibrant.recalibration._venn_abers import VennAbers
 
 Methods: TypeAlias = (
     str | Sequence[str | Recalibrator] | Mapping[str, str | Recalibrator]
@@ -73,8 +75,14 @@ METHODS: dict[str, tuple[str, Callable[..., Recalibrator], dict[str, Any]]] = {
     "isotonic": ("Isotonic", IsotonicCalibration, {}),
     "isotonic-top-label": ("Isotonic (top label)", IsotonicCalibration, TOP),
     "mean-replacement": ("Mean replacement", MeanReplacement, {}),
+    "offset": ("Offset", OffsetScaling, {}),
+    "venn-abers": ("Venn-Abers", VennAbers, {}),
+    "venn-abers-top-label": ("Venn-Abers (top label)", VennAbers, TOP),
 }
 """Name of a model in tables, its class, and options, by the name of the method."""
+
+BY_NAME = ("offset", "venn-abers", "venn-abers-top-label")
+"""Methods that run only if they are asked for by name; ``"all"`` are the others."""
 
 LIKE_NETCAL = ("histogram", "isotonic")
 PAPER_SPLIT = 0.2
@@ -119,7 +127,8 @@ def recalibrator_named(
 
 def _named(methods: Methods) -> list[tuple[str, str | Recalibrator]]:
     if isinstance(methods, str):
-        groups: dict[str, Iterable[str]] = {"paper": PAPER, "all": METHODS}
+        every = [name for name in METHODS if name not in BY_NAME]
+        groups: dict[str, Iterable[str]] = {"paper": PAPER, "all": every}
         return [("", name) for name in groups.get(methods, (methods,))]
     if isinstance(methods, Mapping):
         return [(str(name), method) for name, method in methods.items()]
