@@ -45,6 +45,7 @@ from ._verbs.metric_functions import (
     smooth_ece,
     top_label_ece,
 )
+from ._verbs.selection import Selection
 from ._verbs.study import Study, study
 
 __version__: str
@@ -67,6 +68,7 @@ __all__ = [
     "Finding",
     "PaperSpread",
     "Scorer",
+    "Selection",
     "Sketch",
     "SmoothCurve",
     "Study",

@@ -34,6 +34,7 @@ from calibrant._inputs.predictions import (
     shared_rows,
 )
 from calibrant._verbs.evaluate import evaluate
+from calibrant._verbs.selection import FOLDS, Selection, select_method
 from calibrant.recalibration import _affine, _temperature
 from calibrant.recalibration._estimator import (
     FitWarning,
@@ -88,6 +89,9 @@ LIKE_NETCAL = ("histogram", "isotonic")
 PAPER_SPLIT = 0.2
 COLUMNS_OF_A_ROW = 16
 BLOCK = 1 << 12
+
+FEW = 20
+"""Rows, or clusters, below which nothing is said of what recalibration is worth."""
 
 FITTING = 0.8
 """Share of a method's work that fitting and applying it is taken to be."""
@@ -541,6 +545,44 @@ class Study(Comparison):
     recalibrators: Mapping[str, Recalibrator] = field(
         default_factory=dict, metadata={"plain": False}
     )
+
+    def select(
+        self,
+        by: str = "brier",
+        *,
+        folds: int = FOLDS,
+        rng: Any = 0,
+        level: float = 0.95,
+    ) -> Selection:
+        """Choose a method by a proper score, and tell what the choice is worth.
+
+        Parameters
+        ----------
+        by : {"brier", "nll"}
+            The score.
+        folds : int
+            Parts of the test rows (whole clusters). For each, the choice is made on the
+            others and tested on it.
+        rng : int or numpy.random.Generator
+            Seed of the folds.
+        level : float
+            Coverage of the intervals.
+
+        Returns
+        -------
+        Selection
+            The choice, its score as it seems and on rows that had no say in it, and the
+            gain over the uncalibrated model with an interval.
+        """
+        return select_method(self, by, folds, rng, level)
+
+    @property
+    def worth(self) -> tuple[str, ...]:
+        """Whether recalibration is worth it, in a sentence; none where rows are gone."""
+        first = self[0]
+        few = min(first.rows, first.n_clusters or FEW) < FEW
+        known = all(ev.columns is not None for ev in self)
+        return (self.select().worth,) if known and not few else ()
 
 
 @takes_options
