@@ -22,10 +22,13 @@ from calibrant.recalibration import (
     IsotonicCalibration,
     MatrixScaling,
     MeanReplacement,
+    OffsetScaling,
     PlattScaling,
+    PriorShift,
     Recalibrator,
     TemperatureScaling,
     VectorScaling,
+    VennAbers,
     load,
 )
 from calibrant.recalibration._estimator import FORMATS
@@ -43,6 +46,9 @@ METHODS = [
     IsotonicCalibration,
     PlattScaling,
     BetaCalibration,
+    OffsetScaling,
+    PriorShift,
+    VennAbers,
 ]
 VARIANTS = [
     *METHODS,
@@ -53,7 +59,14 @@ VARIANTS = [
     lambda **o: IsotonicCalibration(mode="top-label", **o),
     lambda **o: IsotonicCalibration(smoothing=1, **o),
     lambda **o: IsotonicCalibration(compat="netcal", **o),
+    lambda **o: VennAbers(mode="top-label", **o),
 ]
+JUMP = (HistogramBinning, IsotonicCalibration, VennAbers)
+AS_GIVEN = (
+    Identity,
+    OffsetScaling,
+    PriorShift,
+)  # they leave a model of the right rates
 KEEP_ORDER = [TemperatureScaling, EnsembleTemperatureScaling, Identity]
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.recalibration.FitWarning")
 
@@ -196,9 +209,9 @@ def test_no_silent_no_op_on_float32(make):
     single, double = Z.astype(np.float32), Z.astype(np.float32).astype(np.float64)
     p32 = make().fit(single, Y).predict_proba(single)
     p64 = make().fit(double, Y).predict_proba(double)
-    if make().__class__ not in (HistogramBinning, IsotonicCalibration):  # these jump
+    if make().__class__ not in JUMP:
         np.testing.assert_allclose(p32, p64, atol=2e-4)
-    if make().__class__ is not Identity:
+    if make().__class__ not in AS_GIVEN:
         assert np.abs(p32 - softmax(Z)).max() > 0.05
 
 
@@ -216,7 +229,7 @@ def test_frequency_two_is_a_row_twice_and_frequency_zero_is_no_row(make):
     repeated = np.repeat(np.arange(len(Y)), count)
     p = make().fit(Z, Y, frequency=count).predict_proba(Z)
     q = make().fit(Z[repeated], Y[repeated]).predict_proba(Z)
-    exact = type(make()) in (MeanReplacement, HistogramBinning, IsotonicCalibration)
+    exact = type(make()) in (MeanReplacement, *JUMP)
     np.testing.assert_allclose(p, q, atol=1e-12 if exact else 2e-5)
 
 
@@ -444,6 +457,9 @@ BAD = {
     "intercept": ["1"],
     "max_iter": [0, 2.5],
     "bins": [0, -1, True, "x", 2.5, 15.0, None, np.nan, 10**9],
+    "rate": [0, 1, 1.5, "x", [0.5, 0.4], [0.5, 0.5, 0, 0], True, [], np.nan],
+    "prior": [0, [1.0], "x", [0.5, 0.6]],
+    "source": [1, {}, [0.5, np.nan]],
     "bounds": [(2, 1), (0, 1), (1,), "ab", 3, (1, np.inf), (True, 2)],
 }
 KNOWN_BAD = [

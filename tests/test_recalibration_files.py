@@ -22,10 +22,13 @@ from calibrant.recalibration import (
     IsotonicCalibration,
     MatrixScaling,
     MeanReplacement,
+    OffsetScaling,
     PlattScaling,
+    PriorShift,
     Recalibrator,
     TemperatureScaling,
     VectorScaling,
+    VennAbers,
     _estimator,
     load,
 )
@@ -49,6 +52,10 @@ MADE = {
     "netcal": IsotonicCalibration(compat="netcal"),
     "platt": PlattScaling(),
     "beta": BetaCalibration(),
+    "offset": OffsetScaling(rate=(0.2, 0.3, 0.5)),
+    "prior": PriorShift(prior=[0.2, 0.3, 0.5]),
+    "venn": VennAbers(),
+    "venn_top": VennAbers(mode="top-label"),
 }
 NAMES = list(MADE)
 
@@ -73,7 +80,7 @@ def content_of(saved, name):
 def test_files_of_all_methods_are_tried():
     tried = {type(method) for method in MADE.values()}
     assert {c for c in tried if not issubclass(c, Recalibrator)} == set()
-    assert len(tried) == 11
+    assert len(tried) == 14
 
 
 def flipped(content, expected, bits, monkeypatch):

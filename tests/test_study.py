@@ -8,7 +8,7 @@ import pytest
 from make import over_confident, softmax
 
 import calibrant as cal
-from calibrant._verbs.study import METHODS, read_study_rows
+from calibrant._verbs.study import BY_NAME, METHODS, read_study_rows
 from calibrant.recalibration import (
     FitWarning,
     HistogramBinning,
@@ -347,8 +347,15 @@ def test_names_of_classes():
 
 def test_all_methods_run():
     found = cal.study(Y, logits=Z, split=0.5, methods="all")
-    assert found.names == tuple(title for title, _, _ in METHODS.values())
+    every = [METHODS[name][0] for name in METHODS if name not in BY_NAME]
+    assert found.names == tuple(every)
     assert all(np.isfinite(ev.metrics["brier"]) for ev in found)
+
+
+def test_methods_that_run_only_if_asked_for():
+    found = cal.study(Y, logits=Z, split=0.5, methods=list(BY_NAME))
+    assert found.names[1:-1] == tuple(METHODS[name][0] for name in BY_NAME)
+    assert all(np.isfinite(ev.metrics["nll"]) for ev in found)
 
 
 def test_mean_replacement_and_no_method_are_always_there():

@@ -47,6 +47,7 @@ from ._verbs.metric_functions import (
     top_label_ece,
 )
 from ._verbs.risk_coverage import RiskCoverage, risk_coverage
+from ._verbs.selection import Selection
 from ._verbs.study import Study, study
 
 __version__: str
@@ -70,6 +71,7 @@ __all__ = [
     "PaperSpread",
     "RiskCoverage",
     "Scorer",
+    "Selection",
     "Sketch",
     "SmoothCurve",
     "Study",

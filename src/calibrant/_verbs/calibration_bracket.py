@@ -312,7 +312,7 @@ def calibration_bracket(
     fold = assign_folds(len(columns), clusters, folds, seed)
     found = held_out_gains(columns, main, fold, folds)
     every = {"lower": found.best, **found.gains}
-    means = {n: _mean_gain(columns, x, clusters, level) for n, x in every.items()}
+    means = {n: mean_gain(columns, x, clusters, level) for n, x in every.items()}
     sums, ordered = decomposition.cells_of_columns(columns, settings), order(columns)
     cells, local = decomposition.find_cells(columns, sums, groups)
     headline = decomposition.adaptive_error(cells, local, sums, main.name, level)
@@ -334,7 +334,7 @@ def calibration_bracket(
     )
 
 
-def _mean_gain(
+def mean_gain(
     columns: Columns, gains: Column, clusters: Index | None, level: float
 ) -> tuple[Estimate, float]:
     """The mean with its interval, and its standard error."""

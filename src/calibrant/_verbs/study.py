@@ -34,6 +34,7 @@ from calibrant._inputs.predictions import (
     shared_rows,
 )
 from calibrant._verbs.evaluate import evaluate
+from calibrant._verbs.selection import FOLDS, Selection, select_method
 from calibrant.recalibration import _affine, _temperature
 from calibrant.recalibration._estimator import (
     FitWarning,
@@ -44,8 +45,10 @@ from calibrant.recalibration._estimator import (
 from calibrant.recalibration._histogram import HistogramBinning
 from calibrant.recalibration._isotonic import IsotonicCalibration
 from calibrant.recalibration._logistic import BetaCalibration, PlattScaling
+from calibrant.recalibration._prior import OffsetScaling
 from calibrant.recalibration._rows import class_names
 from calibrant.recalibration._trivial import Identity, MeanReplacement
+from calibrant.recalibration._venn_abers import VennAbers
 
 Methods: TypeAlias = (
     str | Sequence[str | Recalibrator] | Mapping[str, str | Recalibrator]
@@ -73,13 +76,22 @@ METHODS: dict[str, tuple[str, Callable[..., Recalibrator], dict[str, Any]]] = {
     "isotonic": ("Isotonic", IsotonicCalibration, {}),
     "isotonic-top-label": ("Isotonic (top label)", IsotonicCalibration, TOP),
     "mean-replacement": ("Mean replacement", MeanReplacement, {}),
+    "offset": ("Offset", OffsetScaling, {}),
+    "venn-abers": ("Venn-Abers", VennAbers, {}),
+    "venn-abers-top-label": ("Venn-Abers (top label)", VennAbers, TOP),
 }
 """Name of a model in tables, its class, and options, by the name of the method."""
+
+BY_NAME = ("offset", "venn-abers", "venn-abers-top-label")
+"""Methods that run only if they are asked for by name; ``"all"`` are the others."""
 
 LIKE_NETCAL = ("histogram", "isotonic")
 PAPER_SPLIT = 0.2
 COLUMNS_OF_A_ROW = 16
 BLOCK = 1 << 12
+
+FEW = 20
+"""Rows, or clusters, below which nothing is said of what recalibration is worth."""
 
 FITTING = 0.8
 """Share of a method's work that fitting and applying it is taken to be."""
@@ -119,7 +131,8 @@ def recalibrator_named(
 
 def _named(methods: Methods) -> list[tuple[str, str | Recalibrator]]:
     if isinstance(methods, str):
-        groups: dict[str, Iterable[str]] = {"paper": PAPER, "all": METHODS}
+        every = [name for name in METHODS if name not in BY_NAME]
+        groups: dict[str, Iterable[str]] = {"paper": PAPER, "all": every}
         return [("", name) for name in groups.get(methods, (methods,))]
     if isinstance(methods, Mapping):
         return [(str(name), method) for name, method in methods.items()]
@@ -532,6 +545,44 @@ class Study(Comparison):
     recalibrators: Mapping[str, Recalibrator] = field(
         default_factory=dict, metadata={"plain": False}
     )
+
+    def select(
+        self,
+        by: str = "brier",
+        *,
+        folds: int = FOLDS,
+        rng: Any = 0,
+        level: float = 0.95,
+    ) -> Selection:
+        """Choose a method by a proper score, and tell what the choice is worth.
+
+        Parameters
+        ----------
+        by : {"brier", "nll"}
+            The score.
+        folds : int
+            Parts of the test rows (whole clusters). For each, the choice is made on the
+            others and tested on it.
+        rng : int or numpy.random.Generator
+            Seed of the folds.
+        level : float
+            Coverage of the intervals.
+
+        Returns
+        -------
+        Selection
+            The choice, its score as it seems and on rows that had no say in it, and the
+            gain over the uncalibrated model with an interval.
+        """
+        return select_method(self, by, folds, rng, level)
+
+    @property
+    def worth(self) -> tuple[str, ...]:
+        """Whether recalibration is worth it, in a sentence; none where rows are gone."""
+        first = self[0]
+        few = min(first.rows, first.n_clusters or FEW) < FEW
+        known = all(ev.columns is not None for ev in self)
+        return (self.select().worth,) if known and not few else ()
 
 
 @takes_options

@@ -152,7 +152,8 @@ def remarks(comparison: Comparison, found: Iterable[Finding]) -> list[Note]:
     """What stands out beside the tables: verdicts, findings, notes of fits."""
     told = [in_brief(one) for one in found if one.code not in SHOWN_BY_TABLES]
     texts = [*directions(comparison), *told, *fit_notes(comparison)]
-    good = [Note(text) for text in good_news(comparison)]
+    worth = getattr(comparison, "worth", ())  # of a study
+    good = [Note(text) for text in (*worth, *good_news(comparison))]
     return [*good, *(Note(text, finding=True) for text in texts)]
 
 

@@ -4,8 +4,10 @@ from ._estimator import FitWarning, Recalibrator, load
 from ._histogram import HistogramBinning
 from ._isotonic import IsotonicCalibration
 from ._logistic import BetaCalibration, PlattScaling
+from ._prior import OffsetScaling, PriorShift
 from ._temperature import EnsembleTemperatureScaling, TemperatureScaling
 from ._trivial import Identity, MeanReplacement
+from ._venn_abers import VennAbers
 
 __all__ = [
     "BetaCalibration",
@@ -17,10 +19,13 @@ __all__ = [
     "IsotonicCalibration",
     "MatrixScaling",
     "MeanReplacement",
+    "OffsetScaling",
     "PlattScaling",
+    "PriorShift",
     "RecalibratedClassifier",
     "Recalibrator",
     "TemperatureScaling",
     "VectorScaling",
+    "VennAbers",
     "load",
 ]

@@ -25,6 +25,7 @@ from calibrant._base.checks import (
     check_functions,
     check_length,
     check_number,
+    shown,
 )
 from calibrant._base.records import (
     Range,
@@ -48,6 +49,7 @@ from calibrant._inputs.predictions import (
 )
 from calibrant._rows.engines import ENGINES
 from calibrant.recalibration import _rows as reading
+from calibrant.recalibration._inverse import least_scores
 from calibrant.recalibration._rows import Kind, Rows, softmax
 
 Numbers = Annotated[NDArray[np.float64], Range()]
@@ -221,6 +223,34 @@ class Recalibrator(ABC):
         scores : ndarray of shape (n, k)
         """
         return self._apply(self._read_to_apply(scores))
+
+    def inverse(self, probability: Any) -> Any:
+        """The raw score from which on the positive class has at least a probability.
+
+        The inverse of the map of a binary problem: "which raw score means 2 %?". In the
+        units of the scores: a probability, or log-odds (the logit of the positive class less
+        the other). Where no score means so much it is infinite, where all do it is 0, or minus
+        infinity. A map that falls somewhere has no inverse and is refused.
+        """
+        self._check_fitted()
+        if len(self.classes_) != 2:
+            raise ValueError(
+                "inverse needs a binary problem: the map of several classes is not one of "
+                f"a single score, and there are {len(self.classes_)} classes."
+            )
+        wanted = np.asarray(probability, dtype=np.float64)
+        if not ((wanted >= 0) & (wanted <= 1)).all():
+            raise ValueError(
+                f"probability must be in [0, 1], got {shown(probability)}."
+            )
+
+        def positive(score: NDArray[np.float64]) -> NDArray[np.float64]:
+            kind, out = self._apply(self._rows(score.ravel(), None, None))
+            out = softmax(out) if kind == "logits" else out
+            return np.reshape(out[:, 1], score.shape).astype(np.float64)
+
+        found = least_scores(positive, wanted, probabilities=self.scores == "probs")
+        return float(found) if found.ndim == 0 else found
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write parameters and what was learned as JSON, all or nothing, with a digest.
