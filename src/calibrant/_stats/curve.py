@@ -25,6 +25,7 @@ from calibrant._stats.neighbours import Neighbours, merged
 from calibrant._stats.platt import LocalPlatt
 from calibrant._stats.platt_error import LARGEST_CHANGE, fixed_width, left_out
 from calibrant._stats.published import LEAST_SUPPORT, NODES_FOR_CURVE, Places
+from calibrant._stats.quantiles import gamma_quantile
 
 LEAST_ROWS, ROWS_TO_BEND = 20.0, 50.0
 """Effective rows below which there is no curve, and below which it is straight."""
@@ -442,10 +443,8 @@ def _mean_interval(
     few surprises add up to a weighted Poisson sum with a gamma interval (Fay and Feuer
     1997), its distances no longer than the rows vary. Of many, Student's is taken.
     """
-    from scipy.special import stdtrit
-
     variance, free = spread
-    half = float(stdtrit(free, 0.5 + level / 2)) * sqrt(variance)
+    half = closed_forms.student(level, free) * sqrt(variance)
     hits = np.clip(cells.hits / cells.weight, 0, 1)
     seen = np.where(cells.h < 0.5, hits, 1 - hits)
     total = float(cells.weight @ (seen * cost)) / cells.n
@@ -465,13 +464,11 @@ def _mean_interval(
 
 def _gamma_interval(total: float, square: float, step: float, level: float) -> Interval:
     """Interval of a sum of Poisson counts times their costs; `step` is the next cost."""
-    from scipy.special import gammaincinv
-
     tail = (1 - level) / 2
     low = 0.0
     if total > 0 and square > 0:
-        low = square / total * float(gammaincinv(total**2 / square, tail))
+        low = square / total * gamma_quantile(total**2 / square, tail)
     total, square = total + step, square + step**2
     if not square > 0:
         return low, low
-    return low, square / total * float(gammaincinv(total**2 / square, 1 - tail))
+    return low, square / total * gamma_quantile(total**2 / square, 1 - tail)

@@ -9,7 +9,7 @@ from math import inf, sqrt
 import numpy as np
 
 from calibrant._base.records import Curve, Decomposition, Estimate
-from calibrant._inputs.arrays import Column, Index
+from calibrant._inputs.arrays import Column, Index, distinct
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH, Settings
 from calibrant._rows import engines
@@ -194,7 +194,7 @@ def cell_of_rows(columns: Columns, sums: Cells) -> Index:
 
 def _has_few_values(confidence: Column) -> bool:
     parts = confidence[: 2 * EXACT_CELLS], confidence  # the first tells most
-    return all(len(np.unique(part)) <= EXACT_CELLS for part in parts)
+    return all(len(distinct(part)) <= EXACT_CELLS for part in parts)
 
 
 def adaptive_error(

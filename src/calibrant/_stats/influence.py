@@ -14,6 +14,7 @@ from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats import bins as binning
 from calibrant._stats import platt_error
 from calibrant._stats.close_pairs import LEAST_ROWS
+from calibrant._stats.cosines import coefficients, series
 from calibrant._stats.decomposition import cell_of_rows, find_cells
 from calibrant._stats.ladder import Ladder
 from calibrant._stats.sample import Sample
@@ -175,14 +176,13 @@ def smooth_ece(sample: Sample) -> Column:
 
     The bandwidth equals the error, so it moves too: by 1 / (1 - slope).
     """
-    from scipy.fft import dct, idct
-
     cell = np.minimum((sample.h * FINE).astype(np.intp), FINE - 1)
     residual = np.bincount(cell, sample.weight * sample.residual, FINE) / sample.n
     frequency = np.pi * np.arange(FINE)
 
     def smooth(x: Column, bandwidth: float) -> Column:
-        return idct(dct(x) * np.exp(-0.5 * (frequency * bandwidth) ** 2))
+        damping = np.exp(-0.5 * (frequency * bandwidth) ** 2)
+        return series(coefficients(x) * damping, FINE) / FINE
 
     at = width_of_curve(sample.smooth_error)
     errors = [np.abs(smooth(residual, at * x)).sum() for x in (0.95, 1.05)]
