@@ -339,8 +339,8 @@ def test_the_gap_at_a_place_is_infinite_only_where_the_loss_is():
 def test_the_gap_at_a_place_is_the_mean_over_rows_nearby():
     h, a = too_sure(400)
     found = analyse_pairs(h, a)
-    cells, curve = found.fit.cells, found.curves["log"]
-    m = expit(found.fit.log_odds)
+    cells, curve = found.outline.fit.cells, found.curves["log"]
+    m = expit(found.outline.fit.log_odds)
     error = oracles.unit("log", m, expit(cells.z))
     width = 0.5 * 400**-0.25
     for i in range(0, len(cells.h), 9):
@@ -375,7 +375,7 @@ def three_classes(n, seed):
 def gap_of(columns, name="brier", clusters=None):
     found = analyse(columns, cells_of_columns(columns, SETTINGS), SETTINGS, 1.0)
     parts, divergence = found.decompositions[name], find_divergence(name)
-    return gap_interval(parts, found.fit, columns, divergence, 0.95, clusters)
+    return gap_interval(parts, found.outline, columns, divergence, 0.95, clusters)
 
 
 @pytest.mark.simulation
@@ -468,7 +468,7 @@ def test_bands_and_gap_hold_as_often_as_they_say(n):
         pointwise.append(inside[middle].mean())
         inside = (curve.band_low <= m) & (m <= curve.band_high)
         everywhere.append(inside[middle].all())
-        low, high = gap_interval(parts, found.fit, columns, BRIER, 0.95).interval
+        low, high = gap_interval(parts, found.outline, columns, BRIER, 0.95).interval
         gaps.append(low <= truth <= high)
     assert np.mean(pointwise) > 0.92
     assert np.mean(everywhere) >= 0.87  # 0.95 less 3 standard errors

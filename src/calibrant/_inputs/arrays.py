@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,13 +23,28 @@ Matrix: TypeAlias = NDArray[np.floating[Any]]
 """One row per forecast, one column per class; float16, float32 or float64."""
 
 
+def distinct(x: NDArray[Any]) -> NDArray[Any]:
+    """The values that occur, in order; `np.unique` would load all of `numpy.ma`.
+
+    Examples
+    --------
+    >>> distinct(np.array([2, 1, 2]))
+    array([1, 2])
+    """
+    x = np.sort(x)
+    new = np.ones(len(x), bool)
+    np.not_equal(x[1:], x[:-1], out=new[1:])
+    return x[new]
+
+
 def to_numpy(array: Any, name: str) -> NDArray[Any]:
     """Read an array, a tensor, a data frame or a list; copy only if needed.
 
     It is anything NumPy reads, or that has ``detach`` (torch), ``to_numpy`` (pandas,
     Polars, PyArrow), ``__array__`` (JAX, xarray) or ``__dlpack__``. Errors name it.
     """
-    if isinstance(array, np.ma.MaskedArray):
+    # Whoever has a masked array has loaded `numpy.ma`: loading it to look takes time.
+    if "numpy.ma" in sys.modules and isinstance(array, np.ma.MaskedArray):
         if np.ma.is_masked(array):
             raise ValueError(
                 f"{name} has masked entries ({int(np.ma.getmaskarray(array).sum())}); "

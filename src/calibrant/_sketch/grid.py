@@ -180,8 +180,9 @@ def node_weights(moments: Moments) -> NDArray[np.float64]:
     """Weights on the cell centres, with PAD more nodes beyond each end."""
     columns, _, cells = moments.shape
     weights = np.zeros((columns, cells + 2 * PAD))
-    for shift, poly in enumerate(_LAGRANGE):
-        weights[:, shift : shift + cells] += np.einsum("cjg,j->cg", moments, poly)
+    for own, mine in zip(weights, moments, strict=True):
+        for shift, part in enumerate(_LAGRANGE @ mine):
+            own[shift : shift + cells] += part
     return weights
 
 
@@ -211,19 +212,26 @@ def fold(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def coarsen(moments: Moments, least: float) -> Moments:
     """Merge neighbouring cells, exactly, while at least `least` cells remain."""
-    while moments.shape[2] % 2 == 0 and moments.shape[2] // 2 >= least:
-        moments = _halve(moments)
-    return moments
+    cells, times = moments.shape[2], 1
+    while cells % 2 == 0 and cells // 2 >= least:
+        cells, times = cells // 2, 2 * times
+    if times == 1:
+        return moments
+    columns, order, _ = moments.shape
+    parts = moments.reshape(columns, order, cells, times).transpose(0, 3, 1, 2)
+    return _merging(order, times) @ parts.reshape(columns, times * order, cells)
 
 
-def _halve(moments: Moments) -> Moments:
-    # The cell's own coordinate becomes (t - 1/2) / 2 on its left half and
-    # (t + 1/2) / 2 on its right: binomial sums of the old moments.
-    left, right = moments[:, :, 0::2], moments[:, :, 1::2]
-    merged = np.zeros_like(left)
-    for j in range(moments.shape[1]):
+@lru_cache(maxsize=16)
+def _merging(order: int, times: int) -> NDArray[np.float64]:
+    """From the moments of `times` neighbouring cells, in a row, to those of their union.
+
+    The place t in a cell whose middle lies s unions from theirs becomes s + t / times:
+    binomial sums of the old moments.
+    """
+    matrix = np.zeros((order, times, order))
+    places = (np.arange(times) + 0.5) / times - 0.5
+    for j in range(order):
         for i in range(j + 1):
-            factor = comb(j, i) * 0.5**j * 0.5 ** (j - i)
-            sign = -1.0 if (j - i) % 2 else 1.0
-            merged[:, j] += factor * (sign * left[:, i] + right[:, i])
-    return merged
+            matrix[j, :, i] = comb(j, i) * places ** (j - i) / float(times) ** i
+    return matrix.reshape(order, times * order)

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import as_number, check_choice, read_strategy, shown
 from calibrant._base.records import Bins, Corp
-from calibrant._inputs.arrays import Column, Index, Mask
+from calibrant._inputs.arrays import Column, Index, Mask, distinct
 from calibrant._inputs.options import MOST_BINS
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import LOG_ODDS_CELLS
 from calibrant._sketch.ordered import Ordered, gather, order
+from calibrant._sketch.pooling import pooled
 
 # -- equal-width or equal-mass bins; ties are never split --------------------------
 
@@ -62,7 +63,7 @@ def mass_bins(ordered: Ordered, bins: int) -> Bins:
     # next, since mid-ranks lag behind by half a weight.
     inner = np.searchsorted(before, edges, side="left")
     inner += before[inner] - 0.5 * ordered.weight[inner] <= edges
-    bounds = np.unique(np.concatenate([[0], inner, [len(before)]]))
+    bounds = distinct(np.concatenate([[0], inner, [len(before)]]))
     h = ordered.confidence
     return _cut(ordered, bounds, h[bounds[:-1]], h[bounds[1:] - 1])
 
@@ -283,27 +284,30 @@ def auroc(ordered: Ordered) -> float:
 class Isotonic:
     """The increasing accuracy that is closest to the hits, at each distinct confidence.
 
-    `blocks` are the places where its levels begin, and one more for the end; `weights`
-    are those of the levels.
+    `first` are the places where its levels begin; `hits` and `weight` are those on each.
     """
 
     ordered: Ordered
-    level: Column
-    blocks: Index
-    weights: Column
+    first: Index
+    hits: Column
+    weight: Column
 
     @classmethod
     def of(cls, ordered: Ordered) -> Isotonic:
         """Fit it."""
-        from scipy.optimize import isotonic_regression
+        return cls(ordered, *pooled(ordered.hits, ordered.weight))
 
-        share = ordered.hits / ordered.weight
-        fit = isotonic_regression(share, weights=ordered.weight)
-        return cls(ordered, fit.x, fit.blocks, fit.weights)
+    @property
+    def level(self) -> Column:
+        """At each distinct confidence."""
+        rows = np.diff(self.first, append=len(self.ordered.hits))
+        return np.repeat(self.hits / self.weight, rows)
 
     def bins(self) -> Bins:
         """The blocks on which it is constant."""
-        return pool(self.ordered, np.diff(self.level, prepend=-1.0) > 0)
+        starts = np.zeros(len(self.ordered.hits), bool)
+        starts[self.first] = True
+        return pool(self.ordered, starts)
 
 
 def corp_of(fit: Isotonic, sums: Cells, name: str) -> Corp:
@@ -316,10 +320,10 @@ def corp_of(fit: Isotonic, sums: Cells, name: str) -> Corp:
     totals, n, total = sums.totals[name], sums.weight, fit.ordered.total
     phi = sums.divergences[name].phi_1d
     score, hit_phi = totals.unit_loss / n, totals.phi_hit / n
-    levels = np.clip(fit.level[fit.blocks[:-1]], 0.0, 1.0)
+    levels = np.clip(fit.hits / fit.weight, 0.0, 1.0)
     # A recalibrated forecast m has mean score mean phi(a) - mean phi(m), since hits
     # average to m on every level of m.
-    recalibrated = hit_phi - float((fit.weights * phi(levels)).sum() / total)
+    recalibrated = hit_phi - float((fit.weight * phi(levels)).sum() / total)
     base = np.full(1, fit.ordered.hits.sum() / total)
     uncertainty = hit_phi - float(phi(base)[0])
     terms = score - recalibrated, uncertainty - recalibrated, uncertainty
@@ -371,13 +375,12 @@ def consistency_band(
     `count` are the rows at each, `level` the share of fits inside. The draws are
     random, but the same every time.
     """
-    from scipy.optimize import isotonic_regression
-
     rng = np.random.default_rng(seed)
     rows = np.maximum(np.round(count), 1).astype(np.int64)
     fits = np.empty((RESAMPLES, len(confidence)))
     for fit in fits:
-        share = rng.binomial(rows, confidence) / rows
-        fit[:] = isotonic_regression(share, weights=count).x
+        hits = rng.binomial(rows, confidence) / rows * count
+        first, hits, weight = pooled(hits, count)
+        fit[:] = np.repeat(hits / weight, np.diff(first, append=len(fit)))
     low, high = np.quantile(fits, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high

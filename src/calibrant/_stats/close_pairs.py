@@ -13,6 +13,7 @@ from calibrant._stats import closed_forms
 from calibrant._stats.closed_forms import Interval, quantile, wilson_of
 from calibrant._stats.ladder import Ladder
 from calibrant._stats.neighbours import Groups, Neighbours
+from calibrant._stats.quantiles import noncentrality_at
 
 LEAST_ROWS = 50
 """Below so many effective rows only the Brier error has an interval, and below
@@ -256,8 +257,6 @@ def noncentrality(value: float, freedom: float, p: float) -> float:
     >>> round(noncentrality(30.0, 10.0, 0.025), 3)
     44.775
     """
-    from scipy.special import chdtr, chndtrinc
-
     if not value > 0:
         return 0.0
     if max(value, freedom) > MANY:  # (value - freedom - x)^2 = z^2 (2 freedom + 4 x)
@@ -266,6 +265,4 @@ def noncentrality(value: float, freedom: float, p: float) -> float:
         square = 4 * z * z + 4 * (value - freedom) + 2 * freedom
         half = z * sqrt(max(square, 0.0))
         return max(middle + (half if p < 0.5 else -half), 0.0)
-    if chdtr(freedom, value) <= p:
-        return 0.0
-    return float(chndtrinc(value, freedom, p))
+    return noncentrality_at(value, freedom, p)

@@ -9,6 +9,11 @@ from math import exp, hypot, log, log1p, sqrt
 import numpy as np
 
 from calibrant._inputs.arrays import Column
+from calibrant._stats.quantiles import (
+    gamma_quantile,
+    normal_quantile,
+    student_quantile,
+)
 
 Interval = tuple[float, float]
 
@@ -27,9 +32,7 @@ that is finer than the one in the middle."""
 
 def quantile(level: float) -> float:
     """Two-sided normal quantile: 1.96 for a level of 95 %."""
-    from statistics import NormalDist  # slow to load, so only when needed
-
-    return NormalDist().inv_cdf(0.5 + level / 2)
+    return normal_quantile(0.5 + level / 2)
 
 
 def score(
@@ -142,9 +145,7 @@ def student(level: float, df: float) -> float:
     >>> round(student(0.95, 9), 3), round(student(0.95, 1e9), 3)
     (2.262, 1.96)
     """
-    from scipy.special import stdtrit  # slow to load, so only when needed
-
-    return float(stdtrit(max(df, 1.0), 0.5 + level / 2))
+    return student_quantile(max(df, 1.0), 0.5 + level / 2)
 
 
 MANY_SURPRISES = 40.0
@@ -217,12 +218,10 @@ class Surprises:
 
     def _quantile(self, more: float, p: float) -> float:
         """Of a gamma law of this mean and variance, with one more surprise in them."""
-        from scipy.special import gammaincinv
-
         total, variance = self.total + more, self.variance + more**2
         if not (total > 0 and variance > 0):
             return 0.0
-        return float(variance / total * gammaincinv(total**2 / variance, p))
+        return variance / total * gamma_quantile(total**2 / variance, p)
 
 
 NOTHING = Surprises(0.0, 0.0, 0.0, 0.0)
@@ -313,13 +312,11 @@ def of_share(p: float, n: float, level: float) -> Interval:
     >>> [round(300 * end, 2) for end in of_share(1 / 300, 300, 0.95)]
     [0.05, 5.59]
     """
-    from scipy.special import gammaincinv
-
     low, high = wilson_of(p, n, level)
     if 0 < p * n < FEW:
-        low = min(low, float(gammaincinv(p * n, 1 - level)) / n)
+        low = min(low, gamma_quantile(p * n, 1 - level) / n)
     if 0 < (1 - p) * n < FEW:
-        high = max(high, 1 - float(gammaincinv((1 - p) * n, 1 - level)) / n)
+        high = max(high, 1 - gamma_quantile((1 - p) * n, 1 - level) / n)
     return low, high
 
 

@@ -6,12 +6,15 @@ belongs to a narrower neighbourhood, so it is wider and rougher than the curve, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, isfinite, nan, sqrt
+from typing import Any
 
 import numpy as np
 
-from calibrant._base.records import Decomposition, Estimate
+from calibrant._base.records import Curve, Decomposition, Estimate
 from calibrant._inputs.arrays import Column, Index, Mask, Table, sigmoid, softplus
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH
@@ -25,6 +28,7 @@ from calibrant._stats.neighbours import Neighbours, merged
 from calibrant._stats.platt import LocalPlatt
 from calibrant._stats.platt_error import LARGEST_CHANGE, fixed_width, left_out
 from calibrant._stats.published import LEAST_SUPPORT, NODES_FOR_CURVE, Places
+from calibrant._stats.quantiles import gamma_quantile
 
 LEAST_ROWS, ROWS_TO_BEND = 20.0, 50.0
 """Effective rows below which there is no curve, and below which it is straight."""
@@ -93,7 +97,11 @@ def choose_curve(cells: Neighbours, engine: str = "auto") -> Recalibration:
     No width holds fewer than ten rows. Below 50 effective rows the curve is straight in
     log-odds: ordinary Platt scaling.
     """
-    places = gather_places(cells)
+    return fit_places(gather_places(cells), engine)
+
+
+def fit_places(places: Neighbours, engine: str = "auto") -> Recalibration:
+    """The same, of places that are gathered."""
     n = places.effective
     if n < ROWS_TO_BEND:
         return Recalibration(places, _straight(places, engine))
@@ -178,46 +186,87 @@ def _pulls(fit: Recalibration) -> Table:
 # -- the curve and its bands -------------------------------------------------------
 
 
-def adaptive_places(
-    cells: Neighbours,
-    whole: Cells,
-    level: float,
-    engine: str = "auto",
-    *,
-    simultaneous: bool = True,
-) -> tuple[Places, Recalibration]:
-    """Local Platt scaling with its bands, losses and density, and the fit behind it.
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """What the adaptive curve is drawn from; it is fitted and drawn when first asked for.
 
-    A place with no row near has no curve; places between distant ones are added so
-    that it shows. Below 20 effective rows there is no curve at all.
+    `density` are the bandwidth, the nodes and the total weight of its density, `infinite`
+    the confidences of rows of infinite loss, by divergence.
     """
-    fit = choose_curve(cells, engine)
-    places, eta = fit.cells, fit.log_odds
-    at, z = _spread_out(places)
-    near = _look_around(places, at, z)
-    empty = near.support < LEAST_SUPPORT
-    if places.effective < LEAST_ROWS:
-        empty[:] = True
-    accuracy = sigmoid(z + np.interp(z, places.z, fit.fitted.shift))
-    low, high = near.band(accuracy, level)
-    everywhere = np.full((2, len(at)), nan)
-    if simultaneous and not empty.all():
-        factor = _largest_deviation(places, near, sigmoid(eta), level, ~empty)
-        everywhere[:] = near.band(accuracy, level, factor)
-    seen = [low, high, *everywhere, accuracy]
-    low, high, band_low, band_high, accuracy = np.where(empty, nan, seen)
-    rank = np.interp(z, places.z, places.rank)
-    width = fixed_width(places.effective)
-    K = GAUSSIAN.profile((rank[:, None] - places.rank) / width)
-    K /= np.maximum(K @ places.weight, 1e-300)[:, None]
-    losses, errors = {}, {}
-    for name, divergence in whole.divergences.items():
-        loss = _with_infinity(whole, name, at, K @ places.losses[name])
-        losses[name] = np.where(empty, nan, loss)
-        error = divergence.unit_loss(sigmoid(eta), sigmoid(places.z), places.z)
-        errors[name] = K @ (places.weight * error)
-    density, bands = _density(at, whole), (low, high, band_low, band_high)
-    return Places(at, accuracy, losses, density, near.support, *bands, errors), fit
+
+    cells: Neighbours
+    divergences: Mapping[str, Divergence]
+    density: tuple[float, Table, float]
+    infinite: Mapping[str, Column]
+    level: float
+    engine: str = "auto"
+    simultaneous: bool = True
+
+    @classmethod
+    def of(cls, cells: Neighbours, whole: Cells, *how: Any) -> Outline:
+        """Of rows, by their neighbours and their sums; level, engine, simultaneous."""
+        infinite = {
+            name: (np.flatnonzero(counts) + 0.5) / whole.cells
+            for name, counts in zip(whole.divergences, whole.infinite, strict=True)
+        }
+        known = dict(whole.divergences), _density_of(whole), infinite
+        return cls(gather_places(cells), *known, *how)
+
+    @cached_property
+    def fit(self) -> Recalibration:
+        """The local Platt scaling behind the curve."""
+        return fit_places(self.cells, self.engine)
+
+    def curves(self, factors: Mapping[str, float]) -> dict[str, Curve]:
+        """By divergence, calibration errors multiplied by their factors."""
+        return self.places.curves(self.divergences, factors)
+
+    @property
+    def places(self) -> Places:
+        """Local Platt scaling with its bands, losses and density.
+
+        A place with no row near has no curve; places between distant ones are added so
+        that it shows. Below 20 effective rows there is no curve at all.
+        """
+        fit, places = self.fit, self.cells
+        at, z = _spread_out(places)
+        near = _look_around(places, at, z)
+        empty = near.support < LEAST_SUPPORT
+        if places.effective < LEAST_ROWS:
+            empty[:] = True
+        accuracy = sigmoid(z + np.interp(z, places.z, fit.fitted.shift))
+        bands = self._bands(near, accuracy, empty)
+        low, high, least, most, accuracy = np.where(empty, nan, [*bands, accuracy])
+        losses, errors = self._near(at, z)
+        losses = {name: np.where(empty, nan, loss) for name, loss in losses.items()}
+        seen = losses, _density_at(at, *self.density), near.support
+        return Places(at, accuracy, *seen, low, high, least, most, errors)
+
+    def _bands(self, near: _Nearby, accuracy: Column, empty: Mask) -> list[Column]:
+        """Ends of the band at each place, and of the one that holds at all at once."""
+        everywhere = np.full((2, len(accuracy)), nan)
+        if self.simultaneous and not empty.all():
+            m = sigmoid(self.fit.log_odds)
+            factor = _largest_deviation(self.cells, near, m, self.level, ~empty)
+            everywhere[:] = near.band(accuracy, self.level, factor)
+        return [*near.band(accuracy, self.level), *everywhere]
+
+    def _near(self, at: Column, z: Column) -> tuple[dict[str, Column], ...]:
+        """Mean losses and calibration errors of the rows near each place."""
+        places, eta = self.cells, self.fit.log_odds
+        rank = np.interp(z, places.z, places.rank)
+        width = fixed_width(places.effective)
+        K = GAUSSIAN.profile((rank[:, None] - places.rank) / width)
+        K /= np.maximum(K @ places.weight, 1e-300)[:, None]
+        losses, errors = {}, {}
+        for name, divergence in self.divergences.items():
+            losses[name] = K @ places.losses[name]
+            if len(centres := self.infinite[name]):  # within 3 bandwidths
+                near = np.abs(at[:, None] - centres).min(axis=1) <= 3 * PAPER_BANDWIDTH
+                losses[name][near] = inf
+            error = divergence.unit_loss(sigmoid(eta), sigmoid(places.z), places.z)
+            errors[name] = K @ (places.weight * error)
+        return losses, errors
 
 
 def _spread_out(cells: Neighbours) -> tuple[Column, Column]:
@@ -321,18 +370,8 @@ def _largest_deviation(
     return max(float(np.quantile(largest, level)) / closed_forms.quantile(level), 1.0)
 
 
-def _with_infinity(cells: Cells, name: str, at: Column, loss: Column) -> Column:
-    """Infinite loss where a row of infinite loss lies within 3 bandwidths (0.05)."""
-    counts = cells.infinite[list(cells.divergences).index(name)]
-    if not counts.any():
-        return loss
-    centres = (np.flatnonzero(counts) + 0.5) / cells.cells
-    near = np.abs(at[:, None] - centres).min(axis=1) <= 3 * PAPER_BANDWIDTH
-    return np.where(near, inf, loss)
-
-
-def _density(at: Column, cells: Cells) -> Column:
-    """Density of confidences, reflected at 0 and 1, with Silverman's width or less."""
+def _density_of(cells: Cells) -> tuple[float, Table, float]:
+    """Silverman's width or less, nodes and total weight of the density of confidences."""
     centres = (np.arange(cells.cells) + 0.5) / cells.cells
     share = cells.moments[0, 0] / cells.weight
     mean = float(share @ centres)
@@ -340,10 +379,15 @@ def _density(at: Column, cells: Cells) -> Column:
     width = 1.06 * spread * cells.effective**-0.2
     bandwidth = min(max(width, 48 / cells.cells), PAPER_BANDWIDTH)
     weights = node_weights(coarsen(cells.moments[:1], NODES_FOR_CURVE / bandwidth))
+    return bandwidth, weights, cells.weight
+
+
+def _density_at(at: Column, bandwidth: float, weights: Table, total: float) -> Column:
+    """Density of confidences, reflected at 0 and 1."""
     order = np.argsort(at)
     sums = np.empty_like(at)
     sums[order] = sums_at(at[order], weights, GAUSSIAN, bandwidth, "reflect")[0]
-    return np.maximum(sums, 0) / (GAUSSIAN.mass * bandwidth * cells.weight)
+    return np.maximum(sums, 0) / (GAUSSIAN.mass * bandwidth * total)
 
 
 # -- the interval of the sharpness gap ---------------------------------------------
@@ -358,7 +402,7 @@ MOST_STRETCH = 9.0
 
 def gap_interval(
     parts: Decomposition,
-    fit: Recalibration | None,
+    outline: Outline | None,
     columns: Columns,
     divergence: Divergence,
     level: float,
@@ -372,11 +416,12 @@ def gap_interval(
     rows are surprises if confidences are extreme: see `_mean_interval`.
     """
     gap = float(parts.sharpness_gap)
-    if parts.calibration.interval is None or not isfinite(gap) or fit is None:
+    if parts.calibration.interval is None or not isfinite(gap) or outline is None:
         return Estimate(gap)
     n = columns.effective
     if n < ROWS_TO_BEND:
         return Estimate(gap)
+    fit = outline.fit
     x1, x0 = _recalibrated_losses(fit, divergence)
     values = _loss_after(columns, fit.cells, x1, x0, divergence)
     spread = _spread_of_mean(values, columns, clusters)
@@ -442,10 +487,8 @@ def _mean_interval(
     few surprises add up to a weighted Poisson sum with a gamma interval (Fay and Feuer
     1997), its distances no longer than the rows vary. Of many, Student's is taken.
     """
-    from scipy.special import stdtrit
-
     variance, free = spread
-    half = float(stdtrit(free, 0.5 + level / 2)) * sqrt(variance)
+    half = closed_forms.student(level, free) * sqrt(variance)
     hits = np.clip(cells.hits / cells.weight, 0, 1)
     seen = np.where(cells.h < 0.5, hits, 1 - hits)
     total = float(cells.weight @ (seen * cost)) / cells.n
@@ -465,13 +508,11 @@ def _mean_interval(
 
 def _gamma_interval(total: float, square: float, step: float, level: float) -> Interval:
     """Interval of a sum of Poisson counts times their costs; `step` is the next cost."""
-    from scipy.special import gammaincinv
-
     tail = (1 - level) / 2
     low = 0.0
     if total > 0 and square > 0:
-        low = square / total * float(gammaincinv(total**2 / square, tail))
+        low = square / total * gamma_quantile(total**2 / square, tail)
     total, square = total + step, square + step**2
     if not square > 0:
         return low, low
-    return low, square / total * float(gammaincinv(total**2 / square, 1 - tail))
+    return low, square / total * gamma_quantile(total**2 / square, 1 - tail)

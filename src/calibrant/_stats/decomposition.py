@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf, sqrt
 
 import numpy as np
 
+from calibrant._base.later import Later
 from calibrant._base.records import Curve, Decomposition, Estimate
-from calibrant._inputs.arrays import Column, Index
+from calibrant._inputs.arrays import Column, Index, distinct
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH, Settings
 from calibrant._rows import engines
@@ -26,7 +28,7 @@ from calibrant._stats import (
 )
 from calibrant._stats.close_pairs import DebiasedError
 from calibrant._stats.closed_forms import Mean, Surprises
-from calibrant._stats.curve import Recalibration, adaptive_places
+from calibrant._stats.curve import Outline
 from calibrant._stats.ladder import Ladder
 from calibrant._stats.neighbours import Neighbours
 from calibrant._stats.standard_errors import Rows
@@ -40,11 +42,42 @@ LOCAL_CELLS = 600
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Analysis:
-    """Decompositions and curves by divergence, and the fit behind adaptive curves."""
+    """Decompositions and curves by divergence, and what adaptive curves are drawn from."""
 
     decompositions: Mapping[str, Decomposition]
     curves: Mapping[str, Curve]
-    fit: Recalibration | None = None
+    outline: Outline | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """What several estimates ask of the same sums, computed once when first asked for.
+
+    `columns` are the rows, if had: few distinct confidences and the Epanechnikov
+    kernel are then treated exactly. `cluster_groups` numbers the group of clusters of
+    each row.
+    """
+
+    columns: Columns | None
+    sums: Cells
+    level: float
+    cluster_groups: Index | None = None
+
+    @cached_property
+    def cells(self) -> tuple[Neighbours, Neighbours]:
+        """For pairs of rows, and for local fits."""
+        return find_cells(self.columns, self.sums, self.cluster_groups)
+
+    @cached_property
+    def ladder(self) -> Ladder:
+        """That of the cells, which serves all divergences."""
+        return Ladder.of(self.cells[0])
+
+    @cached_property
+    def totals(self) -> dict[str, Estimate]:
+        """Mean full loss by divergence, rows being independent."""
+        names = self.sums.divergences
+        return {name: total_loss(self.sums, name, self.level) for name in names}
 
 
 def total_loss(
@@ -118,15 +151,20 @@ def analyse(
     factor: float,
     cluster_groups: Index | None = None,
 ) -> Analysis:
+    """Headline analysis of sums, and of the rows behind them if they are had."""
+    shared = Shared(columns, cells, settings.level, cluster_groups)
+    return analyse_shared(shared, settings, factor)
+
+
+def analyse_shared(shared: Shared, settings: Settings, factor: float) -> Analysis:
     """Headline analysis at the bandwidth asked for.
 
-    `columns` are the rows, if had: few distinct confidences and the Epanechnikov
-    kernel are then treated exactly. `factor` scales the Brier calibration error.
-    `cluster_groups` numbers the group of clusters of each row.
+    `factor` scales the Brier calibration error.
     """
+    columns, cells = shared.columns, shared.sums
     factors = {n: factor if d.by_pairs else 1.0 for n, d in cells.divergences.items()}
     if settings.adaptive:
-        return _adaptive(columns, cells, settings, factors, cluster_groups)
+        return _adaptive(shared, settings, factors)
     kernel, bandwidth = KERNELS[settings.kernel], float(settings.bandwidth)
     if kernel is not GAUSSIAN and columns is not None:
         regression = published.regress_rows(
@@ -134,34 +172,32 @@ def analyse(
         )
     else:
         regression = published.regress(cells, kernel, bandwidth, settings.boundary)
-    how = settings.estimator, settings.level
-    return _as_published(regression, cells, *how, factors)
+    return _as_published(regression, shared, settings.estimator, factors)
 
 
-def analyse_as_paper(cells: Cells, level: float) -> Analysis:
+def analyse_as_paper(shared: Shared) -> Analysis:
     """The paper's own estimate: Gaussian kernel of bandwidth 0.05, direct."""
-    regression = published.regress(cells, GAUSSIAN, PAPER_BANDWIDTH)
-    factors = dict.fromkeys(cells.divergences, 1.0)
-    return _as_published(regression, cells, "direct", level, factors)
+    regression = published.regress(shared.sums, GAUSSIAN, PAPER_BANDWIDTH)
+    factors = dict.fromkeys(shared.sums.divergences, 1.0)
+    return _as_published(regression, shared, "direct", factors)
 
 
 def _as_published(
     regression: published.Regression,
-    cells: Cells,
+    shared: Shared,
     estimator: str,
-    level: float,
     factors: Mapping[str, float],
 ) -> Analysis:
     how = estimator, regression.kernel.name, regression.boundary, regression.bandwidth
-    decompositions = {}
+    decompositions, cells = {}, shared.sums
     for name, factor in factors.items():
         error = published.calibration_error(regression, cells, name, estimator)
-        total = total_loss(cells, name, level)
-        decompositions[name] = Decomposition(
-            name, total, Estimate(factor * error), *how
-        )
-    curves = regression.places.curves(cells.divergences, factors)
-    return Analysis(decompositions, curves)
+        own = Estimate(factor * error)
+        decompositions[name] = Decomposition(name, shared.totals[name], own, *how)
+    known = dict(cells.divergences), factors
+    return Analysis(
+        decompositions, Later(factors, lambda: regression.places.curves(*known))
+    )
 
 
 def find_cells(
@@ -194,7 +230,7 @@ def cell_of_rows(columns: Columns, sums: Cells) -> Index:
 
 def _has_few_values(confidence: Column) -> bool:
     parts = confidence[: 2 * EXACT_CELLS], confidence  # the first tells most
-    return all(len(np.unique(part)) <= EXACT_CELLS for part in parts)
+    return all(len(distinct(part)) <= EXACT_CELLS for part in parts)
 
 
 def adaptive_error(
@@ -251,26 +287,23 @@ def cells_of_columns(columns: Columns, settings: Settings) -> Cells:
 
 
 def _adaptive(
-    columns: Columns | None,
-    sums: Cells,
-    settings: Settings,
-    factors: Mapping[str, float],
-    cluster_groups: Index | None,
+    shared: Shared, settings: Settings, factors: Mapping[str, float]
 ) -> Analysis:
-    level, engine = settings.level, settings.engine
-    cells, local = find_cells(columns, sums, cluster_groups)
+    level, engine, sums = settings.level, settings.engine, shared.sums
+    cells, local = shared.cells
     every = settings.interval is not None
-    places, fit = adaptive_places(cells, sums, level, engine, simultaneous=every)
-    ladder, decompositions = Ladder.of(cells), {}
+    outline, decompositions = Outline.of(cells, sums, level, engine, every), {}
     for name, divergence in sums.divergences.items():
-        error = adaptive_error(cells, local, sums, name, level, engine, ladder)
+        known = level, engine, shared.ladder
+        error = adaptive_error(cells, local, sums, name, *known)
         how = "pairs" if divergence.by_pairs else "local Platt", "gaussian", "none"
-        terms = total_loss(sums, name, level), _scaled(error, factors[name])
+        terms = shared.totals[name], _scaled(error, factors[name])
         plain = Decomposition(name, *terms, *how, None)
         decompositions[name] = replace(
             plain, resolution=error.resolution, p_value=error.p_value
         )
-    return Analysis(decompositions, places.curves(sums.divergences, factors), fit)
+    curves = Later(factors, lambda: outline.curves(factors))
+    return Analysis(decompositions, curves, outline)
 
 
 def _scaled(error: DebiasedError, factor: float) -> Estimate:

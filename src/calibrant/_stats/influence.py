@@ -14,8 +14,8 @@ from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats import bins as binning
 from calibrant._stats import platt_error
 from calibrant._stats.close_pairs import LEAST_ROWS
-from calibrant._stats.decomposition import cell_of_rows, find_cells
-from calibrant._stats.ladder import Ladder
+from calibrant._stats.cosines import coefficients, series
+from calibrant._stats.decomposition import Shared, cell_of_rows, find_cells
 from calibrant._stats.sample import Sample
 from calibrant._stats.smooth_ece import width_of_curve
 
@@ -44,19 +44,22 @@ def _calibration(sample: Sample) -> Column | None:
             return None
         return sample.factor * kernel_values(columns, float(settings.bandwidth))
     if main.by_pairs:
-        return sample.factor * pair_values(columns)
+        return sample.factor * pair_values(columns, sample.shared)
     enough = columns.effective >= LEAST_ROWS
     return platt_values(columns, main) if enough else None
 
 
-def pair_values(columns: Columns) -> Column:
+def pair_values(columns: Columns, shared: Shared | None = None) -> Column:
     """2 g r - g^2 with g the mean residual of a row's neighbours, itself left out.
 
     How near neighbours are is mixed as in the estimate; see `calibrant._stats.ladder`.
+    What is `shared` with it serves if these rows, one by one, are what it is about.
     """
-    sums = Cells({BRIER.name: BRIER}).update(columns)
-    cells, _ = find_cells(columns, sums)
-    ladder, cell = Ladder.of(cells), cell_of_rows(columns, sums)
+    if shared is None or shared.columns is None or shared.cluster_groups is not None:
+        sums = Cells({BRIER.name: BRIER}).update(columns)
+        shared = Shared(columns, sums, 0.95)
+    ladder, cell = shared.ladder, cell_of_rows(columns, shared.sums)
+    cells = ladder.cells
     r, out = columns.hit - columns.confidence, np.zeros(len(columns))
     own = r if columns.squared is None else r * columns.squared / columns.weights
     for level, share in zip(ladder.levels, ladder.shares, strict=True):
@@ -175,14 +178,13 @@ def smooth_ece(sample: Sample) -> Column:
 
     The bandwidth equals the error, so it moves too: by 1 / (1 - slope).
     """
-    from scipy.fft import dct, idct
-
     cell = np.minimum((sample.h * FINE).astype(np.intp), FINE - 1)
     residual = np.bincount(cell, sample.weight * sample.residual, FINE) / sample.n
     frequency = np.pi * np.arange(FINE)
 
     def smooth(x: Column, bandwidth: float) -> Column:
-        return idct(dct(x) * np.exp(-0.5 * (frequency * bandwidth) ** 2))
+        damping = np.exp(-0.5 * (frequency * bandwidth) ** 2)
+        return series(coefficients(x) * damping, FINE) / FINE
 
     at = width_of_curve(sample.smooth_error)
     errors = [np.abs(smooth(residual, at * x)).sum() for x in (0.95, 1.05)]

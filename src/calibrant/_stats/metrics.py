@@ -120,8 +120,9 @@ def share_of(value: float, n: float, level: float) -> Estimate:
 
 def mean_loss(sample: Sample, name: str) -> Estimate:
     """Mean full loss under a divergence, with the interval of a mean."""
-    rows = None if sample.clusters is None else sample.rows
-    return total_loss(sample.cells, name, sample.settings.level, rows)
+    if sample.clusters is None:
+        return sample.shared.totals[name]
+    return total_loss(sample.cells, name, sample.settings.level, sample.rows)
 
 
 # -- errors ------------------------------------------------------------------------

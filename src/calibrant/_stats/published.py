@@ -7,8 +7,9 @@ averages phi over *all* rows, which from cells is a weighted sum over their node
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import exp, inf
 
 import numpy as np
@@ -72,24 +73,46 @@ class Places:
             return np.maximum(loss - factor * self.errors[divergence.name], 0.0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+Seen = tuple[Column, Column, Mapping[str, Column]]
+"""Support, accuracy and losses at the places of a curve."""
+
+
+@dataclass(frozen=True, eq=False)
 class Regression:
     """Accuracy as a function of confidence, at the places of a curve and at the rows.
 
     `weight`, `accuracy_at` and `slopes` form a quadrature over all rows: a sum over
-    rows of F(m(h)) is a sum of `weight` times F(`accuracy_at`).
+    rows of F(m(h)) is a sum of `weight` times F(`accuracy_at`). The places of the curve
+    are looked at when they are first asked for.
     """
 
     kernel: Kernel
     bandwidth: float
     boundary: str
     total: float
-    support: Column
-    accuracy: Column
-    losses: Mapping[str, Column]
+    look: Callable[[], Seen]
     weight: Column
     accuracy_at: Column
     slopes: Mapping[str, Column]
+
+    @cached_property
+    def _seen(self) -> Seen:
+        return self.look()
+
+    @property
+    def support(self) -> Column:
+        """Kernel weight of the rows near each place."""
+        return self._seen[0]
+
+    @property
+    def accuracy(self) -> Column:
+        """At each place; NaN where no row is near."""
+        return self._seen[1]
+
+    @property
+    def losses(self) -> Mapping[str, Column]:
+        """By divergence, the same."""
+        return self._seen[2]
 
     @property
     def places(self) -> Places:
@@ -118,14 +141,19 @@ def regress(
     at_nodes = kernels.sums_at_nodes(weights[:2], kernel, bandwidth, boundary)
     loss_rows = [cells.column(name) for name in cells.divergences]
     few = node_weights(coarsen(moments[[0, 1, *loss_rows]], NODES_FOR_CURVE * scale))
-    at_places = kernels.sums_at(PLACES, few, kernel, bandwidth, boundary)
-    _spread_infinity(at_places, cells, kernel, bandwidth)
+    names, infinite = tuple(cells.divergences), _where_infinite(cells)
     used = weights[0] != 0
     accuracy = _share(at_nodes[1][used], at_nodes[0][used], 1e-12 * cells.weight)
     columns = {name: cells.column(name, "slope") for name in cells.divergences}
     slopes = {name: weights[column][used] for name, column in columns.items()}
-    how, seen = (kernel, bandwidth, boundary), _ratios(at_places, cells.divergences)
-    return Regression(*how, cells.weight, *seen, weights[0][used], accuracy, slopes)
+    how = kernel, bandwidth, boundary
+
+    def look() -> Seen:
+        at_places = kernels.sums_at(PLACES, few, *how)
+        _spread_infinity(at_places, infinite, kernel, bandwidth)
+        return _ratios(at_places, names)
+
+    return Regression(*how, cells.weight, look, weights[0][used], accuracy, slopes)
 
 
 def regress_rows(
@@ -142,23 +170,28 @@ def regress_rows(
     at_rows = kernels.epanechnikov_sums(h, rows, table[:2], bandwidth)
     at_places = kernels.epanechnikov_sums(PLACES, rows, table, bandwidth)
     at_places = np.where(at_places[0] > 1e-12 * cells.weight, at_places, 0.0)
-    _spread_infinity(at_places, cells, EPANECHNIKOV, bandwidth)
+    _spread_infinity(at_places, _where_infinite(cells), EPANECHNIKOV, bandwidth)
     slopes = {
         name: w * _finite(divergence.tangent(h, columns.log_odds[index])[0])
         for name, divergence in cells.divergences.items()
     }
     accuracy = _share(at_rows[1], at_rows[0], 0.0)
     how = EPANECHNIKOV, bandwidth, boundary
-    seen = _ratios(at_places, cells.divergences)
-    return Regression(*how, cells.weight, *seen, w, accuracy, slopes)
+    seen = _ratios(at_places, tuple(cells.divergences))
+    return Regression(*how, cells.weight, lambda: seen, w, accuracy, slopes)
+
+
+def _where_infinite(cells: Cells) -> list[Column | None]:
+    """Weight of rows of infinite loss by cell, for each divergence that has any."""
+    return [counts if counts.any() else None for counts in cells.infinite]
 
 
 def _spread_infinity(
-    sums: Column, cells: Cells, kernel: Kernel, bandwidth: float
+    sums: Column, infinite: list[Column | None], kernel: Kernel, bandwidth: float
 ) -> None:
     """Make the loss infinite wherever a row of infinite loss is near enough to count."""
-    for row, counts in zip(sums[2:], cells.infinite, strict=True):
-        if counts.any():
+    for row, counts in zip(sums[2:], infinite, strict=True):
+        if counts is not None:
             nodes = np.pad(counts, PAD)[None]
             near = kernels.sums_at(PLACES, nodes, kernel, bandwidth)[0]
             row[near >= LEAST_SUPPORT] = inf
@@ -186,16 +219,14 @@ def _share(part: Column, whole: Column, least: float) -> Column:
     return np.clip(np.divide(part, whole, out=np.zeros_like(part), where=some), 0, 1)
 
 
-def _ratios(
-    sums: Column, divergences: Mapping[str, Divergence]
-) -> tuple[Column, Column, dict[str, Column]]:
+def _ratios(sums: Column, names: Sequence[str]) -> Seen:
     support = np.maximum(sums[0], 0)
     empty = support < LEAST_SUPPORT
     accuracy = np.where(empty, np.nan, _share(sums[1], support, 0.0))
     whole = np.where(empty, 1.0, support)
     means = {
         name: np.where(empty, np.nan, row / whole)
-        for name, row in zip(divergences, sums[2:], strict=True)
+        for name, row in zip(names, sums[2:], strict=True)
     }
     return support, accuracy, means
 

@@ -21,7 +21,7 @@ from calibrant._sketch.ordered import order
 from calibrant._stats import bins as binning
 from calibrant._stats import intervals, smooth_ece
 from calibrant._stats.closed_forms import Interval
-from calibrant._stats.decomposition import cells_of_columns
+from calibrant._stats.decomposition import Shared, cells_of_columns
 from calibrant._stats.risk_coverage import Steps
 from calibrant._stats.standard_errors import Rows
 
@@ -116,6 +116,12 @@ class Sample:
         """Weighted sum over cells of one number per row."""
         total = np.bincount(cell, self.weight * value)
         return total.astype(np.float64, copy=False)
+
+    @cached_property
+    def shared(self) -> Shared:
+        """What decompositions, curves, losses and influences ask of the sums."""
+        columns = self.columns if self.exact else None
+        return Shared(columns, self.cells, self.settings.level, self.cluster_groups)
 
     @cached_property
     def rows(self) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil, pi, sqrt
 
 import numpy as np
@@ -14,9 +15,15 @@ from calibrant._sketch import grid
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import fold, node_weights
 from calibrant._sketch.kernels import GAUSSIAN, sums_at
+from calibrant._stats.cosines import coefficients, series
 from calibrant._stats.published import LEAST_SUPPORT, NODES_FOR_CURVE, PLACES
 
 LEAST_BANDWIDTH = 1e-4
+
+START, MOST_STEPS = 0.05, 100
+"""Where the search for SmoothECE begins, and when it gives up."""
+
+Point = tuple[float, float]
 
 FEW_MOMENTS, WIDE_ENOUGH = 3, 0.02
 """From this bandwidth on three moments per cell say as much as five."""
@@ -31,34 +38,57 @@ class SmoothedResidual:
     """
 
     def __init__(self, nodes: Column, total: float) -> None:
-        from scipy.fft import dct
-
-        self.coefficients = dct(nodes, type=2) / (2 * total)
+        self.coefficients = coefficients(nodes) / total
 
     def error(self, bandwidth: float) -> float:
         """Integral of the absolute residual, smoothed with this bandwidth."""
-        from scipy.fft import dct
-
         cells = len(self.coefficients)
         used = min(cells, ceil(8.6 / (pi * bandwidth)) + 1)
         points = max(1024, 1 << (min(cells, 8 * used) - 1).bit_length())
-        damped, frequency = np.zeros(points), np.arange(min(used, points))
+        frequency = np.arange(min(used, points))
         damping = np.exp(-0.5 * (pi * frequency * bandwidth) ** 2)
-        damped[frequency] = self.coefficients[frequency] * damping
-        return _absolute_integral(dct(damped, type=3))
+        damped = self.coefficients[: len(frequency)] * damping
+        return _absolute_integral(series(damped, points))
 
-    def fixed_point(self) -> float:
-        """The bandwidth that equals its own error: SmoothECE."""
-        from scipy.optimize import brentq
+    def fixed_point(self, start: float = START) -> float:
+        """The bandwidth that equals its own error: SmoothECE.
+
+        The error falls as the bandwidth grows, so the fixed point lies between any
+        bandwidth and its error.
+        """
 
         def excess(bandwidth: float) -> float:
             return self.error(bandwidth) - bandwidth
 
-        if excess(LEAST_BANDWIDTH) <= 0:
-            return LEAST_BANDWIDTH
-        if excess(1.0) >= 0:
-            return 1.0
-        return float(brentq(excess, LEAST_BANDWIDTH, 1.0, xtol=1e-12, rtol=1e-12))
+        over = excess(start)
+        other = min(max(start + over, LEAST_BANDWIDTH), 1.0)
+        if other == start:
+            return start
+        beyond = excess(other)
+        if (beyond > 0) == (over > 0):  # at one of the ends
+            return other
+        return _root(excess, (start, over), (other, beyond))
+
+
+def _root(f: Callable[[float], float], x: Point, y: Point) -> float:
+    """Where a falling function is 0, between x and y: Anderson and Björck's steps.
+
+    Points are places and values there, of opposite signs.
+    """
+    for _ in range(MOST_STEPS):
+        if abs(y[1]) <= 1e-14 or abs(y[0] - x[0]) <= 1e-12 * (1 + y[0]):
+            break
+        z = (x[0] * y[1] - y[0] * x[1]) / (y[1] - x[1])
+        if not min(x[0], y[0]) < z < max(x[0], y[0]):
+            z = 0.5 * (x[0] + y[0])
+        new = f(z)
+        if (new > 0) != (y[1] > 0):
+            x = y
+        else:
+            shrunk = 1 - new / y[1]
+            x = x[0], x[1] * (shrunk if shrunk > 1e-3 else 0.5)
+        y = z, new
+    return y[0]
 
 
 def _absolute_integral(values: Column) -> float:
@@ -83,7 +113,7 @@ def smooth_error(columns: Columns, bandwidth: float | None = None) -> float:
     chosen = residual.fixed_point() if bandwidth is None else bandwidth
     if chosen < WIDE_ENOUGH:
         residual = _residual_of_rows(columns, grid.ORDER)
-        chosen = residual.fixed_point() if bandwidth is None else bandwidth
+        chosen = residual.fixed_point(chosen) if bandwidth is None else bandwidth
     return residual.error(chosen)
 
 

@@ -21,6 +21,7 @@ from calibrant._rows.reduce import read
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._sketch.ordered import order
+from calibrant._sketch.pooling import pooled
 from calibrant._stats import closed_forms, decomposition, platt
 from calibrant._stats.bins import Isotonic, corp_of, debiased_bins
 from calibrant._stats.closed_forms import Mean
@@ -59,11 +60,8 @@ def fit_isotonic(cells: Neighbours) -> Map:
     Without them a level of hits alone would be certain, and a single miss among other
     rows infinitely dear.
     """
-    from scipy.optimize import isotonic_regression
-
-    found = isotonic_regression(cells.hits / cells.weight, weights=cells.weight)
-    first, size = found.blocks[:-1], np.diff(found.blocks)
-    hits, weight = (np.add.reduceat(x, first) for x in (cells.hits, cells.weight))
+    first, hits, weight = pooled(cells.hits, cells.weight)
+    size = np.diff(first, append=len(cells.hits))
     misses = np.maximum(weight - hits, 0.0)
     level = np.repeat(np.log(hits + 0.5) - np.log(misses + 0.5), size)
     return lambda z: np.interp(z, cells.z, level)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from math import inf, isfinite, sqrt
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import check_text
 from calibrant._base.evaluation import Evaluation
+from calibrant._base.later import Later
 from calibrant._base.records import Bins, Curve, Decomposition, Estimate
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import BRIER
@@ -36,8 +37,9 @@ from calibrant._stats.bins import Isotonic, mass_bins
 from calibrant._stats.curve import gap_interval
 from calibrant._stats.decomposition import (
     Analysis,
-    analyse,
+    Shared,
     analyse_as_paper,
+    analyse_shared,
     total_loss,
 )
 from calibrant._stats.influence import pair_values
@@ -228,10 +230,9 @@ def evaluate_sample(sample: Sample, name: str, *, keep: bool = True) -> Evaluati
     cells, settings = sample.cells, sample.settings
     if keep:
         cells.settle()
-    columns = sample.columns if sample.exact else None
-    headline = analyse(columns, cells, settings, sample.factor, sample.cluster_groups)
+    headline = analyse_shared(sample.shared, settings, sample.factor)
     as_paper = settings.preset == "paper" and sample.factor == 1
-    paper = headline if as_paper else analyse_as_paper(cells, settings.level)
+    paper = headline if as_paper else analyse_as_paper(sample.shared)
     decompositions = _with_intervals(headline, sample)
     metrics = estimates(sample)
     values = sample.values.ordered
@@ -283,7 +284,7 @@ def _with_intervals(found: Analysis, sample: Sample) -> dict[str, Decomposition]
         if clusters is not None:
             total = total_loss(sample.cells, name, level, sample.rows)
             parts = replace(plain, total=total)
-        rest = found.fit, columns, divergence, level
+        rest = found.outline, columns, divergence, level
         ends = gap_interval(parts, *rest, clusters) if gap else None
         decompositions[name] = replace(parts, gap=ends)
     return decompositions
@@ -349,7 +350,7 @@ class Overlap:
 
     def add(self, sample: Sample) -> None:
         """One more class: how its rows move d_CAL, and its losses."""
-        values = {"calibration": pair_values(sample.columns)}
+        values = {"calibration": pair_values(sample.columns, sample.shared)}
         for name, divergence in sample.cells.divergences.items():
             values[name] = sample.columns.loss(divergence)
         self.error = sample.rows.error_of
@@ -404,8 +405,9 @@ def add_up(
     cells = cells_of_sketch(pooled)  # the rows of all classes, to 0.02 in log-odds
     values = Ordered.of(cells.h, cells.weight, cells.hits, cells.hits2)
     every = per_class, whole, overlap
-    headline = _added(analyse(None, pooled, settings, 1.0), *every, paper=False)
-    paper = _added(analyse_as_paper(pooled, settings.level), *every, paper=True)
+    shared = Shared(None, pooled, settings.level)
+    headline = _added(analyse_shared(shared, settings, 1.0), *every, paper=False)
+    paper = _added(analyse_as_paper(shared), *every, paper=True)
     return Evaluation(
         name=name,
         n=whole.cells.count,
@@ -465,8 +467,11 @@ def _added(
             parts[0].bandwidth,
         )
     # The classes share their rows, so a band of all of them together would be too narrow.
-    curves = {name: replace(c, **_no_band(c)) for name, c in pooled.curves.items()}
-    return Analysis(decompositions, curves)
+    return Analysis(decompositions, Later(pooled.curves, lambda: _bare(pooled.curves)))
+
+
+def _bare(curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    return {name: replace(c, **_no_band(c)) for name, c in curves.items()}
 
 
 def _no_band(curve: Curve) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Estimate
 from calibrant._inputs.arrays import Column
+from calibrant._sketch.pooling import pooled
 from calibrant._views.diagram import View, axis_words
 from calibrant._views.words import score_in_words
 from calibrant.plot import _style as style
@@ -33,10 +34,9 @@ def spread(wanted: Column, least: float) -> Column:
     """
     order = np.argsort(wanted, kind="stable")
     # With i * least taken off, "differ by least" becomes "not decreasing".
-    from scipy.optimize import isotonic_regression
-
     steps = least * np.arange(len(wanted))
-    placed = isotonic_regression(wanted[order] - steps).x + steps
+    first, sums, count = pooled(wanted[order] - steps, np.ones(len(wanted)))
+    placed = np.repeat(sums / count, np.diff(first, append=len(wanted))) + steps
     moved = np.empty_like(wanted)
     moved[order] = placed
     return moved
