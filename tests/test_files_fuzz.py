@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from file_writers import NEEDS, WRITERS, write_csv, write_npz
+from harness_writers import HARNESS_WRITERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from make import unrelated
@@ -22,6 +23,7 @@ from calibrant.files._duckdb import database
 
 SRC = Path(cal.__file__).resolve().parent.parent
 ROWS = dict(zip(("labels", "logits"), unrelated(20, 3), strict=True))
+ALL_WRITERS = {**WRITERS, **HARNESS_WRITERS}
 
 
 def clean(path, roles=None):
@@ -73,11 +75,11 @@ def damaged(content, changes):
     return content
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", ALL_WRITERS)
 def test_damaged_bytes_give_rows_or_one_line(name, tmp_path, part):
     if name in NEEDS:
         part(NEEDS[name])
-    WRITERS[name](tmp_path / name, ROWS)
+    ALL_WRITERS[name](tmp_path / name, ROWS)
     whole, path = (tmp_path / name).read_bytes(), tmp_path / f"damaged.{name}"
 
     @settings(max_examples=25 if ".parquet" in name or "sv" in name else 60)
@@ -89,11 +91,11 @@ def test_damaged_bytes_give_rows_or_one_line(name, tmp_path, part):
     check()
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", ALL_WRITERS)
 def test_files_cut_short_give_one_line(name, tmp_path, part):
     if name in NEEDS:
         part(NEEDS[name])
-    WRITERS[name](tmp_path / name, ROWS)
+    ALL_WRITERS[name](tmp_path / name, ROWS)
     whole = (tmp_path / name).read_bytes()
     is_text = name.endswith(("csv", "tsv", "jsonl"))
     for share in (0, 0.01, 0.2, 0.5, 0.8, 0.99):
@@ -134,7 +136,7 @@ def test_names_that_are_not_text(tmp_path, part, name):
     assert not clean(tmp_path / name)
 
 
-@given(st.binary(max_size=300), st.sampled_from(sorted(WRITERS)))
+@given(st.binary(max_size=300), st.sampled_from(sorted(ALL_WRITERS)))
 def test_any_bytes_under_any_name(tmp_path_factory, content, name):
     path = tmp_path_factory.getbasetemp() / f"any{Path(name).suffix}"
     path.write_bytes(content)

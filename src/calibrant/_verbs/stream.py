@@ -81,6 +81,8 @@ def evaluate_batches(
     sketch, rows = Sketch(target=target, divergence=settings.main), 0
     for found in batches:
         if len(found):
+            if not sketch.rows:
+                sketch = Sketch(target=found.target(target), divergence=settings.main)
             add_batch(sketch, found)
         rows += len(found)
         if progress is not None:

@@ -13,6 +13,7 @@ import numpy as np
 from calibrant._base.checks import MOST_NAME, one_line
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
+from calibrant.cli._harness import models_in
 from calibrant.files._sources import text_of
 
 
@@ -58,6 +59,7 @@ def compare(
     """
     from calibrant._verbs.compare import compare as contrast
 
+    files = tuple(models_in(files, quiet=said["quiet"]))
     if len(files) < 2:
         raise click.UsageError("compare needs two files or more.")
     gates = out.gates_of(said, difference=True)

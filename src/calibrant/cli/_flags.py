@@ -35,7 +35,7 @@ ROLES = {
     "classes": "Class names in column order, separated by commas.",
 }
 
-READING = ("sep", "decimal", "percent", "drop_missing")
+READING = ("sep", "decimal", "percent", "drop_missing", "ragged", "scale")
 EVALUATION = ("target", "divergence", "bins", "level", "kernel", "preset", "bandwidth")
 
 SETTINGS = ("split", "folds", "methods", "baseline", "sep", "decimal")
@@ -99,6 +99,17 @@ reading = (
         "--drop-missing",
         is_flag=True,
         help="Leave out examples with a missing score, label or weight, and count them.",
+    ),
+    click.option(
+        "--ragged",
+        is_flag=True,
+        help="Questions differ in their number of options; absent ones have "
+        "probability 0.",
+    ),
+    click.option(
+        "--scale",
+        metavar="WORD=X,...",
+        help="What words for confidences mean: 'likely=0.8,unsure=0.5'.",
     ),
 )
 role_options = roles()
@@ -264,11 +275,48 @@ def roles_of(said: Mapping[str, str | None], **more: Any) -> Any:
     }
     if given.get("classes"):
         given["classes"] = given["classes"].split(",")
+    if given.get("scale"):
+        given["scale"] = _scale(given["scale"])
     return Roles(**given, **more)
+
+
+def _scale(text: str) -> dict[str, float]:
+    """Words and what they mean.
+
+    >>> _scale("almost certain=0.95, likely=0.8")
+    {'almost certain': 0.95, 'likely': 0.8}
+    """
+    found = {}
+    for part in text.split(","):
+        word, is_, number = part.rpartition("=")
+        try:
+            found[word.strip()] = float(number)
+        except ValueError:
+            is_ = ""
+        if not is_ or not word.strip():
+            said = f"{part.strip()!r} is not a word and a number, such as likely=0.8."
+            raise click.BadParameter(said, param_hint="--scale")
+    return found
+
+
+class Files(str):
+    """Files of one model that a harness wrote, by the name of the model."""
+
+    __slots__ = ("paths",)
+    paths: list[str]
+
+    @classmethod
+    def of(cls, name: str, paths: Sequence[Path]) -> Files:
+        """Files under a name."""
+        made = cls(name)
+        made.paths = [str(path) for path in paths]
+        return made
 
 
 def paths_of(file: str) -> list[str]:
     """Files of one model: those with commas between them, unless such a file exists."""
+    if isinstance(file, Files):
+        return file.paths
     if file == STDIN:
         return [str(_kept_input())]
     return [file] if Path(file).exists() else file.split(",")
@@ -310,7 +358,8 @@ def names_of(files: Sequence[str], given: str | None) -> list[str]:
             models = "1 model" if len(files) == 1 else f"{len(files)} models"
             raise ValueError(f"--names has {len(names)} names for {models}.")
         return names
-    names = [stem_of(paths_of(file)[0]) or file for file in files]
+    named = [file if isinstance(file, Files) else paths_of(file)[0] for file in files]
+    names = [str(x) if isinstance(x, Files) else stem_of(x) or x for x in named]
     return names if len(set(names)) == len(names) else list(files)
 
 

@@ -93,6 +93,7 @@ def evaluate_found(found: Any, name: str, said: Mapping[str, Any]) -> Evaluation
     """Evaluate what was read; errors count rows as the file does."""
     options = flags.evaluation_of(said) | {"group": found.group, "name": name}
     verb = evaluate_pairs if found.pairs else evaluate
+    options["target"] = found.target(options["target"])
     if found.pairs:
         del options["target"]
     try:

@@ -9,6 +9,7 @@ import click
 
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
+from calibrant.cli._harness import models_in
 
 
 @click.command()
@@ -40,6 +41,7 @@ def report(
     from calibrant._base.comparison import as_comparison
 
     gates = out.gates_of(said)
+    files = tuple(models_in(files, quiet=said["quiet"]))
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
     with flags.steps("evaluate", quiet=said["quiet"]) as progress:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
+from calibrant.files._harness import HARNESS_NAMES
 from calibrant.files._open import Paths, find_files, format_of, open_all
-from calibrant.files._plan import Roles, as_roles, make_plan, shape_words
+from calibrant.files._plan import Plan, Roles, as_roles, make_plan, shape_words
 from calibrant.files._read import lacking, numbers_of
 from calibrant.files._sources import Block, Entry, FileError, Request, Source
 
@@ -78,7 +79,8 @@ class Contents:
     def __str__(self) -> str:
         many = f", the first of {self.files} files" if self.files > 1 else ""
         rows = "" if self.rows is None else f", {self.rows:,} examples"
-        lines = [sources.one_line(f"{self.path}: {self.format}{rows}{many}")]
+        by = "written by " if self.format in HARNESS_NAMES else ""
+        lines = [sources.one_line(f"{self.path}: {by}{self.format}{rows}{many}")]
         lines += aligned([HEADINGS, *(item.cells for item in self.items[:MOST_SHOWN])])
         if len(self.items) > MOST_SHOWN:
             lines.append(f"  and {len(self.items) - MOST_SHOWN} more")
@@ -140,7 +142,7 @@ def _contents(source: Source, files: int, roles: Roles) -> Contents:
     problem = how = rows = None
     try:
         plan = make_plan(source, roles)
-        how, name = plan.sentence, plan.names[0]
+        how, name = f"{plan.sentence}{_options(source, plan, roles)}", plan.names[0]
         rows = source[name].shape[0] if source.rows is None else source.rows
         if rows is None:
             blocks = source.blocks(Request((name,), LOOKED_AT, missing=True))
@@ -159,6 +161,17 @@ def _contents(source: Source, files: int, roles: Roles) -> Contents:
     about = source.path, source.format, files, rows, items, how, problem
     repeated = {x: n for x, n in _repeated(seen).items() if x != roles.cluster}
     return Contents(*about, repeated=repeated, looked_at=partly)
+
+
+def _options(source: Source, plan: Plan, roles: Roles) -> str:
+    """Which options there are, where questions may differ in theirs."""
+    name = plan.scores[0]
+    differ = roles.ragged or source.ragged or source[name].dtype == sources.OPTIONS
+    if not differ or source.options_in is None or len(source[name].shape) == 1:
+        return ""
+    found = source.options_in(name)
+    named = "" if isinstance(found[0], int) else f" ({sources.quoted(sorted(found))})"
+    return f", up to {len(found)} options{named}"
 
 
 def _with_numbers(
@@ -231,8 +244,9 @@ def _item(entry: Entry, values: NDArray[Any] | None, rows: int | None) -> Item:
     if values is None or not len(values):
         return Item(entry.name, dtype, shape)
     low = high = None
-    if values.dtype.kind in "biuf" and not np.isnan(values).all():
-        low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    known = values[~np.isneginf(values)] if values.dtype.kind in "biuf" else values[:0]
+    if known.size and not np.isnan(known).all():
+        low, high = float(np.nanmin(known)), float(np.nanmax(known))
     missing = int(lacking(values).sum())
     return Item(entry.name, dtype, shape, low, high, _first(values, dtype), missing)
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count, islice
+from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,12 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files import _sources as sources
+from calibrant.files._harness import harness_of
+from calibrant.files._harness_base import Harness
 from calibrant.files._sources import (
+    OPTIONS,
     Block,
     Entry,
     FileError,
     Held,
     Kind,
+    Numbered,
     Place,
     Request,
     Source,
@@ -42,21 +47,35 @@ LARGEST = 1 << 28
 
 def open_jsonl(held: Held) -> Source:
     """Read the first lines, which say what each line must have."""
-    return _source(held.path, "jsonl", lambda: _records(held))
+    path = held.path
+    with sources.reading(path):
+        _, first = next(_records(held, LENIENT), (0, None))
+    harness = harness_of(first)
+    if harness is None:
+        return source_of_records(path, "jsonl", lambda: _records(held))
+    return source_of_records(
+        path, harness.name, lambda: harness.rows(path, _records(held, LENIENT)), harness
+    )
 
 
 def open_json(held: Held) -> Source:
-    """Read an array of objects, or an object of arrays of the same length."""
+    """Read an array of objects, an object of arrays of the same length, or a log."""
     path = held.path
     if held.size > LARGEST:
         lines = "save one object per line, as .jsonl, which is read in pieces"
         raise FileError(path, f"is larger than {LARGEST >> 20} MB; {lines}.")
     with sources.reading(path), io.BufferedReader(Place(held)) as file:
-        found = _decoded(path, file.read().removeprefix(BYTE_ORDER_MARK), "the file")
+        content = file.read().removeprefix(BYTE_ORDER_MARK)
+    found = decoded(path, content, "the file", LENIENT)
+    if harness := harness_of(found[0] if isinstance(found, list) and found else found):
+        with sources.reading(path):
+            rows = list(harness.rows(path, found))
+        return source_of_records(path, harness.name, lambda: rows, harness)
+    found = decoded(path, content, "the file")
     records = _of_arrays(path, found) if isinstance(found, dict) else found
     if not isinstance(records, list) or not all(isinstance(x, dict) for x in records):
         raise FileError(path, 'must be an array of objects, [{"label": 1, ...}, ...].')
-    return _source(path, "json", lambda: enumerate(records, 1))
+    return source_of_records(path, "json", lambda: enumerate(records, 1))
 
 
 def _of_arrays(path: Path, found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -71,14 +90,21 @@ def _of_arrays(path: Path, found: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(arrays, row, strict=True)) for row in rows]
 
 
-def _source(path: Path, given: str, read: Callable[[], Iterable[Numbered]]) -> Source:
+def source_of_records(
+    path: Path,
+    given: str,
+    read: Callable[[], Iterable[Numbered]],
+    harness: Harness | None = None,
+) -> Source:
+    """A table of objects, which `read` gives again and again, from the first."""
     first: dict[str, Any] = {}
     with sources.reading(path):
         for _, record in islice(read(), FIRST):
             first |= {n: x for n, x in record.items() if first.get(n) is None}
     if not first:
         raise FileError(path, "has no rows.")
-    entries = tuple(_entry(name, value) for name, value in first.items())
+    ragged = harness is not None
+    entries = tuple(_entry(name, value, ragged) for name, value in first.items())
     known = {entry.name: entry for entry in entries}
 
     def blocks(request: Request) -> Iterator[Block]:
@@ -89,66 +115,53 @@ def _source(path: Path, given: str, read: Callable[[], Iterable[Numbered]]) -> S
             while part := list(islice(records, request.rows)):
                 yield {x.name: _column(path, part, x, request) for x in wanted}
 
-    return Source(path, given, None, entries, blocks)
+    def options_in(name: str) -> tuple[Any, ...]:
+        with sources.reading(path):
+            return _options(record.get(name) for _, record in read())
+
+    roles = {} if harness is None else harness.roles_in(path, first)
+    return Source(
+        path,
+        given,
+        None,
+        entries,
+        blocks,
+        roles=roles,
+        ragged=ragged,
+        sure=harness is not None and harness.sure,
+        options_in=options_in,
+    )
 
 
-def _entry(name: str, value: Any) -> Entry:
+def _options(values: Iterable[Any]) -> tuple[Any, ...]:
+    """All options there are: names of objects, or places in lists."""
+    names: dict[Any, None] = {}
+    for value in values:
+        if isinstance(value, dict | list):
+            names |= dict.fromkeys(
+                value if isinstance(value, dict) else range(len(value))
+            )
+    return tuple(names)
+
+
+def _entry(name: str, value: Any, ragged: bool) -> Entry:  # noqa: FBT001
     if isinstance(value, list):
         numbers = all(_is_number(item) for item in value)
         kind: Kind = "number" if numbers and value else "other"
-        return Entry(name, "list", (None, len(value)), kind)
+        return Entry(name, "list", (None, None if ragged else len(value)), kind)
     if _is_number(value):
         word = "number" if value is None else type(value).__name__
         return Entry(name, word, (None,), "number")
     if isinstance(value, str):
         return Entry(name, "text", (None,), "text")
-    return Entry(
-        name, "objects" if isinstance(value, dict) else "list", (None,), "other"
-    )
+    if isinstance(value, dict) and value and all(map(_is_number, value.values())):
+        return Entry(name, OPTIONS, (None, len(value)), "other")
+    return Entry(name, "objects", (None,), "other")
 
 
 def _is_number(value: Any) -> bool:
     """Whether JSON has a number, true, false or null here."""
     return value is None or isinstance(value, bool | int | float)
-
-
-Numbered = tuple[int, dict[str, Any]]
-
-
-def _records(held: Held) -> Iterator[Numbered]:
-    """Objects with the numbers of their lines; blank lines are passed by."""
-    path = held.path
-    with io.BufferedReader(Place(held)) as file:
-        for number in count(1):
-            if not (line := file.readline(LONGEST_LINE)):
-                return
-            if number == 1:
-                line = line.removeprefix(BYTE_ORDER_MARK)
-            if len(line) == LONGEST_LINE:
-                raise FileError(path, f"line {number} is longer than 16 MB.")
-            if line.strip():
-                yield number, _record(path, number, line)
-
-
-def _some(numbered: Numbered, request: Request) -> Numbered:
-    """What is asked for of a line; the rest, which may be long, is let go."""
-    number, record = numbered
-    return number, {name: record[name] for name in request.names if name in record}
-
-
-def _decoded(path: Path, content: bytes, what: str) -> Any:
-    try:
-        return _DECODER.decode(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        problem = f"{what} is not strict JSON: {sources.one_line(str(error))}."
-        raise FileError(path, problem) from error
-
-
-def _record(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    record = _decoded(path, line, f"line {number}")
-    if not isinstance(record, dict):
-        raise FileError(path, f"line {number} must be an object: {{...}}.")
-    return record
 
 
 def _no_constant(word: str) -> NoReturn:
@@ -162,17 +175,67 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_twins)
+STRICT = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_twins)
+LENIENT = json.JSONDecoder(object_pairs_hook=_no_twins)
+"""Harnesses write NaN and Infinity where Python has them."""
+
+
+def _records(held: Held, decoder: json.JSONDecoder = STRICT) -> Iterator[Numbered]:
+    """Objects with the numbers of their lines; blank lines are passed by."""
+    path = held.path
+    with io.BufferedReader(Place(held)) as file:
+        for number in count(1):
+            if not (line := file.readline(LONGEST_LINE)):
+                return
+            if number == 1:
+                line = line.removeprefix(BYTE_ORDER_MARK)
+            if len(line) == LONGEST_LINE:
+                raise FileError(path, f"line {number} is longer than 16 MB.")
+            if line.strip():
+                yield number, _record(path, number, line, decoder)
+
+
+def _some(numbered: Numbered, request: Request) -> Numbered:
+    """What is asked for of a line; the rest, which may be long, is let go."""
+    number, record = numbered
+    return number, {name: record[name] for name in request.names if name in record}
+
+
+def decoded(
+    path: Path, content: bytes, what: str, decoder: json.JSONDecoder = STRICT
+) -> Any:
+    """What JSON says; `what` of the file it is."""
+    try:
+        return decoder.decode(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        problem = f"{what} is not strict JSON: {sources.one_line(str(error))}."
+        raise FileError(path, problem) from error
+
+
+def _record(
+    path: Path, number: int, line: bytes, decoder: json.JSONDecoder
+) -> dict[str, Any]:
+    record = decoded(path, line, f"line {number}", decoder)
+    if not isinstance(record, dict):
+        raise FileError(path, f"line {number} must be an object: {{...}}.")
+    return record
 
 
 def _column(
     path: Path, part: list[Numbered], entry: Entry, request: Request
 ) -> NDArray[Any]:
     values = []
+    options = request.options
+    differ = entry.shape[-1] is None or entry.dtype == OPTIONS
+    if len(entry.shape) == 2 and (options or differ):
+        options = options or _options(record.get(entry.name) for _, record in part)
+        entry = replace(entry, shape=(None, len(options)), kind="number")
     for number, record in part:
         value = record.get(entry.name, None if request.missing else _ABSENT)
         if value is None and request.missing and len(entry.shape) == 2:
             value = [None] * int(entry.shape[1] or 0)
+        elif options and len(entry.shape) == 2:
+            value = _in_places(value, options)
         if not _fits(value, entry):
             raise _misfit(path, number, entry, value)
         values.append(value)
@@ -184,17 +247,30 @@ def _column(
     return np.array(texts, dtype=object)
 
 
+def _in_places(value: Any, options: tuple[Any, ...]) -> Any:
+    """Scores in the order of the options; -inf for those that a question does not have."""
+    if isinstance(value, list):
+        value = dict(enumerate(value))
+    if not isinstance(value, dict) or not value:
+        return value
+    found = [value.get(option) for option in options]
+    return [-inf if x is None else x for x in found]
+
+
 def _misfit(path: Path, number: int, entry: Entry, value: Any) -> FileError:
     name = repr(sources.shorten(entry.name))
     where = f"{'item' if path.suffix == '.json' else 'line'} {number}"
-    if value is _ABSENT:
+    if value is _ABSENT or value is None:
         way_out = "--drop-missing leaves such examples out"
         return FileError(path, f"{name} is missing in {where}; {way_out}.")
     first = "text" if entry.kind == "text" else "a number"
+    what, way_out = sources.shorten(repr(value), 40), ""
     if len(entry.shape) == 2:
         first = f"a list of {entry.shape[1]} numbers"
-    what = sources.shorten(repr(value), 40)
-    return FileError(path, f"{name} is {what} in {where}, but the first is {first}.")
+        if isinstance(value, list) and all(map(_is_number, value)):
+            way_out = "; if questions differ in their number of options, pass --ragged"
+    said = f"{name} is {what} in {where}, but the first is {first}{way_out}."
+    return FileError(path, said)
 
 
 _ABSENT = object()

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from calibrant._base.checks import check_kind, read_names
 from calibrant.files._arrow import open_arrow
 from calibrant.files._duckdb import open_delimited, open_parquet
+from calibrant.files._inspect_archive import open_eval
 from calibrant.files._jsonl import open_json, open_jsonl
 from calibrant.files._numpy import open_npy, open_npz
 from calibrant.files._sources import (
@@ -69,6 +70,7 @@ READERS = (
     ),
     Format("jsonl", (".jsonl", ".ndjson"), open_jsonl, is_text=True),
     Format("json", (".json",), open_json, is_text=True),
+    Format("eval", (".eval",), open_eval, ZIP),
 )
 """All that can be read; a new format is a file of its own and a line here."""
 
@@ -169,7 +171,7 @@ def find_files(paths: Paths) -> tuple[Path, ...]:
         check_kind(path, (str, PathLike), "paths")
     if not given:
         raise FileError("no file", "at least one path is needed.")
-    found = [file for path in given for file in _expand(path)]
+    found = [file for path in given for file in files_meant(path)]
     _check_each_once(found)
     formats = {format_of(file).name: file for file in reversed(found)}
     if len(formats) > 1:
@@ -179,7 +181,8 @@ def find_files(paths: Paths) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _expand(given: str | Path) -> list[Path]:
+def files_meant(given: str | Path) -> list[Path]:
+    """The files that a path, a folder or a pattern means, of whatever formats."""
     path, text = Path(given), str(given)
     if not text or "\0" in text:
         hint = "; is there a comma too many?" if not text else "."

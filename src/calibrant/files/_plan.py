@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from calibrant._base.checks import (
     check_flags,
     check_kind,
+    check_number,
     check_text,
     check_texts,
     read_names,
 )
 from calibrant.files._sources import (
+    OPTIONS,
     Entry,
     FileError,
     Request,
@@ -84,6 +86,11 @@ class Roles:
         Whether probabilities and confidences are from 0 to 100, with or without a sign.
     drop_missing : bool
         Whether rows that lack a score, a label or a weight are left out, and counted.
+    ragged : bool
+        Whether questions differ in their number of options, so that lists of scores may
+        be of different lengths. An option that a question does not have has probability 0.
+    scale : mapping of str to float, optional
+        Words for confidences, and what they mean: ``{"likely": 0.8, "unsure": 0.5}``.
 
     Examples
     --------
@@ -109,17 +116,20 @@ class Roles:
     decimal: str | None = None
     percent: bool = False
     drop_missing: bool = False
+    ragged: bool = False
+    scale: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         lists = ("probs", "logits", "classes")
-        flags = ("unlabelled", "with_id", "percent", "drop_missing")
+        flags = ("unlabelled", "with_id", "percent", "drop_missing", "ragged")
+        self._check_scale()
         check_flags(**{flag: getattr(self, flag) for flag in flags})
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if name in lists and not (value is None or isinstance(value, str)):
                 for one in read_names(value, name):
                     check_text(one, name)
-            elif name not in flags:
+            elif name not in (*flags, "scale"):
                 check_texts(**{name: value})
         for name, mark in {"sep": self.sep, "decimal": self.decimal}.items():
             if mark is not None and len(mark) != 1:
@@ -127,10 +137,28 @@ class Roles:
         if self.sep is not None and self.sep == self.decimal:
             raise ValueError(f"sep and decimal must differ; both are {self.sep!r}.")
 
+    def _check_scale(self) -> None:
+        """Words are told apart by their letters, not by upper and lower case."""
+        if self.scale is None:
+            return
+        check_kind(self.scale, Mapping, "scale")
+        for word, number in self.scale.items():
+            check_text(word, "scale")
+            check_number(number, f"scale of {word!r}", 0, 1)
+        if len(self.words) < len(self.scale) or not self.words:
+            raise ValueError("scale must name each word once, in any case of letters.")
+        if self.percent:
+            raise ValueError("scale and percent exclude each other; a scale is 0 to 1.")
+
     @property
     def spelt(self) -> bool:
-        """Whether numbers may be spelt in a way of their own: 0,27 or 27%."""
-        return self.percent or self.decimal is not None
+        """Whether numbers may be spelt in a way of their own: 0,27 or 27% or likely."""
+        return self.percent or self.decimal is not None or self.scale is not None
+
+    @property
+    def words(self) -> dict[str, float]:
+        """What words for confidences mean, in lower case."""
+        return {word.strip().lower(): x for word, x in (self.scale or {}).items()}
 
     def said(self, role: str) -> Any:
         """What was said for a role, by the name that `KNOWN` has for it."""
@@ -263,6 +291,8 @@ def _kind(source: Source, roles: Roles) -> ScoreKind:
     if not said and {"correct", "pred"} & set(roles.given):
         return "confidence"
     readable = said or [kind for kind in kinds if _readable(source, kind)]
+    if not said and source.roles:  # whole vectors say more than confidences do
+        readable = readable[:1]
     if len(readable) == 1:
         return readable[0]
     if readable:
@@ -280,10 +310,14 @@ def _readable(source: Source, kind: ScoreKind) -> bool:
     if kind == "confidence":
         against = _known(source, "correct") or _known(source, "pred")
         return bool(_known(source, kind) and against)
+    if source.roles and not _known(source, "label"):
+        return False
     return bool(_known(source, kind) or _known_columns(source, kind))
 
 
 def _known(source: Source, role: str) -> list[str]:
+    if role in source.roles:
+        return [source.roles[role]]
     found = [name for name in source.names if name.lower() in KNOWN[role]]
     if found or source.format != "npy":
         return found
@@ -413,6 +447,8 @@ def _check_entry(
     entry = source[name]
     if entry.kind == "text" and len(entry.shape) == 1 and not text:
         raise _is_text(source, entry, role)
+    if entry.dtype == OPTIONS and sides == 2:
+        return
     if entry.kind == "other" or (entry.kind == "text" and not text):
         raise _wrong(source, entry, f"numbers, to be {role}")
     if not 1 <= len(entry.shape) <= sides:
@@ -430,6 +466,8 @@ def _is_text(source: Source, entry: Entry, role: str) -> FileError:
     ways = [way for way, form in forms.items() if re.fullmatch(form, first.strip())]
     said = f"{shorten(entry.name)!r} must hold numbers, to be {role}; it holds text"
     way_out = f"; pass {' and '.join(ways)}" if ways else ""
+    if not ways and role in ("confidence", "probs"):
+        way_out = "; say what words mean with --scale 'likely=0.8,unsure=0.5'"
     return FileError(source.path, f"{said} ({shorten(first)!r}){way_out}.")
 
 
@@ -438,7 +476,7 @@ def _wrong(source: Source, entry: Entry, need: str) -> FileError:
     name = shorten(entry.name)
     if entry.dtype == "objects":
         way_out = (
-            "write a list of numbers per example, and name the classes by --classes"
+            'write a number for each option, {"A": -0.2, ...}, or a list of numbers'
         )
         return FileError(source.path, f"{name!r} holds objects, {{...}}; {way_out}.")
     return FileError(source.path, f"{name!r} must hold {need}; it is {found}.")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, check_number
 from calibrant.files import _sources as sources
-from calibrant.files._open import Paths, open_all
+from calibrant.files._open import Paths, find_files, format_of, open_all
 from calibrant.files._plan import (
     Plan,
     Roles,
@@ -21,7 +21,7 @@ from calibrant.files._plan import (
     as_roles,
     make_plan,
 )
-from calibrant.files._sources import Block, FileError, Request, Source
+from calibrant.files._sources import TASK, Block, FileError, Request, Source
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +51,9 @@ class Found:
         Numbers of the rows in the file, if some were left out for what they lack.
     dropped, dropped_ids : int, array or None
         How many were left out, and what identifies them, as `ids`.
+    choices : bool
+        Whether scores are those of options to choose from, which differ from question to
+        question, so that ``"top-label"`` is what is asked of them.
     """
 
     kind: ScoreKind
@@ -68,6 +71,7 @@ class Found:
     rows: NDArray[Any] | None = None
     dropped: int = 0
     dropped_ids: NDArray[Any] | None = None
+    choices: bool = False
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -94,6 +98,10 @@ class Found:
             return {"correct": self.y, "confidence": self.scores, **given}
         return {"y": self.y, self.kind: self.scores, "classes": self.classes, **given}
 
+    def target(self, said: str | None) -> str | None:
+        """What is asked of the rows: as said, or that of options to choose from."""
+        return "top-label" if said is None and self.choices else said
+
 
 Classes: TypeAlias = tuple[Any, ...] | None
 
@@ -102,7 +110,7 @@ def found_in(
     path: Path, plan: Plan, block: Block, classes: Classes, start: int, roles: Roles
 ) -> Found:
     """One block of a file, checked for what is missing; rows of weight 0 may lack it."""
-    block, rows, dropped = _as_numbers(plan, block, roles), None, 0
+    block, rows, dropped = _as_numbers(path, plan, block, start, roles), None, 0
     dropped_ids = None if plan.id is None else block[plan.id][:0]
     if roles.drop_missing:
         others = plan.label, plan.correct, plan.pred, plan.weight, plan.frequency
@@ -161,17 +169,33 @@ def _correct(path: Path, block: Block, name: str, start: int) -> NDArray[Any]:
     raise FileError(path, f"{shown}; it must be 1 or 0, true or false, yes or no.")
 
 
-def _as_numbers(plan: Plan, block: Block, roles: Roles) -> Block:
+def _as_numbers(
+    path: Path, plan: Plan, block: Block, start: int, roles: Roles
+) -> Block:
     """The same with numbers that are spelt 0,27 or 27% read, and per cent divided."""
     if not roles.spelt:
         return block
     found = dict(block)
     for name in filter(None, (*plan.scores, plan.weight, plan.frequency)):
         if found[name].dtype.kind not in "biuf":
+            if name in plan.scores and roles.scale is not None:
+                _check_words(path, name, found[name], start, roles)
             found[name] = numbers_of(found[name], roles)
         if roles.percent and name in plan.scores:
             found[name] = found[name] / 100
     return found
+
+
+def _check_words(
+    path: Path, name: str, cells: NDArray[Any], start: int, roles: Roles
+) -> None:
+    """Refuse a word that the scale does not have."""
+    unknown = np.isnan(numbers_of(cells, roles)) & ~lacking(cells)
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        shown = f"row {start + row} of {sources.shorten(name)!r} is {cells[row]!r}"
+        known = sources.quoted(list(roles.words))
+        raise FileError(path, f"{shown}, which --scale does not have; it has {known}.")
 
 
 def numbers_of(cells: NDArray[Any], roles: Roles) -> NDArray[np.float64]:
@@ -194,6 +218,8 @@ def _shows_per_cent(plan: Plan, block: Block, roles: Roles) -> bool:
 
 def _number(cell: Any, roles: Roles) -> float:
     text = "" if cell is None else str(cell).strip()
+    if text.lower() in roles.words:
+        return roles.words[text.lower()]
     if roles.percent:
         text = text.removesuffix("%").rstrip()
     if roles.decimal is not None:
@@ -275,8 +301,15 @@ def _check_present(
             path,
             f"row {start + row} of {name!r} is NaN, missing or not a number "
             f"({int(_any(missing).sum())} of {len(missing)} rows are); leave such rows out "
-            "(--drop-missing), or give them weight 0.",
+            f"(--drop-missing), or give them weight 0{_absent(missing)}.",
         )
+
+
+def _absent(missing: NDArray[np.bool_]) -> str:
+    """What to say of a row that has some of its scores."""
+    if missing.ndim == 1 or not (_any(missing) & ~missing.all(axis=1)).any():
+        return ""
+    return "; an option that a question does not have may be missing with --ragged"
 
 
 def _any(missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -346,7 +379,17 @@ def read(paths: Paths, roles: Roles | None = None) -> Found:
     found = list(_batches(paths, as_roles(roles), None, in_memory=True))
     if not found:
         raise FileError(str(paths), "has no rows.")
-    return found[0] if len(found) == 1 else _join(found)
+    whole = found[0] if len(found) == 1 else _join(found)
+    return _without_single_task(whole, as_roles(roles))
+
+
+def _without_single_task(found: Found, roles: Roles) -> Found:
+    """The same without groups, if a harness wrote them and there is one task only."""
+    named = found.plan is not None and found.plan.group == TASK and roles.group is None
+    if not named or found.group is None or len(set(found.group.tolist())) > 1:
+        return found
+    assert found.plan is not None
+    return replace(found, group=None, plan=replace(found.plan, group=None))
 
 
 def batches(
@@ -382,8 +425,11 @@ def _batches(
 ) -> Iterator[Found]:
     like: Found | None = None
     per_cent = not roles.percent
+    options = _options_in(paths, roles)
     for source in open_all(paths, roles.sep):
         plan = make_plan(source, roles)
+        if options and isinstance(options[0], str):
+            plan = replace(plan, stars=options)
         if in_memory:
             _check_size(source, plan)
         classes = _class_names(source, plan, roles)
@@ -397,10 +443,13 @@ def _batches(
             size = EVERYTHING  # one piece needs no joining
         start = 0
         exact = frozenset(filter(None, [plan.label, plan.pred]))
-        wanted = Request(plan.names, size, text, None, exact, roles.drop_missing)
+        lenient = roles.drop_missing
+        wanted = Request(plan.names, size, text, None, exact, lenient, options)
         for block in source.blocks(wanted):
             per_cent = per_cent or _shows_per_cent(plan, block, roles)
             found = found_in(source.path, plan, block, classes, start, roles)
+            if options:
+                found = _of_options(found, source)
             start += len(found) + found.dropped
             like = like or found
             _check_alike(like, found)
@@ -413,6 +462,53 @@ def _batches(
             "--percent out, or bring all files to one scale, or write 0.5% for half a "
             "per cent.",
         )
+
+
+WITH_OPTIONS = ("jsonl", "json", "eval")
+"""Formats in which a score may be an object, or a list of any length."""
+
+
+def _options_in(paths: Paths, roles: Roles) -> tuple[Any, ...]:
+    """Options of all questions in all files, if questions may differ in theirs."""
+    found: dict[Any, None] = {}
+    if format_of(find_files(paths)[0]).name not in WITH_OPTIONS:
+        return ()
+    for source in open_all(paths, roles.sep):
+        name = make_plan(source, roles).scores[0]
+        entry = source[name]
+        differ = roles.ragged or source.ragged or entry.dtype == sources.OPTIONS
+        if len(entry.shape) == 1 or not differ or source.options_in is None:
+            return ()
+        found |= dict.fromkeys(source.options_in(name))
+    named = tuple(roles.classes or ())
+    if found and {*found} <= {*named}:
+        return named
+    return tuple(sorted(found, key=lambda x: (len(str(x)), str(x))))
+
+
+def _of_options(found: Found, source: Source) -> Found:
+    """Scores with 0 in place of options that are not there, if they are probabilities."""
+    absent = np.isneginf(found.scores)
+    if found.y is not None and found.y.ndim == 1 and not source.sure:
+        _check_true_option(found, absent)
+    is_probs = found.kind == "probs"
+    scores = np.where(absent, 0.0, found.scores) if is_probs else found.scores
+    return replace(found, scores=scores, choices=True)
+
+
+def _check_true_option(found: Found, absent: NDArray[np.bool_]) -> None:
+    """Refuse a question whose true option has no score: it would be infinitely wrong."""
+    names = range(absent.shape[1]) if found.classes is None else found.classes
+    place = {name: i for i, name in enumerate(names)}
+    for row, label in enumerate(found.y.tolist()):
+        if label in place and absent[row, place[label]]:
+            number = found.start + row if found.rows is None else int(found.rows[row])
+            raise FileError(
+                found.path,
+                f"row {number} has no score for its true option, {label!r}. If a list of "
+                "the likeliest tokens was cut short, ask for more of them, or evaluate "
+                "the answer alone (--confidence).",
+            )
 
 
 def _check_size(source: Source, plan: Plan) -> None:

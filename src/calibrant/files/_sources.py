@@ -169,6 +169,15 @@ class Place(io.RawIOBase):
         return got
 
 
+Numbered: TypeAlias = tuple[int, dict[str, Any]]
+"""An object of a file, and the number of its line or item."""
+
+TASK = "task"
+"""The column of the task that a harness made a row of."""
+
+OPTIONS = "options"
+"""The type of an entry of objects that have a score for each option: {"A": -0.2, ...}."""
+
 Block: TypeAlias = dict[str, NDArray[Any]]
 """Some rows of some entries; a missing number is NaN, a missing text None."""
 
@@ -198,7 +207,9 @@ class Request:
     Those in `text` come as text even if they look like numbers, and whole numbers of those
     in `exact` digit by digit, as integers or text where a float64 would round them. `most`
     is how many rows are wanted at all, for readers that would do work in advance. With
-    `missing`, a row may lack any of them.
+    `missing`, a row may lack any of them. `options` are those of all questions, if these
+    differ in theirs: a list of scores has a place for each, which is -inf where a question
+    has no such option.
     """
 
     names: tuple[str, ...]
@@ -207,11 +218,17 @@ class Request:
     most: int | None = None
     exact: frozenset[str] = frozenset()
     missing: bool = False
+    options: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An open file as a record: what is in it, and a function that gives its rows."""
+    """An open file as a record: what is in it, and a function that gives its rows.
+
+    A file of a harness says which entry plays which role (`roles`), and its questions may
+    differ in their number of options (`ragged`). `options_in` looks through an entry of
+    lists or objects for the options that there are.
+    """
 
     path: Path
     format: str
@@ -220,6 +237,10 @@ class Source:
     blocks: Callable[[Request], Iterator[Block]]
     is_table: bool = True
     stored: Path | None = None  # where its bytes lie, if not under that name
+    roles: Mapping[str, str] = field(default_factory=dict)
+    ragged: bool = False
+    sure: bool = False  # an option without a score has probability 0
+    options_in: Callable[[str], tuple[Any, ...]] | None = None
     named: Mapping[str, Entry] = field(init=False)
 
     def __post_init__(self) -> None:

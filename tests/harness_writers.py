@@ -1,0 +1,207 @@
+"""The same answers as harnesses for language models write them, after their schemas.
+
+Written by hand: lm-evaluation-harness 0.4 (`--log_samples`), HELM 0.5 (files of a run),
+Inspect 0.3 (`.eval` and `.json`), and the API of OpenAI.
+"""
+
+import json
+import zipfile
+from math import exp, isnan
+
+LETTERS = "ABCDEFGHIJ"
+CHOICES = ["oak", "a maple tree", "birch", "the tall elm", "ash"]
+
+
+def questions(arrays):
+    """Scores of the options of each question, and which is true; NaN is no option."""
+    for scores, label in zip(arrays["logits"], arrays["labels"], strict=True):
+        yield [float(x) for x in scores if not isnan(x)], int(label)
+
+
+def best(scores):
+    return max(range(len(scores)), key=scores.__getitem__)
+
+
+def write_lines(path, records):
+    path.write_text("".join(f"{json.dumps(x)}\n" for x in records), encoding="utf-8")
+
+
+def lm_eval_sample(number, scores, label, choices=CHOICES, **more):
+    """A line of samples_TASK_DATE.jsonl; scores are log-likelihoods."""
+    texts = choices[: len(scores)]
+    by_length = [x / len(text) for x, text in zip(scores, texts, strict=True)]
+    return {
+        "doc_id": number,
+        "doc": {"question": f"q{number}", "choices": texts},
+        "target": str(label),
+        "arguments": {
+            f"gen_args_{i}": {
+                "arg_0": f"Question: q{number}\nAnswer:",
+                "arg_1": f" {x}",
+            }
+            for i, x in enumerate(texts)
+        },
+        "resps": [[[str(x), "False"]] for x in scores],
+        "filtered_resps": [[str(x), "False"] for x in scores],
+        "filter": "none",
+        "metrics": ["acc", "acc_norm"],
+        "doc_hash": "d",
+        "prompt_hash": "p",
+        "target_hash": "t",
+        "acc": float(best(scores) == label),
+        "acc_norm": float(best(by_length) == label),
+        **more,
+    }
+
+
+def write_lm_eval(path, arrays):
+    records = (lm_eval_sample(i, *x) for i, x in enumerate(questions(arrays)))
+    write_lines(path, records)
+
+
+def stat(name, value):
+    about = {"name": name, "split": "test"}
+    return {"name": about, "count": 1, "sum": value, "mean": value, "min": value}
+
+
+def softmax(scores):
+    top = max(scores)
+    sizes = [exp(x - top) for x in scores]
+    return [x / sum(sizes) for x in sizes]
+
+
+def helm_stats(number, scores, label, trial=0, **more):
+    """An item of per_instance_stats.json."""
+    match = float(best(scores) == label)
+    stats = [stat("max_prob", max(softmax(scores))), stat("exact_match", match)]
+    stats += [stat("num_references", len(scores)), stat("logprob", -1.5)]
+    about = {"instance_id": f"id{number}", "train_trial_index": trial}
+    return {**about, "stats": stats, **more}
+
+
+def write_helm_stats(path, arrays):
+    records = [helm_stats(i, *x) for i, x in enumerate(questions(arrays))]
+    path.write_text(json.dumps(records, indent=2), encoding="utf-8")
+
+
+def helm_request(number, place, score, label, k, mode="original"):
+    """A request for one option, whose tokens end in it; the score is that of a token."""
+    words = CHOICES[place].split(" ")
+    tokens = [{"text": "Answer", "logprob": -3.0}, {"text": ":", "logprob": -0.1}]
+    tokens += [{"text": f" {word}", "logprob": score} for word in words]
+    references = [
+        {"output": {"text": CHOICES[i]}, "tags": ["correct"] if i == label else []}
+        for i in range(k)
+    ]
+    return {
+        "instance": {"id": f"id{number}", "references": references, "split": "test"},
+        "reference_index": place,
+        "request_mode": mode,
+        "train_trial_index": 0,
+        "request": {"prompt": "…", "max_tokens": 0},
+        "result": {"success": True, "completions": [{"text": "", "tokens": tokens}]},
+    }
+
+
+def write_helm_requests(path, arrays, method="multiple_choice_separate_original"):
+    states = [
+        helm_request(i, place, score, label, len(scores))
+        for i, (scores, label) in enumerate(questions(arrays))
+        for place, score in enumerate(scores)
+    ]
+    whole = {"adapter_spec": {"method": method}, "request_states": states}
+    path.write_text(json.dumps(whole), encoding="utf-8")
+
+
+def token(name, logprob, others=()):
+    top = [{"token": n, "logprob": x, "bytes": None} for n, x in others]
+    return {"token": name, "logprob": logprob, "bytes": None, "top_logprobs": top}
+
+
+def answer_tokens(scores):
+    """ANSWER: and a letter, with log-probabilities of all letters."""
+    top = [(f" {LETTERS[i]}", x) for i, x in enumerate(scores)]
+    top.sort(key=lambda pair: -pair[1])
+    return [token("ANSWER", -0.01), token(":", 0.0), token(*top[0], top)]
+
+
+def below_one(scores):
+    """Log-probabilities of options, which leave a little for other tokens."""
+    return [x - max(scores) - 1 for x in scores]
+
+
+def inspect_sample(number, scores, label, epoch=1, score=None):
+    said = LETTERS[best(scores)]
+    graded = {"value": "C" if best(scores) == label else "I", "answer": said}
+    choice = {
+        "message": {"role": "assistant", "content": f"ANSWER: {said}"},
+        "stop_reason": "stop",
+        "logprobs": {"content": answer_tokens(below_one(scores))},
+    }
+    return {
+        "id": number,
+        "epoch": epoch,
+        "input": "…",
+        "choices": CHOICES[: len(scores)],
+        "target": LETTERS[label],
+        "output": {"model": "m", "choices": [choice], "completion": f"ANSWER: {said}"},
+        "scores": {"choice": score or graded},
+        "metadata": {},
+    }
+
+
+def inspect_header(task="trees", epochs=1, accuracy=None):
+    about = {"task": task, "model": "lab/m", "config": {"epochs": epochs}}
+    metrics = {"accuracy": {"name": "accuracy", "value": accuracy}}
+    results = {"scores": [{"name": "choice", "metrics": metrics}]}
+    return {"version": 2, "status": "success", "eval": about, "results": results}
+
+
+def write_inspect_json(path, arrays):
+    samples = [inspect_sample(i, *x) for i, x in enumerate(questions(arrays))]
+    path.write_text(json.dumps({**inspect_header(), "samples": samples}), "utf-8")
+
+
+def write_eval(path, samples, header=None):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("_journal/start.json", "{}")
+        for sample in samples:
+            name = f"samples/{sample['id']}_epoch_{sample['epoch']}.json"
+            archive.writestr(name, json.dumps(sample))
+        archive.writestr("summaries.json", "[]")
+        archive.writestr("header.json", json.dumps(header or inspect_header()))
+
+
+def write_inspect_eval(path, arrays):
+    write_eval(path, [inspect_sample(i, *x) for i, x in enumerate(questions(arrays))])
+
+
+def chat_line(number, scores, label):
+    choice = {"index": 0, "logprobs": {"content": answer_tokens(below_one(scores))}}
+    body = {"id": "c", "object": "chat.completion", "choices": [choice]}
+    about = {"custom_id": f"q{number}", "response": {"status_code": 200, "body": body}}
+    return {**about, "label": LETTERS[label]}
+
+
+def write_chat(path, arrays):
+    records = (chat_line(i, *x) for i, x in enumerate(questions(arrays)))
+    write_lines(path, records)
+
+
+def write_letters(path, arrays):
+    records = (
+        {"logits": dict(zip(LETTERS, scores, strict=False)), "label": LETTERS[label]}
+        for scores, label in questions(arrays)
+    )
+    write_lines(path, records)
+
+
+HARNESS_WRITERS = {
+    "samples_trees_2024-05-01T10-00-00.1.jsonl": write_lm_eval,
+    "per_instance_stats.json": write_helm_stats,
+    "scenario_state.json": write_helm_requests,
+    "log.json": write_inspect_json,
+    "log.eval": write_inspect_eval,
+    "chat.jsonl": write_chat,
+    "letters.jsonl": write_letters,
+}

@@ -1,0 +1,529 @@
+"""Files of harnesses: known by content, read to their own accuracy, refused in one line."""
+
+import json
+import struct
+import zipfile
+import zlib
+
+import numpy as np
+import pytest
+from command import calibrant
+from harness_writers import (
+    CHOICES,
+    HARNESS_WRITERS,
+    LETTERS,
+    best,
+    chat_line,
+    helm_request,
+    helm_stats,
+    inspect_header,
+    inspect_sample,
+    lm_eval_sample,
+    questions,
+    token,
+    write_eval,
+    write_lines,
+    write_lm_eval,
+)
+
+import calibrant as cal
+from calibrant.files import FileError, Roles, batches, inspect, read
+from calibrant.files._inspect_logs import grade
+from calibrant.files._lm_eval import task_of
+
+
+def made(n=60, k=5, *, ragged=True, seed=0):
+    """Log-likelihoods, ties among them, of questions that differ in their options."""
+    rng = np.random.default_rng(seed)
+    scores = -np.round(rng.gamma(2, 2, size=(n, k)), 1) - 0.5
+    if ragged:
+        scores[np.arange(k) >= rng.integers(2, k + 1, n)[:, None]] = np.nan
+    options = (~np.isnan(scores)).sum(axis=1)
+    label = rng.integers(0, options)
+    sure = rng.random(n) < 0.5
+    label[sure] = np.nanargmax(scores, axis=1)[sure]
+    return {"logits": scores, "labels": label}
+
+
+def accuracy(arrays):
+    return np.mean([best(scores) == label for scores, label in questions(arrays)])
+
+
+def evaluated(path, **roles):
+    found = read(path, Roles(**roles))
+    if found.pairs:
+        return cal.evaluate_pairs(**found.arguments)
+    return cal.evaluate(**found.arguments, target=found.target(None))
+
+
+@pytest.mark.parametrize("name", HARNESS_WRITERS)
+@pytest.mark.parametrize("ragged", [False, True])
+def test_each_reader_gives_the_accuracy_of_the_harness(name, ragged, tmp_path):
+    arrays = made(ragged=ragged)
+    HARNESS_WRITERS[name](tmp_path / name, arrays)
+    ev = evaluated(tmp_path / name)
+    assert ev.metrics["accuracy"] == pytest.approx(accuracy(arrays), abs=1e-12)
+    assert ev.rows == 60
+    in_batches = list(batches(tmp_path / name, rows=7))
+    assert sum(map(len, in_batches)) == 60
+    assert len({x.scores.shape[1:] for x in in_batches}) == 1
+
+
+@pytest.mark.parametrize("name", HARNESS_WRITERS)
+def test_a_file_is_known_by_what_is_in_it_and_inspect_says_so(name, tmp_path):
+    path = tmp_path / f"any.{name.rpartition('.')[2]}"
+    HARNESS_WRITERS[name](path, made())
+    contents = inspect(path)
+    assert contents.reading, contents.problem
+    assert contents.rows == 60
+    said = str(contents)
+    assert "written by" in said or name == "letters.jsonl"
+    assert "up to 5 options" in said or "max_prob" in said
+
+
+def test_absent_options_change_no_score(tmp_path):
+    """Padding with probability 0 gives what each question alone gives."""
+    arrays = made()
+    write_lm_eval(tmp_path / "a.jsonl", arrays)
+    ev = evaluated(tmp_path / "a.jsonl")
+    brier, nll = [], []
+    for scores, label in questions(arrays):
+        p = np.exp(scores - np.logaddexp.reduce(scores))
+        brier.append(np.sum((p - (np.arange(len(p)) == label)) ** 2))
+        nll.append(-np.log(p[label]))
+    assert ev.metrics["brier"] == pytest.approx(np.mean(brier), rel=1e-12)
+    assert ev.metrics["nll"] == pytest.approx(np.mean(nll), rel=1e-12)
+
+
+# -- lm-evaluation-harness ---------------------------------------------------------------
+
+
+def test_acc_norm_is_that_of_log_likelihoods_per_character(tmp_path):
+    arrays = made(200)
+    write_lm_eval(tmp_path / "a.jsonl", arrays)
+    lines = [json.loads(x) for x in (tmp_path / "a.jsonl").read_text().splitlines()]
+    ev = evaluated(tmp_path / "a.jsonl", logits="loglikelihood_per_character")
+    said = np.mean([x["acc_norm"] for x in lines])
+    assert said != np.mean([x["acc"] for x in lines])
+    assert ev.metrics["accuracy"] == pytest.approx(said, abs=1e-12)
+
+
+def test_ties_go_to_the_first_option_as_in_the_harness(tmp_path):
+    scores = [-2.0, -1.0, -1.0, -3.0]
+    records = [lm_eval_sample(i, scores, 1 + i % 2) for i in range(40)]
+    assert [x["acc"] for x in records[:2]] == [1.0, 0.0]
+    write_lines(tmp_path / "a.jsonl", records)
+    assert evaluated(tmp_path / "a.jsonl").metrics["accuracy"] == 0.5
+
+
+def test_older_forms_of_samples(tmp_path):
+    """Numbers as numbers, arguments as lists, targets as texts, mutual information."""
+    scores = [-2.0, -1.0, -4.0]
+    numbers = lm_eval_sample(0, scores, 1, resps=[[[x, False]] for x in scores])
+    numbers["arguments"] = [["Q", f" {x}"] for x in CHOICES[:3]]
+    del numbers["filtered_resps"]
+    text = lm_eval_sample(1, scores, 2, target=" birch")
+    mutual = lm_eval_sample(2, scores, 1, acc_mutual_info=0.0)
+    mutual["filtered_resps"] = mutual["filtered_resps"] * 2
+    write_lines(tmp_path / "a.jsonl", [numbers, text, mutual])
+    found = read(tmp_path / "a.jsonl")
+    assert found.y.tolist() == [1, 2, 1]
+    assert found.scores.tolist() == [scores] * 3
+
+
+def test_a_target_that_is_a_number_and_a_text_is_told_by_acc(tmp_path):
+    """Options '1' and '2': the target '1' may be the first text or the second place."""
+    records = [
+        lm_eval_sample(i, [-1.0, -2.0], 1, choices=["1", "2"], acc=acc, acc_norm=acc)
+        for i, acc in enumerate((1.0, 0.0))
+    ]
+    write_lines(tmp_path / "a.jsonl", records)
+    assert read(tmp_path / "a.jsonl").y.tolist() == [0, 1]
+
+
+def test_infinite_log_likelihoods_are_meant(tmp_path):
+    records = [lm_eval_sample(i, [-1.0, -np.inf, -2.0], i % 3) for i in range(30)]
+    write_lines(tmp_path / "a.jsonl", records)
+    ev = evaluated(tmp_path / "a.jsonl")
+    assert ev.infinite_rows == 10
+
+
+LM_EVAL_DAMAGE = {
+    "is not as lm-evaluation-harness writes it": {"arguments": {}},
+    "acc is 0.0, which does not follow": {"acc": 0.0},
+    "acc_norm is 0.0, which does not follow": {"acc_norm": 0.0},
+    "is none of the 3 options": {"target": "[0, 2]"},
+    "'nan' is no number": {"filtered_resps": [["nan", "False"]] * 3},
+    "fewer than two options": {"filtered_resps": [["-1.0", "False"]]},
+    "is a generated text": {"filtered_resps": ["the oak"], "resps": [["the oak"]]},
+}
+
+
+@pytest.mark.parametrize("said", LM_EVAL_DAMAGE)
+def test_a_damaged_line_is_named(said, tmp_path):
+    good = lm_eval_sample(0, [-1.0, -9.0, -9.0], 0)
+    bad = lm_eval_sample(1, [-1.0, -9.0, -9.0], 0) | LM_EVAL_DAMAGE[said]
+    write_lines(tmp_path / "a.jsonl", [good, bad])
+    with pytest.raises(FileError, match="line 2") as caught:
+        read(tmp_path / "a.jsonl")
+    assert said in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_samples_of_two_filters_are_refused(tmp_path):
+    records = [lm_eval_sample(0, [-1.0, -2.0], 0, filter=x) for x in ("a", "b")]
+    write_lines(tmp_path / "a.jsonl", records)
+    with pytest.raises(FileError, match="filters 'a' and 'b'"):
+        read(tmp_path / "a.jsonl")
+
+
+def test_the_task_is_in_the_name_of_the_file(tmp_path):
+    for name in ("samples_a_b_2024-05-01T10-00-00.123456.jsonl", "a_b.jsonl"):
+        assert task_of(tmp_path / name) == "a_b"
+
+
+# -- HELM --------------------------------------------------------------------------------
+
+
+def test_trials_of_an_instance_are_a_cluster_and_perturbations_groups(tmp_path):
+    typos = {"perturbation": {"name": "typos", "prob": 0.1}}
+    records = [
+        helm_stats(i, [-1.0, -2.0], i % 2, trial, **more)
+        for i in range(12)
+        for trial in range(2)
+        for more in ({}, typos)
+    ]
+    run = tmp_path / "trees:kind=tall,model=lab_m"
+    run.mkdir()
+    (run / "per_instance_stats.json").write_text(json.dumps(records))
+    found = read(run / "per_instance_stats.json")
+    assert len(set(found.cluster.tolist())) == 12
+    groups = {"trees:kind=tall, as it is", "trees:kind=tall, typos"}
+    assert set(found.group.tolist()) == groups
+    done = calibrant("report", run / "per_instance_stats.json", "--json")
+    assert json.loads(done.stdout)["evaluations"][0]["name"] == "lab_m"
+
+
+def test_models_without_log_probabilities_are_refused(tmp_path):
+    records = [helm_stats(i, [0.0, -800.0], 0) for i in range(3)]
+    (tmp_path / "a.json").write_text(json.dumps(records))
+    with pytest.raises(FileError, match="max_prob is missing, or 1"):
+        read(tmp_path / "a.json")
+
+
+def test_scores_of_options_are_those_of_their_tokens(tmp_path):
+    """Original: the mean over tokens. Calibrated: the sum, less that without question."""
+    states = [
+        helm_request(0, place, score, 1, 2, mode)
+        for mode, scores in {
+            "original": (-1.0, -2.0),
+            "calibration": (-3.0, -1.0),
+        }.items()
+        for place, score in enumerate(scores)
+    ]
+    expected = {"original": [-1.0, -2.0], "calibrated": [-1.0 + 3.0, 3 * (-2.0 + 1.0)]}
+    for method, scores in expected.items():
+        spec = {"method": f"multiple_choice_separate_{method}"}
+        kept = [
+            x for x in states if method != "original" or x["request_mode"] == method
+        ]
+        whole = {"adapter_spec": spec, "request_states": kept}
+        (tmp_path / "a.json").write_text(json.dumps(whole))
+        found = read(tmp_path / "a.json")
+        assert found.scores.tolist() == [scores]
+        assert found.y.tolist() == [1]
+
+
+def test_a_letter_that_was_generated_is_a_pair(tmp_path):
+    state = helm_request(0, 0, -1.0, 1, 2)
+    state["output_mapping"] = {"A": CHOICES[0], "B": CHOICES[1]}
+    states = []
+    for number, (text, logprob) in enumerate(
+        [(" B", -0.5), (" A", -1.0), (" Z", -2.0)]
+    ):
+        one = json.loads(json.dumps(state))
+        one["instance"]["id"] = f"id{number}"
+        one["result"]["completions"] = [
+            {"text": text, "logprob": logprob, "tokens": []}
+        ]
+        states.append(one)
+    spec = {"method": "multiple_choice_joint"}
+    whole = {"adapter_spec": spec, "request_states": states}
+    (tmp_path / "a.json").write_text(json.dumps(whole))
+    found = read(tmp_path / "a.json")
+    assert found.pairs
+    assert found.y.tolist() == [True, False, False]
+    assert found.scores == pytest.approx(np.exp([-0.5, -1.0, -2.0]))
+
+
+@pytest.mark.parametrize("broken", ["tokens", "references", "result"])
+def test_a_damaged_request_is_named(broken, tmp_path):
+    state = helm_request(7, 0, -1.0, 0, 2)
+    if broken == "tokens":
+        state["result"]["completions"][0]["tokens"] = [{"text": "x", "logprob": -1.0}]
+    elif broken == "references":
+        state["instance"]["references"][1]["tags"] = ["correct"]
+    else:
+        del state["result"]
+    spec = {"method": "multiple_choice_separate_original"}
+    whole = {"adapter_spec": spec, "request_states": [state]}
+    (tmp_path / "a.json").write_text(json.dumps(whole))
+    with pytest.raises(FileError, match="instance id7 is not as HELM writes it"):
+        read(tmp_path / "a.json")
+
+
+# -- Inspect -----------------------------------------------------------------------------
+
+
+def graded(value, confidence):
+    return {"value": value, "answer": "A", "metadata": {"confidence": confidence}}
+
+
+def without_tokens(sample):
+    sample["output"]["choices"][0]["logprobs"] = None
+    return sample
+
+
+def test_stated_confidences_and_epochs_of_inspect(tmp_path):
+    samples = [
+        without_tokens(
+            inspect_sample(i, [-1.0, -2.0], 0, epoch, graded(value, 0.5 + i / 20))
+        )
+        for i, value in enumerate("CICIPNCI")
+        for epoch in (1, 2)
+    ]
+    write_eval(tmp_path / "a.eval", samples, inspect_header(epochs=2))
+    found = read(tmp_path / "a.eval")
+    assert found.pairs
+    assert len(set(found.cluster.tolist())) == 8
+    assert found.y.mean() == pytest.approx((3 + 0.5) / 8)
+    assert found.scores[::2] == pytest.approx(0.5 + np.arange(8) / 20)
+
+
+def test_a_sample_that_was_not_scored_is_missing(tmp_path):
+    samples = [
+        without_tokens(inspect_sample(i, [-1.0, -2.0], 0, 1, graded(value, 0.7)))
+        for i, value in enumerate(["C", float("nan"), "I"])
+    ]
+    write_eval(tmp_path / "a.eval", samples)
+    with pytest.raises(FileError, match="--drop-missing"):
+        read(tmp_path / "a.eval")
+    found = read(tmp_path / "a.eval", Roles(drop_missing=True))
+    assert (len(found), found.dropped) == (2, 1)
+
+
+def test_values_of_scores_are_those_of_inspect():
+    values = ["C", "I", "P", "N", "yes", "False", "0.25", True, 0.5]
+    assert [grade(x) for x in values] == [1, 0, 0.5, 0, 1, 0, 0.25, 1, 0.5]
+    with pytest.raises(ValueError, match="is no number"):
+        grade({"a": 1})
+
+
+def test_a_log_without_confidences_says_how_to_get_them(tmp_path):
+    samples = [without_tokens(inspect_sample(0, [-1.0, -2.0], 0))]
+    write_eval(tmp_path / "a.eval", samples)
+    with pytest.raises(FileError, match=r"metadata of a score, or ask for log-prob"):
+        read(tmp_path / "a.eval")
+
+
+def test_an_unfinished_log_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.eval", "w") as archive:
+        archive.writestr("samples/0_epoch_1.json", "{}")
+    with pytest.raises(FileError, match="did not finish"):
+        read(tmp_path / "a.eval")
+
+
+def test_members_in_zstandard(tmp_path, part):
+    """As Inspect packs them; Python's zipfile cannot write them before 3.14."""
+    arrow, path = part("pyarrow"), tmp_path / "a.eval"
+    sample = inspect_sample(0, [-1.0, -2.0], 1)
+    plain = json.dumps(sample).encode()
+    packed = arrow.Codec("zstd").compress(plain, asbytes=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("samples/0_epoch_1.json", packed)
+        archive.writestr("header.json", json.dumps(inspect_header()))
+    whole = path.read_bytes()
+    was = struct.pack("<III", zlib.crc32(packed), len(packed), len(packed))
+    now = struct.pack("<III", zlib.crc32(plain), len(packed), len(plain))
+    assert whole.count(was) == 2
+    whole = whole.replace(was, now)
+    for start in (whole.index(b"PK\3\4") + 8, whole.index(b"PK\1\2") + 10):
+        whole = whole[:start] + struct.pack("<H", 93) + whole[start + 2 :]
+    path.write_bytes(whole)
+    assert read(path).y.tolist() == ["B"]
+    at = whole.index(packed) + len(packed) // 2
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :])
+    with pytest.raises(FileError):
+        read(path)
+
+
+# -- tokens ------------------------------------------------------------------------------
+
+
+def test_spellings_of_an_option_are_added(tmp_path):
+    top = [(" A", np.log(0.5)), ("A", np.log(0.25)), ("B", np.log(0.125)), ("the", -9)]
+    line = {"label": "A", "logprobs": {"content": [token(*top[0], top)]}}
+    write_lines(tmp_path / "a.jsonl", [line] * 3)
+    found = read(tmp_path / "a.jsonl")
+    assert np.exp(found.scores[0]) == pytest.approx([0.75, 0.125])
+    pairs = read(tmp_path / "a.jsonl", Roles(confidence="answer_probability"))
+    assert pairs.scores == pytest.approx([0.75] * 3)
+    assert pairs.y.all()
+
+
+def test_the_older_form_of_completions(tmp_path):
+    given = {"tokens": [" B"], "token_logprobs": [-0.5]}
+    given["top_logprobs"] = [{" B": -0.5, " A": -1.5}]
+    line = {"label": "B", "choices": [{"text": " B", "logprobs": given}]}
+    write_lines(tmp_path / "a.jsonl", [line] * 3)
+    assert read(tmp_path / "a.jsonl").scores.tolist() == [[-1.5, -0.5]] * 3
+
+
+def test_a_true_option_out_of_sight_is_refused(tmp_path):
+    """Its probability is small, not 0; dropping the row would drop an error."""
+    lines = [chat_line(i, [-1.0, -2.0, -3.0], 0) for i in range(3)]
+    content = lines[1]["response"]["body"]["choices"][0]["logprobs"]["content"]
+    content[-1]["top_logprobs"] = content[-1]["top_logprobs"][:2]
+    lines[1]["label"] = "C"
+    write_lines(tmp_path / "a.jsonl", lines)
+    with pytest.raises(FileError, match="row 1 has no score for its true option, 'C'"):
+        read(tmp_path / "a.jsonl")
+
+
+def test_an_answer_that_names_no_option_is_missing(tmp_path):
+    lines = [chat_line(i, [-1.0, -2.0], 0) for i in range(3)]
+    content = lines[2]["response"]["body"]["choices"][0]["logprobs"]["content"]
+    content[:] = [token("Sorry", -0.1)]
+    write_lines(tmp_path / "a.jsonl", lines)
+    with pytest.raises(FileError, match="--drop-missing"):
+        read(tmp_path / "a.jsonl")
+    assert read(tmp_path / "a.jsonl", Roles(drop_missing=True)).dropped == 1
+
+
+# -- plain JSON lines ----------------------------------------------------------------------
+
+
+def test_letters_may_come_in_any_order_and_be_absent(tmp_path):
+    rows = [
+        {"probs": {"B": 0.25, "A": 0.75}, "label": "A"},
+        {"probs": {"A": 0.5, "B": 0.25, "C": 0.25}, "label": "C"},
+        {"probs": {"A": 0.5, "B": 0.5, "C": None}, "label": "B"},
+    ]
+    write_lines(tmp_path / "a.jsonl", rows)
+    found = read(tmp_path / "a.jsonl")
+    assert found.classes == ("A", "B", "C")
+    assert found.scores.tolist() == [[0.75, 0.25, 0], [0.5, 0.25, 0.25], [0.5, 0.5, 0]]
+    ordered = read(tmp_path / "a.jsonl", Roles(classes=["C", "B", "A", "D"]))
+    assert ordered.scores[0].tolist() == [0, 0.25, 0.75, 0]
+
+
+def test_lists_of_different_lengths_need_a_word(tmp_path):
+    rows = [{"probs": [0.5, 0.5], "label": 0}, {"probs": [0.5, 0.25, 0.25], "label": 2}]
+    write_lines(tmp_path / "a.jsonl", rows)
+    with pytest.raises(FileError, match=r"line 2.*pass --ragged"):
+        read(tmp_path / "a.jsonl")
+    found = read(tmp_path / "a.jsonl", Roles(ragged=True))
+    assert found.scores.tolist() == [[0.5, 0.5, 0], [0.5, 0.25, 0.25]]
+    rows[0]["label"] = 2
+    write_lines(tmp_path / "a.jsonl", rows)
+    with pytest.raises(FileError, match="row 0 has no score for its true option, 2"):
+        read(tmp_path / "a.jsonl", Roles(ragged=True))
+
+
+def test_null_is_an_absent_option_if_that_is_said(tmp_path):
+    rows = [{"logits": [1, 2, None], "label": 0}, {"logits": [1, 2, 3], "label": 2}]
+    write_lines(tmp_path / "a.jsonl", rows)
+    with pytest.raises(FileError, match="may be missing with --ragged"):
+        read(tmp_path / "a.jsonl")
+    found = read(tmp_path / "a.jsonl", Roles(ragged=True))
+    assert found.scores.tolist() == [[1, 2, -np.inf], [1, 2, 3]]
+
+
+def test_words_for_confidences(tmp_path):
+    rows = [{"confidence": x, "correct": "yes"} for x in ("Likely", "unsure ", "0.9")]
+    write_lines(tmp_path / "a.jsonl", rows)
+    with pytest.raises(FileError, match=r"--scale 'likely=0\.8"):
+        read(tmp_path / "a.jsonl")
+    scale = {"likely": 0.8, "Unsure": 0.5}
+    found = read(tmp_path / "a.jsonl", Roles(scale=scale))
+    assert found.scores.tolist() == [0.8, 0.5, 0.9]
+    with pytest.raises(FileError, match=r"row 1 of 'confidence' is 'unsure ', which"):
+        read(tmp_path / "a.jsonl", Roles(scale={"likely": 0.8}))
+    for bad in ({"likely": 80}, {"a": 0.1, "A ": 0.2}, {}):
+        with pytest.raises(ValueError, match="scale"):
+            Roles(scale=bad)
+
+
+# -- the command ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run_folder(tmp_path):
+    """What lm-evaluation-harness leaves of two models: tasks, a summary, a generation."""
+    for number, model in enumerate(("lab__small", "lab__large")):
+        folder = tmp_path / model
+        folder.mkdir()
+        for task, k in (("oaks", 2), ("elms", 5)):
+            name = f"samples_{task}_2024-05-01T10-00-00.1.jsonl"
+            arrays = made(80, k, seed=k)
+            arrays["logits"] *= 1 + number  # twice as sure
+            write_lm_eval(folder / name, arrays)
+        (folder / "results_2024-05-01T10-00-00.1.json").write_text('{"results": {}}')
+        sample = lm_eval_sample(0, [-1.0, -2.0], 0) | {"filtered_resps": ["text"]}
+        write_lines(folder / "samples_poems_2024-05-01T10-00-00.1.jsonl", [sample])
+    return tmp_path
+
+
+def test_one_command_for_all_tasks_of_all_models(run_folder):
+    files = sorted(run_folder.glob("*/samples_*.jsonl"))
+    page = run_folder / "page.html"
+    done = calibrant("report", *files, "-o", page, "--json")
+    assert done.returncode == 0, done.stderr
+    models = {ev["name"]: ev for ev in json.loads(done.stdout)["evaluations"]}
+    assert set(models) == {"lab__small", "lab__large"}
+    for ev in models.values():
+        assert set(ev["per_group"]) == {"elms", "oaks"}
+        assert ev["rows"] == 160
+    assert done.stderr.count("left out:") == 2
+    assert "generated text" in done.stderr
+    folders = calibrant("report", *{x.parent for x in files}, "--json")
+    named = {ev["name"]: ev for ev in json.loads(folders.stdout)["evaluations"]}
+    for name, ev in models.items():
+        assert named[name]["metrics"] == ev["metrics"]
+
+
+def test_models_are_compared_question_by_question_in_any_order(run_folder):
+    small, large = run_folder / "lab__small", run_folder / "lab__large"
+    before = calibrant("compare", small, large, "--json")
+    for path in small.glob("samples_[eo]*.jsonl"):
+        path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
+    after = calibrant("compare", small, large, "--json")
+    assert "paired by column 'question'; their order differs" in after.stderr
+    one, other = (json.loads(x.stdout)["differences"] for x in (before, after))
+    changed = one["lab__large"]["brier"]["value"]
+    assert changed != 0
+    assert changed == pytest.approx(other["lab__large"]["brier"]["value"])
+
+
+def test_a_file_of_generations_alone_is_refused(run_folder):
+    (poems,) = (run_folder / "lab__small").glob("*poems*")
+    done = calibrant("report", poems)
+    assert done.returncode == 1
+    assert "is a generated text" in done.stderr
+
+
+def test_two_options_need_no_target(tmp_path):
+    write_lm_eval(tmp_path / "a.jsonl", made(50, 2))
+    done = calibrant("report", tmp_path / "a.jsonl", "--json")
+    assert json.loads(done.stdout)["evaluations"][0]["target"] == "top-label"
+    assert json.loads(done.stdout)["evaluations"][0]["per_group"] == {}
+
+
+def test_a_scale_on_the_command_line(tmp_path):
+    rows = [{"confidence": LETTERS[i % 2], "correct": i % 3 > 0} for i in range(40)]
+    write_lines(tmp_path / "a.jsonl", rows)
+    done = calibrant("report", tmp_path / "a.jsonl", "--scale", "a=0.6,b=0.9", "--json")
+    assert json.loads(done.stdout)["evaluations"][0]["distinct"] == 2
+    bad = calibrant("report", tmp_path / "a.jsonl", "--scale", "a:0.6")
+    assert bad.returncode == 2
+    assert "likely=0.8" in bad.stderr
