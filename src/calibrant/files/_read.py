@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -51,6 +51,8 @@ class Found:
         Numbers of the rows in the file, if some were left out for what they lack.
     dropped, dropped_ids : int, array or None
         How many were left out, and what identifies them, as `ids`.
+    others : dict of str to array
+        What else the file has of each row, if that was asked for.
     """
 
     kind: ScoreKind
@@ -68,6 +70,7 @@ class Found:
     rows: NDArray[Any] | None = None
     dropped: int = 0
     dropped_ids: NDArray[Any] | None = None
+    others: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -134,7 +137,9 @@ def found_in(
         for name in (plan.group, plan.cluster, plan.id)
     )
     given = plan.kind, scores, y, weight, group, classes, path, start
-    return Found(*given, frequency, cluster, ids, plan, rows, dropped, dropped_ids)
+    more = {name: block[name] for name in plan.others}
+    about = plan, rows, dropped, dropped_ids, more
+    return Found(*given, frequency, cluster, ids, *about)
 
 
 SPELT = {"yes": True, "no": False, "true": True, "false": False}
@@ -388,6 +393,7 @@ def _batches(
             _check_size(source, plan)
         classes = _class_names(source, plan, roles)
         named = [plan.group, plan.cluster, plan.id] if source.is_table else []
+        named += plan.others if source.is_table else ()
         if roles.spelt and source.is_table:
             named += [*plan.scores, plan.weight, plan.frequency]
         text = frozenset(x for x in filter(None, named) if len(source[x].shape) == 1)
@@ -397,7 +403,8 @@ def _batches(
             size = EVERYTHING  # one piece needs no joining
         start = 0
         exact = frozenset(filter(None, [plan.label, plan.pred]))
-        wanted = Request(plan.names, size, text, None, exact, roles.drop_missing)
+        missing = roles.drop_missing or roles.with_others
+        wanted = Request(plan.names, size, text, None, exact, missing)
         for block in source.blocks(wanted):
             per_cent = per_cent or _shows_per_cent(plan, block, roles)
             found = found_in(source.path, plan, block, classes, start, roles)
@@ -477,6 +484,7 @@ def _check_alike(first: Found, other: Found) -> None:
         ("frequency", first.frequency is None, other.frequency is None),
         ("cluster", first.cluster is None, other.cluster is None),
         ("group", first.group is None, other.group is None),
+        ("columns", [*first.others], [*other.others]),
     ):
         if a != b:
             name = sources.quoted([first.path.name])
@@ -491,4 +499,8 @@ def _join(found: list[Found]) -> Found:
 
     dropped = sum(one.dropped for one in found)
     columns = {name: joined(name) for name in (*PER_ROW, "dropped_ids")}
-    return replace(found[0], start=0, dropped=dropped, **columns)
+    others = {
+        name: np.concatenate([one.others[name] for one in found])
+        for name in found[0].others
+    }
+    return replace(found[0], start=0, dropped=dropped, others=others, **columns)
