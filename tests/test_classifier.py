@@ -48,6 +48,9 @@ CHECKED = {
         TemperatureScaling(bounds=(0.01, 100.0)),
         cv=2,
     ),
+    "ensemble": lambda part: RecalibratedClassifier(
+        part("sklearn.naive_bayes").GaussianNB(), cv=2, ensemble=True
+    ),
     "logits": lambda part: RecalibratedClassifier(
         part("sklearn.svm").LinearSVC(dual=False), PlattScaling(smoothing=0), cv=3
     ),
@@ -236,11 +239,101 @@ def test_scores_are_those_that_the_classifier_has(iris, bayes, part):
         ({"scores": "logits"}, "use scores='probs'"),
         ({"scores": "odds"}, "scores must be one of"),
         ({}, "Pass cv=5 to have it fitted"),
+        ({"cv": 1}, "cv must be a whole number from 2 on"),
+        ({"cv": True}, "cv must be a whole number"),
+        ({"cv": 3, "ensemble": "yes"}, "ensemble must be one of True, False"),
+        ({"ensemble": True}, "ensemble=True averages over folds, so it needs cv"),
     ],
 )
 def test_errors_say_the_way_out(options, message, iris, bayes):
     with pytest.raises(ValueError, match=message):
         RecalibratedClassifier(bayes(), **options).fit(*iris)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cv": "five"}, "cv must be a number of folds, a splitter .* got 'five'"),
+        ({"cv": 2.5}, "cv must be a number of folds"),
+        ({"recalibrator": "platt"}, "recalibrator must be a recalibrator such as"),
+        ({"recalibrator": PlattScaling}, "recalibrator must be a recalibrator such as"),
+    ],
+)
+def test_what_is_no_recalibrator_or_splitter_is_named(options, message, iris, bayes):
+    with pytest.raises(TypeError, match=message):
+        RecalibratedClassifier(bayes(), **options).fit(*iris)
+
+
+def test_a_frame_in_gives_an_array_out_which_scikit_learn_can_index(iris, bayes, part):
+    pandas, selection = part("pandas"), part("sklearn.model_selection")
+    X, y = iris
+    table, two = pandas.DataFrame(X, columns=list("abcd")), y == "vi"
+
+    class Framed(bayes):
+        def predict_proba(self, X):
+            return pandas.DataFrame(super().predict_proba(X), columns=self.classes_)
+
+    model = RecalibratedClassifier(Framed(), cv=3)
+    assert type(model.fit(table, two).predict_proba(table)) is np.ndarray
+    scoring = ("roc_auc", "neg_brier_score", "neg_log_loss")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = selection.cross_validate(
+            RecalibratedClassifier(bayes(), cv=3), table, two, scoring=scoring, cv=3
+        )
+    assert all(np.isfinite(found[f"test_{name}"]).all() for name in scoring)
+
+
+# -- an ensemble of folds --------------------------------------------------------------------
+
+
+def test_an_ensemble_is_the_mean_of_its_folds(iris, bayes, part):
+    X, y = iris
+    folds = part("sklearn.model_selection").StratifiedKFold(3)
+    weight = np.random.default_rng(0).random(len(y)) + 0.5
+    method = TemperatureScaling(scores="probs")
+    model = RecalibratedClassifier(bayes(), method, cv=folds, ensemble=True)
+    model.fit(X, y, weight)
+    means = np.zeros((len(y), 3))
+    for fit, test in folds.split(X, y):
+        base = bayes().fit(X[fit], y[fit], weight[fit])
+        one = RecalibratedClassifier(base, method).fit(X[test], y[test], weight[test])
+        means += one.predict_proba(X) / 3
+    assert model.predict_proba(X) == pytest.approx(means, abs=1e-12)
+    assert np.array_equal(model.predict(X), model.classes_[means.argmax(axis=1)])
+    assert model.score(X, y) > 0.9
+    assert len(model.members_) == 3
+
+
+def test_folds_of_an_ensemble_need_every_class_and_cut_no_cluster(iris, bayes, part):
+    X, y = iris
+    rare = np.where(np.arange(len(y)) == 0, "rare", y)
+    splits = [(np.arange(75, 150), np.arange(75)), (np.arange(75), np.arange(75, 150))]
+    with pytest.raises(ValueError, match="cv leaves a class out"):
+        RecalibratedClassifier(bayes(), cv=splits, ensemble=True).fit(X, rare)
+    model = RecalibratedClassifier(bayes(), cv=splits, ensemble=True)
+    with pytest.raises(ValueError, match="cv must not cut a cluster"):
+        model.fit(X, y, cluster=np.arange(len(y)) % 10)
+
+
+def test_an_ensemble_is_as_good_as_scikit_learn(digits, part):
+    X, y = digits
+    fit, test = slice(400), slice(400, None)
+    for name, peer, method in (
+        (BAYES, "sigmoid", PlattScaling()),
+        (NEIGHBOURS, "isotonic", IsotonicCalibration()),
+    ):
+        package, _, kind = name.partition(".")
+        base = getattr(part(f"sklearn.{package}"), kind)()
+        ours = RecalibratedClassifier(base, method, cv=5, ensemble=True)
+        theirs = part("sklearn.calibration").CalibratedClassifierCV(
+            base, method=peer, cv=5, ensemble=True
+        )
+        losses = [
+            cal.nll(y[test], probs=model.fit(X[fit], y[fit]).predict_proba(X[test]))
+            for model in (ours, theirs)
+        ]
+        assert losses[0] <= losses[1]
 
 
 def test_a_model_without_scores_is_refused(part):

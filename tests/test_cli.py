@@ -117,7 +117,7 @@ def test_examples_of_the_help_run(line, folder):
         (["report", "a.npz", "--fail-if", "speed>1"], "there is no column 'speed'"),
         (["report", "a.npz", "--fail-if", "brior>1"], "did you mean 'brier'?"),
         (["report", "a.npz", "--bandwidth", "wide"], "neither 'auto' nor a number"),
-        (["compare", "a.npz"], "two files or more"),
+        (["compare", "a.npz"], "compare needs two models: two files"),
         (["recalibrate", "--apply", "a.npz"], "one of --fit and --load"),
         (["recalibrate", "--fit", "a.npz", "--apply", "a.npz"], "go together"),
     ],

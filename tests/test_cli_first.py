@@ -813,3 +813,87 @@ def test_files_of_arrays_are_known_by_how_their_names_end(tmp_path, model):
     assert plan.label == "targets_test"
     with pytest.raises(FileError, match="could be the logits; say which with --logits"):
         read([*files.values(), tmp_path / "vit-logits.npy"])
+
+
+# -- columns called by the classes, and several models in one file -------------------------
+
+
+@pytest.fixture(scope="module")
+def animals(tmp_path_factory):
+    """A table of two forecasters and of probabilities in columns named by the classes."""
+    folder = tmp_path_factory.mktemp("animals")
+    rng = np.random.default_rng(0)
+    p = rng.random(120).round(3)
+    y = np.where(rng.random(120) < p, "cat", "dog")
+    head = "id,site,label,p_cat,p_dog,note,zip,mine,yours,event"
+    lines = [
+        f"x{i},{i % 3},{y[i]},{p[i]:.3f},{1 - p[i]:.3f},{'n' * (i > 0)},0{i},"
+        f"{p[i]:.3f},{p[i] ** 2:.6f},{int(y[i] == 'cat')}"
+        for i in range(120)
+    ]
+    (folder / "a.csv").write_text("\n".join([head, *lines, ""]))
+    (folder / "b.csv").write_text(
+        (folder / "a.csv").read_text().replace(",dog,", ",cow,")
+    )
+    return folder, p, y
+
+
+def test_columns_called_by_the_classes_are_found(animals):
+    folder, p, y = animals
+    done = run("report", "a.csv", "--target", "top-label", "--json", cwd=folder)
+    found = json.loads(done.stdout)["evaluations"][0]["metrics"]["brier"]["value"]
+    both = np.column_stack([p, (1 - p).round(3)])
+    named = {"classes": ["cat", "dog"], "target": "top-label"}
+    assert found == pytest.approx(cal.brier(y, probs=both, **named))
+    assert "probs in 2 columns" in run("inspect", "a.csv", cwd=folder).stdout
+    other = run("report", "b.csv", cwd=folder)  # a cow has no column
+    assert other.returncode == 1
+    assert "none of them known as probs" in other.stderr
+
+
+def test_columns_of_one_file_are_compared(animals):
+    folder, p, y = animals
+    line = (
+        "compare",
+        "a.csv",
+        "--label",
+        "event",
+        "--probs",
+        "mine",
+        "--probs",
+        "yours",
+    )
+    done = run(*line, "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [one["name"] for one in found["evaluations"]] == ["mine", "yours"]
+    events = (y == "cat").astype(int)
+    mine, yours = cal.brier(events, probs=p), cal.brier(events, probs=(p**2).round(6))
+    difference = found["differences"]["yours"]["brier"]["value"]
+    assert difference == pytest.approx(yours - mine)
+    named = run("report", *line[1:], "--names", "A,B", cwd=folder)
+    assert "\nA " in named.stdout
+    twice = run("study", *line[1:], cwd=folder)
+    assert twice.returncode == 2
+    assert "--probs is given 2 times" in twice.stderr
+    files = run(line[0], "b.csv", *line[1:], cwd=folder)
+    assert "2 models of one file" in files.stderr
+
+
+def test_recalibrate_keeps_ids_and_every_other_column(animals):
+    folder, _, y = animals
+    line = ("recalibrate", "--fit", "a.csv", "--apply", "a.csv", "-o", "out.npz")
+    done = run(*line, "--force", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    with np.load(folder / "out.npz") as out:
+        assert set(out) == {
+            *("probs", "labels", "classes", "id", "site", "note", "zip", "mine"),
+            *("yours", "event"),
+        }
+        assert out["id"].tolist() == [f"x{i}" for i in range(120)]
+        assert out["site"].tolist() == [i % 3 for i in range(120)]
+        assert out["note"][:2].tolist() == ["", "n"]
+        assert out["zip"][7] == "07"
+        assert out["labels"].tolist() == y.tolist()
+    again = run("report", "out.npz", "--target", "top-label", "-q", cwd=folder)
+    assert again.returncode == 0, again.stderr

@@ -264,3 +264,28 @@ def test_the_positive_class_is_named(sketched, tmp_path):
     plain = cal.evaluate(Y == 0, probs=p)
     assert "is class 1 as likely as forecast?" in str(plain)
     assert cal.evaluate(Y, probs=P).positive is None
+
+
+# -- one half ----------------------------------------------------------------------------
+
+
+def test_exactly_one_half_is_class_0_everywhere():
+    p, y = np.tile([0.5, 0.2, 0.9, 0.5], 15), np.tile([0, 0, 1, 1], 15)
+    right = np.mean((p > 0.5) == y)
+    assert right == 0.75
+    both = np.column_stack([1 - p, p])
+    for target, scores in (("positive", p), ("positive", both), ("top-label", both)):
+        ev = cal.evaluate(y, probs=scores, target=target)
+        assert ev.metrics["accuracy"] == right
+        assert cal.accuracy(y, probs=scores, target=target) == right
+        sketch = cal.Sketch(target=target).update(y, probs=scores)
+        assert cal.evaluate(sketch).metrics["accuracy"] == right
+    logits = np.log(p) - np.log1p(-p)
+    assert cal.accuracy(y, logits=logits) == right
+    clustered = cal.evaluate(y, probs=p, cluster=np.arange(60) // 2)
+    assert clustered.metrics["accuracy"] == right
+    same = cal.recalibration.Identity(scores="probs").fit(p, y)
+    assert same.score(p, y) == right
+    assert np.array_equal(same.predict(p), (p > 0.5).astype(int))
+    found = cal.study(y, probs=p, methods="identity", split=0.5)
+    assert all(effect.changed == 0 for effect in found.effects.values())

@@ -82,10 +82,10 @@ class Columns:
         return bool(np.all((self.hit == 0) | (self.hit == 1)))
 
     def correct(self, target: str) -> Column:
-        """Whether the prediction was right; for a positive class, p >= 1/2 against it."""
+        """Whether the prediction was right; a positive class is predicted if p > 1/2."""
         if target != "positive":
             return self.hit
-        return np.where(self.confidence >= 0.5, self.hit, 1 - self.hit)
+        return np.where(self.confidence > 0.5, self.hit, 1 - self.hit)
 
     def mean(self, column: Column) -> float:
         """Weighted mean of one number per row."""

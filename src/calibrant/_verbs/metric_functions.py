@@ -138,8 +138,8 @@ def _with_last(pos_label: Any, y: Any, given: Mapping[str, Any]) -> list[Hashabl
 def accuracy(y: Any, **given: Unpack[Scores]) -> float:
     """Share of rows whose predicted class came true.
 
-    Ties go to the lower class for the top label; for ``target="positive"`` a probability
-    of one half predicts the positive class.
+    Ties go to the lower class, as in NumPy's ``argmax``: a probability of exactly one half
+    does not predict the positive class, nor does it in `predict` of recalibrators.
 
     Examples
     --------

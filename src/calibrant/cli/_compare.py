@@ -50,7 +50,8 @@ def compare(
     """Compare models on the same examples, with intervals.
 
     Examples are paired by their ids if all files have a column of them, else by their
-    order. Conditions of --fail-if are on differences, model minus baseline.
+    order. Conditions of --fail-if are on differences, model minus baseline. Models that are
+    columns of one file are named by them: --probs a --probs b.
 
     \b
     Example:
@@ -60,22 +61,25 @@ def compare(
     from calibrant._verbs.compare import compare as contrast
 
     files = tuple(models_in(files, quiet=said["quiet"]))
-    if len(files) < 2:
-        raise click.UsageError("compare needs two files or more.")
+    models = flags.models_of(files, names, said)
+    if len(models) < 2:
+        raise click.UsageError(
+            "compare needs two models: two files, or --probs A --probs B of one file."
+        )
     gates = out.gates_of(said, difference=True)
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
     options = {"baseline": baseline, "paired": not unpaired, "level": said["level"]}
     with flags.steps("compare", quiet=said["quiet"]) as progress:
-        rows = None if unpaired else _paired_rows(files, said, id_column)
+        rows = None if unpaired else _paired_rows(models, said, id_column)
         if rows is None:
-            models = out.evaluate_files(files, names, said, progress)
+            evaluated = out.evaluate_models(models, progress)
         else:
-            models = _evaluate(files, names, rows, said, progress)
-        found = contrast(*models, **options)
+            evaluated = _evaluate(models, rows, progress)
+        found = contrast(*evaluated, **options)
         verdicts = out.differences_failing(gates, found)
         for group, parts in _groups(rows if gates else None):
-            apart = contrast(*_evaluate(files, names, parts, said, progress), **options)
+            apart = contrast(*_evaluate(models, parts, progress), **options)
             verdicts += out.differences_failing(gates, apart, group)
     written = out.write_page(found, output, title=title, force=force)
     checked = rows is not None and all(one.ids is not None for one in rows)
@@ -95,19 +99,14 @@ def _in_words(found: Any, written: str, *, checked: bool) -> str:
 
 
 def _evaluate(
-    files: Sequence[str],
-    names: str | None,
-    rows: Sequence[Any],
-    said: dict[str, Any],
-    progress: Any,
+    models: Sequence[flags.Model], rows: Sequence[Any], progress: Any
 ) -> list[Any]:
-    models = []
-    called = flags.names_of(files, names)
-    for number, (file, name, one) in enumerate(zip(files, called, rows, strict=True)):
-        progress(number / len(files), f"evaluate {name}")
-        with flags.about(file):
-            models.append(out.evaluate_found(one, name, said))
-    return models
+    evaluated = []
+    for number, (model, one) in enumerate(zip(models, rows, strict=True)):
+        progress(number / len(models), f"evaluate {model.name}")
+        with flags.about(model.file):
+            evaluated.append(out.evaluate_found(one, model.name, model.said))
+    return evaluated
 
 
 def _groups(rows: Sequence[Any] | None) -> Iterator[tuple[str, list[Any]]]:
@@ -123,16 +122,17 @@ def _groups(rows: Sequence[Any] | None) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _paired_rows(
-    files: Sequence[str], said: dict[str, Any], id_column: str | None
+    models: Sequence[flags.Model], said: dict[str, Any], id_column: str | None
 ) -> list[Any] | None:
-    """The rows of all files in one order; None if they cannot all be held in memory."""
-    roles = flags.roles_of(said, with_id=True, id=id_column)
-    if any(_only_summed(file, roles) for file in files):
+    """The rows of all models in one order; None if they cannot all be held in memory."""
+    files = [model.file for model in models]
+    roles = [flags.roles_of(x.said, with_id=True, id=id_column) for x in models]
+    if any(map(_only_summed, files, roles)):
         return None
     found = []
-    for file in files:
+    for file, own in zip(files, roles, strict=True):
         with flags.about(file):
-            found.append(out.read_file(file, roles, quiet=said["quiet"]))
+            found.append(out.read_file(file, own, quiet=said["quiet"]))
     if all(one.ids is not None for one in found):
         return _by_id(files, found, said)
     if any(one.dropped for one in found):

@@ -23,7 +23,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 ROLES = {
     "label": "Column or array of the true classes.",
-    "probs": "Probabilities: an array, or columns as 'p_*' or a,b,c.",
+    "probs": "Probabilities: an array, or columns as 'p_*' or a,b,c. Given twice, two models.",
     "logits": "Logits: an array, or columns as 'z_*' or a,b,c.",
     "confidence": "Stated confidences, such as a language model's.",
     "correct": "Whether each answer is correct, for --confidence.",
@@ -34,6 +34,9 @@ ROLES = {
     "group": "Subgroups, each evaluated separately as well.",
     "classes": "Class names in column order, separated by commas.",
 }
+
+MODELS = ("probs", "logits", "confidence")
+"""Roles that may be said more than once: each time they are another model's."""
 
 READING = ("sep", "decimal", "percent", "drop_missing", "ragged", "scale")
 EVALUATION = ("target", "divergence", "bins", "level", "kernel", "preset", "bandwidth")
@@ -80,7 +83,7 @@ page = path_option("-o", "--output", help="Write an HTML report to this file.")
 def roles(*without: str) -> Decorator:
     """Options that say which column is what, and how files are read."""
     named = [
-        click.option(f"--{name}", metavar="NAME", help=text)
+        click.option(f"--{name}", metavar="NAME", help=text, multiple=name in MODELS)
         for name, text in ROLES.items()
         if name not in without
     ]
@@ -273,6 +276,8 @@ def roles_of(said: Mapping[str, str | None], **more: Any) -> Any:
         for name in (*ROLES, *READING)
         if name in said
     }
+    for name in MODELS:
+        given[name] = _only_one(name, given.get(name, ()))
     if given.get("classes"):
         given["classes"] = given["classes"].split(",")
     if given.get("scale"):
@@ -311,6 +316,44 @@ class Files(str):
         made = cls(name)
         made.paths = [str(path) for path in paths]
         return made
+
+
+def _only_one(name: str, values: Sequence[str]) -> str | None:
+    if len(values) > 1:
+        raise click.UsageError(
+            f"--{name} is given {len(values)} times; once is enough."
+        )
+    return values[0] if values else None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model of the command line: a file, what the model is called, and its options."""
+
+    file: str
+    name: str
+    said: dict[str, Any]
+
+
+def models_of(
+    files: Sequence[str], names: str | None, said: dict[str, Any]
+) -> list[Model]:
+    """One model for each file, or for each time that --probs or its like is said."""
+    again = [role for role in MODELS if len(said[role]) > 1]
+    if not again:
+        called = names_of(files, names)
+        return [
+            Model(file, name, said) for file, name in zip(files, called, strict=True)
+        ]
+    columns = said[again[0]]
+    if len(files) > 1 or len(again) > 1:
+        told = f"--{again[0]} given {len(columns)} times is {len(columns)} models of one file"
+        raise click.UsageError(f"{told}; pass one file, and one kind of scores.")
+    called = list(columns) if names is None else names_of(columns, names)
+    return [
+        Model(files[0], name, {**said, again[0]: (column,)})
+        for name, column in zip(called, columns, strict=True)
+    ]
 
 
 def paths_of(file: str) -> list[str]:

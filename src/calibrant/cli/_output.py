@@ -30,17 +30,16 @@ IN_FILES, IN_MEMORY = 1 << 28, 1 << 31
 """Bytes of files, and of what their rows take, up to which all are read at once."""
 
 
-def evaluate_files(
-    files: Sequence[str], names: str | None, said: dict[str, Any], progress: flags.Steps
+def evaluate_models(
+    models: Sequence[flags.Model], progress: flags.Steps
 ) -> list[Evaluation]:
-    """One model for each file, or for files joined by commas."""
-    called, count = flags.names_of(files, names), len(files)
-    models = []
-    for number, (file, name) in enumerate(zip(files, called, strict=True)):
-        with flags.about(file):
-            part = progress.part(number, count)
-            models.append(_evaluate_file(file, name, said, part))
-    return models
+    """Evaluate each model; a file may be files joined by commas."""
+    found = []
+    for number, model in enumerate(models):
+        with flags.about(model.file):
+            part = progress.part(number, len(models))
+            found.append(_evaluate_file(model.file, model.name, model.said, part))
+    return found
 
 
 def _evaluate_file(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from calibrant.cli import _flags as flags
 from calibrant.cli._output import check_outputs, check_suffix, read_vectors
@@ -37,7 +40,8 @@ def recalibrate(
 ) -> None:
     """Fit a recalibrator, or load one, and apply it.
 
-    The file given to --apply needs no labels; they are copied if there are any.
+    The file given to --apply needs no labels. They are copied if there are any, and so are
+    ids and all other columns.
 
     \b
     Example:
@@ -83,7 +87,7 @@ def _apply(
 ) -> None:
     from calibrant._base.write import write_npz
 
-    roles = flags.roles_of(said, unlabelled=True)
+    roles = flags.roles_of(said, unlabelled=True, with_id=True, with_others=True)
     found = read_vectors(file, roles, "recalibration", quiet=said["quiet"])
     if found.kind != fitted.scores:
         raise ValueError(
@@ -94,10 +98,28 @@ def _apply(
         arrays = {"probs": fitted.predict_proba(found.scores)}
     if found.y is not None:
         arrays["labels"] = found.y
+    if found.classes is not None:
+        arrays["classes"] = np.array(found.classes)
     for name in ("sample_weight", "frequency", "cluster", "group"):
         if (column := getattr(found, name)) is not None:
             arrays[name] = column
+    ids = {} if found.ids is None else {found.plan.id: found.ids}
+    for name, column in (ids | dict(found.others)).items():
+        arrays.setdefault(name, _as_array(column))
     write_npz(output, arrays, force=force)
+
+
+def _as_array(column: Any) -> Any:
+    """A column that is no array of objects: whole numbers, numbers, or text as it was."""
+    if column.dtype.kind in "biuf":
+        return column
+    text = np.array(["" if x is None else str(x) for x in column.tolist()])
+    if any(re.match(r"0\d", x) for x in text.tolist()):  # a code such as 007
+        return text
+    for kind in (np.int64, np.float64):
+        with suppress(ValueError, OverflowError):
+            return text.astype(kind)
+    return text
 
 
 def _say(fitted: Any, output: Path | None, save: Path | None) -> None:

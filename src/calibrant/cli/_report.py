@@ -33,6 +33,8 @@ def report(
 ) -> None:
     """Evaluate one model per FILE; print a table, write a page.
 
+    Several models in one file are told by their columns: --probs a --probs b.
+
     \b
     Example:
       calibrant report predictions.npz --output report.html
@@ -45,7 +47,7 @@ def report(
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
     with flags.steps("evaluate", quiet=said["quiet"]) as progress:
-        models = out.evaluate_files(files, names, said, progress)
+        models = out.evaluate_models(flags.models_of(files, names, said), progress)
     found = as_comparison(models)
     written = out.write_page(found, output, title=title, force=force)
     out.print_models(found, said, written)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from calibrant._base.checks import (
@@ -50,7 +50,10 @@ ARGUMENTS = {"label": "y", "weight": "sample_weight"}
 """Roles that arguments in Python have another name for than files and the command."""
 
 PATTERNS = {"logits": ["logits_*", "logit_*"], "probs": ["probs_*", "prob_*", "p_*"]}
-"""Columns that are read together if what stands for ``*`` are numbers."""
+"""Columns that are read together if what stands for ``*`` are numbers, or the classes."""
+
+LOOKED_AT = 1000
+"""Labels that are looked at, to see whether columns are called by the same names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ class Roles:
         Whether rows may be without labels, as when a recalibrator is applied to them.
     with_id : bool
         Whether ids are read, where a file has them, to pair the examples of two models.
+    with_others : bool
+        Whether all else that a file has of each row is read, to be written again.
     sep, decimal : str, optional
         What text tables have between columns, and in numbers in place of a point.
     percent : bool
@@ -112,6 +117,7 @@ class Roles:
     id: str | None = None
     unlabelled: bool = False
     with_id: bool = False
+    with_others: bool = False
     sep: str | None = None
     decimal: str | None = None
     percent: bool = False
@@ -121,7 +127,10 @@ class Roles:
 
     def __post_init__(self) -> None:
         lists = ("probs", "logits", "classes")
-        flags = ("unlabelled", "with_id", "percent", "drop_missing", "ragged")
+        flags = (
+            *("unlabelled", "with_id", "with_others"),
+            *("percent", "drop_missing", "ragged"),
+        )
         self._check_scale()
         check_flags(**{flag: getattr(self, flag) for flag in flags})
         for name in self.__dataclass_fields__:
@@ -233,13 +242,15 @@ class Plan:
     classes: str | None
     stars: tuple[str, ...] | None
     id: str | None = None
+    others: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Entries to be read row by row, each once."""
         others = (self.label, self.correct, self.pred)
         of_rows = (self.weight, self.frequency, self.cluster, self.group, self.id)
-        return tuple(dict.fromkeys([*self.scores, *filter(None, others + of_rows)]))
+        named = [*self.scores, *filter(None, others + of_rows), *self.others]
+        return tuple(dict.fromkeys(named))
 
     @property
     def sentence(self) -> str:
@@ -282,7 +293,20 @@ def make_plan(source: Source, roles: Roles) -> Plan:
     if roles.percent and kind == "logits":
         raise FileError(source.path, "holds logits, which are never --percent.")
     _check(source, plan, roles)
-    return plan
+    return replace(plan, others=_others(source, plan)) if roles.with_others else plan
+
+
+def _others(source: Source, plan: Plan) -> tuple[str, ...]:
+    """What else there is of each row."""
+    rows = source[plan.scores[0]].shape[0]
+    return tuple(
+        entry.name
+        for entry in source.entries
+        if entry.name not in (*plan.names, plan.classes)
+        and entry.kind != "other"
+        and len(entry.shape) > 0
+        and (source.is_table or entry.shape[0] == rows)
+    )
 
 
 def _kind(source: Source, roles: Roles) -> ScoreKind:
@@ -290,7 +314,7 @@ def _kind(source: Source, roles: Roles) -> ScoreKind:
     said = [kind for kind in kinds if kind in roles.given]
     if not said and {"correct", "pred"} & set(roles.given):
         return "confidence"
-    readable = said or [kind for kind in kinds if _readable(source, kind)]
+    readable = said or [kind for kind in kinds if _readable(source, roles, kind)]
     if not said and source.roles:  # whole vectors say more than confidences do
         readable = readable[:1]
     if len(readable) == 1:
@@ -305,14 +329,14 @@ def _kind(source: Source, roles: Roles) -> ScoreKind:
     raise FileError(source.path, f"{has}; {way_out}{_join(source)}.")
 
 
-def _readable(source: Source, kind: ScoreKind) -> bool:
+def _readable(source: Source, roles: Roles, kind: ScoreKind) -> bool:
     """Whether well-known names give these scores, and what they are held against."""
     if kind == "confidence":
         against = _known(source, "correct") or _known(source, "pred")
         return bool(_known(source, kind) and against)
     if source.roles and not _known(source, "label"):
         return False
-    return bool(_known(source, kind) or _known_columns(source, kind))
+    return bool(_known(source, kind) or _known_columns(source, roles, kind))
 
 
 def _known(source: Source, role: str) -> list[str]:
@@ -333,9 +357,25 @@ def _roles_in(name: str) -> set[str]:
     return {role for role in ("label", "logits", "probs") if ends & {*KNOWN[role]}}
 
 
-def _known_columns(source: Source, kind: str) -> list[dict[str, str]]:
+def _known_columns(source: Source, roles: Roles, kind: str) -> list[dict[str, str]]:
     found = [split_pattern(p, source.names) for p in PATTERNS[kind]]
-    return [parts for parts in found if len(parts) > 1 and are_numbers(parts)]
+    several = [parts for parts in found if len(parts) > 1]
+    return [x for x in several if are_numbers(x) or _are_classes(source, roles, x)]
+
+
+def _are_classes(source: Source, roles: Roles, parts: dict[str, str]) -> bool:
+    """Whether stars stand for the classes: those said, or those that the labels name."""
+    if roles.classes is not None:
+        return sorted(parts.values()) == sorted(roles.classes)
+    found = [roles.y] if roles.y else _known(source, "label")
+    label = source.named.get(found[0]) if len(found) == 1 else None
+    if label is None or label.kind != "text" or len(label.shape) != 1:
+        return False
+    request = Request((label.name,), LOOKED_AT, most=LOOKED_AT, missing=True)
+    block = next(iter(source.blocks(request)), None)
+    words = () if block is None else block[label.name]
+    named = {str(word) for word in words if word is not None}
+    return bool(named) and named <= {*parts.values()}
 
 
 def _seek(source: Source, roles: Roles, role: str) -> str | None:
@@ -389,7 +429,7 @@ def _scores(
     """Names of the scores, and what the stars of a pattern stood for."""
     said = roles.said(kind)
     if said is None:
-        columns = _known_columns(source, kind)
+        columns = _known_columns(source, roles, kind)
         if len(columns) == 1 and not _known(source, kind):
             return _of_parts(columns[0])
         if columns:

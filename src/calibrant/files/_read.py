@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -54,6 +54,8 @@ class Found:
     choices : bool
         Whether scores are those of options to choose from, which differ from question to
         question, so that ``"top-label"`` is what is asked of them.
+    others : dict of str to array
+        What else the file has of each row, if that was asked for.
     """
 
     kind: ScoreKind
@@ -72,6 +74,7 @@ class Found:
     dropped: int = 0
     dropped_ids: NDArray[Any] | None = None
     choices: bool = False
+    others: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -142,7 +145,9 @@ def found_in(
         for name in (plan.group, plan.cluster, plan.id)
     )
     given = plan.kind, scores, y, weight, group, classes, path, start
-    return Found(*given, frequency, cluster, ids, plan, rows, dropped, dropped_ids)
+    more = {name: block[name] for name in plan.others}
+    about = plan, rows, dropped, dropped_ids
+    return Found(*given, frequency, cluster, ids, *about, others=more)
 
 
 SPELT = {"yes": True, "no": False, "true": True, "false": False}
@@ -434,6 +439,7 @@ def _batches(
             _check_size(source, plan)
         classes = _class_names(source, plan, roles)
         named = [plan.group, plan.cluster, plan.id] if source.is_table else []
+        named += plan.others if source.is_table else ()
         if roles.spelt and source.is_table:
             named += [*plan.scores, plan.weight, plan.frequency]
         text = frozenset(x for x in filter(None, named) if len(source[x].shape) == 1)
@@ -443,7 +449,7 @@ def _batches(
             size = EVERYTHING  # one piece needs no joining
         start = 0
         exact = frozenset(filter(None, [plan.label, plan.pred]))
-        lenient = roles.drop_missing
+        lenient = roles.drop_missing or roles.with_others
         wanted = Request(plan.names, size, text, None, exact, lenient, options)
         for block in source.blocks(wanted):
             per_cent = per_cent or _shows_per_cent(plan, block, roles)
@@ -573,6 +579,7 @@ def _check_alike(first: Found, other: Found) -> None:
         ("frequency", first.frequency is None, other.frequency is None),
         ("cluster", first.cluster is None, other.cluster is None),
         ("group", first.group is None, other.group is None),
+        ("columns", [*first.others], [*other.others]),
     ):
         if a != b:
             name = sources.quoted([first.path.name])
@@ -587,4 +594,8 @@ def _join(found: list[Found]) -> Found:
 
     dropped = sum(one.dropped for one in found)
     columns = {name: joined(name) for name in (*PER_ROW, "dropped_ids")}
-    return replace(found[0], start=0, dropped=dropped, **columns)
+    others = {
+        name: np.concatenate([one.others[name] for one in found])
+        for name in found[0].others
+    }
+    return replace(found[0], start=0, dropped=dropped, others=others, **columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.model_selection import (
     check_cv,
     cross_val_predict,
 )
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -25,7 +25,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
-from calibrant._base.checks import check_choice
+from calibrant._base.checks import check_choice, check_flags, check_number
 from calibrant._inputs.arrays import Matrix, as_scores, to_numpy
 from calibrant._inputs.predictions import read_weights
 from calibrant.recalibration._estimator import FitWarning, Recalibrator
@@ -62,11 +62,17 @@ class RecalibratedClassifier(
         ``"probs"`` reads ``predict_proba``, ``"logits"`` reads ``decision_function``;
         ``"auto"`` the one that the recalibrator's own `scores` names, or the other if the
         classifier has only that.
+    ensemble : bool
+        Whether to average over folds, each with a classifier and a recalibrator of its own,
+        as scikit-learn's ``CalibratedClassifierCV(ensemble=True)`` does. It needs `cv`, takes
+        as many predictions as there are folds, and its log loss is often a little lower.
 
     Attributes
     ----------
     estimator_, recalibrator_
-        The fitted parts.
+        The fitted parts; with `ensemble`, there are `members_` in their place.
+    members_ : list of RecalibratedClassifier
+        With `ensemble`, one for each fold.
     classes_ : ndarray
         Names of the classes.
     n_features_in_, feature_names_in_
@@ -98,11 +104,13 @@ class RecalibratedClassifier(
         cv: Any = None,
         *,
         scores: str = "auto",
+        ensemble: bool = False,
     ) -> None:
         self.estimator = estimator
         self.recalibrator = recalibrator
         self.cv = cv
         self.scores = scores
+        self.ensemble = ensemble
 
     def fit(
         self,
@@ -129,9 +137,11 @@ class RecalibratedClassifier(
             ``groups``, scikit-learn's word for `cluster`; all others are for the
             classifier's ``fit``. With metadata routing enabled, requests decide.
         """
-        check_choice(self.scores, "scores", ("auto", *RESPONSES))
+        self._check_parameters()
         check_classification_targets(y)
         X, y = indexable(X, column_or_1d(y, warn=True))
+        if self.ensemble:
+            return self._fit_members(X, y, (sample_weight, frequency), cluster, params)
         self.recalibrator_ = clone(
             self.recalibrator or TemperatureScaling(scores="probs")
         )
@@ -149,8 +159,33 @@ class RecalibratedClassifier(
         )
         return self
 
+    def _check_parameters(self) -> None:
+        check_choice(self.scores, "scores", ("auto", *RESPONSES))
+        check_flags(ensemble=self.ensemble)
+        made: Any = self.recalibrator
+        if made is not None and not isinstance(made, Recalibrator):
+            way_out = "such as TemperatureScaling()"
+            raise TypeError(
+                f"recalibrator must be a recalibrator {way_out}; got {made!r}."
+            )
+        if self.ensemble and self.cv is None:
+            raise ValueError(
+                "ensemble=True averages over folds, so it needs cv, such as 5."
+            )
+        known = isinstance(self.cv, Iterable) or hasattr(self.cv, "split")
+        if isinstance(self.cv, int | np.integer):
+            check_number(self.cv, "cv", 2, kind="a whole number")
+        elif self.cv is not None and (isinstance(self.cv, str | bytes) or not known):
+            raise TypeError(
+                "cv must be a number of folds, a splitter of scikit-learn, or pairs of rows "
+                f"to fit and to test on; got {self.cv!r}."
+            )
+
     def predict_proba(self, X: Any) -> Matrix:
-        """Recalibrated probabilities."""
+        """Recalibrated probabilities: an array, whatever kind of frame X is."""
+        if self.ensemble:
+            check_is_fitted(self, "members_")
+            return np.mean([one.predict_proba(X) for one in self.members_], axis=0)
         p = self._fitted().predict_proba(self._scores(self._respond(X)))
         zero = p == 0
         if zero.any():
@@ -160,6 +195,9 @@ class RecalibratedClassifier(
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class after recalibration."""
+        if self.ensemble:
+            best = self.predict_proba(X).argmax(axis=1)
+            return self.classes_[best]
         return self._fitted().predict(self._scores(self._respond(X)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -223,6 +261,38 @@ class RecalibratedClassifier(
         self.estimator_ = self.estimator
         return self._respond(X)
 
+    def _fit_members(
+        self,
+        X: Any,
+        y: Any,
+        weights: tuple[Any, Any],
+        cluster: Any,
+        params: Mapping[str, Any],
+    ) -> Self:
+        """One classifier and one recalibrator for each fold."""
+        groups, fit_params = self._routed(len(y), weights, params)
+        known = [x if x is None else to_numpy(x, "sample_weight") for x in weights]
+        self.classes_, self.members_ = np.unique(y), []
+        for fit, test in self._folds(X, y, groups if cluster is None else cluster):
+            given = {name: rows_of(x, fit, len(y)) for name, x in fit_params.items()}
+            base = clone(self.estimator).fit(rows_of(X, fit), rows_of(y, fit), **given)
+            if len(base.classes_) < len(self.classes_):
+                raise ValueError(
+                    "cv leaves a class out of the examples that a fold is fitted on; use "
+                    "fewer folds, or ensemble=False."
+                )
+            own = type(self)(base, self.recalibrator, scores=self.scores)
+            weight, count = (x if x is None else rows_of(x, test) for x in known)
+            own.fit(rows_of(X, test), rows_of(y, test), weight, frequency=count)
+            self.members_.append(own)
+        self._take_features(self.members_[0])
+        return self
+
+    def _folds(self, X: Any, y: Any, groups: Any) -> Iterable[tuple[Any, Any]]:
+        if groups is not None:
+            return whole_clusters(self.cv, X, y, groups)
+        return list(check_cv(self.cv, y, classifier=True).split(X, y))
+
     def _cross_fitted(
         self,
         X: Any,
@@ -233,10 +303,7 @@ class RecalibratedClassifier(
     ) -> Any:
         """Scores of each fold by a classifier that has not seen it."""
         groups, fit_params = self._routed(len(y), weights, params)
-        groups = groups if cluster is None else cluster
-        folds = check_cv(self.cv, y, classifier=True)
-        if groups is not None:
-            folds = whole_clusters(self.cv, X, y, groups)
+        folds = self._folds(X, y, groups if cluster is None else cluster)
         method = RESPONSES[self.recalibrator_.scores]
         given = cross_val_predict(
             self.estimator, X, y, cv=folds, method=method, params=fit_params
@@ -271,10 +338,13 @@ class RecalibratedClassifier(
         self.classes_ = self.estimator_.classes_
         if self.recalibrator_.classes is None:
             self.recalibrator_.set_params(classes=self.classes_.tolist())
+        self._take_features(self.estimator_)
+
+    def _take_features(self, fitted: Any) -> None:
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
 
     def _learn_limits(self, given: Any) -> None:
         p = as_scores(given, "scores")
@@ -300,6 +370,13 @@ class RecalibratedClassifier(
     def _fitted(self) -> Recalibrator:
         check_is_fitted(self, "least_")
         return self.recalibrator_
+
+
+def rows_of(x: Any, rows: NDArray[Any], n: int | None = None) -> Any:
+    """Some rows of an array or frame; with n, of what has so many, and others as they are."""
+    if n is not None and (not hasattr(x, "__len__") or len(x) != n):
+        return x
+    return _safe_indexing(x, rows)
 
 
 def whole_clusters(cv: Any, X: Any, y: Any, cluster: Any) -> list[tuple[Any, Any]]:

@@ -193,7 +193,8 @@ class Recalibrator(ABC):
         """Recalibrated probabilities, n x k; every row sums to 1.
 
         A tensor or a frame is answered by one, with the names of its columns, or those of
-        the classes for a single column; anything else by a NumPy array.
+        the classes for a single column; anything else by a NumPy array. Scorers of
+        scikit-learn index arrays: give them those, or a `RecalibratedClassifier`.
         """
         kind, result = self.recalibrate(scores)
         if kind == "logits":
