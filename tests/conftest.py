@@ -4,7 +4,6 @@ import importlib
 import os
 import warnings
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -30,14 +29,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def forget_what_is_loaded():
     """Make a test independent of those that ran before it in the same process.
 
-    Hypothesis draws constants from the source of all modules that are loaded by then, and
-    `calibrant` uses its compiled loops on few rows only if they are loaded.
+    Hypothesis draws constants from the source of all modules that are loaded by then.
     """
     if hasattr(providers, "_get_local_constants"):
         nothing = providers._local_constants
         providers._get_local_constants = lambda: nothing
-    if find_spec("numba"):
-        importlib.import_module("calibrant._rows.numba_math")
 
 
 if "HYPOTHESIS_PROFILE" not in os.environ:
@@ -86,6 +82,15 @@ def load(name):
 def absent():
     """Skip, or fail where every part is promised: `absent("no git: install it")`."""
     return give_up
+
+
+@pytest.fixture(scope="session")
+def built():
+    """Skip, or fail where every part is promised, unless the compiled module is there."""
+    from calibrant._rows import compiled
+
+    if compiled.loops is None:
+        give_up("the compiled module was not built: `make build`, with a C compiler")
 
 
 @pytest.fixture(scope="session")

@@ -108,10 +108,9 @@ def test_halved_squares_are_kernels_of_their_own():
     p, y, _ = law(30, 3, seed=3)
     rows = vectors(p, y)
     around = Surroundings(rows, p)
-    every = around.sums(np.arange(5), SQUARES[0])
-    for square in SQUARES[:6]:
-        found = next(every)
-        alone = next(around.sums(np.arange(5), square))
+    every = around.sums(np.arange(5), SQUARES[0], 6)
+    for square, found in zip(SQUARES[:6], every, strict=True):
+        (alone,) = around.sums(np.arange(5), square, 1)
         np.testing.assert_allclose(found.hits, alone.hits, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(found.spread, alone.spread, rtol=1e-9, atol=1e-12)
 
@@ -421,7 +420,7 @@ def test_sums_leave_out_a_cluster_and_square_sums_of_clusters():
     rows = Vectors(np.log(p), np.eye(3)[y], w, w**2, clusters)
     start = temper(np.log(p), 0.8)
     q = np.exp(start)
-    near = next(Surroundings(rows, q).sums(np.arange(40), 0.3))
+    (near,) = Surroundings(rows, q).sums(np.arange(40), 0.3, 1)
     for i in range(40):
         K = w * np.exp((np.minimum(np.sqrt(p) @ np.sqrt(p[i]), 1) - 1) / 0.3)
         K[clusters == clusters[i]] = 0
@@ -437,7 +436,7 @@ def test_a_row_is_left_out_with_its_weight():
     p, y, _ = law(30, 3, seed=21)
     w = np.random.default_rng(1).random(30) + 0.5
     rows = Vectors(np.log(p), np.eye(3)[y], w, w**2)
-    near = next(Surroundings(rows, p).sums(np.arange(30), 0.3))
+    (near,) = Surroundings(rows, p).sums(np.arange(30), 0.3, 1)
     for i in range(30):
         K = w * np.exp((np.minimum(np.sqrt(p) @ np.sqrt(p[i]), 1) - 1) / 0.3)
         K[i] = 0

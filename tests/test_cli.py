@@ -75,6 +75,16 @@ def test_commands_are_those_tested():
     assert set(main.commands) == set(COMMANDS)
 
 
+def test_commands_are_listed_by_the_first_line_of_their_help():
+    """It is written twice, so that the list is shown without loading them."""
+    from calibrant.cli import main
+    from calibrant.cli._group import ABOUT
+
+    for name, command in main.commands.items():
+        assert command.name == name
+        assert command.help.startswith(ABOUT[name] + "\n")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_shows_an_example(name):
     assert f"calibrant {name} " in run(name, "--help").stdout

@@ -1,6 +1,4 @@
-"""The numba twins against the NumPy code, row by row and edge by edge."""
-
-import sys
+"""The compiled loops against the NumPy code, row by row and edge by edge."""
 
 import numpy as np
 import oracles
@@ -13,12 +11,12 @@ import calibrant as cal
 from calibrant._inputs.arrays import sigmoid
 from calibrant._inputs.divergences import BRIER, LOG
 from calibrant._inputs.predictions import Predictions, read_predictions
-from calibrant._rows import engines as fast
+from calibrant._rows import compiled, engines
 from calibrant._rows import reduce as reduction
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.cells import Cells
-from calibrant._sketch.grid import CELLS, add_moments, cell_near
+from calibrant._sketch.grid import CELLS, add_moments, add_residual, cell_near
 from calibrant._stats import platt
 from calibrant._stats.neighbours import cells_of_rows
 
@@ -26,93 +24,58 @@ DTYPES = [np.float16, np.float32, np.float64]
 BUILT_IN = {"brier": BRIER, "log": LOG}
 INF, NAN = np.inf, np.nan
 
-needs_numba = pytest.mark.usefixtures("numba")
-
-
-@pytest.fixture(scope="session")
-def numba(part):
-    return part("numba")
+pytestmark = pytest.mark.usefixtures("built")
 
 
 # -- the gate ---------------------------------------------------------------------
 
 SMALL = np.zeros((2, 3))
-LARGE = np.broadcast_to(np.float32(0), (fast.LOADING * fast.WORTH_CALLING, 2))
 
 
-@pytest.fixture
-def nothing_loaded(monkeypatch):
-    monkeypatch.delitem(sys.modules, "calibrant._rows.numba_math", raising=False)
-
-
-@needs_numba
-def test_auto_waits_until_loading_pays(nothing_loaded, monkeypatch):
-    medium = LARGE[: len(LARGE) // fast.LOADING]
-    assert not fast.wanted("auto", medium, plain=True)
-    assert fast.wanted("auto", LARGE, plain=True)
-    assert not fast.wanted_for_rows("auto", 10**6)
-    assert fast.wanted_for_rows("auto", 10**7)
-    assert not fast.wanted_if_loaded("auto")
-
-    monkeypatch.setitem(sys.modules, "calibrant._rows.numba_math", sys)
-    assert not fast.wanted("auto", SMALL, plain=True)
-    assert fast.wanted("auto", medium, plain=True)
-    assert not fast.wanted_for_rows("auto", 1000)
-    assert fast.wanted_for_rows("auto", 10**6)
-    assert fast.wanted_if_loaded("auto")
-
-
-@needs_numba
-def test_an_engine_asked_for_is_used():
-    assert fast.wanted("numba", SMALL, plain=True)
-    assert fast.wanted_for_rows("numba", 1)
-    assert fast.wanted_if_loaded("numba")
-    assert not fast.wanted("numpy", LARGE, plain=True)
-    assert not fast.wanted_for_rows("numpy", 10**6)
-
-
-@needs_numba
-def test_what_numba_does_not_cover_is_left_to_numpy():
-    assert not fast.wanted("numba", LARGE, plain=False)
-    soft = read_predictions(np.full((2, 3), 1 / 3), logits=SMALL)
-    assert reduce_to_columns(soft, engine="numba").hit == pytest.approx([1 / 3, 1 / 3])
-
-
-def test_an_unknown_engine_is_named():
-    with pytest.raises(ValueError, match="'numpy', 'numba', got 'cuda'"):
-        fast.wanted("cuda", SMALL, plain=True)
-
-
-def test_without_numba_auto_makes_do_and_numba_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "numba", None)
-    assert not fast.wanted("auto", LARGE, plain=True)
+def test_the_compiled_loops_are_the_default(monkeypatch):
+    monkeypatch.delenv("CALIBRANT_ENGINE", raising=False)
+    assert engines.wanted()
+    assert engines.wanted("compiled")
+    assert not engines.wanted("numpy")
+    monkeypatch.setenv("CALIBRANT_ENGINE", "numpy")
+    assert not engines.wanted("auto")
+    assert engines.wanted("compiled")
+    monkeypatch.setenv("CALIBRANT_ENGINE", "cuda")
     with pytest.raises(
-        ImportError, match=r"needs numba: pip install 'calibrant\[fast\]'"
+        ValueError, match="CALIBRANT_ENGINE must be one of 'auto', 'numpy'"
     ):
-        fast.wanted("numba", SMALL, plain=False)
+        engines.wanted("auto")
 
 
-@needs_numba
-def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
-    from calibrant._rows import numba_math as math_numba
+def test_what_the_loops_do_not_cover_is_left_to_numpy():
+    assert not engines.wanted("compiled", plain=False)
+    soft = read_predictions(np.full((2, 3), 1 / 3), logits=SMALL)
+    found = reduce_to_columns(soft, engine="compiled").hit
+    assert found == pytest.approx([1 / 3, 1 / 3])
 
-    def compile_uncached(**options):
-        if options.pop("cache", False):
-            raise RuntimeError("cannot cache function: no locator available")
-        return numba_compile(**options)
 
-    numba_compile = math_numba.njit
-    monkeypatch.setattr(math_numba, "njit", compile_uncached)
-    assert math_numba.kernel(lambda x: x + 1)(2) == 3
+@pytest.mark.parametrize("engine", ["cuda", None, 3, ["numpy"]])
+def test_an_unknown_engine_is_named(engine):
+    with pytest.raises(ValueError, match=r"'auto', 'numpy', 'compiled', got"):
+        engines.wanted(engine)
+
+
+def test_numba_is_refused_with_what_to_write_instead():
+    with pytest.raises(
+        ValueError, match="built in now, without numba: engine='compiled'"
+    ):
+        cal.evaluate([0, 1], probs=[0.2, 0.7], engine="numba")
+
+
+def test_without_the_module_auto_makes_do_and_compiled_says_why(monkeypatch):
+    monkeypatch.setattr(compiled, "loops", None)
+    monkeypatch.delenv("CALIBRANT_ENGINE", raising=False)
+    assert not engines.wanted("auto")
+    with pytest.raises(ImportError, match="was not built when calibrant was installed"):
+        engines.wanted("compiled", plain=False)
 
 
 # -- rows -------------------------------------------------------------------------
-
-
-def range_reducer():
-    from calibrant._rows import numba_reduce
-
-    return numba_reduce.range_reducer
 
 
 def reduce(engine, kind, scores, y):
@@ -120,14 +83,14 @@ def reduce(engine, kind, scores, y):
     classes = tuple(range(scores.shape[1]))
     predictions = Predictions(scores, kind, np.asarray(y), None, "top-label", classes)
     out = reduction.Output(len(scores), {})
-    if engine == "numba":
-        return out, range_reducer()(predictions, out)(0, len(scores))
+    if engine == "compiled":
+        return out, reduction.reduce_compiled(predictions, out, 0, len(scores))
     return out, reduction._reduce_range(predictions, {}, out, 0, len(scores))
 
 
 def assert_twins(kind, scores, y):
     """Same offenders, classes and hits; the rest to the precision of the scores."""
-    got, bad = reduce("numba", kind, scores, y)
+    got, bad = reduce("compiled", kind, scores, y)
     want, bad_too = reduce("numpy", kind, scores, y)
     np.testing.assert_array_equal(bad, bad_too)
     good = np.delete(np.arange(len(scores)), bad)
@@ -165,14 +128,12 @@ def matrices(draw, entries):
     return z, rng.integers(0, k, n)
 
 
-@needs_numba
 @given(matrices(st.sampled_from(ODD)), st.sampled_from(DTYPES))
 def test_rows_of_logits_agree(problem, dtype):
     z, y = problem
     assert_twins("logits", cast(z, dtype), y)
 
 
-@needs_numba
 @given(matrices(st.just(0.0)), st.sampled_from(DTYPES), st.data())
 def test_rows_of_probabilities_agree(problem, dtype, data):
     z, y = problem
@@ -189,7 +150,6 @@ def widen(row, k, fill):
     return np.r_[row, np.full(k - len(row), fill)]
 
 
-@needs_numba
 @pytest.mark.parametrize("k", [3, 33, 200, 5000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
@@ -214,7 +174,6 @@ def test_log_odds_are_exact_however_large(row, log_odds, dtype, k):
     assert out.log_odds[0] == pytest.approx(log_odds, rel=precision, abs=precision)
 
 
-@needs_numba
 @pytest.mark.parametrize("k", [3, 33, 200, 5000])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
@@ -229,7 +188,6 @@ def test_probabilities_of_exactly_0_and_1(row, dtype, k):
             assert out.log[0] == pytest.approx(-np.log(row[y]))
 
 
-@needs_numba
 @pytest.mark.parametrize("tiny", [1e-45, 1e-300, 5e-324])
 def test_probabilities_close_to_0(tiny):
     p = np.array([[1.0, tiny, 0.0]])
@@ -237,7 +195,6 @@ def test_probabilities_close_to_0(tiny):
         assert_twins("probs", p, [y])
 
 
-@needs_numba
 @pytest.mark.parametrize("k", [2, 32, 33, 65, 150])
 @pytest.mark.parametrize("kind", ["logits", "probs"])
 def test_ties_go_to_the_first_class(kind, k):
@@ -249,7 +206,6 @@ def test_ties_go_to_the_first_class(kind, k):
         np.testing.assert_array_equal(out.predicted, np.arange(k))
 
 
-@needs_numba
 @pytest.mark.parametrize("k", [2, 10, 33, 150])
 @pytest.mark.parametrize("value", [NAN, -NAN, INF, -0.25])
 @pytest.mark.parametrize("kind", ["logits", "probs"])
@@ -259,21 +215,19 @@ def test_offenders_are_found_wherever_they_are(kind, value, k):
     scores = (z if kind == "logits" else oracles.softmax(z)).astype(np.float32)
     scores[np.arange(0, 3 * k, 3), np.arange(k)] = value
     assert_twins(kind, scores, rng.integers(0, k, 3 * k))
-    _, bad = reduce("numba", kind, scores, np.zeros(3 * k, int))
+    _, bad = reduce("compiled", kind, scores, np.zeros(3 * k, int))
     expected = [] if kind == "logits" and value < 0 else np.arange(0, 3 * k, 3)
     np.testing.assert_array_equal(bad, expected)
 
 
-@needs_numba
 @pytest.mark.parametrize("k", [2, 40])
 def test_a_row_without_any_possible_class_offends(k):
     z = np.zeros((3, k), np.float32)
     z[1] = -INF
     assert_twins("logits", z, [0, 0, 0])
-    np.testing.assert_array_equal(reduce("numba", "logits", z, [0, 0, 0])[1], [1])
+    np.testing.assert_array_equal(reduce("compiled", "logits", z, [0, 0, 0])[1], [1])
 
 
-@needs_numba
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("off", [0.5, 2.0])
 def test_how_far_a_row_may_be_from_1_depends_on_its_dtype(dtype, off):
@@ -281,16 +235,15 @@ def test_how_far_a_row_may_be_from_1_depends_on_its_dtype(dtype, off):
     p = np.array([[0.5, 0.25, 0.25], [0.5, 0.25, 0.25 + off * tolerance]], dtype)
     assert_twins("probs", p, [0, 1])
     np.testing.assert_array_equal(
-        reduce("numba", "probs", p, [0, 1])[1], [1] if off > 1 else []
+        reduce("compiled", "probs", p, [0, 1])[1], [1] if off > 1 else []
     )
 
 
-@needs_numba
 def test_offenders_are_reported_in_the_same_words():
     z = np.zeros((300, 3))
     z[200, 1] = NAN
     errors = []
-    for engine in ("numpy", "numba"):
+    for engine in ("numpy", "compiled"):
         predictions = read_predictions(np.zeros(300, int), logits=z)
         with pytest.raises(ValueError, match="row 200 holds NaN in column 1") as error:
             reduce_to_columns(predictions, engine=engine)
@@ -311,7 +264,6 @@ def read_only(scores):
     return copy
 
 
-@needs_numba
 @pytest.mark.parametrize("k", [10, 100])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
@@ -329,12 +281,11 @@ def test_results_do_not_depend_on_the_layout_in_memory(lay_out, dtype, k):
     z, y = rng.normal(size=(2000, k)).astype(dtype), rng.integers(0, k, 2000)
     other = lay_out(z)
     np.testing.assert_array_equal(other, z)
-    got, want = (reduce("numba", "logits", x, y)[0] for x in (other, z))
+    got, want = (reduce("compiled", "logits", x, y)[0] for x in (other, z))
     for name in ("confidence", "log_odds", "hit", "brier", "log", "predicted"):
         np.testing.assert_array_equal(getattr(got, name), getattr(want, name))
 
 
-@needs_numba
 @pytest.mark.parametrize("n", [1, 127, 128, 129, 1000])
 @pytest.mark.parametrize("k", [2, 3, 32, 33, 64, 65, 1000, 5000])
 @pytest.mark.parametrize("kind", ["logits", "probs"])
@@ -347,16 +298,16 @@ def test_rows_of_any_number_and_length(kind, n, k):
     np.testing.assert_allclose(out.confidence, exact, rtol=2e-6)
 
 
-@needs_numba
 def test_ranges_of_rows_make_the_whole():
     rng = np.random.default_rng(0)
     z, y = rng.normal(size=(1000, 7)), rng.integers(0, 7, 1000)
     z[[5, 700], 3] = NAN
-    whole, bad = reduce("numba", "logits", z, y)
+    whole, bad = reduce("compiled", "logits", z, y)
     predictions = Predictions(z, "logits", y, None, "top-label", tuple(range(7)))
     out = reduction.Output(1000, {})
-    work = range_reducer()(predictions, out)
-    found = np.concatenate([work(start, start + 250) for start in range(0, 1000, 250)])
+    parts = [(start, start + 250) for start in range(0, 1000, 250)]
+    found = [reduction.reduce_compiled(predictions, out, *part) for part in parts]
+    found = np.concatenate(found)
     np.testing.assert_array_equal(found, bad)
     np.testing.assert_array_equal(out.brier, whole.brier)
 
@@ -371,7 +322,7 @@ def columns_of(h, a, weight=None):
 
 
 def assert_same_sketch(columns):
-    got = Cells(BUILT_IN).update(columns, engine="numba")
+    got = Cells(BUILT_IN).update(columns, engine="compiled")
     want = Cells(BUILT_IN).update(columns, engine="numpy")
     for name in ("moments", "log_odds_sums", "infinite"):
         ours, theirs = getattr(got, name), getattr(want, name)
@@ -383,21 +334,18 @@ def assert_same_sketch(columns):
     )
 
 
-@needs_numba
 @given(pairs(), st.booleans())
 def test_sketches_agree(rows, weighted):
     h, a, w = rows
     assert_same_sketch(columns_of(h, a, w if weighted else None))
 
 
-@needs_numba
 def test_sketches_agree_on_the_edges_of_cells():
     h = np.arange(CELLS + 1) / CELLS
     h = np.unique(np.r_[h, np.nextafter(h, 0), np.nextafter(h, 1)])
     assert_same_sketch(columns_of(h, np.ones_like(h)))
 
 
-@needs_numba
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sketches_of_many_rows_agree(weighted):
     rng = np.random.default_rng(0)
@@ -408,12 +356,9 @@ def test_sketches_of_many_rows_agree(weighted):
     assert_same_sketch(columns_of(h, a, rng.random(len(h)) if weighted else None))
 
 
-@needs_numba
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("order", [3, 5])
 def test_moments_of_the_residual_agree(order, weighted):
-    from calibrant._sketch.numba_cells import add_residual
-
     rng = np.random.default_rng(0)
     h = np.r_[np.round(rng.random(300_000), 4), 0.0, 1.0]
     columns = columns_of(
@@ -431,7 +376,7 @@ def test_moments_of_the_residual_agree(order, weighted):
 
 def assert_same_fit(cells, width, nodes, start=None):
     got, want = (
-        platt.fit(cells, width, nodes, start, engine=e) for e in ("numba", "numpy")
+        platt.fit(cells, width, nodes, start, engine=e) for e in ("compiled", "numpy")
     )
     for name in ("shift", "slope", "leverage", "variance"):
         np.testing.assert_allclose(
@@ -440,7 +385,6 @@ def assert_same_fit(cells, width, nodes, start=None):
     return want
 
 
-@needs_numba
 @pytest.mark.parametrize("n", [20, 400, 3000])
 @pytest.mark.parametrize("T", [0.5, 1.0, 3.0])
 def test_fits_agree(n, T):
@@ -453,7 +397,6 @@ def test_fits_agree(n, T):
         fitted = assert_same_fit(cells, float(width), nodes, fitted)
 
 
-@needs_numba
 @given(pairs(least=2))
 def test_fits_of_a_few_rows_agree(rows):
     cells = cells_of_rows(columns_of(*rows))
@@ -473,7 +416,6 @@ def numbers_of(tree):
     return [tree] if isinstance(tree, float) else []
 
 
-@needs_numba
 @pytest.mark.parametrize("weighted", [False, True])
 def test_evaluations_agree(weighted):
     rng = np.random.default_rng(0)
@@ -482,7 +424,7 @@ def test_evaluations_agree(weighted):
     weight = rng.random(len(y)) if weighted else None
     got, want = (
         numbers_of(cal.evaluate(y, logits=z, sample_weight=weight, engine=e).to_dict())
-        for e in ("numba", "numpy")
+        for e in ("compiled", "numpy")
     )
     assert len(want) > 1000
     np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)

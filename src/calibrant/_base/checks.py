@@ -73,12 +73,16 @@ def _is_broken(sign: str) -> bool:
     return no_sign or unicodedata.category(sign) in ("Cc", "Zl", "Zp", "Cs")
 
 
+GONE = " Its loops are built in now, without numba: engine='compiled', or leave it out."
+
+
 def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
     """Raise one clear error unless `value` is among `choices`: names, numbers, None."""
     plain = value is None or isinstance(value, str | Real | np.bool_)
     if not (plain and value in choices):
         options = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {options}, got {shown(value)}.")
+        gone = GONE if (name, value) == ("engine", "numba") else ""
+        raise ValueError(f"{name} must be one of {options}, got {shown(value)}.{gone}")
 
 
 STRATEGIES = {"width": "width", "mass": "mass", "uniform": "width", "quantile": "mass"}
@@ -174,7 +178,6 @@ def check_length(values: NDArray[Any], rows: int, name: str) -> None:
 
 EXTRAS = {
     "sklearn": ("scikit-learn", "sklearn"),
-    "numba": ("numba", "fast"),
     "torch": ("PyTorch", "torch"),
     "torchmetrics": ("torchmetrics", "torch"),
     "timm": ("timm", "vision"),

@@ -25,7 +25,7 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
     "boundary": ("none", "reflect"),
     "estimator": ("direct", "plugin"),
     "counterpart": ("paper", "tight"),
-    "engine": ("auto", "numpy", "numba"),
+    "engine": ("auto", "numpy", "compiled"),
     "closed": ("right", "left"),
     "interval": ("auto", None),
 }
@@ -90,7 +90,7 @@ class Options(Estimation, total=False):
         Which end belongs to a bin.
     level : float
         Coverage of the intervals.
-    engine : {"auto", "numpy", "numba"}
+    engine : {"auto", "numpy", "compiled"}
         What reduces the rows; results agree to the precision of the input.
     preset : {"paper"}, optional
         All choices as published: bandwidth 0.05, left-closed bins, relplot's SmoothECE.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from calibrant._inputs.arrays import (
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, read_given
 from calibrant._inputs.predictions import Predictions, leave_out
-from calibrant._rows import engines
+from calibrant._rows import compiled, engines
 from calibrant._rows import losses as row_losses
 from calibrant._rows.columns import Columns
 from calibrant._rows.engines import over_ranges
@@ -76,13 +76,9 @@ def fill(
     n = len(predictions.scores)
     out = Output(n, extra)
     plain = not (predictions.soft or extra)
-    work: Callable[[int, int], NDArray[Any]]
-    if engines.wanted(engine, predictions.scores, plain=plain):
-        from calibrant._rows import numba_reduce
-
-        work = numba_reduce.range_reducer(predictions, out)
-    else:
-        work = partial(_reduce_range, predictions, extra, out)
+    work = partial(_reduce_range, predictions, extra, out)
+    if engines.wanted(engine, plain=plain):
+        work = partial(reduce_compiled, predictions, out)
     found = over_ranges(work, n, predictions.scores.size)
     raise_for_offenders(predictions, np.concatenate(found))
     return out
@@ -109,6 +105,28 @@ def _reduce_range(
             if offends.any():
                 bad.append(first + np.flatnonzero(offends))
     return np.concatenate(bad)
+
+
+def reduce_compiled(
+    predictions: Predictions, out: Output, start: int, stop: int
+) -> NDArray[Any]:
+    """As `_reduce_range` for observed classes; the loop covers the built-in losses."""
+    scores, kind = predictions.scores, predictions.kind
+    dtype = np.dtype(np.float64 if scores.dtype == np.float64 else np.float32)
+    how = kind == "logits", ROW_SUM_TOLERANCE[scores.dtype.name], scores.shape[1]
+    filled = out.confidence, out.log_odds, out.hit, out.brier, out.log, out.predicted
+    offends = np.zeros(stop - start, np.bool_)
+    rows = compiled.rows_at_once(scores, dtype)
+    for first in range(start, stop, rows):
+        part = slice(first, min(first + rows, stop))
+        given = (
+            compiled.ready(scores[part], dtype),
+            compiled.ready(predictions.labels[part], np.int64),
+        )
+        outputs = (column[part] for column in filled)
+        found = offends[first - start : part.stop - start]
+        compiled.loops.reduce(*how, *given, *outputs, found)
+    return start + np.flatnonzero(offends)
 
 
 def _reduce_block(
@@ -332,7 +350,7 @@ def each_class(
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
     if top is None:
-        top = fill(predictions, {}, "numpy").columns()
+        top = fill(predictions, {}, "auto").columns()
     labels = predictions.labels
     for j in range(predictions.k):
         h, z = _one_class(predictions, top, j)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.predictions import MOST_GROUPS
-from calibrant._rows import engines
+from calibrant._rows import compiled, engines
 from calibrant._rows.columns import Columns, log_odds_of
 from calibrant._sketch import grid
 from calibrant._sketch.clusters import ClusterSums, Hashes
-
-if TYPE_CHECKING:
-    from calibrant._sketch.numba_cells import Block as NumbaBlock
 
 Table = NDArray[np.float64]
 
@@ -200,17 +197,13 @@ class Cells:
         elif self.squares is not None:
             self._add_squares(columns, columns.weights)
         low, high = (self.low, self.high) if self.ends else (None, None)
-        block: Block | NumbaBlock = Block(self.table, low, high, self.cells)
-        if engines.wanted_for_rows(engine, len(columns)):
-            from calibrant._sketch import numba_cells
-
-            block = numba_cells.Block(self.table, low, high, self.cells)
+        kind = CompiledBlock if engines.wanted(engine) else Block
+        block = kind(self.table, low, high, self.cells)
         # Parts of equal size: the last is as large as any.
         parts = -(-len(columns) // grid.CHUNK)
         step = -(-len(columns) // max(parts, 1))
         for start in range(0, len(columns), max(step, 1)):
             self._add_part(columns.take(slice(start, start + step)), block)
-        block.flush()
         self._add_values(columns)
         self._add_within(columns)
         if clusters is not None:
@@ -223,7 +216,7 @@ class Cells:
         for name in _COMPUTED:
             self.__dict__.pop(name, None)
 
-    def _add_part(self, part: Columns, block: Block | NumbaBlock) -> None:
+    def _add_part(self, part: Columns, block: Block) -> None:
         columns = part.with_log_odds()
         self.rows += len(columns)
         self.count += columns.count
@@ -577,8 +570,34 @@ class Block:
             np.minimum.at(self.low, cell, h)
             np.maximum.at(self.high, cell, h)
 
-    def flush(self) -> None:
-        """Nothing waits: every part joins the table at once."""
+
+class CompiledBlock(Block):
+    """The same in one loop, which adds what a row contributes to all fields at once.
+
+    Rows are summed in `_part`, a cell's sums together, before they join the table: sums of
+    sums have less round-off, and the table is read once. `_place` says where a cell is.
+    """
+
+    _part, _place = np.empty(0), np.empty(0, np.int32)
+
+    def add(
+        self,
+        columns: Columns,
+        log_odds: Column,
+        values: list[Column],
+        lost: list[Mask],
+    ) -> None:
+        """As `Block.add`."""
+        steps = self.table.shape[1]
+        size = len(self.table) * min(len(columns), steps)
+        if len(self._part) < size:
+            self._part, self._place = np.empty(size), np.empty(steps, np.int32)
+        masks = tuple(lost) if any(x.any() for x in lost) else ()
+        sums = self.table, self.low, self.high, self._place, self._part
+        given = columns.confidence, log_odds, columns.hit, columns.log_odds, *values
+        weight = None if columns.weight is None else compiled.ready(columns.weight)
+        rows = (compiled.ready(x) for x in given)
+        compiled.loops.add_rows(self.cells, masks, *sums, weight, *rows)
 
 
 def _contributions(

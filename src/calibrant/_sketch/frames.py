@@ -62,13 +62,10 @@ shows whether they are; and most numbers in its probabilities."""
 
 
 class Slices:
-    """Rows of frames in memory, added one frame after the other.
+    """Rows of frames in memory, added one frame after the other."""
 
-    `parts` is how many such frames there are in all, as far as is known.
-    """
-
-    def __init__(self, roles: query.Roles, parts: int = 1) -> None:
-        self.roles, self.rows, self._parts = roles, 0, parts
+    def __init__(self, roles: query.Roles) -> None:
+        self.roles, self.rows = roles, 0
         self._sketch = Sketch(target=roles.target, classes=roles.classes)
         self._tally: query.Tally | None = None
         self._first: list[nw.DataFrame[Any]] = []
@@ -90,10 +87,7 @@ class Slices:
             self._add_frame(frame)
 
     def _add_frame(self, frame: nw.DataFrame[Any]) -> None:
-        many = max(self.rows + len(frame), self._parts * len(frame))
-        # Slices are small; whether numba pays is a matter of all rows.
-        compiled = engines.wanted_for_rows("auto", many)
-        self._sketch.engine = "numba" if compiled else "numpy"
+        compiled = engines.wanted()
         for part in _slices(frame, self.roles):
             try:
                 self._add(part, compiled=compiled)
@@ -158,7 +152,7 @@ class Slices:
         if self._tally is None:
             self._tally = query.Tally(query.OF_TOP, predictions.k)
         if not self._tally.add_probs(predictions):
-            reduce_to_columns(predictions, {}, "numba")  # raises, or they are fine
+            reduce_to_columns(predictions)  # raises, or they are fine
         return True
 
 
@@ -201,10 +195,10 @@ def unpack(content: bytes) -> Sketch:
     return Sketch.from_bytes(content) if content else Sketch()
 
 
-def sketch_bytes(frames: Iterable[Any], roles: query.Roles, parts: int = 1) -> bytes:
+def sketch_bytes(frames: Iterable[Any], roles: query.Roles) -> bytes:
     """The sketch of frames in memory, as bytes that a worker sends back."""
     known = (nw.from_native(frame, eager_only=True) for frame in frames)
-    return pack(_sketch_eager(known, roles, parts))
+    return pack(_sketch_eager(known, roles))
 
 
 def merge_bytes(parts: Sequence[bytes]) -> bytes:
@@ -220,7 +214,7 @@ def sketch_dask(frame: Any, roles: query.Roles) -> Sketch:
     """
     delayed = importlib.import_module("dask").delayed
     given = frame[roles.names].to_delayed()
-    parts = [delayed(sketch_bytes)([part], roles, len(given)) for part in given]
+    parts = [delayed(sketch_bytes)([part], roles) for part in given]
     while len(parts) > 1:
         groups = range(0, len(parts), FAN_IN)
         parts = [delayed(merge_bytes)(parts[i : i + FAN_IN]) for i in groups]
@@ -368,10 +362,8 @@ def _sketch_each(frames: Any, asked: dict[str, Any]) -> Sketch:
     return Sketch() if slices is None else slices.sketch()
 
 
-def _sketch_eager(
-    frames: Iterable[nw.DataFrame[Any]], roles: query.Roles, parts: int = 1
-) -> Sketch:
-    slices = Slices(roles, parts)
+def _sketch_eager(frames: Iterable[nw.DataFrame[Any]], roles: query.Roles) -> Sketch:
+    slices = Slices(roles)
     for frame in frames:
         slices.add(frame)
     return slices.sketch()
@@ -385,7 +377,7 @@ def _sketch_lazy(
         return sketch_dask(frame.to_native(), roles)
     # DuckDB runs in this process, and a compiled loop over its batches takes less than
     # half the time of its group-by.
-    streams = engines.installed() and find_spec("pyarrow") is not None
+    streams = engines.wanted() and find_spec("pyarrow") is not None
     if library.is_duckdb() and streams:
         return _sketch_eager(_batches(frame.select(roles.names)), roles)
     if (reading := _reading(roles, schema)) is not None:

@@ -23,7 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._inputs.arrays import Column, sigmoid
-from calibrant._rows.columns import log_odds_of
+from calibrant._rows import compiled
+from calibrant._rows.columns import Columns, log_odds_of
+from calibrant._rows.engines import PARTS, over_ranges
 
 ORDER = 5
 PAD = ORDER // 2
@@ -43,6 +45,9 @@ Index = NDArray[np.intp]
 
 CHUNK = 1 << 15
 """Rows added at a time, so that what is made of them stays in cache."""
+
+ROWS_OF_RESIDUALS = 1 << 18
+"""Residuals summed before their sums join the total: sums of sums have less round-off."""
 
 
 def cell_of(h: Column, cells: int) -> Index:
@@ -148,6 +153,27 @@ def add_moments(
                 power = t if power is None else power * t
             for sums, column in zip(moments, columns, strict=True):
                 sums[j] += _counts(cell, power, column, part, cells)
+
+
+def add_residual(moments: NDArray[np.float64], columns: Columns) -> None:
+    """Add the residual a - h of all rows to its moments, as `add_moments` near cells.
+
+    `moments` is (order, cells). A few parts of the rows are summed one by one.
+    """
+    h, a, w = columns.confidence, columns.hit, columns.weight
+
+    def work(start: int, stop: int) -> NDArray[np.float64]:
+        total, chunk = np.zeros((2, *moments.T.shape))
+        for first in range(start, stop, ROWS_OF_RESIDUALS):
+            part = slice(first, min(first + ROWS_OF_RESIDUALS, stop))
+            rows = (None if x is None else compiled.ready(x[part]) for x in (h, a, w))
+            compiled.loops.residual(len(moments), *rows, chunk)
+            total += chunk
+            chunk[:] = 0.0
+        return total
+
+    for total in over_ranges(work, len(columns), parts=PARTS):
+        moments += total.T
 
 
 def _counts(

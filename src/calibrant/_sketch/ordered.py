@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Index
 from calibrant._rows.columns import Columns
 
 ROUND_OFF = 64
 """Confidences this many units in the last place apart are one value, written twice."""
 
-PART = 1 << 15
+PART, FEW_TWINS = 1 << 15, 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,13 +52,45 @@ class Ordered:
         return cls(confidence, weight, hits, hits2, weight * confidence, squared)
 
     @property
+    def single(self) -> bool:
+        """Whether each value is that of one row; its weights are then one 1 for all."""
+        return self.weight.strides == (0,)
+
+    @property
     def total(self) -> float:
         """Total weight."""
-        return float(self.weight.sum())
+        return float(len(self.weight) if self.single else self.weight.sum())
+
+    def cut(self, parts: int) -> tuple[Column, Index, Column]:
+        """Weights that cut the whole into equal parts; where they are first reached.
+
+        These are numbers of values, and the weights up to them.
+
+        Examples
+        --------
+        >>> Ordered.of(*np.ones((4, 3))).cut(2)
+        (array([1.5]), array([1]), array([2.]))
+        """
+        if self.single:
+            edges = np.arange(1, parts) * float(len(self.weight)) / parts
+            index = np.maximum(np.ceil(edges).astype(np.intp) - 1, 0)
+            return edges, index, index + 1.0
+        before = np.cumsum(self.weight)
+        edges = np.arange(1, parts) * before[-1] / parts
+        index = np.searchsorted(before, edges)
+        return edges, index, before[index]
+
+    def parts(self) -> Iterator[Ordered]:
+        """The same, a part at a time that stays in cache."""
+        columns = [getattr(self, name) for name in self.__slots__]
+        for first in range(0, len(self.hits), PART):
+            yield Ordered(*(x[first : first + PART] for x in columns))
 
     @property
     def effective(self) -> float:
         """Number of rows of equal weight that would have as little noise."""
+        if self.squared is self.weight:
+            return self.total
         return self.total**2 / float(self.squared.sum())
 
     @property
@@ -66,9 +99,12 @@ class Ordered:
         return self.hits - self.claimed
 
     def without_twins(self) -> Ordered:
-        """The same with values that differ only by round-off put together."""
+        """The same with values that differ only by round-off put together.
+
+        One in a million may stay apart: no number tells, and all would be copied.
+        """
         starts = starts_of_values(self.confidence)
-        if starts.all():
+        if len(starts) - np.count_nonzero(starts) <= FEW_TWINS * len(starts):
             return self
         weight, hits, claimed = gather(starts, self.weight, self.hits, self.claimed)
         hits2, squared = hits, weight
@@ -144,7 +180,7 @@ def _order_packed(columns: Columns) -> Ordered:
     starts = np.empty(len(key), bool)
     starts[0] = True
     np.not_equal(key[1:], key[:-1], out=starts[1:])
-    weight = np.ones(len(key))
+    weight = np.broadcast_to(np.ones(1), len(key))
     if starts.all():
         h = key.view(np.float64)
         return Ordered(h, weight, hit, hit, h, weight)  # each row claims its confidence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add, mul
 from typing import Any
@@ -23,6 +23,8 @@ from calibrant._base.checks import (
 from calibrant._inputs.arrays import ROW_SUM_TOLERANCE, Column
 from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import TARGETS, Predictions, check_names
+from calibrant._rows import compiled
+from calibrant._rows.reduce import Output, reduce_compiled
 from calibrant._sketch import cells as cell_sums
 from calibrant._sketch import grid
 from calibrant._sketch.sketch import Sketch, known_losses
@@ -784,13 +786,17 @@ def _fields(kind: cell_sums.Kind, terms: _Terms) -> Iterator[tuple[str, Column]]
         yield "log_infinite", sums.get("log_infinite", terms.wrong)
 
 
-# -- rows in memory, summed by cell and hit with numba: the query, without a frame ------
+# -- rows in memory, summed by cell and hit in a loop: the query, without a frame -------
 #
 # A sketch adds rows in general: soft labels, weights, groups, distinct confidences. What is
 # left once these are out of the question is quicker as one compiled loop.
 
 FLUSH = 1 << 24
 """Rows after which partial sums join the total: sums of sums have less round-off."""
+
+REDUCED = 1 << 12
+"""Rows that are reduced and added up at a time, so that what is made of them stays in
+cache."""
 
 
 def _powers(name: str, first: int = 0) -> list[str]:
@@ -814,11 +820,9 @@ class Tally:
     """
 
     def __init__(self, names: list[str], classes: int = 0) -> None:
-        from calibrant._sketch import numba_cells
-
-        self._compiled, cells = numba_cells, 2 * (numba_cells.ABOVE + 1)
-        width = -(-(len(names) + 2) // 8) * 8  # whole cache lines
-        self._table, self._part = np.zeros((2, cells, width))
+        cells = 2 * (grid.STEPS + 2)  # hit or not, two ends beyond the grid
+        self._width = -(-(len(names) + 2) // 8) * 8  # whole cache lines
+        self._table, self._part = np.zeros((2, cells, self._width))
         for table in (self._table, self._part):
             table[:, -2:] = np.inf, -np.inf
         self._within = np.zeros((classes, cell_sums.CLASS_BINS)) if classes else None
@@ -828,21 +832,29 @@ class Tally:
         self, h: NDArray[Any], hit: NDArray[Any], loss: NDArray[Any] | None
     ) -> bool:
         """Add pairs if all are hits or misses and follow the rules; say whether."""
-        rows = [x if x is None else _ready(x) for x in (h, hit, loss)]
-        if any(x is not None and x.dtype.kind not in "fiu" for x in rows):
+        given = h, hit, loss
+        if any(x is not None and x.dtype.kind not in "bfiu" for x in given):
             return False
-        if self._compiled.count_others(*rows):
-            return False
-        self._compiled.add_pairs(self._part, *rows)
-        self._count(len(h))
-        return True
+        rows = (None if x is None else compiled.ready(x) for x in given)
+        fine = compiled.loops.add_pairs(self._width, self._part, *rows)
+        self._count(len(h) if fine else 0)
+        return fine
 
     def add_probs(self, predictions: Predictions) -> bool:
         """Add top labels of rows of probabilities; say whether all follow the rules."""
         assert self._within is not None
-        fine = self._compiled.add_predictions(self._part, self._within, predictions)
-        self._count(len(predictions.scores))
-        return bool(fine)
+        n, fine = len(predictions.scores), True
+        sums = self._width, self._within.shape[1], self._part, self._within
+        for first in range(0, n, REDUCED):
+            part = slice(first, first + REDUCED)
+            scores, labels = predictions.scores[part], predictions.labels[part]
+            out = Output(len(scores), {})
+            some = replace(predictions, scores=scores, labels=labels)
+            fine &= not reduce_compiled(some, out, 0, len(scores)).size
+            top = out.confidence, out.log_odds, out.hit, out.brier, out.log
+            compiled.loops.add_top(*sums, *top, out.predicted)
+        self._count(n)
+        return fine
 
     def _count(self, rows: int) -> None:
         self._new += rows
@@ -882,10 +894,3 @@ def can_tally(kind: cell_sums.Kind) -> bool:
     """Whether rows of this kind are top labels, of no more classes than are kept."""
     few = len(kind.classes) * cell_sums.CLASS_BINS <= cell_sums.MOST_CLASS_BINS
     return kind.target == "top-label" and few
-
-
-def _ready(column: NDArray[Any]) -> NDArray[Any]:
-    """Booleans as bytes, and no array writeable: fewer types to compile for."""
-    found = column.view(np.int8) if column.dtype == bool else column.view()
-    found.flags.writeable = False
-    return found

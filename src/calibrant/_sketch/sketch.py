@@ -56,7 +56,7 @@ class Sketch(Printed):
         Names of the classes in column order, if labels are names.
     divergence : str or Divergence
         Your own divergence is carried beside Brier and log.
-    engine : {"auto", "numpy", "numba"}
+    engine : {"auto", "numpy", "compiled"}
         What adds up the rows.
 
     Notes

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import as_number, check_choice, read_strategy, shown
 from calibrant._base.records import Bins, Corp
-from calibrant._inputs.arrays import Column, Index, Mask, distinct
+from calibrant._inputs.arrays import Column, Index, distinct
 from calibrant._inputs.options import MOST_BINS
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import LOG_ODDS_CELLS
-from calibrant._sketch.ordered import Ordered, gather, order
+from calibrant._sketch.ordered import Ordered, order
 from calibrant._sketch.pooling import pooled
 
 # -- equal-width or equal-mass bins; ties are never split --------------------------
@@ -57,13 +57,11 @@ def mass_bins(ordered: Ordered, bins: int) -> Bins:
     A mid-rank on an edge belongs to the lower bin. Values that differ by round-off
     should be put together first, with `Ordered.without_twins`.
     """
-    before = np.cumsum(ordered.weight)
-    edges = np.arange(1, bins) * before[-1] / bins
     # The first value whose mid-rank exceeds an edge is the one that reaches it, or the
     # next, since mid-ranks lag behind by half a weight.
-    inner = np.searchsorted(before, edges, side="left")
-    inner += before[inner] - 0.5 * ordered.weight[inner] <= edges
-    bounds = distinct(np.concatenate([[0], inner, [len(before)]]))
+    edges, inner, before = ordered.cut(bins)
+    inner += before - 0.5 * ordered.weight[inner] <= edges
+    bounds = distinct(np.concatenate([[0], inner, [len(ordered.weight)]]))
     h = ordered.confidence
     return _cut(ordered, bounds, h[bounds[:-1]], h[bounds[1:] - 1])
 
@@ -106,6 +104,8 @@ def duplicates(ordered: Ordered) -> int:
     >>> duplicates(Ordered.of(h, np.full(50, 2.0), hits, hits))
     50
     """
+    if ordered.single:
+        return 0
     tied = ordered.weight > 1
     if not tied.any() or len(tied) < LEAST_MIXED:
         return 0
@@ -134,7 +134,7 @@ def sweep_bins(ordered: Ordered) -> Bins:
     """Most equal-mass bins whose accuracies still increase (Roelofs et al. 2022)."""
     values = len(ordered.confidence)
     if np.all(np.diff(ordered.hits / ordered.weight) >= 0):
-        return pool(ordered, np.ones(values, bool))
+        return pool(ordered, np.arange(values))
     best = mass_bins(ordered, 1)
     for bins in range(2, values + 1):
         finer = mass_bins(ordered, bins)
@@ -257,9 +257,12 @@ def errors_within(
 
 def ks_error(ordered: Ordered) -> float:
     """Largest absolute cumulative sum of a - h, from the origin on, divided by n."""
-    walk = ordered.residual
-    np.cumsum(walk, out=walk)
-    return float(max(walk.max(), -walk.min(), 0.0) / ordered.total)
+    furthest = end = 0.0
+    for part in ordered.parts():
+        walk = np.cumsum(part.residual)
+        walk += end
+        furthest, end = max(furthest, walk.max(), -walk.min()), walk[-1]
+    return float(furthest / ordered.total)
 
 
 def auroc(ordered: Ordered) -> float:
@@ -267,14 +270,16 @@ def auroc(ordered: Ordered) -> float:
 
     NaN if there are only hits, or none.
     """
-    misses = ordered.weight - ordered.hits
-    all_hits, all_misses = ordered.hits.sum(), misses.sum()
-    if not (all_hits > 0 and all_misses > 0):
-        return nan
-    tied = float(np.einsum("i,i->", ordered.hits, misses))
-    np.cumsum(misses, out=misses)
-    below = float(np.einsum("i,i->", ordered.hits, misses))
-    return float((below - 0.5 * tied) / (all_hits * all_misses))
+    right = all_hits = all_misses = 0.0
+    for part in ordered.parts():
+        misses = part.weight - part.hits
+        right -= 0.5 * float(part.hits @ misses)
+        np.cumsum(misses, out=misses)
+        misses += all_misses
+        right += float(part.hits @ misses)
+        all_hits, all_misses = all_hits + part.hits.sum(), misses[-1]
+    some = all_hits > 0 and all_misses > 0
+    return float(right / (all_hits * all_misses)) if some else nan
 
 
 # -- CORP: isotonic recalibration, and the decomposition of the score it gives -----
@@ -305,9 +310,7 @@ class Isotonic:
 
     def bins(self) -> Bins:
         """The blocks on which it is constant."""
-        starts = np.zeros(len(self.ordered.hits), bool)
-        starts[self.first] = True
-        return pool(self.ordered, starts)
+        return pool(self.ordered, self.first)
 
 
 def corp_of(fit: Isotonic, sums: Cells, name: str) -> Corp:
@@ -342,14 +345,13 @@ def atoms(values: Ordered) -> Bins:
     """One bin per distinct confidence, or none at all if there are too many."""
     if len(values.confidence) > MOST_ATOMS:
         return Bins(*np.empty((6, 0)))
-    return pool(values, np.ones(len(values.confidence), bool))
+    return pool(values, np.arange(len(values.confidence)))
 
 
-def pool(values: Ordered, starts: Mask) -> Bins:
-    """Bins of consecutive distinct confidences, one from each of `starts` on."""
-    sums = gather(starts, values.weight, values.claimed, values.hits, values.hits2)
-    h, first = values.confidence, np.flatnonzero(starts)
-    return _from_sums(h[first], h[np.append(first[1:], len(h)) - 1], *sums)
+def pool(values: Ordered, first: Index) -> Bins:
+    """Bins of consecutive distinct confidences, one from each of the `first` on."""
+    h, bounds = values.confidence, np.append(first, len(values.confidence))
+    return _cut(values, bounds, h[first], h[bounds[1:] - 1])
 
 
 def histogram(cells: Cells) -> Column:

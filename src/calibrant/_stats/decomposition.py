@@ -14,7 +14,6 @@ from calibrant._base.records import Curve, Decomposition, Estimate
 from calibrant._inputs.arrays import Column, Index, distinct
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH, Settings
-from calibrant._rows import engines
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import CELL_SUMS, Cells
 from calibrant._sketch.clusters import cell_of_log_odds
@@ -281,9 +280,7 @@ def cells_of_columns(columns: Columns, settings: Settings) -> Cells:
     if not settings.adaptive:
         finest = min(finest, float(settings.bandwidth))
     cells = Cells(settings.divergences, published.cells_for(finest), ends=False)
-    # For fewer rows the compiled sums save nothing and need grids of their own.
-    few = len(columns) < engines.WORTH_CALLING_ROWS
-    return cells.update(columns, "numpy" if few else settings.engine)
+    return cells.update(columns, settings.engine)
 
 
 def _adaptive(

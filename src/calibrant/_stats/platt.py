@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant._inputs.arrays import Column, Index, Table
-from calibrant._rows import engines
+from calibrant._rows import compiled, engines
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.neighbours import Groups, Neighbours
 
@@ -104,15 +104,12 @@ def fit(
     shift, slope, leverage, variance = np.zeros((4, len(nodes)))
     if start is not None:
         shift[:], slope[:] = start.shift, start.slope
-    fit_block = _fit_compiled if engines.wanted_if_loaded(engine) else _fit_block
-    block = max(BLOCK_NUMBERS // len(rank), 1)
-    for first in range(0, len(nodes), block):
-        part = slice(first, first + block)
-        K = GAUSSIAN.profile((at[part, None] - rank) / width)
-        changed = shift[part], slope[part]
-        found = fit_block(K, cells, nodes[part], tolerance, changed, prior_sd)
-        leverage[part], variance[part] = found
-    whole = LocalPlatt(width, nodes, shift, slope, leverage, variance)
+    found = shift, slope, leverage, variance
+    if engines.wanted(engine):
+        _fit_compiled(cells, rank, width, nodes, at, tolerance, prior_sd, found)
+    else:
+        _fit_blocks(cells, rank, width, nodes, at, tolerance, prior_sd, found)
+    whole = LocalPlatt(width, nodes, *found)
     if cells.groups is None:
         return whole
     return _with_pull(whole, cells, cells.groups, prior_sd)
@@ -142,38 +139,49 @@ def _with_pull(
     return replace(fitted, pull=pull, variance=(pull**2).sum(axis=1))
 
 
+Fit = tuple[Column, Column, Column, Column]
+"""Shift, slope, leverage and variance at each node, filled in."""
+
+
 def _fit_compiled(
-    K: Table,
     cells: Neighbours,
+    rank: Column,
+    width: float,
     nodes: Column,
+    at: Column,
     tolerance: float,
-    changed: Pair,
     prior_sd: tuple[float, float] | None,
-) -> Pair:
-    """As `_fit_block`, with numba."""
-    from calibrant._stats import numba_platt
-
-    counts = cells.weight, cells.hits, cells.w2
-    seen = map(np.ascontiguousarray, (K, cells.z, *counts, nodes))
+    found: Fit,
+) -> None:
+    """As `_fit_blocks`, in one loop over the cells that each node can see."""
+    seen = rank, cells.z, cells.weight, cells.hits, cells.w2, nodes, at
     shift, slope = (1 / sd**2 for sd in prior_sd or (PRIOR_SD, np.inf))
-    rules = shift, slope, tolerance, MOST_STEPS, LONGEST_STEP
-    return numba_platt.climb(*seen, rules, *changed)
+    rules = width, shift, slope, tolerance, MOST_STEPS, LONGEST_STEP
+    compiled.loops.fit_platt(*rules, *map(compiled.ready, seen), *found)
 
 
-def _fit_block(
-    K: Table,
+def _fit_blocks(
     cells: Neighbours,
+    rank: Column,
+    width: float,
     nodes: Column,
+    at: Column,
     tolerance: float,
-    changed: Pair,
     prior_sd: tuple[float, float] | None,
-) -> Pair:
-    """Leverage and variance of some nodes, whose shift and slope change in place."""
-    problem = _problem(K, cells, nodes, prior_sd)
+    found: Fit,
+) -> None:
+    """Fit the nodes, whose shift and slope change in place, some at a time."""
+    shift, slope, leverage, variance = found
     squared = None if cells.w2 is cells.weight else cells.w2 / cells.weight
-    with np.errstate(over="ignore"):
-        _climb(problem, *changed, tolerance)
-        return problem.precision(*changed, squared)
+    block = max(BLOCK_NUMBERS // len(rank), 1)
+    for first in range(0, len(nodes), block):
+        part = slice(first, first + block)
+        K = GAUSSIAN.profile((at[part, None] - rank) / width)
+        problem = _problem(K, cells, nodes[part], prior_sd)
+        changed = shift[part], slope[part]
+        with np.errstate(over="ignore"):
+            _climb(problem, *changed, tolerance)
+            leverage[part], variance[part] = problem.precision(*changed, squared)
 
 
 def _problem(

@@ -19,6 +19,7 @@ from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._rows.columns import Columns
 from calibrant._sketch.ordered import Ordered
 from calibrant._stats.bins import mass_bins
+from calibrant._stats.poisson import poisson
 
 Rng = np.random.Generator
 RANK_CELLS, NEIGHBOURHOODS = 128, 30
@@ -134,7 +135,7 @@ def resample(pieces: Pieces, resamples: int, rng: Rng) -> Table:
     """
     w, h, m = pieces.weight, pieces.confidence, pieces.chance
     worth, n = pieces.worth, pieces.weight / pieces.worth
-    hits, misses = (_poisson(x, resamples, rng) for x in (n * m, n * (1 - m)))
+    hits, misses = (poisson(x, resamples, rng) for x in (n * m, n * (1 - m)))
     total = np.maximum(hits @ worth + misses @ worth, worth.min())
     hits *= worth * (m + pieces.spread * (1 - m) - h)
     misses *= worth * (m - pieces.spread * m - h)
@@ -142,26 +143,6 @@ def resample(pieces: Pieces, resamples: int, rng: Rng) -> Table:
     hits /= total[:, None]
     hits -= w * (m - h) / pieces.total
     return hits
-
-
-LARGE_MEAN = 8.0
-"""Mean from which Poisson counts are drawn by a normal law: three moments agree."""
-
-
-def _poisson(means: Column, resamples: int, rng: Rng) -> Table:
-    """Poisson counts; large ones from a normal law with their skewness, much faster."""
-    few = means < LARGE_MEAN
-    counts = np.empty((resamples, len(means)))
-    counts[:, few] = rng.poisson(means[few], (resamples, int(few.sum())))
-    z = rng.standard_normal((resamples, int((~few).sum())))
-    large = np.sqrt(means[~few]) * z
-    large += means[~few]
-    z *= z
-    z -= 1
-    z /= 6
-    large += z
-    counts[:, ~few] = np.maximum(large, 0.0, out=large)
-    return counts
 
 
 def resample_clusters(

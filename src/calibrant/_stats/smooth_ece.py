@@ -119,10 +119,8 @@ def smooth_error(columns: Columns, bandwidth: float | None = None) -> float:
 
 def _residual_of_rows(columns: Columns, moments: int) -> SmoothedResidual:
     sums = np.zeros((1, grid.ORDER, grid.CELLS))
-    if engines.wanted_for_rows("auto", len(columns)):
-        from calibrant._sketch import numba_cells
-
-        numba_cells.add_residual(sums[0, :moments], columns)
+    if engines.wanted():
+        grid.add_residual(sums[0, :moments], columns)
     else:
         h, r = columns.confidence, columns.hit - columns.confidence
         if columns.weight is not None:

@@ -58,7 +58,11 @@ class Rows:
     def place(self) -> Index:
         """Number of the distinct confidence of each row."""
         h = np.abs(self.columns.confidence)
-        place = np.searchsorted(self.ordered.confidence, h, side="right") - 1
+        order = np.argsort(h)  # looked up in order, not here and there in memory
+        place = np.empty(len(h), np.intp)
+        place[order] = (
+            np.searchsorted(self.ordered.confidence, h[order], side="right") - 1
+        )
         return np.maximum(place, 0)  # rows that stand for others may lie below
 
     def effective(self, share: float, influence: Influence) -> float:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from math import inf, isfinite, sqrt
 from typing import Annotated, Any, NamedTuple, Unpack
 
@@ -59,7 +58,7 @@ CHOOSING_ROWS = 1000
 LEAST_NEIGHBOURS = 1.0
 """A width is too narrow if half the rows have less kernel weight of others."""
 
-MOST_CLASSES, BLOCK = 10, 256
+MOST_CLASSES, BLOCK, TILE = 10, 256, 512
 
 MOST_ROWS = 20_000
 """All pairs of rows are compared; of more rows, so many are drawn."""
@@ -247,24 +246,46 @@ class Surroundings:
         """Squared length of label minus start."""
         return ((self.vectors.labels - self.start) ** 2).sum(axis=1)
 
-    def sums(self, rows: Index, square: float) -> Iterator[Near]:
+    @cached_property
+    def squares(self) -> Table:
+        """Squared lengths and 1, times squared weights."""
+        squared = self.vectors.squared
+        return np.stack([squared * self.lengths, squared], axis=1)
+
+    def sums(self, rows: Index, square: float, widths: int) -> list[Near]:
         """Sums around some rows by a kernel of width sqrt(`square`), then halved squares.
 
         K = exp(-|x - y|^2 / (2 square)), so halving `square` squares K.
         """
+        if self.vectors.clusters is None:
+            return self._without_rows(rows, square, widths)
         likeness = np.minimum(self.root[rows] @ self.root.T, 1.0)
-        K = np.exp((likeness - 1) / square)
-        clustered = self.vectors.clusters is not None
-        around = self._without_cluster if clustered else self._without_row
-        while True:
-            yield around(K, rows)
+        K, found = np.exp((likeness - 1) / square), []
+        for _ in range(widths):
+            found.append(self._without_cluster(K, rows))
             K = K * K
+        return found
 
-    def _without_row(self, K: Table, rows: Index) -> Near:
-        v, k = self.vectors, self.vectors.k
-        squares = np.stack([v.squared * self.lengths, v.squared], axis=1)
-        plain, noise, own = K @ self.columns, (K * K) @ squares, v.worth[rows]
-        mass = plain[:, -1]
+    def _without_rows(self, rows: Index, square: float, widths: int) -> list[Near]:
+        """Neighbours come in tiles whose kernel stays in cache; of K^2, only the noise."""
+        plain = np.zeros((widths, len(rows), self.columns.shape[1]))
+        noise = np.zeros((widths, len(rows), 2))
+        near = self.root[rows] / square
+        for first in range(0, len(self.vectors), TILE):
+            tile = slice(first, first + TILE)
+            K = near @ self.root[tile].T
+            K -= 1 / square
+            np.exp(np.minimum(K, 0.0, out=K), out=K)
+            for j in range(widths):
+                plain[j] += K @ self.columns[tile]
+                np.multiply(K, K, out=K)
+                noise[j] += K @ self.squares[tile]
+        both = zip(plain, noise, strict=True)
+        return [self._without_row(rows, *found) for found in both]
+
+    def _without_row(self, rows: Index, plain: Table, noise: Table) -> Near:
+        v, k, mass = self.vectors, self.vectors.k, plain[:, -1]
+        own = v.worth[rows]
         return Near(
             mass,
             mass - own,
@@ -408,8 +429,8 @@ class Field:
         for first in range(0, max(len(rows), 1), BLOCK):
             at = rows[first : first + BLOCK]
             known = every.take(at), self.start.take(at)
-            near = around.sums(at, squares[0])
-            parts.append([self.gain(*known, x) for x in islice(near, len(squares))])
+            near = around.sums(at, squares[0], len(squares))
+            parts.append([self.gain(*known, x) for x in near])
         return [
             Gains(*(np.concatenate(x) for x in zip(*one, strict=True)))
             for one in zip(*parts, strict=True)

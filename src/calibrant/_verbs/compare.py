@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, isfinite, isinf, isnan, sqrt
 from textwrap import fill
 from typing import Annotated, Any
@@ -22,7 +23,7 @@ from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, Measure, is_trivial, sample_size
 from calibrant._base.records import Estimate, Range, close
-from calibrant._inputs.arrays import Column, Mask
+from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Settings
 from calibrant._sketch.cells import Cells
@@ -159,19 +160,50 @@ FEW_ROWS, FEW_SURPRISES = 100, 3
 """Below both, a difference has no interval: what rare examples cost was hardly seen."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ModelRows:
-    """A model beside the sample of its rows, and influences known so far."""
+    """A model beside the sample of its rows, and influences and costs known so far."""
 
     evaluation: Evaluation
     sample: Sample
     known: dict[str, Column | None] = field(default_factory=dict)
+    costs: dict[str, Column] = field(default_factory=dict)
 
     def influence(self, key: str) -> Column | None:
         """Influence of each row on a number of the model, if it has one."""
         if key not in self.known:
             self.known[key] = influence_on(self.sample, key)
         return self.known[key]
+
+    def cost_of_hit(self, name: str) -> Column:
+        """What a hit loses more than a miss, by the divergence of this name."""
+        if name not in self.costs:
+            divergence = self.sample.settings.divergences[name]
+            self.costs[name] = _cost_of_hit(self.sample, divergence)
+        return self.costs[name]
+
+    @cached_property
+    def surprises(self) -> float:
+        """Independent rows that turned out against the odds."""
+        hit = self.sample.columns.hit
+        seen = self.sample.weight * np.where(self.sample.h >= 0.5, 1 - hit, hit)
+        return self.sample.rows.independent(seen)
+
+    @property
+    def share_of_few(self) -> float:
+        """How far rows that turned out against the odds are too few: from 1, if none."""
+        return closed_forms.share_of_few(self.surprises)
+
+    @property
+    def hardly_seen(self) -> bool:
+        """Whether rows are few and hardly any turned out against the odds."""
+        few = self.sample.columns.effective < FEW_ROWS
+        return few and self.surprises < FEW_SURPRISES
+
+    @cached_property
+    def order(self) -> Index:
+        """Rows in the order of their confidence."""
+        return np.argsort(self.sample.h)
 
 
 def paired_differences(
@@ -222,11 +254,11 @@ def paired_difference(
     se = error_of_mean(x - y, columns.weight, clusters, columns.squared)
     if not se and (measure.mean or not value):
         return Estimate(value, (value, value), SAME)
-    if _hardly_seen(mine.sample) or _hardly_seen(theirs.sample):
+    if mine.hardly_seen or theirs.hardly_seen:
         return Estimate(value)
-    if measure.key == "calibration" and _one_order(mine.sample, theirs.sample):
+    if measure.key == "calibration" and _one_order(mine, theirs):
         return _of_loss(mine, theirs, value, level)
-    costs = _costs(mine.sample, theirs.sample, measure)
+    costs = _costs(mine, theirs, measure)
     df = degrees_of_freedom(columns, clusters)
     mean = Mean(value, se, df, *costs, clustered=clusters is not None)
     ends = closed_forms.mean_interval(mean, level)
@@ -237,15 +269,14 @@ def paired_difference(
     return Estimate(value, best, best and "paired, first order" + suffix)
 
 
-def _one_order(mine: Sample, theirs: Sample) -> bool:
+def _one_order(mine: ModelRows, theirs: ModelRows) -> bool:
     """Whether two models tell the same rows apart, of the same events, in one order."""
-    same = _same_event(mine, theirs)
+    same = _same_event(mine.sample, theirs.sample)
     if same is None or not same.all():
         return False
-    order = np.argsort(mine.h, kind="stable")
-    mine_rises, theirs_rise = (np.diff(x.h[order]) > 0 for x in (mine, theirs))
-    falls = np.diff(theirs.h[order]).min(initial=0.0) < 0
-    return not falls and np.array_equal(mine_rises, theirs_rise)
+    ours, other = (np.diff(x.sample.h[mine.order]) for x in (mine, theirs))
+    falls = other.min(initial=0.0) < 0
+    return not falls and np.array_equal(ours > 0, other > 0)
 
 
 def _of_loss(
@@ -277,7 +308,7 @@ def _or_apart(
     if from separate rows, scaled from their level to this one.
     """
     apart = independent_difference(mine.evaluation, theirs.evaluation, measure)
-    share = min(_share_of_few(rows.sample) for rows in (mine, theirs))
+    share = min(rows.share_of_few for rows in (mine, theirs))
     if apart.interval is None:
         return ends if share < 0.5 else None
     if measure.inflated and any(_may_be_0(rows, measure) for rows in (mine, theirs)):
@@ -296,40 +327,23 @@ def _may_be_0(rows: ModelRows, measure: Measure) -> bool:
     return interval is not None and interval[0] <= 0
 
 
-def _hardly_seen(sample: Sample) -> bool:
-    """Whether rows are few and hardly any turned out against the odds."""
-    few = sample.columns.effective < FEW_ROWS
-    return few and _surprises(sample) < FEW_SURPRISES
-
-
-def _share_of_few(sample: Sample) -> float:
-    """How far rows that turned out against the odds are too few: from 1, if none."""
-    return closed_forms.share_of_few(_surprises(sample))
-
-
-def _surprises(sample: Sample) -> float:
-    """Independent rows that turned out against the odds."""
-    hit = sample.columns.hit
-    seen = sample.columns.weights * np.where(sample.h >= 0.5, 1 - hit, hit)
-    return sample.rows.independent(seen)
-
-
 SCORES = {"nll": "log", "brier": "brier"}
 """Means of losses: where surprises are few, their costs say how wide an interval is."""
 
 
 def _costs(
-    mine: Sample, theirs: Sample, measure: Measure
+    ours: ModelRows, others: ModelRows, measure: Measure
 ) -> tuple[Surprises, Surprises]:
     """What surprises cost one model more than the other, and less.
 
     Rows in which both speak of the same event: the positive class, or the same predicted
     one. A surprise is what their mean confidence is against.
     """
-    name = (
-        mine.settings.main.name if measure.key == "total" else SCORES.get(measure.key)
-    )
-    same = _same_event(mine, theirs)
+    mine, theirs = ours.sample, others.sample
+    name = SCORES.get(measure.key)
+    if measure.key == "total":
+        name = mine.settings.main.name
+    same = None if name is None else _same_event(mine, theirs)
     if name is None or same is None or not same.any():
         return NOTHING, NOTHING
     columns, n = mine.columns, mine.n
@@ -337,11 +351,8 @@ def _costs(
         x[same] for x in (columns.weights, columns.squares, columns.hit)
     )
     h = 0.5 * (mine.h + theirs.h)[same]
-    likely, divergence = h >= 0.5, mine.settings.divergences[name]
-    dearer = (
-        np.where(likely, -1.0, 1.0)
-        * (_cost_of_hit(mine, divergence) - _cost_of_hit(theirs, divergence))[same]
-    )
+    likely, apart = h >= 0.5, ours.cost_of_hit(name) - others.cost_of_hit(name)
+    dearer = np.where(likely, -1.0, 1.0) * apart[same]
     seen = np.where(likely, 1 - hit, hit)
     rows = np.minimum(h, 1 - h), weight, squared, weight * seen, squared * seen
     more, less = np.maximum(dearer, 0.0), np.maximum(-dearer, 0.0)

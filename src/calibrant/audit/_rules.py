@@ -7,7 +7,7 @@ page of codes in the manual is made of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -50,6 +50,7 @@ class Audited:
     """A comparison, and the differences of its models, found once."""
 
     comparison: Comparison
+    found: dict[tuple[str, str, str], Estimate] = field(default_factory=dict)
 
     @cached_property
     def paired(self) -> bool:
@@ -64,6 +65,12 @@ class Audited:
 
     def difference(self, ev: Evaluation, base: Evaluation, key: str) -> Estimate:
         """One model less another in one column."""
+        about = ev.name, base.name, key
+        if about not in self.found:
+            self.found[about] = self._difference(ev, base, key)
+        return self.found[about]
+
+    def _difference(self, ev: Evaluation, base: Evaluation, key: str) -> Estimate:
         if self.paired:
             mine, theirs = self.rows[ev.name], self.rows[base.name]
             return compare.paired_difference(mine, theirs, MEASURES[key])
@@ -71,9 +78,10 @@ class Audited:
 
     def clearly_better(self, ev: Evaluation, base: Evaluation, key: str) -> bool:
         """Whether a column says so, with an interval to show for it."""
-        found = self.difference(ev, base, key)
-        better = found > 0 if MEASURES[key].higher_is_better else found < 0
-        return better and compare.is_clear(found)
+        measure = MEASURES[key]
+        lead = float(measure.of(ev)) - float(measure.of(base))
+        better = lead > 0 if measure.higher_is_better else lead < 0
+        return better and compare.is_clear(self.difference(ev, base, key))
 
     def pairs(self) -> Iterator[tuple[Evaluation, Evaluation]]:
         """Every ordered pair of models."""

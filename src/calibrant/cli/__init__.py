@@ -9,18 +9,16 @@ from __future__ import annotations
 import click
 
 from calibrant import __version__
-from calibrant.cli._compare import compare
-from calibrant.cli._demo import demo
-from calibrant.cli._flags import Quiet
-from calibrant.cli._infer import infer
-from calibrant.cli._inspect import inspect
-from calibrant.cli._recalibrate import recalibrate
-from calibrant.cli._report import report
-from calibrant.cli._sketch import merge, sketch
-from calibrant.cli._study import study
+from calibrant.cli._group import Commands, Quiet
+
+COMMANDS = Commands()
 
 
-@click.group(cls=Quiet, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Quiet,
+    commands=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="calibrant")
 def main() -> None:
     """Measure how well calibrated a classifier's probabilities are, and how sharp.
@@ -34,9 +32,3 @@ def main() -> None:
     Shell completion:
       eval "$(_CALIBRANT_COMPLETE=bash_source calibrant)"     # or zsh_source, fish_source
     """
-
-
-COMMANDS = (demo, report, study, recalibrate, compare, sketch, merge, inspect, infer)
-
-for command in COMMANDS:
-    main.add_command(command)

@@ -184,36 +184,6 @@ def clean_errors(command: Command) -> Command:
     return run  # type: ignore[return-value]
 
 
-PIPE_CLOSED = 141
-"""What shells make of a program that writes to a closed pipe."""
-
-
-class Quiet(click.Group):
-    """Commands that end quietly if whoever reads their output has left."""
-
-    def make_context(self, *given: Any, **more: Any) -> click.Context:
-        """Read the command line; this may print the help."""
-        with _until_closed():
-            return super().make_context(*given, **more)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, to the last line of its output."""
-        with _until_closed():
-            done = super().invoke(ctx)
-            sys.stdout.flush()
-            return done
-
-
-@contextmanager
-def _until_closed() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)  # Python itself flushes once more when it ends
-        raise click.exceptions.Exit(PIPE_CLOSED) from None
-
-
 OPTIONS = {
     **{name: name for name in (*ROLES, *EVALUATION, *SETTINGS)},
     "y": "label",

@@ -230,7 +230,7 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
     They wait for each other by spinning: on a busy machine, for most of the time.
     """
-    if find_spec("threadpoolctl") is None:  # comes with calibrant[fast]
+    if find_spec("threadpoolctl") is None:  # comes with scikit-learn
         return nullcontext()
     from threadpoolctl import threadpool_limits
 

@@ -114,7 +114,7 @@ class Recalibrator(ABC):
     classes : sequence, optional
         Names of the classes in column order, if labels are neither column numbers nor
         names in sorted order.
-    engine : {"auto", "numpy", "numba"}
+    engine : {"auto", "numpy", "compiled"}
         In methods that have a use for it: ``"auto"`` uses numba for large matrices if it
         is installed.
 

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant._base.checks import as_number, read_strategy
 from calibrant._base.records import CLOSE, SLACK, Amounts, Shares
 from calibrant._inputs.arrays import Column, Index, Mask, Matrix
-from calibrant._rows import engines
+from calibrant._rows import compiled, engines
 from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._estimator import Places, wrong_shape
 from calibrant.recalibration._modes import Report
@@ -279,7 +279,7 @@ class HistogramBinning(modes.ByMode):
         if self._by_mass:
             # For numbers of this type, to exceed these is to exceed the edge itself.
             inner = modes.rounded_down(self.edges_[:, 1:-1].T, rows.work_type)
-        elif not self.compat and engines.wanted(self.engine, rows.scores, plain=True):
+        elif engines.wanted(self.engine, plain=not self.compat):
             by_bin = np.ascontiguousarray(values.T)
             return "probs", rows.filled(partial(self._look_up_compiled, rows, by_bin))
         return "probs", rows.filled(partial(self._look_up, rows, values, inner))
@@ -303,7 +303,8 @@ class HistogramBinning(modes.ByMode):
     def _look_up_compiled(
         self, rows: Rows, values: Matrix, part: slice, out: Matrix
     ) -> None:
-        from calibrant.recalibration import _numba
-
+        """As `look_up`, then `modes.divide`, in one go; `values` by bin, then class."""
         probs = modes.probabilities(rows, part)
-        _numba.replace(probs, self.edges_, values, self.absent_, out)
+        absent = compiled.ready(self.absent_, np.int64)
+        edges = compiled.ready(self.edges_)
+        compiled.loops.replace(rows.k, probs, edges, values, absent, out)

@@ -12,9 +12,10 @@ import numpy as np
 
 from calibrant._base.records import Positive, Range, Shares
 from calibrant._inputs.arrays import Column, Index, Mask, Matrix, Table
-from calibrant._rows import engines
+from calibrant._rows import compiled, engines
 from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._estimator import Places, wrong_shape
+from calibrant.recalibration._marks import gather
 from calibrant.recalibration._rows import Kind, Rows
 
 LARGEST_SUM = 0.01
@@ -79,6 +80,16 @@ class Curves:
         """Values at probabilities, one column per class."""
         for c, (a, b) in enumerate(pairwise(self.starts)):
             out[:, c] = _on(self.segments[a:b], probs[:, c]) if b > a else 0
+
+    def compiled(self, dtype: np.dtype[Any]) -> Callable[[Matrix, Matrix], None]:
+        """`evaluate` for numbers of a type, in one loop over the rows."""
+        starts, segments = compiled.ready(self.starts, np.int64), self.segments
+        known = starts, segments, self.least.astype(dtype), self.flat(dtype)
+        return partial(_follow, len(starts) - 1, known)
+
+
+def _follow(k: int, known: tuple[Any, ...], probs: Matrix, out: Matrix) -> None:
+    compiled.loops.follow(k, probs, *known, out)
 
 
 def _on(segments: Table, p: Matrix) -> Column:
@@ -148,9 +159,7 @@ def fit_columns(rows: Rows, begins: Begins, report: modes.Report) -> Curves:
 
 def fit_compiled(rows: Rows) -> Curves:
     """The same without sorting, for equal probabilities being tied."""
-    from calibrant.recalibration import _numba
-
-    (weight, low, high), hits, starts = _numba.gather(rows)
+    (weight, low, high), hits, starts = gather(rows)
     curves = []
     for a, b in pairwise(starts):
         at = a + np.flatnonzero(low[a:b] <= high[a:b])
@@ -262,13 +271,13 @@ class IsotonicCalibration(modes.ByMode):
 
     def _fit(self, rows: Rows, report: modes.Report) -> None:
         self.weight_ = rows.total_weight
-        asked = self.engine == "numba" or rows.k >= MANY_CLASSES
+        asked = self.engine == "compiled" or rows.k >= MANY_CLASSES
         if self.mode == "top-label":
             h, hit = modes.confidences(rows)
             curves = Curves.of([fit_column(h, hit, rows.weight_of_each, differs)])
         elif self.compat == "netcal":
             curves = fit_columns(rows, differs_as_sklearn, report)
-        elif engines.wanted(self.engine, rows.scores, plain=asked):
+        elif engines.wanted(self.engine, plain=asked):
             curves = fit_compiled(rows)
         else:
             curves = fit_columns(rows, differs, report)
@@ -288,10 +297,8 @@ class IsotonicCalibration(modes.ByMode):
         curves = Curves(self.knots_, self.values_, self.starts_)
         if self.mode == "top-label":
             return "probs", rows.filled(partial(self._give, rows, curves), dtype)
-        if engines.wanted(self.engine, rows.scores, plain=True):
-            from calibrant.recalibration import _numba
-
-            evaluate = partial(_numba.evaluate, curves, curves.flat(rows.work_type))
+        if engines.wanted(self.engine, plain=dtype == rows.work_type):
+            evaluate = curves.compiled(dtype)
             return "probs", rows.filled(partial(self._evaluate, rows, evaluate), dtype)
         work = partial(self._evaluate, rows, curves.evaluate)
         tall = max(1, len(rows) // (2 * modes.GROUPS))  # a column is worth a call

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 from calibrant._base.checks import as_number, shown
 from calibrant._base.records import SLACK, Positive, Share, Shares, Whole, close
 from calibrant._inputs.arrays import Column, Matrix, Table
-from calibrant._rows import engines
+from calibrant._rows import compiled, engines
 from calibrant._rows.engines import over_ranges
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows, softmax
@@ -88,17 +87,14 @@ class LogLoss:
     def __init__(self, rows: Rows, engine: str = "auto") -> None:
         self.rows = rows
         self.impossible = 0
-        compiled = engines.wanted(engine, rows.scores, plain=rows.kind == "logits")
-        self.engine = "numba" if compiled else "numpy"
+        compiled = engines.wanted(engine, plain=rows.kind == "logits")
+        self.engine = "compiled" if compiled else "numpy"
 
     def __call__(self, beta: float) -> Bend:
         """Value, slope and curvature at one beta."""
         rows = self.rows
-        if self.engine == "numba":
-            from calibrant.recalibration import _numba
-
-            work, n = partial(_numba.add_up, rows, beta), len(rows)
-            sums = np.sum(over_ranges(work, n, rows.scores.size), axis=0)
+        if self.engine == "compiled":
+            sums = self._looped(beta)
         else:
             sums = rows.add_up(lambda part: self._block(beta, part))
         if not np.isfinite(sums).all():
@@ -106,6 +102,24 @@ class LogLoss:
         self.impossible = round(float(sums[4]))
         weight = sums[3] if sums[3] > 0 else 1.0
         return Bend(*(float(x) for x in sums[:3] / weight))
+
+    def _looped(self, beta: float) -> Column:
+        """The sums of `_block` over all rows, exponentials in the compiled loop."""
+        rows, dtype = self.rows, self.rows.work_type
+        found = value, slope, curvature, own = np.empty((4, len(rows)))
+        at_once = compiled.rows_at_once(rows.scores, dtype)
+
+        def work(start: int, stop: int) -> None:
+            for part in rows.parts(start, stop, at_once):
+                scores = compiled.ready(rows.scores[part], dtype)
+                y = compiled.ready(rows.y[part], np.int64)
+                compiled.loops.bend(beta, rows.k, scores, y, *(x[part] for x in found))
+
+        over_ranges(work, len(rows), rows.scores.size)
+        weight = np.where(own > FARTHEST, rows.weights(slice(None)), 0.0)
+        with np.errstate(invalid="ignore", over="ignore"):
+            terms = [np.sum(weight * x) for x in (value, slope, curvature)]
+        return np.array([*terms, np.sum(weight), np.sum(own <= FARTHEST)], float)
 
     def _block(self, beta: float, part: slice) -> Column:
         d, own = below_top(self.rows, part)
