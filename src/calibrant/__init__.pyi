@@ -13,6 +13,12 @@ from ._base.records import (
 from ._inputs.divergences import Divergence, register_divergence
 from ._sketch.frames import sketch_frame
 from ._sketch.sketch import Sketch
+from ._verbs.answer_confidence import (
+    p_true,
+    self_consistency,
+    sequence_probability,
+)
+from ._verbs.by_group import by_group, macro_average
 from ._verbs.calibration_bracket import Bracket, calibration_bracket
 from ._verbs.calibration_test import CalibrationTest, calibration_test
 from ._verbs.canonical_calibration_error import (
@@ -75,6 +81,7 @@ __all__ = [
     "audit",
     "auroc",
     "brier",
+    "by_group",
     "calibration_bracket",
     "calibration_error",
     "calibration_test",
@@ -92,14 +99,18 @@ __all__ = [
     "full_vector_ece",
     "ks_error",
     "logit_smoothed_ece",
+    "macro_average",
     "mce",
     "nll",
+    "p_true",
     "paper_spread",
     "plot",
     "recalibration",
     "register_divergence",
     "report",
     "scorers",
+    "self_consistency",
+    "sequence_probability",
     "sketch_frame",
     "smooth_ece",
     "study",

@@ -51,6 +51,8 @@ class Found:
         Numbers of the rows in the file, if some were left out for what they lack.
     dropped, dropped_ids : int, array or None
         How many were left out, and what identifies them, as `ids`.
+    dropped_groups : array or None
+        Groups of those that were left out.
     choices : bool
         Whether scores are those of options to choose from, which differ from question to
         question, so that ``"top-label"`` is what is asked of them.
@@ -72,6 +74,7 @@ class Found:
     dropped: int = 0
     dropped_ids: NDArray[Any] | None = None
     choices: bool = False
+    dropped_groups: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -112,11 +115,13 @@ def found_in(
     """One block of a file, checked for what is missing; rows of weight 0 may lack it."""
     block, rows, dropped = _as_numbers(path, plan, block, start, roles), None, 0
     dropped_ids = None if plan.id is None else block[plan.id][:0]
+    dropped_groups = None if plan.group is None else block[plan.group][:0]
     if roles.drop_missing:
         others = plan.label, plan.correct, plan.pred, plan.weight, plan.frequency
         kept = ~lacking(*(block[x] for x in (*plan.scores, *others) if x is not None))
         rows, dropped = start + np.flatnonzero(kept), int((~kept).sum())
         dropped_ids = None if plan.id is None else block[plan.id][~kept]
+        dropped_groups = None if plan.group is None else block[plan.group][~kept]
         block = {name: values[kept] for name, values in block.items()}
     columns = [block[name] for name in plan.scores]
     scores = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
@@ -142,7 +147,8 @@ def found_in(
         for name in (plan.group, plan.cluster, plan.id)
     )
     given = plan.kind, scores, y, weight, group, classes, path, start
-    return Found(*given, frequency, cluster, ids, plan, rows, dropped, dropped_ids)
+    found = Found(*given, frequency, cluster, ids, plan, rows, dropped, dropped_ids)
+    return replace(found, dropped_groups=dropped_groups)
 
 
 SPELT = {"yes": True, "no": False, "true": True, "false": False}
@@ -344,6 +350,9 @@ PER_ROW = (
     *("ids", "rows"),
 )
 """What there is one of for each row."""
+
+OF_DROPPED = ("dropped_ids", "dropped_groups")
+"""What there is one of for each row that was left out."""
 
 BATCH_BYTES, MOST_ROWS, EVERYTHING = 1 << 25, 1 << 18, 1 << 62
 
@@ -586,5 +595,5 @@ def _join(found: list[Found]) -> Found:
         return None if parts[0] is None else np.concatenate(parts)
 
     dropped = sum(one.dropped for one in found)
-    columns = {name: joined(name) for name in (*PER_ROW, "dropped_ids")}
+    columns = {name: joined(name) for name in (*PER_ROW, *OF_DROPPED)}
     return replace(found[0], start=0, dropped=dropped, **columns)

@@ -76,6 +76,8 @@ SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
     "below-chance": lambda _: "worse than chance",
     "trivial-confidence": lambda _: "constant confidence: trivially calibrated",
     "few-confidences": lambda e: f"only {e['distinct']:,.0f} distinct confidences",
+    "rounded-confidences": lambda e: f"multiples of {100 * e['step']:g}%",
+    "left-out": lambda e: f"coverage {100 * e['coverage']:.1f}%",
     "infinite-loss": lambda e: f"infinite NLL ({rows(e['rows'])})",
     "accuracy-changed": lambda e: (
         f"accuracy {fixed(100 * e['accuracy_change'], 2, signed=True)} points"
