@@ -22,6 +22,8 @@ from ._verbs.canonical_calibration_error import (
 from ._verbs.choose_bandwidth import BandwidthChoice, choose_bandwidth
 from ._verbs.compare import Contrast, compare
 from ._verbs.confidence_split import ConfidenceSplit, confidence_split
+from ._verbs.cutoff_error import CutoffError, cutoff_error
+from ._verbs.decisions import DecisionCurve, Murphy, decision_curve, murphy
 from ._verbs.evaluate import evaluate, evaluate_pairs
 from ._verbs.metric_functions import (
     PaperSpread,
@@ -61,12 +63,15 @@ __all__ = [
     "Contrast",
     "Corp",
     "Curve",
+    "CutoffError",
+    "DecisionCurve",
     "Decomposition",
     "Divergence",
     "Effect",
     "Estimate",
     "Evaluation",
     "Finding",
+    "Murphy",
     "PaperSpread",
     "RiskCoverage",
     "Scorer",
@@ -89,6 +94,8 @@ __all__ = [
     "confidence_gap",
     "confidence_split",
     "corp",
+    "cutoff_error",
+    "decision_curve",
     "ece",
     "evaluate",
     "evaluate_pairs",
@@ -97,6 +104,7 @@ __all__ = [
     "ks_error",
     "logit_smoothed_ece",
     "mce",
+    "murphy",
     "nll",
     "paper_spread",
     "plot",
