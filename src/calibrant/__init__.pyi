@@ -20,6 +20,7 @@ from ._verbs.canonical_calibration_error import (
     canonical_calibration_error,
 )
 from ._verbs.choose_bandwidth import BandwidthChoice, choose_bandwidth
+from ._verbs.clinical import Clinical, clinical, skill
 from ._verbs.compare import Contrast, compare
 from ._verbs.confidence_split import ConfidenceSplit, confidence_split
 from ._verbs.cutoff_error import CutoffError, cutoff_error
@@ -58,6 +59,7 @@ __all__ = [
     "Bracket",
     "CalibrationTest",
     "CanonicalError",
+    "Clinical",
     "Comparison",
     "ConfidenceSplit",
     "Contrast",
@@ -90,6 +92,7 @@ __all__ = [
     "canonical_calibration_error",
     "choose_bandwidth",
     "classwise_ece",
+    "clinical",
     "compare",
     "confidence_gap",
     "confidence_split",
@@ -114,6 +117,7 @@ __all__ = [
     "risk_coverage",
     "scorers",
     "sketch_frame",
+    "skill",
     "smooth_ece",
     "study",
     "table",

@@ -81,7 +81,7 @@ def _name_axes(ax: Axes, found: CutoffError) -> None:
     style.name_axis(ax, "x", "share of examples, by confidence")
     style.name_axis(ax, "y", "cumulative difference")
     theme = style.theme()
-    for share in style.UNIT_TICKS[1:]:
+    for share in style.UNIT_TICKS[2:]:
         h = float(np.interp(share, found.share, found.confidence))
         at: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
         look: Any = {"ha": "center" if share < 1 else "right", **theme.faint}

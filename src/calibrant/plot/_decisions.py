@@ -10,7 +10,6 @@ from matplotlib.lines import Line2D
 
 from calibrant._base.evaluation import Evaluation
 from calibrant._stats.bins import consistency_band
-from calibrant._verbs.compare import rows_of
 from calibrant._verbs.decisions import DecisionCurve, Murphy
 from calibrant._verbs.decisions import decision_curve as decision_curve_of
 from calibrant._verbs.decisions import murphy as murphy_of
@@ -289,7 +288,7 @@ def roc_of(ev: Evaluation) -> tuple[Any, Any]:
     >>> x.tolist(), y.tolist()
     ([0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 1.0, 1.0])
     """
-    fit = rows_of(ev).sample.isotonic.bins()
+    fit = ev.isotonic
     hits = (fit.count * fit.accuracy)[::-1]
     misses = fit.count[::-1] - hits
     start = np.zeros(1)
