@@ -26,14 +26,18 @@ from ._verbs.canonical_calibration_error import (
     canonical_calibration_error,
 )
 from ._verbs.choose_bandwidth import BandwidthChoice, choose_bandwidth
+from ._verbs.clinical import Clinical, clinical, skill
 from ._verbs.compare import Contrast, compare
 from ._verbs.confidence_split import ConfidenceSplit, confidence_split
+from ._verbs.cutoff_error import CutoffError, cutoff_error
+from ._verbs.decisions import DecisionCurve, Murphy, decision_curve, murphy
 from ._verbs.evaluate import evaluate, evaluate_pairs
 from ._verbs.metric_functions import (
     PaperSpread,
     Scorer,
     accuracy,
     ace,
+    aurc,
     auroc,
     brier,
     calibration_error,
@@ -51,6 +55,7 @@ from ._verbs.metric_functions import (
     smooth_ece,
     top_label_ece,
 )
+from ._verbs.risk_coverage import RiskCoverage, risk_coverage
 from ._verbs.study import Study, study
 
 __version__: str
@@ -60,18 +65,23 @@ __all__ = [
     "Bracket",
     "CalibrationTest",
     "CanonicalError",
+    "Clinical",
     "Comparison",
     "ConfidenceSplit",
     "Contrast",
     "Corp",
     "Curve",
+    "CutoffError",
+    "DecisionCurve",
     "Decomposition",
     "Divergence",
     "Effect",
     "Estimate",
     "Evaluation",
     "Finding",
+    "Murphy",
     "PaperSpread",
+    "RiskCoverage",
     "Scorer",
     "Sketch",
     "SmoothCurve",
@@ -79,6 +89,7 @@ __all__ = [
     "accuracy",
     "ace",
     "audit",
+    "aurc",
     "auroc",
     "brier",
     "by_group",
@@ -88,10 +99,13 @@ __all__ = [
     "canonical_calibration_error",
     "choose_bandwidth",
     "classwise_ece",
+    "clinical",
     "compare",
     "confidence_gap",
     "confidence_split",
     "corp",
+    "cutoff_error",
+    "decision_curve",
     "ece",
     "evaluate",
     "evaluate_pairs",
@@ -101,6 +115,7 @@ __all__ = [
     "logit_smoothed_ece",
     "macro_average",
     "mce",
+    "murphy",
     "nll",
     "p_true",
     "paper_spread",
@@ -108,10 +123,12 @@ __all__ = [
     "recalibration",
     "register_divergence",
     "report",
+    "risk_coverage",
     "scorers",
     "self_consistency",
     "sequence_probability",
     "sketch_frame",
+    "skill",
     "smooth_ece",
     "study",
     "table",

@@ -42,6 +42,7 @@ TOTALS = {"brier": "brier", "log": "nll"}
 UNIT = (
     *("accuracy", "ece", "ace", "mce", "ece_mass", "ece_debiased", "smooth_ece"),
     *("ks_error", "top_label_ece", "mcb", "dsc", "unc"),
+    *("aurc", "excess_aurc", "augrc"),
 )
 METRICS: dict[str, Any] = {
     **dict.fromkeys(UNIT, Annotated[Estimate, Range(0, 1)]),

@@ -43,8 +43,9 @@ class Measure:
         Heading of its column, and where room is scarce.
     line, phrase : str
         What it is called in print, if printed, and in a sentence, if not by its label.
-    column, compared : bool
-        Whether it can be a column of a table, and whether models are compared by it.
+    column, aside, compared : bool
+        Whether it can be a column of a table, whether it must then be asked for though it
+        is printed, and whether models are compared by it.
     higher_is_better, calibration : bool
         Which end is good, and whether it is a calibration error, which a trivial model
         can win.
@@ -63,6 +64,7 @@ class Measure:
     line: str = ""
     phrase: str = ""
     column: bool = True
+    aside: bool = False
     compared: bool = True
     higher_is_better: bool = False
     calibration: bool = False
@@ -128,6 +130,9 @@ MEASURES = {
         _inflated("mcb", "MCB"),
         Measure("dsc", "DSC", higher_is_better=True),
         Measure("auroc", "AUROC", higher_is_better=True),
+        Measure("aurc", "AURC", line="AURC", aside=True),
+        Measure("excess_aurc", "E-AURC"),
+        Measure("augrc", "AUGRC"),
         _watched_mean("confidence_gap", "Confidence gap", column=False),
         Measure("unc", "UNC", column=False, compared=False),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from calibrant._base.records import Finding
@@ -125,6 +125,20 @@ class Views:
         from calibrant._views.words import in_html
 
         return in_html(self)
+
+
+class Plotted:
+    """A result that has a figure of its own, the one that `_figure` names."""
+
+    __slots__ = ()
+
+    _figure: ClassVar[str]
+
+    def plot(self, **options: Any) -> Any:
+        """Draw it: the function of `calibrant.plot` that bears its name has the options."""
+        from calibrant import plot
+
+        return getattr(plot, self._figure)(self, **options)
 
 
 class Printed:

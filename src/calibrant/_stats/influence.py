@@ -216,6 +216,13 @@ def discrimination(sample: Sample) -> Column:
     return (hit - sample.columns.mean(hit)) ** 2 - _recalibrated(sample)
 
 
+def risk_area(sample: Sample, key: str) -> Column:
+    """Of an area under the risk by coverage."""
+    rows, moved = sample.predictions, sample.steps.influence(key)
+    place = rows.place
+    return moved.constant[place] + moved.slope[place] * rows.columns.hit
+
+
 def auroc(sample: Sample) -> Column | None:
     """Share of misses below a hit, of hits above a miss: placement values."""
     values, area = sample.values.ordered, sample.auroc

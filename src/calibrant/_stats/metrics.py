@@ -16,7 +16,13 @@ from calibrant._base.measures import MEASURES, Measure
 from calibrant._base.records import Estimate
 from calibrant._inputs.arrays import Column
 from calibrant._stats import bins as binning
-from calibrant._stats import closed_forms, influence, intervals, smooth_ece
+from calibrant._stats import (
+    closed_forms,
+    influence,
+    intervals,
+    risk_coverage,
+    smooth_ece,
+)
 from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._stats.decomposition import total_loss
 from calibrant._stats.intervals import INVERSION, Found
@@ -195,6 +201,19 @@ def _score(key: str, name: str) -> Metric:
     )
 
 
+def _risk_area(key: str) -> Metric:
+    """An area under the risk by coverage, which is a number of the model."""
+    return Metric(
+        MEASURES[key],
+        lambda sample: sample.steps.value(key),
+        lambda sample, value: risk_coverage.interval(
+            sample.predictions, sample.steps, value, key, sample.settings.level
+        ),
+        lambda sample: influence.risk_area(sample, key),
+        per_class="model",
+    )
+
+
 METRICS = {
     metric.measure.key: metric
     for metric in (
@@ -294,6 +313,7 @@ METRICS = {
             influence.top_label_ece,
             applies=_has_classes,
         ),
+        *map(_risk_area, risk_coverage.AREAS),
     )
 }
 """Metrics by key, in the order of the record."""

@@ -22,7 +22,15 @@ from calibrant._stats import bins as binning
 from calibrant._stats import intervals, smooth_ece
 from calibrant._stats.closed_forms import Interval
 from calibrant._stats.decomposition import cells_of_columns
+from calibrant._stats.risk_coverage import Steps
 from calibrant._stats.standard_errors import Rows
+
+
+def columns_of_predictions(columns: Columns) -> Columns:
+    """Of forecasts of one class: how likely the likelier class is, and whether it came."""
+    h, hit = columns.confidence, columns.correct("positive")
+    plain = replace(columns, exact_log_odds=None, losses={})
+    return replace(plain, confidence=np.maximum(h, 1 - h), hit=hit)
 
 
 @dataclass(eq=False)
@@ -119,6 +127,24 @@ class Sample:
     def values(self) -> Rows:
         """The same with confidences that differ by round-off put together."""
         return replace(self.rows, ordered=self.rows.ordered.without_twins())
+
+    @cached_property
+    def predictions(self) -> Rows:
+        """The rows by how sure the prediction is, and whether it was right.
+
+        Of a positive class that is p or, where the other class is likelier, 1 - p.
+        """
+        if self.target != "positive":
+            return self.rows
+        by_row = columns_of_predictions(self.rows.columns)
+        same = self.clustered is None
+        whole = by_row if same else columns_of_predictions(self.columns)
+        return Rows(by_row, order(whole), self.clusters)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """What is accepted, and wrong, at each confidence from the highest on."""
+        return Steps.of(self.predictions.ordered)
 
     @cached_property
     def value_of_row(self) -> Index:

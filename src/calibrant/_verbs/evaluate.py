@@ -502,8 +502,11 @@ def _no_band(curve: Curve) -> dict[str, Any]:
 
 def _class_metrics(whole: Sample, per_class: list[Evaluation]) -> dict[str, Estimate]:
     """Full losses and accuracy of the model; of everything else what METRICS says."""
-    of_model = ("accuracy", "nll", "brier")
-    found = {key: METRICS[key].estimate(whole) for key in of_model}
+    found = {
+        key: metric.estimate(whole)
+        for key, metric in METRICS.items()
+        if metric.per_class == "model" and metric.applies(whole)
+    }
     for key, metric in METRICS.items():
         if metric.per_class in OVER_CLASSES:
             values = [ev.metrics[key] for ev in per_class]
@@ -577,12 +580,12 @@ def check_alone(rows: Iterable[object]) -> None:
 
 
 def _evaluate(cells: Cells, kind: Kind, settings: Settings, name: str) -> Evaluation:
-    sample = _sample_of(cells, settings, kind.target, len(kind.classes))
+    sample = sample_of_cells(cells, settings, kind.target, len(kind.classes))
     sample.within_error = _top_label_error(cells, settings)
     return evaluate_sample(sample, name)
 
 
-def _sample_of(cells: Cells, settings: Settings, target: str, k: int) -> Sample:
+def sample_of_cells(cells: Cells, settings: Settings, target: str, k: int) -> Sample:
     """Rows that stand for those of a sketch, beside its sums."""
     cells = cells.scaled()
     own = cells.columns(cut=settings.adaptive), cells.sums(), settings, target, k
@@ -608,9 +611,9 @@ def _each_class(
     classes, plain = kind.classes, replace(settings, interval=None)
     per_class, sums = [], []
     for label, cells in zip(classes, sketch.per_class, strict=True):
-        sample = _sample_of(cells, plain, "positive", len(classes))
+        sample = sample_of_cells(cells, plain, "positive", len(classes))
         sums.append(sample.cells)
         per_class.append(evaluate_sample(sample, str(label), keep=False))
-    whole = _sample_of(sketch.cells, settings, "class-wise", len(classes))
+    whole = sample_of_cells(sketch.cells, settings, "class-wise", len(classes))
     found = add_up(per_class, reduce(add, sums), whole, name, Overlap())
     return replace(found, soft_rows=sketch.soft_rows)

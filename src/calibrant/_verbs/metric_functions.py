@@ -52,6 +52,8 @@ from calibrant._sketch.ordered import order
 from calibrant._stats import bins as binning
 from calibrant._stats import decomposition
 from calibrant._stats import smooth_ece as smoothing
+from calibrant._stats.risk_coverage import Steps
+from calibrant._stats.sample import columns_of_predictions
 from calibrant._verbs.canonical_calibration_error import read_vectors
 from calibrant.recalibration._rows import class_names, read_labels
 
@@ -295,6 +297,28 @@ def auroc(y: Any, **given: Unpack[Scores]) -> float:
     1.0
     """
     return binning.auroc(order(read(y, given)[1]))
+
+
+@_metric
+def aurc(y: Any, **given: Unpack[Scores]) -> float:
+    """Area under the risk-coverage curve: mean risk over all numbers accepted.
+
+    Examples are accepted in order of confidence, ties at random; the risk is the share of
+    errors among them. It is the error rate if all confidences are equal, and smaller the
+    better they tell errors apart. `calibrant.risk_coverage` has the curve and intervals.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> cal.aurc([1, 1, 0, 1], confidence=[0.9, 0.8, 0.6, 0.7])
+    0.0625
+    >>> cal.aurc([1, 1, 0, 1], confidence=[0.75] * 4)  # the error rate
+    0.25
+    """
+    predictions, columns = read(y, given)
+    if target_of(predictions) == "positive":
+        columns = columns_of_predictions(columns)
+    return Steps.of(order(columns)).value("aurc")
 
 
 @_metric
@@ -618,6 +642,7 @@ WHOLE = (classwise_ece, top_label_ece, full_vector_ece)
 """Metrics of all columns, also where there are two."""
 
 ERRORS = (ece, ace, mce, smooth_ece, logit_smoothed_ece, ks_error, calibration_error)
+SCORES = (brier, aurc)
 
 
 class Scorers(dict[str, Scorer]):
@@ -638,7 +663,7 @@ class Scorers(dict[str, Scorer]):
 
 scorers = Scorers(
     {
-        **{f"neg_{each.__name__}": Scorer(each) for each in (*ERRORS, *WHOLE, brier)},
+        **{f"neg_{each.__name__}": Scorer(each) for each in (*ERRORS, *WHOLE, *SCORES)},
         "neg_log_loss": Scorer(nll),
     }
 )

@@ -201,7 +201,8 @@ def keys_of(name: str) -> tuple[str, ...]:
     if name == "all":
         return (*columns_of_tables(), *EFFECTS)
     parts, effects = ("calibration", "sharpness_gap"), name in ("study", "effects")
-    paper = [key for key, x in columns_of_tables().items() if x.line or key in parts]
+    shown = [key for key, x in columns_of_tables().items() if x.line and not x.aside]
+    paper = [key for key in columns_of_tables() if key in (*shown, *parts)]
     return (*(paper if name != "effects" else ()), *(EFFECTS if effects else ()))
 
 

@@ -1,0 +1,63 @@
+"""The sample behind what a verb was given: rows, a sketch, or an evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from calibrant._base.checks import check_text
+from calibrant._base.evaluation import Evaluation
+from calibrant._inputs.options import Scores, Settings, read_given, target_of
+from calibrant._inputs.predictions import read_clusters
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch.sketch import Sketch
+from calibrant._stats.sample import Sample
+from calibrant._verbs.compare import check_level, rows_of
+from calibrant._verbs.evaluate import check_alone, sample_of_cells
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """A sample, the name of its model, and how many examples it stands for."""
+
+    sample: Sample
+    name: str
+    n: float
+
+
+def read_sample(
+    y: Any, given: Scores, cluster: Any, name: str | None, level: float
+) -> Given:
+    """Read labels and scores, or take what a sketch or an evaluation holds."""
+    check_level(level)
+    check_text("model" if name is None else name, "name")
+    settings = Settings(level=level)
+    if isinstance(y, Evaluation | Sketch):
+        check_alone((*given.values(), cluster))
+        of = _of_evaluation if isinstance(y, Evaluation) else _of_sketch
+        found = of(y, settings)
+        return found if name is None else replace(found, name=name)
+    predictions = read_given(y, given)
+    numbers, groups = read_clusters(cluster, predictions)
+    columns = reduce_to_columns(predictions)
+    about = settings, target_of(predictions), predictions.k, numbers, groups
+    sample = Sample.of_rows(columns, *about)
+    return Given(sample, name or "model", columns.count)
+
+
+def _of_evaluation(ev: Any, settings: Settings) -> Given:
+    if ev.columns is None:
+        raise ValueError(
+            f"the rows of {ev.name!r} are gone: it was read from JSON or made of a "
+            "sketch. Give the rows, or the sketch itself."
+        )
+    sample = replace(rows_of(ev).sample, settings=settings)
+    return Given(sample, ev.name, ev.n)
+
+
+def _of_sketch(sketch: Any, settings: Settings) -> Given:
+    kind, cells = sketch.checked(), sketch.cells
+    if kind is None:
+        raise ValueError("the sketch holds no row of positive weight; nothing is left.")
+    sample = sample_of_cells(cells, settings, kind.target, len(kind.classes))
+    return Given(sample, "model", sample.cells.count)
