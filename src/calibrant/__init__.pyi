@@ -13,6 +13,12 @@ from ._base.records import (
 from ._inputs.divergences import Divergence, register_divergence
 from ._sketch.frames import sketch_frame
 from ._sketch.sketch import Sketch
+from ._verbs.answer_confidence import (
+    p_true,
+    self_consistency,
+    sequence_probability,
+)
+from ._verbs.by_group import by_group, macro_average
 from ._verbs.calibration_bracket import Bracket, calibration_bracket
 from ._verbs.calibration_test import CalibrationTest, calibration_test
 from ._verbs.canonical_calibration_error import (
@@ -20,8 +26,11 @@ from ._verbs.canonical_calibration_error import (
     canonical_calibration_error,
 )
 from ._verbs.choose_bandwidth import BandwidthChoice, choose_bandwidth
+from ._verbs.clinical import Clinical, clinical, skill
 from ._verbs.compare import Contrast, compare
 from ._verbs.confidence_split import ConfidenceSplit, confidence_split
+from ._verbs.cutoff_error import CutoffError, cutoff_error
+from ._verbs.decisions import DecisionCurve, Murphy, decision_curve, murphy
 from ._verbs.evaluate import evaluate, evaluate_pairs
 from ._verbs.metric_functions import (
     PaperSpread,
@@ -57,17 +66,21 @@ __all__ = [
     "Bracket",
     "CalibrationTest",
     "CanonicalError",
+    "Clinical",
     "Comparison",
     "ConfidenceSplit",
     "Contrast",
     "Corp",
     "Curve",
+    "CutoffError",
+    "DecisionCurve",
     "Decomposition",
     "Divergence",
     "Effect",
     "Estimate",
     "Evaluation",
     "Finding",
+    "Murphy",
     "PaperSpread",
     "RiskCoverage",
     "Scorer",
@@ -81,16 +94,20 @@ __all__ = [
     "aurc",
     "auroc",
     "brier",
+    "by_group",
     "calibration_bracket",
     "calibration_error",
     "calibration_test",
     "canonical_calibration_error",
     "choose_bandwidth",
     "classwise_ece",
+    "clinical",
     "compare",
     "confidence_gap",
     "confidence_split",
     "corp",
+    "cutoff_error",
+    "decision_curve",
     "ece",
     "evaluate",
     "evaluate_pairs",
@@ -98,8 +115,11 @@ __all__ = [
     "full_vector_ece",
     "ks_error",
     "logit_smoothed_ece",
+    "macro_average",
     "mce",
+    "murphy",
     "nll",
+    "p_true",
     "paper_spread",
     "plot",
     "recalibration",
@@ -107,7 +127,10 @@ __all__ = [
     "report",
     "risk_coverage",
     "scorers",
+    "self_consistency",
+    "sequence_probability",
     "sketch_frame",
+    "skill",
     "smooth_ece",
     "study",
     "table",

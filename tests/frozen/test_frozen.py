@@ -82,7 +82,7 @@ CHANGED = {
     r"^sketch_\w+\.npz/numbers/(curve|groups)/": "estimates of old sketches are as new ones",
     r"^audits_of_models/[^/]+$|^audit_of_comparison/\d+$": "new findings",
     r"^frames_of_models/(0/(low|high|value)|2)/": "frames of the numbers and curves above",
-    r"/(aurc|excess_aurc|augrc)(/|$)": "new metrics",
+    r"/(aurc|excess_aurc|augrc)(/|$)|^frames_of_models/0/\w+$": "new metrics",
     r"/ends/": "axes reach as far as bands and curves do",
 }
 """What weights, clusters, few events and the second version of the estimators changed.

@@ -144,6 +144,8 @@ class Evaluation(Views, Record):
     repeated : dict of str to int
         Columns of ids in the file the rows are from, and how many distinct ids there are,
         if these repeat and are not the clusters.
+    left_out : float
+        Examples without a confidence (abstentions), which are in no number; see `coverage`.
     fingerprint : str or None
         Hash of labels and weights: models of the same fingerprint saw the same rows.
     sketch, columns, clusters : Cells, Columns, array, or None
@@ -200,6 +202,7 @@ class Evaluation(Views, Record):
     positive: str | None = None
     sum_of_weights: Positive | None = None
     largest_class: Annotated[float, Range(0, 1)] | None = None
+    left_out: Amount = 0.0
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})
@@ -208,6 +211,11 @@ class Evaluation(Views, Record):
     def decomposition(self) -> Decomposition:
         """The headline: d_TOT = d_CAL + sharpness gap."""
         return self.decompositions[self.divergence]
+
+    @property
+    def coverage(self) -> float:
+        """Share of the examples that have a confidence, and are in the numbers."""
+        return self.n / (self.n + self.left_out)
 
     @property
     def curve(self) -> Curve:

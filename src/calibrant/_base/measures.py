@@ -275,6 +275,8 @@ def sample_size(ev: Evaluation, *, in_sentence: bool = False) -> str:
         # A sketch, which has no fingerprint, tells no more of them apart.
         more = " or more" if ev.n_clusters == 128 and ev.fingerprint is None else ""
         said += f" in {ev.n_clusters:,}{more} clusters"
+    if ev.left_out:
+        said += f" (coverage {100 * ev.coverage:.3g} %: {ev.left_out:,.10g} left out)"
     return said
 
 

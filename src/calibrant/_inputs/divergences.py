@@ -273,8 +273,37 @@ LOG = Divergence(
     logit_slope=True,
 )
 
+
+def _up_to_each(x: Table) -> Table:
+    return np.cumsum(x, axis=1)[:, :-1]
+
+
+def _rps(x: Table) -> Column:
+    return np.square(_up_to_each(x)).sum(axis=1)
+
+
+def _rps_gradient(x: Table) -> Table:
+    slope = np.cumsum(2 * _up_to_each(x)[:, ::-1], axis=1)[:, ::-1]
+    return np.pad(slope, ((0, 0), (0, 1)))
+
+
+def _half_square(p: Column) -> Column:
+    return 0.5 * p**2
+
+
+RPS = Divergence(
+    "rps",
+    phi=_rps,
+    gradient=_rps_gradient,
+    phi_1d=_half_square,  # a class between two others moves two sums
+    derivative_1d=np.array,
+    label="RPS",
+    score="ranked probability score",
+)
+"""Of ordered classes: squared distances of the sums up to each class."""
+
 BUILT_IN = {"brier": BRIER, "log": LOG}
-_REGISTERED: dict[str, Divergence] = dict(BUILT_IN)
+_REGISTERED: dict[str, Divergence] = {**BUILT_IN, RPS.name: RPS}
 
 
 def register_divergence(divergence: Divergence) -> Divergence:

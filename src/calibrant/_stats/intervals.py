@@ -231,6 +231,22 @@ def widest(intervals: Sequence[Interval]) -> Interval:
     return min(first, second), max(high for _, high in intervals)
 
 
+def resampled(
+    rows: Rows,
+    bandwidth: float,
+    bins: tuple[Bins, Bins],
+    level: float,
+    resamples: int,
+    rng: Rng,
+) -> Resampled:
+    """The residual in cells that bins and a kernel of this width can be made of."""
+    width = min(max(bandwidth / 2, NARROWEST), WIDEST)
+    pieces = resampling.cut(rows.ordered, bins, width)
+    noise = _noise_of(rows, pieces, resamples, rng)
+    observed = pieces.residual / pieces.total
+    return Resampled(pieces, observed, denoised(pieces, observed, noise), noise, level)
+
+
 def residual_intervals(
     rows: Rows,
     bandwidth: float,
@@ -245,12 +261,8 @@ def residual_intervals(
     one set of resamples serves them. `bandwidth` is that of SmoothECE, `bins` are the
     equal-width and the equal-mass ones.
     """
-    width = min(max(bandwidth / 2, NARROWEST), WIDEST)
-    pieces = resampling.cut(rows.ordered, bins, width)
-    noise = _noise_of(rows, pieces, resamples, rng)
-    observed = pieces.residual / pieces.total
-    shape = denoised(pieces, observed, noise)
-    found = Resampled(pieces, observed, shape, noise, level)
+    found = resampled(rows, bandwidth, bins, level, resamples, rng)
+    pieces, noise = found.pieces, found.noise
     in_bins, in_mass_bins = (
         partial(np.add.reduceat, indices=edges, axis=1) for edges in pieces.edges
     )

@@ -12,11 +12,11 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_text
+from calibrant._base.checks import check_flags, check_text
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.later import Later
 from calibrant._base.records import Bins, Curve, Decomposition, Estimate
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, to_numpy
 from calibrant._inputs.divergences import BRIER
 from calibrant._inputs.options import Options, Settings, takes_options, target_of
 from calibrant._inputs.predictions import (
@@ -165,6 +165,7 @@ def evaluate_pairs(
     cluster: Any = None,
     group: Any = None,
     name: str = "model",
+    drop_missing: bool = False,
     **options: Unpack[Options],
 ) -> Evaluation:
     """Evaluate stated confidences against whether they were right.
@@ -179,6 +180,9 @@ def evaluate_pairs(
         Booleans, 0/1, or shares in [0, 1].
     confidence : array_like
         Numbers in [0, 1].
+    drop_missing : bool
+        Whether rows without a confidence (NaN or None: abstentions) are left out. They are
+        counted in `left_out` of the result, and its `coverage` is beside its numbers.
     sample_weight, frequency, cluster, group, name, **options
         As in `evaluate`.
 
@@ -188,18 +192,45 @@ def evaluate_pairs(
     >>> ev = cal.evaluate_pairs([1, 1, 0, 1], [0.9, 0.8, 0.7, 0.8])
     >>> round(ev.metrics["brier"], 4), round(ev.metrics["accuracy"], 2)
     (0.145, 0.75)
+    >>> ev = cal.evaluate_pairs([1, 1, 0, 0], [0.9, 0.8, 0.7, None], drop_missing=True)
+    >>> ev.rows, ev.coverage
+    (3, 0.75)
     """
     Settings.of(options, evaluate_pairs)
-    return evaluate(
-        correct,
-        confidence=confidence,
-        sample_weight=sample_weight,
-        frequency=frequency,
-        cluster=cluster,
-        group=group,
-        name=name,
-        **options,
-    )
+    check_flags(drop_missing=drop_missing)
+    rows = {
+        "confidence": confidence,
+        "sample_weight": sample_weight,
+        "frequency": frequency,
+        "cluster": cluster,
+        "group": group,
+    }
+    if drop_missing:
+        return _evaluate_answered(correct, rows, name, options)
+    return evaluate(correct, **rows, name=name, **options)
+
+
+def _evaluate_answered(
+    correct: Any, rows: dict[str, Any], name: str, options: Any
+) -> Evaluation:
+    """Evaluate the rows that have a confidence, and count the others."""
+    sure = np.array([np.nan if x is None else x for x in rows["confidence"]], float)
+    given = {"y": correct, **rows, "confidence": sure}
+    columns = {n: to_numpy(x, n) for n, x in given.items() if x is not None}
+    for what, column in columns.items():
+        if len(column) != len(sure):
+            both = f"{len(column)} against {len(sure)}"
+            raise ValueError(f"{what} must have one entry per confidence: {both}.")
+    lacks = np.isnan(sure)
+    kept = {what: column[~lacks] for what, column in columns.items()}
+    found = evaluate(kept.pop("y"), **kept, name=name, **options)
+    count = columns.get("frequency", np.ones(len(sure)))
+    groups = columns.get("group", np.empty(len(sure), str)).astype(str)
+    per_group = {
+        x: replace(part, left_out=float(count[lacks & (groups == x)].sum()))
+        for x, part in found.per_group.items()
+    }
+    return replace(found, left_out=float(count[lacks].sum()), per_group=per_group)
 
 
 def _naming_positive(ev: Evaluation, classes: Sequence[Hashable]) -> Evaluation:

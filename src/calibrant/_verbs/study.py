@@ -7,7 +7,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
@@ -211,7 +211,8 @@ class StudyRows:
 
     `parts` are pairs of rows to fit on and places in `test` that they are for. `whole`
     are the rows that the recalibrators to keep are fitted on. `shared` counts rows of two
-    given sets that are in both.
+    given sets that are in both. Of `pairs`, scores are stated confidences, and the event
+    is that an answer is correct.
     """
 
     kind: Kind
@@ -220,6 +221,7 @@ class StudyRows:
     whole: ScoredRows
     protocol: str
     shared: int = 0
+    pairs: bool = False
 
 
 def read_study_rows(
@@ -228,6 +230,7 @@ def read_study_rows(
     *,
     logits: Any,
     probs: Any,
+    confidence: Any = None,
     split: float | None,
     folds: int | None,
     rng: Any,
@@ -237,13 +240,26 @@ def read_study_rows(
 
     Beside them are `sample_weight`, `frequency` and `cluster`, if they are given.
     """
-    if (logits is None) == (probs is None):
+    if sum(given is not None for given in (logits, probs, confidence)) != 1:
         raise TypeError(
-            "pass exactly one of logits= and probs=, as in study(y, logits=z) or "
-            "study(y, probs=p); the two are never told apart by looking at the numbers."
+            "pass exactly one of logits=, probs= and confidence=, as in study(y, logits=z) "
+            "or study(correct, confidence=c); they are never told apart by looking at the "
+            "numbers."
         )
     if rng is not None:
         check_rng(rng)
+    if confidence is not None:
+        rows = read_study_rows(
+            _correct(y),
+            None if y_test is None else _correct(y_test),
+            logits=None,
+            probs=confidence,
+            split=split,
+            folds=folds,
+            rng=rng,
+            **beside,
+        )
+        return replace(rows, pairs=True)
     kind: Kind = "probs" if logits is None else "logits"
     given = probs if logits is None else logits
     if y_test is not None:
@@ -257,6 +273,20 @@ def read_study_rows(
     if folds is not None:
         return _cross_fitted(kind, sample, folds, rng)
     return _split(kind, sample, PAPER_SPLIT if split is None else split, rng)
+
+
+def _correct(y: Any) -> NDArray[Any]:
+    """Whether answers are correct, as the labels of that event: 0 and 1."""
+    found = to_numpy(y, "y")
+    if (
+        found.ndim != 1
+        or found.dtype.kind not in "biuf"
+        or not np.isin(found, (0, 1)).all()
+    ):
+        raise ValueError(
+            "with confidence, y must say whether each answer is correct: 0 or 1."
+        )
+    return found.astype(np.int64)
 
 
 def _two_sets(
@@ -463,12 +493,28 @@ def attempt(
     kind, result, fit_seconds = _recalibrate(recalibrator, rows, progress)
     apply_seconds = time.perf_counter() - begun - fit_seconds
     progress(FITTING, "evaluate")
-    given: dict[str, Any] = {kind: result, **rows.test.beside}
-    evaluation = evaluate(rows.test.y, **given, name=name, **options)
+    if rows.pairs:
+        given: dict[str, Any] = {"confidence": _chance(kind, result)}
+    else:
+        given = {kind: result}
+    more = {**given, **rows.test.beside, **options}
+    evaluation = evaluate(rows.test.y, **more, name=name)
     if len(rows.parts) > 1:  # cross-fitted: the one to keep learns from all rows
         _fit(recalibrator, rows.whole, silent)
-    made = evaluation, recalibrator, *_predictions(result), rows.test.mass
+    shown = (
+        np.ones((len(result), 1)) if rows.pairs else result
+    )  # answers stay as they are
+    made = evaluation, recalibrator, *_predictions(shown), rows.test.mass
     return Trial(*made, fit_seconds, apply_seconds)
+
+
+def _chance(kind: str, result: Matrix) -> Column:
+    """The probability of the second of two classes, that an answer is correct."""
+    if kind == "probs":
+        return np.asarray(result[:, 1], np.float64)
+    odds = result[:, 1].astype(np.float64) - result[:, 0]
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-odds)))
 
 
 def _recalibrate(
@@ -592,6 +638,7 @@ def study(
     *,
     logits: Any = None,
     probs: Any = None,
+    confidence: Any = None,
     methods: Methods = PAPER,
     split: float | None = None,
     folds: int | None = None,
@@ -612,8 +659,10 @@ def study(
         Labels of the rows to fit on and to test on. With `y_test`, scores (and weights,
         counts, clusters) are pairs ``(calibration, test)``. Without, `y` is one set of
         rows, of which `split` or `folds` says how it is used.
-    logits, probs : array_like or pair of array_like
-        Scores; exactly one of the two.
+    logits, probs, confidence : array_like or pair of array_like
+        Scores; exactly one of the three. Stated confidences go with whether each answer
+        is correct, and every method learns how often answers of a confidence are; the
+        answers stay as they are.
     methods : str, sequence or mapping
         ``"paper"`` (the default: temperature, histogram binning, isotonic, mean
         replacement), ``"all"``, names such as ``"temperature"`` or ``"vector"``,
@@ -667,18 +716,33 @@ def study(
         "cluster": cluster,
     }
     check_functions(progress=progress)
-    rows = read_study_rows(y, y_test, logits=logits, probs=probs, **divided, **beside)
+    scores = {"logits": logits, "probs": probs, "confidence": confidence}
+    rows = read_study_rows(y, y_test, **scores, **divided, **beside)
+    if rows.pairs:
+        _check_pairs(rows, classes, target)
+        chosen = recalibrators_for(methods, "probs", None, preset)
+        return _run(rows, chosen, options, progress or silent)
     k = 2 if rows.test.scores.ndim == 1 else rows.test.scores.shape[1]
     given = probs if logits is None else logits
     sets = ((given, y),) if y_test is None else zip(given, (y, y_test), strict=True)
-    for scores, labels in sets:
-        classes = named_classes(scores, labels, classes, rows.kind, k)
+    for one, labels in sets:
+        classes = named_classes(one, labels, classes, rows.kind, k)
     classes = class_names(rows.whole.y, k, classes)
     chosen = recalibrators_for(methods, rows.kind, classes, preset)
     if target is None and rows.test.scores.ndim == 1:
         target = "positive"
     asked = {"classes": classes, "target": target, **options}
     return _run(rows, chosen, asked, progress or silent)
+
+
+def _check_pairs(rows: StudyRows, classes: Any, target: Any) -> None:
+    """Refuse what stated confidences do not have: several columns, classes, a target."""
+    if rows.test.scores.ndim != 1:
+        shape = rows.test.scores.shape
+        raise ValueError(f"confidence must be one number per row, got shape {shape}.")
+    if classes is not None or target is not None:
+        word = "classes" if target is None else "target"
+        raise ValueError(f"{word} does not apply to confidence; leave it out.")
 
 
 def _run(

@@ -286,6 +286,58 @@ def few_confidences(ev: Evaluation) -> Iterator[Told]:
         )
 
 
+STEPS, ROUND_OFF = (0.1, 0.05), 1e-6
+MOSTLY = 0.9
+"""Share of examples at multiples of a step from which on confidences are rounded to it."""
+
+
+def rounded_confidences(ev: Evaluation) -> Iterator[Told]:
+    """Confidences are rounded to multiples of 5 or 10 %.
+
+    People and language models say 0.8 or 0.9, rarely 0.83. Such a number stands for a
+    range, which is as wide as the step; no calibration error finer than that can be told,
+    and a bin whose edge is a multiple puts all examples of one number on one side of it.
+    """
+    atoms = ev.atoms
+    enough = len(atoms.count) > 2 and ev.rows >= FEW_VALUES
+    if ev.target not in ("pairs", "positive") or not enough:
+        return
+    for step in STEPS:
+        off = np.abs(atoms.confidence / step - np.round(atoms.confidence / step))
+        share = float(atoms.count[off < ROUND_OFF].sum() / atoms.count.sum())
+        if share >= MOSTLY:
+            yield Told(
+                "note",
+                f"{100 * share:.4g} % of the confidences of {ev.name} are multiples of "
+                f"{100 * step:g} %: each stands for a range.",
+                {"step": step, "share": share},
+                "Read the accuracy at each value; recalibration can move the values, not "
+                "tell apart what was rounded to one.",
+            )
+            return
+
+
+def left_out(ev: Evaluation) -> Iterator[Told]:
+    """Some examples have no confidence, and are in no number.
+
+    Abstentions and answers without a number are left out. What is left is often easier:
+    a model may be well calibrated, and accurate, on what it chooses to answer. Accuracy on
+    all examples lies between what it is if those left out are all wrong, and all correct.
+    """
+    if not ev.left_out:
+        return
+    share, right = ev.coverage, float(ev.metrics["accuracy"])
+    low, high = share * right, share * right + 1 - share
+    yield Told(
+        "note" if share >= MOSTLY else "warning",
+        f"{ev.left_out:,.10g} of {ev.n + ev.left_out:,.10g} examples of {ev.name} have no "
+        f"confidence: coverage is {100 * share:.1f} %, and accuracy on all of them between "
+        f"{100 * low:.1f} and {100 * high:.1f} %.",
+        {"left_out": ev.left_out, "coverage": share, "low": low, "high": high},
+        "Quote the coverage beside every number, and compare models at equal coverage.",
+    )
+
+
 def infinite_loss(ev: Evaluation) -> Iterator[Told]:
     """Some true class was given probability 0.
 
@@ -678,6 +730,8 @@ MODEL_RULES: tuple[Rule, ...] = (
     trivial_confidence,
     miscalibrated,
     few_confidences,
+    rounded_confidences,
+    left_out,
     infinite_loss,
     one_dimensional_score,
     smoothed_away,

@@ -6,6 +6,7 @@ import json
 import operator
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isnan, log, nan
@@ -18,8 +19,9 @@ from calibrant._base.checks import MOST_NAME, RowError, one_line
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import HEADLINE, MEASURES, key_of, near_key, sample_size
-from calibrant._base.records import Estimate
+from calibrant._base.records import Estimate, as_plain
 from calibrant._base.write import target_of
+from calibrant._verbs.by_group import macro_average
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
 from calibrant.cli import _flags as flags
 
@@ -66,7 +68,8 @@ def _evaluate_file(
 
         with Taken(file, roles, quiet=said["quiet"]) as taken:
             found = map(taken.add, batches(paths, roles))
-            return evaluate_batches(found, name=name, progress=report, **options)
+            ev = evaluate_batches(found, name=name, progress=report, **options)
+            return replace(ev, left_out=float(taken.dropped))
     rows = read_file(file, roles, quiet=said["quiet"])
     progress(0.5, f"evaluate {name}")
     ev = evaluate_found(rows, name, said)
@@ -99,7 +102,19 @@ def evaluate_found(found: Any, name: str, said: Mapping[str, Any]) -> Evaluation
         ev = verb(**found.arguments, **options)
     except RowError as error:
         raise found.in_file(error) from error
-    return ev
+    return with_left_out(ev, found)
+
+
+def with_left_out(ev: Evaluation, found: Any) -> Evaluation:
+    """The same, which knows how many examples were left out for what they lack."""
+    lacking = (
+        Counter() if found.dropped_groups is None else Counter(found.dropped_groups)
+    )
+    parts = {
+        name: replace(part, left_out=float(lacking[name]))
+        for name, part in ev.per_group.items()
+    }
+    return replace(ev, left_out=float(found.dropped), per_group=parts)
 
 
 USED = {
@@ -231,7 +246,8 @@ def print_models(models: Comparison, said: Mapping[str, Any], more: str = "") ->
     """Print a comparison, its groups, and what more there is to say, or JSON."""
     if said["as_json"]:
         findings = [finding.to_dict() for finding in models.audit()]
-        click.echo(json.dumps({**models.to_dict(), "findings": findings}))
+        found = {**models.to_dict(), "findings": findings, **_macro_as_json(models)}
+        click.echo(json.dumps(found))
         return
     if said["quiet"]:
         return
@@ -243,8 +259,44 @@ def print_models(models: Comparison, said: Mapping[str, Any], more: str = "") ->
     for group, of_group in groups_of(models).items():
         click.echo(f"\ngroup {one_line(group, MOST_NAME)}: {sample_size(of_group[0])}")
         click.echo(Comparison(tuple(of_group)).table("text", footnotes=False))
+    for line in _macro_lines(models):
+        click.echo(line)
     if more:
         click.echo(f"\n{more}")
+
+
+MACRO = ("accuracy", "ece", "nll", "brier", "calibration", "sharpness_gap")
+"""Numbers of which the mean over groups is printed."""
+
+
+def _macro_lines(models: Comparison) -> list[str]:
+    """Means over groups, each counted once, with intervals."""
+    from calibrant._views.words import with_interval
+
+    lines = []
+    for ev in models:
+        if len(ev.per_group) < 2:
+            continue
+        found, name = macro_average(ev), one_line(ev.name, MOST_NAME)
+        head = (
+            f"{name}, macro average over {len(ev.per_group)} groups, each counted once:"
+        )
+        labels = {key: MEASURES[key].label for key in MACRO if key in found}
+        width = max(map(len, labels.values()))
+        lines += ["", f"{head}:"]
+        lines += [
+            f"  {x:<{width}}  {with_interval(found[k])}" for k, x in labels.items()
+        ]
+    return lines
+
+
+def _macro_as_json(models: Comparison) -> dict[str, Any]:
+    grouped = [ev for ev in models if len(ev.per_group) > 1]
+    found = {
+        ev.name: {key: as_plain(x) for key, x in macro_average(ev).items()}
+        for ev in grouped
+    }
+    return {"macro_averages": found} if found else {}
 
 
 # -- gates for continuous integration: conditions on a model, and what trips them ------

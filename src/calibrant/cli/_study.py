@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,24 +60,32 @@ def study(
     out.check_outputs(output, reads=(fit, test), force=force)
     out.check_suffix(output, ".html", ".htm")
     arguments = _arguments(fit, test, said)
+    left_out = float(arguments.pop("left_out"))
     chosen = methods if methods in ("paper", "all") else methods.split(",")
     options: dict[str, Any] = {"methods": chosen, "split": split, "folds": folds}
     with flags.steps("study", quiet=said["quiet"]) as progress:
         options |= flags.evaluation_of(said)
+        options |= {"target": arguments.pop("target", options["target"])}
         with flags.about(fit, test):
             found = run_study(**arguments, **options, progress=progress)
+    if left_out and (test or folds):
+        parts = (replace(ev, left_out=left_out) for ev in found)
+        found = replace(found, evaluations=tuple(parts))
     out.print_models(found, said, out.write_page(found, output, force=force))
     out.judge(gates, [found.best()])
 
 
 def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, Any]:
     """Labels and scores as `calibrant.study` takes them."""
-    quiet = said["quiet"]
-    first = out.read_vectors(fit, flags.roles_of(said), "a study", quiet=quiet)
+    quiet, roles = said["quiet"], flags.roles_of(said, group="")
+    first = out.read_file(fit, roles, quiet=quiet)
     given = {"y": first.y, "classes": first.classes}
+    if said["target"] is None:
+        given["target"] = first.target(None)
     if test is None:
+        given["left_out"] = first.dropped
         return {**given, first.kind: first.scores, **_of_rows(first)}
-    second = out.read_vectors(test, flags.roles_of(said), "a study", quiet=quiet)
+    second = out.read_file(test, roles, quiet=quiet)
     if first.kind != second.kind:
         raise ValueError(f"{fit} holds {first.kind} and {test} holds {second.kind}.")
     mine, theirs = _of_rows(first), _of_rows(second)
@@ -86,6 +95,7 @@ def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, An
             raise ValueError(f"{has} has {word}, and {lacks} has none.")
     both = {what: (column, theirs[what]) for what, column in mine.items()}
     scores = first.scores, second.scores
+    given["left_out"] = second.dropped
     return {**given, "y_test": second.y, first.kind: scores, **both}
 
 

@@ -51,6 +51,8 @@ class Found:
         Numbers of the rows in the file, if some were left out for what they lack.
     dropped, dropped_ids : int, array or None
         How many were left out, and what identifies them, as `ids`.
+    dropped_groups : array or None
+        Groups of those that were left out.
     choices : bool
         Whether scores are those of options to choose from, which differ from question to
         question, so that ``"top-label"`` is what is asked of them.
@@ -75,6 +77,7 @@ class Found:
     dropped_ids: NDArray[Any] | None = None
     choices: bool = False
     others: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    dropped_groups: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -115,11 +118,13 @@ def found_in(
     """One block of a file, checked for what is missing; rows of weight 0 may lack it."""
     block, rows, dropped = _as_numbers(path, plan, block, start, roles), None, 0
     dropped_ids = None if plan.id is None else block[plan.id][:0]
+    dropped_groups = None if plan.group is None else block[plan.group][:0]
     if roles.drop_missing:
         others = plan.label, plan.correct, plan.pred, plan.weight, plan.frequency
         kept = ~lacking(*(block[x] for x in (*plan.scores, *others) if x is not None))
         rows, dropped = start + np.flatnonzero(kept), int((~kept).sum())
         dropped_ids = None if plan.id is None else block[plan.id][~kept]
+        dropped_groups = None if plan.group is None else block[plan.group][~kept]
         block = {name: values[kept] for name, values in block.items()}
     columns = [block[name] for name in plan.scores]
     scores = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
@@ -146,8 +151,8 @@ def found_in(
     )
     given = plan.kind, scores, y, weight, group, classes, path, start
     more = {name: block[name] for name in plan.others}
-    about = plan, rows, dropped, dropped_ids
-    return Found(*given, frequency, cluster, ids, *about, others=more)
+    found = Found(*given, frequency, cluster, ids, plan, rows, dropped, dropped_ids)
+    return replace(found, dropped_groups=dropped_groups, others=more)
 
 
 SPELT = {"yes": True, "no": False, "true": True, "false": False}
@@ -349,6 +354,9 @@ PER_ROW = (
     *("ids", "rows"),
 )
 """What there is one of for each row."""
+
+OF_DROPPED = ("dropped_ids", "dropped_groups")
+"""What there is one of for each row that was left out."""
 
 BATCH_BYTES, MOST_ROWS, EVERYTHING = 1 << 25, 1 << 18, 1 << 62
 
@@ -593,7 +601,7 @@ def _join(found: list[Found]) -> Found:
         return None if parts[0] is None else np.concatenate(parts)
 
     dropped = sum(one.dropped for one in found)
-    columns = {name: joined(name) for name in (*PER_ROW, "dropped_ids")}
+    columns = {name: joined(name) for name in (*PER_ROW, *OF_DROPPED)}
     others = {
         name: np.concatenate([one.others[name] for one in found])
         for name in found[0].others

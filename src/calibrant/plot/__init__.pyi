@@ -3,6 +3,8 @@ from ._calibration_sharpness import CalibrationSharpnessDisplay, calibration_sha
 from ._classwise_grid import classwise_grid
 from ._compare_methods import compare_methods
 from ._corp import corp
+from ._cumulative_differences import cumulative_differences
+from ._decisions import decision_curve, murphy, triptych
 from ._reliability import reliability
 from ._residual import residual
 from ._risk_coverage import risk_coverage
@@ -17,9 +19,13 @@ __all__ = [
     "classwise_grid",
     "compare_methods",
     "corp",
+    "cumulative_differences",
+    "decision_curve",
+    "murphy",
     "reliability",
     "residual",
     "risk_coverage",
     "score_map",
     "smooth_reliability",
+    "triptych",
 ]

@@ -92,12 +92,14 @@ def thinned(count: int) -> Any:
     return np.unique(np.linspace(0, count - 1, TALLEST).astype(np.intp))
 
 
-def model_handles(texts: Sequence[str]) -> list[Line2D | Patch]:
-    """Handles of the lines of models."""
+def model_handles(
+    texts: Sequence[str], inches: float = WIDTH - 0.5
+) -> list[Line2D | Patch]:
+    """Handles of the lines of models, named in at most so many inches."""
     theme, handles = style.theme(), []
     for place, text in enumerate(texts):
         colour, dash, _ = theme.model(place)
-        shown = style.elide(text, WIDTH - 0.5, theme.size("key"))
+        shown = style.elide(text, inches, theme.size("key"))
         look: Any = {"color": colour, "linestyle": dash, "linewidth": theme.line(1.4)}
         handles.append(Line2D([], [], label=shown, **look))
     return list(handles)

@@ -77,6 +77,8 @@ SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
     "at-chance": lambda _: "no better than chance",
     "trivial-confidence": lambda _: "constant confidence: trivially calibrated",
     "few-confidences": lambda e: f"only {e['distinct']:,.0f} distinct confidences",
+    "rounded-confidences": lambda e: f"multiples of {100 * e['step']:g}%",
+    "left-out": lambda e: f"coverage {100 * e['coverage']:.1f}%",
     "infinite-loss": lambda e: f"infinite NLL ({_lost(e)})",
     "accuracy-changed": lambda e: (
         f"accuracy {fixed(100 * e['accuracy_change'], 2, signed=True)} points"

@@ -1,0 +1,548 @@
+"""`clinical`: calibration of a risk model in the words of medicine, and `skill`.
+
+Every number has the interval of its influence on rows, so that weights and clusters are
+heeded; distances between the curve and the diagonal have those of resampled noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import exp, log, nan
+from typing import Annotated, Any, Unpack
+
+import numpy as np
+
+from calibrant._base.checks import MOST_NAME, check_number, one_line
+from calibrant._base.records import (
+    Estimate,
+    Positive,
+    Range,
+    Record,
+    Target,
+    to_frame,
+)
+from calibrant._base.views import Printed
+from calibrant._inputs.arrays import Column, Table, sigmoid
+from calibrant._inputs.divergences import Divergence, find_divergence
+from calibrant._inputs.options import (
+    RESAMPLES,
+    Scores,
+    Settings,
+    check_rng,
+    read_given,
+    takes_scores,
+    target_of,
+)
+from calibrant._inputs.predictions import Predictions, read_clusters
+from calibrant._rows.columns import Columns
+from calibrant._rows.reduce import reduce_to_columns, spell_out
+from calibrant._sketch.ordered import order
+from calibrant._stats import closed_forms, intervals
+from calibrant._stats.close_pairs import LEAST_ROWS
+from calibrant._stats.closed_forms import Mean
+from calibrant._stats.intervals import BAND, INVERSION, Resampled
+from calibrant._stats.sample import Sample
+from calibrant._stats.standard_errors import Rows
+from calibrant._verbs.calibration_test import run_test
+from calibrant._verbs.compare import check_level
+from calibrant._verbs.decisions import check_one_event
+from calibrant._verbs.reading import read_sample
+
+SPAN = 2 / 3
+"""Share of the examples in a local fit: that of lowess, and so of rms::val.prob."""
+
+NARROW = 1 / 256
+STEPS, FURTHEST = 50, 30.0
+
+Any_ = Annotated[Estimate, Range(unknown=True, infinite=True)]
+Distance = Annotated[Estimate, Range(0, 1)]
+LABELS = {
+    "rate": "observed rate",
+    "mean_risk": "mean risk",
+    "in_the_large": "observed - expected",
+    "oe_ratio": "O:E ratio",
+    "intercept": "intercept (slope 1)",
+    "slope": "slope",
+    "joint_intercept": "intercept (joint)",
+    "ici": "ICI",
+    "e50": "E50",
+    "e90": "E90",
+    "emax": "Emax",
+    "brier": "Brier score",
+    "scaled_brier": "scaled Brier",
+    "c_statistic": "C statistic",
+}
+"""What is printed, in this order."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Clinical(Printed, Record):
+    """How well a risk model is calibrated, as clinical papers report it.
+
+    Attributes
+    ----------
+    rate, mean_risk : Estimate
+        Share of events, and mean of the risks.
+    in_the_large, oe_ratio : Estimate
+        Their difference, observed less expected, and their ratio: 0 and 1 if the mean risk
+        is right.
+    intercept : Estimate
+        Calibration intercept: a in logit P(y = 1) = a + logit p, with the slope at 1.
+    slope, joint_intercept : Estimate
+        b and a' in logit P(y = 1) = a' + b logit p. NaN, as the
+        intercept is, where a risk is exactly 0 or 1, or where risks separate the events.
+    ici, e50, e90, emax : Estimate
+        Mean, median, ninth decile and maximum over examples of the distance between risk
+        and the smoothed rate of events (lowess, span 2/3).
+    brier, scaled_brier : Estimate
+        Mean (p - y)^2, and 1 less its ratio to that of the observed rate for everybody.
+    c_statistic : Estimate
+        Area under the ROC curve.
+    spiegelhalter, spiegelhalter_p : float
+        Spiegelhalter's z and its p-value, two-sided; NaN with soft labels.
+    n, events, level : float
+        Examples, events among them, and coverage of the intervals.
+    name, target : str
+        The model, and what was asked.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> found = cal.clinical([1, 0, 0, 1] * 30, probs=[0.9, 0.2, 0.3, 0.4] * 30)
+    >>> round(float(found.oe_ratio), 3), round(float(found.slope), 2)
+    (1.111, 9.53)
+    """
+
+    name: str
+    target: Target
+    n: Positive
+    events: Annotated[float, Range(0)]
+    level: Annotated[float, Range(0, 1, above=True)]
+    rate: Distance
+    mean_risk: Distance
+    in_the_large: Annotated[Estimate, Range(-1, 1)]
+    oe_ratio: Any_
+    intercept: Any_
+    slope: Any_
+    joint_intercept: Any_
+    ici: Distance
+    e50: Distance
+    e90: Distance
+    emax: Distance
+    brier: Distance
+    scaled_brier: Any_
+    c_statistic: Any_
+    spiegelhalter: Annotated[float, Range(unknown=True, infinite=True)]
+    spiegelhalter_p: Annotated[float, Range(0, 1, unknown=True)]
+
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """Every number with its interval, by name."""
+        return {key: getattr(self, key) for key in LABELS}
+
+    def frame(self, kind: str | None = None) -> Any:
+        """One row per number: its value, and the ends of its interval."""
+        found = self.estimates
+        ends = [x.interval or (nan, nan) for x in found.values()]
+        columns = {
+            "measure": np.array([*found]),
+            "value": np.array([float(x) for x in found.values()]),
+            "low": np.array([low for low, _ in ends]),
+            "high": np.array([high for _, high in ends]),
+        }
+        return to_frame(columns, kind)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def __repr__(self) -> str:
+        name = one_line(self.name, MOST_NAME)
+        return f"Clinical({name}, O:E {self.oe_ratio:.3f}, slope {self.slope:.3f})"
+
+
+def _lines(found: Clinical) -> Iterator[str]:
+    name = one_line(found.name, MOST_NAME)
+    yield f"{name}: {found.n:,.10g} examples, {found.events:,.10g} events"
+    yield ""
+    yield f"  {'':<20} value    [{100 * found.level:g}% interval]"
+    for key, value in found.estimates.items():
+        ends = value.interval
+        said = "" if ends is None else f"  [{ends[0]:.4f}, {ends[1]:.4f}]"
+        yield f"  {LABELS[key]:<20} {value:>7.4f}{said}"
+    p = found.spiegelhalter_p
+    told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    yield f"  {'Spiegelhalter z':<20} {found.spiegelhalter:>7.4f}  ({told})"
+    if np.isnan(found.slope):
+        yield ""
+        yield "No intercept or slope: a risk is 0 or 1, or risks separate the events."
+
+
+@takes_scores
+def clinical(
+    y: Any,
+    *,
+    cluster: Any = None,
+    level: float = 0.95,
+    resamples: int = 1000,
+    rng: Any = 0,
+    name: str | None = None,
+    **given: Unpack[Scores],
+) -> Clinical:
+    """Validate a risk model: O:E, intercept, slope, ICI and their like, with intervals.
+
+    Parameters
+    ----------
+    cluster : array_like, optional
+        The cluster of each row (a patient, a hospital), if rows depend on each other.
+    level : float
+        Coverage of the intervals.
+    resamples : int
+        Number of resamples behind the intervals of ICI, E50, E90 and Emax.
+    rng : int or Generator
+        Their seed.
+    name : str, optional
+        The model's name.
+
+    Returns
+    -------
+    Clinical
+        One record of all of them; print it to read it.
+
+    Notes
+    -----
+    Intercept and slope are fitted by maximum likelihood, with sandwich standard errors;
+    the interval of the ratio is that of its logarithm. ICI (Austin and Steyerberg 2019)
+    and its like come from a local linear fit of the events, as in ``rms::val.prob``, in
+    cells at most 1/256 wide; the interval of the ICI inverts a test, those of E50, E90
+    and Emax are bands, which hold at least as often as their level says. The ICI is above
+    0 for a calibrated model, too: its interval takes the noise out.
+
+    ``y`` may be an `Evaluation` of rows that are at hand, or a `Sketch`.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> risk = rng.beta(1, 4, 2000)
+    >>> died = rng.random(2000) < risk
+    >>> found = cal.clinical(died, probs=risk)
+    >>> low, high = found.slope.interval
+    >>> low < 1 < high
+    True
+    """
+    check_number(resamples, "resamples", *RESAMPLES, kind="a whole number")
+    check_rng(rng)
+    one = read_sample(y, given, cluster, name, level)
+    sample = one.sample
+    check_one_event(sample)
+    rows, columns = sample.rows, sample.rows.columns
+    curve = _distances(sample, resamples, rng)
+    z, p = _spiegelhalter(sample, resamples, rng)
+    return Clinical(
+        name=one.name,
+        target=sample.target,
+        n=one.n,
+        events=float(columns.weights @ columns.hit),
+        level=level,
+        rate=_rate(sample),
+        mean_risk=_mean(rows, columns.confidence, level),
+        in_the_large=_in_the_large(sample),
+        oe_ratio=_ratio(sample),
+        **logistic(sample),
+        **curve,
+        brier=_mean(rows, (columns.hit - columns.confidence) ** 2, level),
+        scaled_brier=_scaled(sample),
+        c_statistic=_c_statistic(sample),
+        spiegelhalter=z,
+        spiegelhalter_p=p,
+    )
+
+
+# -- means and ratios -------------------------------------------------------------------
+
+
+def _suffix(rows: Rows) -> str:
+    return "" if rows.clusters is None else ", clusters"
+
+
+def _normal(rows: Rows, value: float, moved: Column, level: float) -> Estimate:
+    """A number that rows move so much, with Student's interval."""
+    mean = Mean(value, rows.error_of(moved), rows.df)
+    ends = closed_forms.mean_interval(mean, level)
+    return Estimate(value, ends, "normal" + _suffix(rows))
+
+
+def _mean(rows: Rows, values: Column, level: float) -> Estimate:
+    """The mean of numbers from 0 to 1."""
+    found = _normal(rows, rows.columns.mean(values), values, level)
+    low, high = found.interval or (0.0, 1.0)
+    return Estimate(float(found), (max(low, 0.0), min(high, 1.0)), found.method)
+
+
+def _rate(sample: Sample) -> Estimate:
+    rows, level = sample.rows, sample.settings.level
+    value = min(rows.columns.mean(rows.columns.hit), 1.0)
+    every = np.ones(len(rows.ordered.confidence), bool)
+    ends = intervals.share(rows, value, every, level)
+    return Estimate(value, ends, "Wilson" + _suffix(rows))
+
+
+def _in_the_large(sample: Sample) -> Estimate:
+    """Observed less expected: minus the confidence gap, and its interval."""
+    rows, level = sample.rows, sample.settings.level
+    gap = rows.columns.mean(rows.columns.confidence - rows.columns.hit)
+    (low, high), method = intervals.of_gap(rows, gap, level)
+    return Estimate(-gap, (-high, -low), method + _suffix(rows))
+
+
+def _ratio(sample: Sample) -> Estimate:
+    """Observed over expected, on the logarithmic scale; without events from Wilson's."""
+    rows, level = sample.rows, sample.settings.level
+    hit, h = rows.columns.hit, rows.columns.confidence
+    observed, expected = rows.columns.mean(hit), rows.columns.mean(h)
+    if not expected > 0:
+        return Estimate(nan if observed == 0 else np.inf)
+    if not observed > 0:
+        most = (_rate(sample).interval or (0.0, 1.0))[1]
+        return Estimate(0.0, (0.0, most / expected), "Wilson" + _suffix(rows))
+    found = _normal(
+        rows, log(observed / expected), hit / observed - h / expected, level
+    )
+    low, high = found.interval or (nan, nan)
+    return Estimate(observed / expected, (exp(low), exp(high)), found.method)
+
+
+def _scaled(sample: Sample) -> Estimate:
+    """Skill against the observed rate."""
+    columns = sample.rows.columns
+    loss = (columns.hit - columns.confidence) ** 2
+    usual = (columns.hit - columns.mean(columns.hit)) ** 2
+    return _skill(sample.rows, loss, usual, sample.settings.level)
+
+
+def _skill(rows: Rows, loss: Column, usual: Column, level: float) -> Estimate:
+    """1 less the ratio of two mean losses."""
+    ours, theirs = rows.columns.mean(loss), rows.columns.mean(usual)
+    if not 0 < theirs < np.inf or not np.isfinite(ours):
+        return Estimate(nan if not theirs > 0 else -np.inf if ours == np.inf else 1.0)
+    ratio = ours / theirs
+    return _normal(rows, 1 - ratio, -(loss - ratio * usual) / theirs, level)
+
+
+def _c_statistic(sample: Sample) -> Estimate:
+    value = sample.auroc
+    found = intervals.of_auroc(sample.rows, value, sample.settings.level)
+    if found is None:
+        return Estimate(value)
+    return Estimate(value, found[0], found[1] + _suffix(sample.rows))
+
+
+def _spiegelhalter(sample: Sample, resamples: int, rng: Any) -> tuple[float, float]:
+    columns = sample.rows.columns
+    if not columns.hard:
+        return nan, nan
+    seed, groups = np.random.default_rng(rng), sample.cluster_groups
+    found = run_test(columns, "spiegelhalter", "auto", resamples, seed, groups)
+    return found.statistic, found.p_value
+
+
+# -- intercept and slope ------------------------------------------------------------------
+
+
+def logistic(sample: Sample) -> dict[str, Estimate]:
+    """Intercept at slope 1, slope, and the intercept that goes with it."""
+    rows, level = sample.rows, sample.settings.level
+    z = rows.columns.log_odds
+    nothing = dict.fromkeys(("intercept", "slope", "joint_intercept"), Estimate(nan))
+    if not np.isfinite(z).all():
+        return nothing
+    one = np.ones((len(z), 1))
+    fits = fit(rows, one, z), fit(rows, np.column_stack([one, z]), 0 * z)
+    found = dict(nothing)
+    for names, fitted in zip(
+        (("intercept",), ("joint_intercept", "slope")), fits, strict=True
+    ):
+        if fitted is not None:
+            for place, name in enumerate(names):
+                value, moved = float(fitted[0][place]), fitted[1][:, place]
+                found[name] = _normal(rows, value, moved, level)
+    return found
+
+
+def fit(rows: Rows, x: Table, offset: Column) -> tuple[Column, Table] | None:
+    """Logistic regression by Newton's method, and how much each row moves it.
+
+    None where it has no end: all are events, or none, or x tells them apart.
+    """
+    w, hit = rows.columns.weights, rows.columns.hit
+    beta = np.zeros(x.shape[1])
+    for _ in range(STEPS):
+        p = sigmoid(x @ beta + offset)
+        information = (x * (w * p * (1 - p))[:, None]).T @ x
+        if not np.linalg.cond(information) < 1e12:
+            return None
+        step = np.linalg.solve(information, x.T @ (w * (hit - p)))
+        step *= min(1.0, 5.0 / np.abs(step).max(initial=1e-300))
+        beta = beta + step
+        if np.abs(beta).max() > FURTHEST:
+            return None
+        if np.abs(step).max() < 1e-10:
+            moved = np.linalg.solve(information, (x * (hit - p)[:, None]).T).T
+            return beta, w.sum() * moved
+    return None
+
+
+# -- distances of the curve from the diagonal ----------------------------------------------
+
+
+def _distances(sample: Sample, resamples: int, rng: Any) -> dict[str, Estimate]:
+    """ICI, E50, E90 and Emax with their intervals."""
+    seed = np.random.default_rng(rng)
+    settings = sample.settings.level, resamples, seed
+    bins = sample.width_bins, sample.mass_bins
+    found = intervals.resampled(sample.values, NARROW, bins, *settings)
+    share = found.share
+    smooth = local_linear(found.pieces.confidence, found.pieces.weight)
+
+    def through(residual: Table) -> Table:  # distances, times the share they hold for
+        return (residual / share) @ smooth.T * share
+
+    distance = np.abs(through(found.observed[None])[0] / share)
+    values = {"ici": min(float(share @ distance), 1.0)}
+    values |= {k: quantile(distance, share, q) for k, q in QUANTILES.items()}
+    plain = {key: Estimate(value) for key, value in values.items()}
+    if sample.columns.effective < LEAST_ROWS:
+        return plain
+    suffix = _suffix(sample.rows)
+    ends = found.interval(through)
+    method = closed_forms.named(INVERSION, ends) + suffix
+    plain["ici"] = Estimate(values["ici"], ends, method)
+    low, high = _bands(found, through, distance)
+    for key, q in QUANTILES.items():
+        pair = quantile(low, share, q), min(quantile(high, share, q), 1.0)
+        method = closed_forms.named(BAND, pair) + suffix
+        plain[key] = Estimate(values[key], pair, method)
+    return plain
+
+
+QUANTILES = {"e50": 0.5, "e90": 0.9, "emax": 1.0}
+
+
+def _bands(found: Resampled, through: Any, distance: Column) -> tuple[Column, Column]:
+    """Ends of all distances at once: so many standard deviations on either side."""
+    noise = through(found.noise) / found.share
+    spread = np.maximum(noise.std(axis=0), 1e-300)
+    reach = float(np.quantile(np.abs(noise / spread).max(axis=1), found.level)) * spread
+    return np.maximum(distance - reach, 0.0), distance + reach
+
+
+def local_linear(at: Column, weight: Column) -> Table:
+    """Matrix of a local linear fit with tricube weights, each over a span of examples.
+
+    As a line is fitted exactly, what it makes of outcomes less confidences is its curve
+    less the diagonal.
+    """
+    apart = np.abs(at[:, None] - at)
+    order = np.argsort(apart, axis=1, kind="stable")
+    near = np.take_along_axis(apart, order, axis=1)
+    enough = np.cumsum(weight[order], axis=1) >= SPAN * weight.sum() - 1e-9
+    width = near[np.arange(len(at)), enough.argmax(axis=1)] * (1 + 1e-9)
+    width = np.maximum(width, 1e-12)[:, None]
+    K = weight * np.maximum(1 - (apart / width) ** 3, 0.0) ** 3
+    total = K.sum(axis=1)
+    middle = (K @ at) / total
+    off = at - middle[:, None]
+    square = (K * off**2).sum(axis=1)
+    lean = np.where(
+        square > 1e-12 * total, (at - middle) / np.maximum(square, 1e-300), 0
+    )
+    return K / total[:, None] + lean[:, None] * K * off
+
+
+def quantile(values: Column, share: Column, q: float) -> float:
+    """The least value that at least this share does not exceed.
+
+    Examples
+    --------
+    >>> quantile(np.array([3.0, 1.0, 2.0]), np.array([0.2, 0.4, 0.4]), 0.5)
+    2.0
+    """
+    order = np.argsort(values)
+    reached = np.cumsum(share[order]) >= q - 1e-9
+    last = len(values) - 1
+    return float(values[order[int(reached.argmax()) if reached.any() else last]])
+
+
+# -- skill ------------------------------------------------------------------------------
+
+
+@takes_scores
+def skill(
+    y: Any,
+    *,
+    divergence: Any = "brier",
+    reference: Any = None,
+    cluster: Any = None,
+    level: float = 0.95,
+    **given: Unpack[Scores],
+) -> Estimate:
+    """Skill: the share of a reference's loss that forecasts save; 1 is perfect, 0 none.
+
+    Parameters
+    ----------
+    divergence : str or Divergence
+        Whose loss: ``"brier"``, ``"log"``, ``"rps"`` for ordered classes, or your own.
+    reference : array_like, optional
+        Forecasts to compare with, of the kind and shape of the scores; by default the
+        climatology of the same examples, how often each class came true, for all of them.
+    cluster : array_like, optional
+        The cluster of each row, if rows depend on each other.
+    level : float
+        Coverage of the interval.
+
+    Returns
+    -------
+    Estimate
+        1 less the ratio of the mean losses, with its interval.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> round(float(cal.skill([1, 0, 1, 0], probs=[0.75, 0.25, 0.75, 0.25])), 2)
+    0.75
+    """
+    check_level(level)
+    main = find_divergence(divergence)
+    extra = Settings(divergence=main).extra
+    predictions = read_given(y, given)
+    columns = reduce_to_columns(predictions, extra)
+    clusters, _ = read_clusters(cluster, predictions)
+    if reference is None:
+        usual = _climatology(predictions, columns, main)
+    else:
+        kind = next(
+            x for x in ("probs", "logits", "confidence") if given.get(x) is not None
+        )
+        other = read_given(y, {**given, kind: reference})  # type: ignore[misc]
+        usual = reduce_to_columns(other, extra).loss(main)
+    rows = Rows(columns, order(columns), clusters)
+    return _skill(rows, columns.loss(main), usual, level)
+
+
+def _climatology(
+    predictions: Predictions, columns: Columns, divergence: Divergence
+) -> Column:
+    """Loss of each row if all were given the observed shares of the classes."""
+    if target_of(predictions) in ("positive", "pairs"):
+        rate = np.full(len(columns), columns.mean(columns.hit))
+        plain = replace(columns, confidence=rate, exact_log_odds=None, losses={})
+        return plain.unit_loss(divergence)
+    if predictions.scores.ndim == 1:
+        predictions = spell_out(predictions)
+    labels, k = predictions.labels, predictions.k
+    labels = labels if labels.ndim == 2 else np.eye(k)[labels]
+    if predictions.weight is not None:
+        labels = labels[predictions.weight > 0]
+    shares = np.average(labels, axis=0, weights=columns.weights)
+    return divergence.between(labels, np.tile(shares, (len(labels), 1)))
