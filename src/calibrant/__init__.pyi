@@ -13,6 +13,7 @@ from ._base.records import (
 from ._inputs.divergences import Divergence, register_divergence
 from ._sketch.frames import sketch_frame
 from ._sketch.sketch import Sketch
+from ._verbs.alarm import Alarm
 from ._verbs.calibration_bracket import Bracket, calibration_bracket
 from ._verbs.calibration_test import CalibrationTest, calibration_test
 from ._verbs.canonical_calibration_error import (
@@ -45,10 +46,12 @@ from ._verbs.metric_functions import (
     smooth_ece,
     top_label_ece,
 )
+from ._verbs.monitor import Monitor, monitor
 from ._verbs.study import Study, study
 
 __version__: str
 __all__ = [
+    "Alarm",
     "BandwidthChoice",
     "Bins",
     "Bracket",
@@ -65,6 +68,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Finding",
+    "Monitor",
     "PaperSpread",
     "Scorer",
     "Sketch",
@@ -93,6 +97,7 @@ __all__ = [
     "ks_error",
     "logit_smoothed_ece",
     "mce",
+    "monitor",
     "nll",
     "paper_spread",
     "plot",

@@ -14,6 +14,7 @@ from calibrant.cli._demo import demo
 from calibrant.cli._flags import Quiet
 from calibrant.cli._infer import infer
 from calibrant.cli._inspect import inspect
+from calibrant.cli._monitor import monitor
 from calibrant.cli._recalibrate import recalibrate
 from calibrant.cli._report import report
 from calibrant.cli._sketch import merge, sketch
@@ -36,7 +37,10 @@ def main() -> None:
     """
 
 
-COMMANDS = (demo, report, study, recalibrate, compare, sketch, merge, inspect, infer)
+COMMANDS = (
+    *(demo, report, study, recalibrate, compare, monitor),
+    *(sketch, merge, inspect, infer),
+)
 
 for command in COMMANDS:
     main.add_command(command)

@@ -7,6 +7,7 @@ from ._reliability import reliability
 from ._residual import residual
 from ._score_map import score_map
 from ._smooth_reliability import smooth_reliability
+from ._trend import trend
 
 __all__ = [
     "BandwidthSweep",
@@ -20,4 +21,5 @@ __all__ = [
     "residual",
     "score_map",
     "smooth_reliability",
+    "trend",
 ]
