@@ -22,8 +22,10 @@ from ._verbs.canonical_calibration_error import (
 )
 from ._verbs.choose_bandwidth import BandwidthChoice, choose_bandwidth
 from ._verbs.compare import Contrast, compare
+from ._verbs.compare_groups import EqualityTest, Groups, compare_groups
 from ._verbs.confidence_split import ConfidenceSplit, confidence_split
 from ._verbs.evaluate import evaluate, evaluate_pairs
+from ._verbs.find_slices import find_slices
 from ._verbs.metric_functions import (
     PaperSpread,
     Scorer,
@@ -47,6 +49,7 @@ from ._verbs.metric_functions import (
     top_label_ece,
 )
 from ._verbs.monitor import Monitor, monitor
+from ._verbs.multicalibration_error import Multicalibration, multicalibration_error
 from ._verbs.study import Study, study
 
 __version__: str
@@ -65,10 +68,13 @@ __all__ = [
     "Decomposition",
     "Divergence",
     "Effect",
+    "EqualityTest",
     "Estimate",
     "Evaluation",
     "Finding",
+    "Groups",
     "Monitor",
+    "Multicalibration",
     "PaperSpread",
     "Scorer",
     "Sketch",
@@ -86,6 +92,7 @@ __all__ = [
     "choose_bandwidth",
     "classwise_ece",
     "compare",
+    "compare_groups",
     "confidence_gap",
     "confidence_split",
     "corp",
@@ -93,11 +100,13 @@ __all__ = [
     "evaluate",
     "evaluate_pairs",
     "files",
+    "find_slices",
     "full_vector_ece",
     "ks_error",
     "logit_smoothed_ece",
     "mce",
     "monitor",
+    "multicalibration_error",
     "nll",
     "paper_spread",
     "plot",

@@ -50,10 +50,10 @@ from calibrant._verbs.compare import (
     name_of,
     told,
 )
+from calibrant._verbs.compare_groups import PRINTED
 from calibrant._verbs.evaluate import check_alone, evaluate
 
 EVERY = ("day", "week", "month", "quarter", "year")
-PRINTED = ("brier", "calibration", "ece", "accuracy")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -12,6 +12,7 @@ from calibrant import __version__
 from calibrant.cli._compare import compare
 from calibrant.cli._demo import demo
 from calibrant.cli._flags import Quiet
+from calibrant.cli._groups import groups
 from calibrant.cli._infer import infer
 from calibrant.cli._inspect import inspect
 from calibrant.cli._monitor import monitor
@@ -38,7 +39,7 @@ def main() -> None:
 
 
 COMMANDS = (
-    *(demo, report, study, recalibrate, compare, monitor),
+    *(demo, report, study, recalibrate, compare, groups, monitor),
     *(sketch, merge, inspect, infer),
 )
 

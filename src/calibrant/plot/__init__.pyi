@@ -3,6 +3,7 @@ from ._calibration_sharpness import CalibrationSharpnessDisplay, calibration_sha
 from ._classwise_grid import classwise_grid
 from ._compare_methods import compare_methods
 from ._corp import corp
+from ._groups import group_gaps, groups
 from ._reliability import reliability
 from ._residual import residual
 from ._score_map import score_map
@@ -17,6 +18,8 @@ __all__ = [
     "classwise_grid",
     "compare_methods",
     "corp",
+    "group_gaps",
+    "groups",
     "reliability",
     "residual",
     "score_map",
