@@ -78,7 +78,7 @@ def test_commands_are_those_tested():
 def test_commands_are_listed_by_the_first_line_of_their_help():
     """It is written twice, so that the list is shown without loading them."""
     from calibrant.cli import main
-    from calibrant.cli._group import ABOUT
+    from calibrant.cli._commands import ABOUT
 
     for name, command in main.commands.items():
         assert command.name == name

@@ -13,6 +13,7 @@ from ._base.records import (
 from ._inputs.divergences import Divergence, register_divergence
 from ._sketch.frames import sketch_frame
 from ._sketch.sketch import Sketch
+from ._verbs.alarm import Alarm
 from ._verbs.answer_confidence import (
     p_true,
     self_consistency,
@@ -28,10 +29,12 @@ from ._verbs.canonical_calibration_error import (
 from ._verbs.choose_bandwidth import BandwidthChoice, choose_bandwidth
 from ._verbs.clinical import Clinical, clinical, skill
 from ._verbs.compare import Contrast, compare
+from ._verbs.compare_groups import EqualityTest, Groups, compare_groups
 from ._verbs.confidence_split import ConfidenceSplit, confidence_split
 from ._verbs.cutoff_error import CutoffError, cutoff_error
 from ._verbs.decisions import DecisionCurve, Murphy, decision_curve, murphy
 from ._verbs.evaluate import evaluate, evaluate_pairs
+from ._verbs.find_slices import find_slices
 from ._verbs.metric_functions import (
     PaperSpread,
     Scorer,
@@ -55,12 +58,15 @@ from ._verbs.metric_functions import (
     smooth_ece,
     top_label_ece,
 )
+from ._verbs.monitor import Monitor, monitor
+from ._verbs.multicalibration_error import Multicalibration, multicalibration_error
 from ._verbs.risk_coverage import RiskCoverage, risk_coverage
 from ._verbs.selection import Selection
 from ._verbs.study import Study, study
 
 __version__: str
 __all__ = [
+    "Alarm",
     "BandwidthChoice",
     "Bins",
     "Bracket",
@@ -77,9 +83,13 @@ __all__ = [
     "Decomposition",
     "Divergence",
     "Effect",
+    "EqualityTest",
     "Estimate",
     "Evaluation",
     "Finding",
+    "Groups",
+    "Monitor",
+    "Multicalibration",
     "Murphy",
     "PaperSpread",
     "RiskCoverage",
@@ -103,6 +113,7 @@ __all__ = [
     "classwise_ece",
     "clinical",
     "compare",
+    "compare_groups",
     "confidence_gap",
     "confidence_split",
     "corp",
@@ -112,11 +123,14 @@ __all__ = [
     "evaluate",
     "evaluate_pairs",
     "files",
+    "find_slices",
     "full_vector_ece",
     "ks_error",
     "logit_smoothed_ece",
     "macro_average",
     "mce",
+    "monitor",
+    "multicalibration_error",
     "murphy",
     "nll",
     "p_true",

@@ -16,9 +16,9 @@ from calibrant._base.checks import (
     check_number,
     missing,
 )
+from calibrant._base.text import number
 from calibrant._base.write import target_of, write_npz
 from calibrant._verbs.study import Study, study
-from calibrant._views.words import number
 from calibrant.recalibration._estimator import Progress
 from calibrant.report._report import report as write_report
 

@@ -148,3 +148,42 @@ class Printed:
 
     def _repr_html_(self) -> str:
         return f'<pre style="white-space:pre-wrap">{escape(str(self))}</pre>'
+
+
+class Told(Printed):
+    """A result that is a heading, a table and sentences, with a figure and a page.
+
+    `FIGURE` names the function of `calibrant.plot` that draws it.
+    """
+
+    __slots__ = ()
+    FIGURE = ""
+
+    def _heading(self) -> str:
+        raise NotImplementedError
+
+    def _table(self) -> list[list[str]]:
+        raise NotImplementedError
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the numbers say, in words that claim no more than they do."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        from calibrant._base.text import aligned, wrapped
+
+        said = map(wrapped, self.sentences)
+        return "\n".join([self._heading(), "", *aligned(self._table()), "", *said])
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the figure of this result, with the options it takes in `calibrant.plot`."""
+        from calibrant import plot
+
+        return getattr(plot, self.FIGURE)(self, **options)
+
+    def report(self, path: str | PathLike[str], **options: Any) -> Path:
+        """Write figure, sentences and table as one HTML file: `report.figure_page`."""
+        from calibrant.report._figure_page import figure_page
+
+        return figure_page(self, path, **options)

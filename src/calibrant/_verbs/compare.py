@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isfinite, isinf, isnan, sqrt
-from textwrap import fill
 from typing import Annotated, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, Measure, is_trivial, sample_size
 from calibrant._base.records import Estimate, Range, close
+from calibrant._base.text import wrapped
 from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Settings
@@ -598,17 +598,13 @@ class Contrast(Comparison):
     def __str__(self) -> str:
         table = Comparison.__str__(self)
         against = f"Against {one_line(self.baseline, MOST_NAME)}:"
-        return "\n".join([table, "", against, "", *map(_wrapped, self.sentences)])
+        return "\n".join([table, "", against, "", *map(wrapped, self.sentences)])
 
 
 def told_and_reminders(found: Contrast) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Differences in words, and what to keep in mind about them."""
     shown: Any = as_shown(found)
     return tuple(shown._told()), tuple(shown._reminders())
-
-
-def _wrapped(text: str) -> str:
-    return fill(text, 88, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def compare(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from math import isfinite, isinf, isnan
+from math import isfinite, isnan
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from calibrant._base.measures import (
     some_of,
 )
 from calibrant._base.records import Curve, Decomposition, Estimate, Finding
+from calibrant._base.text import number, with_interval
 from calibrant._inputs.divergences import find_divergence
 from calibrant._views.diagram import GEOMETRY, axis_words
 from calibrant.table._html import paragraphs, write_html, write_list
@@ -258,30 +259,6 @@ def in_one_line(ev: Any) -> str:
         f"{number(parts.total)} = {number(parts.calibration)} + "
         f"{number(parts.sharpness_gap)})"
     )
-
-
-def number(value: float, digits: int = 4) -> str:
-    """A number as text: fixed digits, a sign only if one shows, words for the rest.
-
-    Examples
-    --------
-    >>> number(0.12345), number(-1e-9), number(float("inf")), number(float("nan"))
-    ('0.1235', '0.0000', 'inf', 'n/a')
-    """
-    if isnan(value):
-        return "n/a"
-    if isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return f"{round(value, digits) + 0.0:.{digits}f}"
-
-
-def with_interval(value: Estimate, digits: int = 4) -> str:
-    """A number with its interval, if it has a finite one."""
-    text = number(value, digits)
-    if value.interval is None or not all(isfinite(end) for end in value.interval):
-        return text
-    low, high = (number(end, digits) for end in value.interval)
-    return f"{text} [{low}, {high}]"
 
 
 def _decomposition_lines(ev: Evaluation) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import click
 
 from calibrant import __version__
-from calibrant.cli._group import Commands, Quiet
+from calibrant.cli._commands import Commands, Quiet
 
 COMMANDS = Commands()
 

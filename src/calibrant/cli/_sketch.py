@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,38 +49,63 @@ def sketch(
       calibrant report all.npz
     """
     from calibrant._sketch.sketch import Sketch
-    from calibrant._verbs.stream import sketch_files
 
     check_outputs(output, reads=files, force=force or resume)
     check_suffix(output, ".npz")
-    skipped = defaultdict[str, list[str]](list)
-    roles = flags.roles_of(said)
-    what = files[0] if len(files) == 1 else f"{len(files):,} files"
-    with (
-        locked(output),
-        flags.about(*files),
-        flags.steps("sketch", quiet=quiet) as progress,
-        Taken(what, roles, quiet=quiet) as taken,
-    ):
+    with locked(output):
         there = resume and output.exists()
         found = Sketch.load(output) if there else Sketch(target=target)
-        _check_target(found, target)
-        sketch_files(
-            units_of(files),
-            roles,
+        check_target(found, target)
+        skipped = gather(
+            files,
+            flags.roles_of(said),
             found,
-            save=_Saves(output, replace=there or force),
-            progress=lambda rows, name: progress(0.0, f"{name}: {rows:,} examples"),
-            skipped=lambda name, why: skipped[why].append(name),
+            save=Saves(output, replace=there or force),
             since=output.stat().st_mtime if there else math.inf,
-            watch=taken.add,
+            quiet=quiet,
         )
     if not found.rows:
         raise ValueError("no example is left: there are none, or all have weight 0.")
     _say(found, output, skipped, quiet=quiet)
 
 
-def _check_target(found: Any, target: str | None) -> None:
+def gather(
+    files: Sequence[str],
+    roles: Any,
+    sketch: Any,
+    *,
+    save: Callable[[Any], object],
+    quiet: bool,
+    since: float = math.inf,
+    watch: Callable[[Any], Any] = lambda found: found,
+) -> dict[str, list[str]]:
+    """Add files to a sketch, each once; what was skipped, by reason.
+
+    What is read passes through `watch` on its way.
+    """
+    from calibrant._verbs.stream import sketch_files
+
+    skipped = defaultdict[str, list[str]](list)
+    what = files[0] if len(files) == 1 else f"{len(files):,} files"
+    with (
+        flags.about(*files),
+        flags.steps("sketch", quiet=quiet) as progress,
+        Taken(what, roles, quiet=quiet) as taken,
+    ):
+        sketch_files(
+            units_of(files),
+            roles,
+            sketch,
+            save=save,
+            progress=lambda rows, name: progress(0.0, f"{name}: {rows:,} examples"),
+            skipped=lambda name, why: skipped[why].append(name),
+            since=since,
+            watch=lambda found: watch(taken.add(found)),
+        )
+    return skipped
+
+
+def check_target(found: Any, target: str | None) -> None:
     """Examples that are in were summed for one target, and stay so."""
     if found.kind is not None and target not in (None, found.kind.target):
         raise ValueError(
@@ -89,7 +114,7 @@ def _check_target(found: Any, target: str | None) -> None:
         )
 
 
-class _Saves:
+class Saves:
     """Saves to a file as long as nobody else writes to it, with a lock or without."""
 
     def __init__(self, output: Path, *, replace: bool) -> None:
@@ -150,12 +175,17 @@ def units_of(files: Iterable[str]) -> list[list[str]]:
 def _say(
     sketch: Any, output: Path, skipped: Mapping[str, list[str]], *, quiet: bool
 ) -> None:
-    from calibrant.files._sources import quoted
-
     if quiet:
         return
+    say_skipped(skipped)
+    click.echo(str(sketch))
+    click.echo(f"\nsketch: {output}\nnext: calibrant report {output}")
+
+
+def say_skipped(skipped: Mapping[str, list[str]]) -> None:
+    """Say on stderr which files were not read, and why."""
+    from calibrant.files._sources import quoted
+
     for why, names in skipped.items():
         what = f"skipped {len(names):,} of the files, whose examples are {why}"
         click.echo(f"{what}: {quoted(names, most=3)}", err=True)
-    click.echo(str(sketch))
-    click.echo(f"\nsketch: {output}\nnext: calibrant report {output}")

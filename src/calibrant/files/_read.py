@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -523,6 +524,38 @@ def _check_true_option(found: Found, absent: NDArray[np.bool_]) -> None:
                 "the likeliest tokens was cut short, ask for more of them, or evaluate "
                 "the answer alone (--confidence).",
             )
+
+
+def read_columns(
+    paths: Paths, wanted: Sequence[str], sep: str | None = None
+) -> dict[str, NDArray[Any]]:
+    """Columns or arrays beside the predictions, by name or by a pattern such as ``x_*``.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> np.savez(f"{folder.name}/a.npz", prob=[0.9, 0.2], outcome=[1, 0], age=[40, 62])
+    >>> read_columns(f"{folder.name}/a.npz", ["age"])
+    {'age': array([40, 62])}
+    >>> folder.cleanup()
+    """
+    parts: dict[str, list[NDArray[Any]]] = {}
+    for source in open_all(paths, sep):
+        names = [_matching(source, pattern) for pattern in wanted]
+        chosen = tuple(dict.fromkeys(name for found in names for name in found))
+        for block in source.blocks(Request(chosen, MOST_ROWS)):
+            for name in chosen:
+                parts.setdefault(name, []).append(block[name])
+    return {name: np.concatenate(blocks) for name, blocks in parts.items()}
+
+
+def _matching(source: Source, pattern: str) -> list[str]:
+    found = [name for name in source.names if fnmatchcase(name, pattern)]
+    if not found:
+        known = sources.quoted(source.names, most=8)
+        raise FileError(source.path, f"has no column {pattern!r}; there are {known}.")
+    return found
 
 
 def _check_size(source: Source, plan: Plan) -> None:

@@ -5,11 +5,13 @@ from ._compare_methods import compare_methods
 from ._corp import corp
 from ._cumulative_differences import cumulative_differences
 from ._decisions import decision_curve, murphy, triptych
+from ._groups import group_gaps, groups
 from ._reliability import reliability
 from ._residual import residual
 from ._risk_coverage import risk_coverage
 from ._score_map import score_map
 from ._smooth_reliability import smooth_reliability
+from ._trend import trend
 
 __all__ = [
     "BandwidthSweep",
@@ -21,11 +23,14 @@ __all__ = [
     "corp",
     "cumulative_differences",
     "decision_curve",
+    "group_gaps",
+    "groups",
     "murphy",
     "reliability",
     "residual",
     "risk_coverage",
     "score_map",
     "smooth_reliability",
+    "trend",
     "triptych",
 ]

@@ -16,6 +16,7 @@ from calibrant._base.comparison import Comparison, as_comparison, as_shown, show
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial, sample_size, some_of
 from calibrant._base.records import Estimate, Finding, as_plain
+from calibrant._base.text import number, with_interval
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._verbs.compare import SAME, is_clear, shows
 from calibrant._views.diagram import GEOMETRY, View, axis_words, view
@@ -27,9 +28,7 @@ from calibrant._views.words import (
     good_news,
     in_case_of_none,
     in_which_direction,
-    number,
     score_in_words,
-    with_interval,
 )
 from calibrant.audit._rules import Audited
 from calibrant.report import _coarse as coarse

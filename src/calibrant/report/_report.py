@@ -150,10 +150,10 @@ def build(
     sums, found = page.sums_of(comparison), comparison.audit()
     data = {**page.payload(comparison, sums, groups, found), "z": _z(comparison)}
     shown = shown_of(comparison, Style(intervals=True), page.shown_keys(comparison))
-    style = "\n" + "\n".join(_read(name) for name in STYLES)
-    parts = "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
+    style = "\n" + "\n".join(read_part(name) for name in STYLES)
+    parts = "\n".join(read_part(f"script/{name}.js") for name in SCRIPTS)
     script = f'\n"use strict";\n(() => {{\n{parts}}})();\n'
-    return Template(_read("page.html")).substitute(
+    return Template(read_part("page.html")).substitute(
         policy=_policy(style, script),
         version=escape(__version__),
         title=escape(one_line(title or TITLE, MOST_TITLE)),
@@ -187,19 +187,19 @@ def _z(comparison: Comparison) -> float:
 
 
 @cache
-def _read(name: str) -> str:
+def read_part(name: str) -> str:
     return files("calibrant.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _policy(style: str, script: str) -> str:
     """Nothing is loaded; this style and this script run, and no other."""
     return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        f"default-src 'none'; style-src '{hash_of(style)}'; script-src '{hash_of(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def _hash(text: str) -> str:
+def hash_of(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
 

@@ -19,6 +19,8 @@ ABOUT = {
     "study": "Fit recalibration methods on FILE, evaluate each on TEST.",
     "recalibrate": "Fit a recalibrator, or load one, and apply it.",
     "compare": "Compare models on the same examples, with intervals.",
+    "groups": "Compare groups of examples: sizes, differences, the worst, a test of equality.",
+    "monitor": "Follow a model over time: trend, change, alarm.",
     "sketch": "Summarise FILEs in a small sketch.",
     "merge": "Merge SKETCHes of different examples into one.",
     "inspect": "Show what is in a FILE and how it would be read.",

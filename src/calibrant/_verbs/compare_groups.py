@@ -1,0 +1,391 @@
+"""`compare_groups`: the same model on groups of rows, and whether it is alike on all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Annotated, Any, Unpack
+
+import numpy as np
+
+from calibrant._base.checks import MOST_NAME, check_choice, one_line
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import MEASURES
+from calibrant._base.records import Amount, Estimate, Range, Record, Share, listed
+from calibrant._base.text import aligned, number, with_interval, wrapped
+from calibrant._inputs.arrays import Column, Index
+from calibrant._inputs.options import Options, Settings, takes_options
+from calibrant._inputs.predictions import Predictions, read_predictions
+from calibrant._rows.columns import Columns, log_odds_of
+from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch.sketch import Sketch
+from calibrant._verbs.compare import (
+    Contrast,
+    compare,
+    is_clear,
+    multiple_note,
+    name_of,
+    shows,
+    told,
+)
+from calibrant._verbs.evaluate import check_alone, evaluate
+
+WORST = ("brier", "nll", "calibration", "sharpness_gap", "accuracy")
+"""Metrics whose intervals are closed forms, so that they reach far into the tails."""
+
+BINS, ROWS_A_BIN, FAR = 20, 40, 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityTest(Record):
+    """Whether groups are calibrated alike, whatever their confidences.
+
+    Attributes
+    ----------
+    statistic, df : float, int
+        Chi-squared, and its degrees of freedom.
+    p_value : float
+        How often groups that are calibrated alike look as different.
+    """
+
+    statistic: Amount
+    df: Annotated[int, Range(0)]
+    p_value: Share
+
+
+def equal_calibration(
+    columns: Columns, group: Index, clusters: Index | None = None
+) -> EqualityTest:
+    """Test that accuracy at a confidence is the same in every group.
+
+    Residuals are compared within bins of confidence, by a shift of each group and by one
+    that grows with the log-odds, so that groups of other confidences, or of a model that
+    is off for all alike, do not count as different.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> h, group = rng.random(4000), np.arange(4000) % 2
+    >>> hit = (rng.random(4000) < h**2).astype(float)  # off, but in both
+    >>> equal_calibration(Columns(h, None, hit), group).p_value > 0.05
+    True
+    """
+    from scipy.special import chdtrc
+
+    bins = bins_of_rows(columns, int(group.max()) + 1)
+    score, influence = _scores(columns, group, bins)
+    if clusters is not None:
+        influence = np.array([np.bincount(clusters, x) for x in influence])
+        spread = influence @ influence.T
+    else:
+        spread = (influence * (columns.squares / columns.weights**2)) @ influence.T
+    values, vectors = np.linalg.eigh(spread)
+    kept = values > 1e-9 * max(values.max(initial=0.0), 1e-300)
+    along = vectors[:, kept].T @ score
+    found, df = float((along**2 / values[kept]).sum()), int(kept.sum())
+    return EqualityTest(found, df, float(chdtrc(df, found)) if df else 1.0)
+
+
+def bins_of_rows(columns: Columns, groups: int, most: int = BINS) -> Index:
+    """Bins of equal weight, few enough that each has rows of every group."""
+    count = int(np.clip(columns.effective / (ROWS_A_BIN * groups), 1, most))
+    order = np.argsort(columns.confidence, kind="stable")
+    h, w = columns.confidence[order], columns.weights[order]
+    before = np.cumsum(w) - 0.5 * w
+    place = np.minimum((before / w.sum() * count).astype(np.intp), count - 1)
+    first = np.concatenate([[True], np.diff(h) > 0])  # ties stay together
+    place = place[np.flatnonzero(first)][np.cumsum(first) - 1]
+    bins = np.empty(len(h), np.intp)
+    bins[order] = np.unique(place, return_inverse=True)[1]
+    return bins
+
+
+def _scores(columns: Columns, group: Index, bins: Index) -> tuple[Column, Any]:
+    """Sums over groups of residuals less those of their bin, and each row's part in them."""
+    w, r = columns.weights, columns.hit - columns.confidence
+    z = np.clip(log_odds_of(columns.confidence), -FAR, FAR)
+    mass = np.bincount(bins, w)
+    middle, level = (np.bincount(bins, w * x) / mass for x in (r, z))
+    apart = level[bins] - (w * level[bins]).sum() / w.sum()
+    shapes = [np.ones(len(r)), apart] if np.ptp(level) > 0 else [np.ones(len(r))]
+    parts = []
+    for own in range(int(group.max()) + 1):
+        inside = group == own
+        share = np.bincount(bins, w * inside) / mass
+        parts += [w * (inside - share[bins]) * x * (r - middle[bins]) for x in shapes]
+    influence = np.array(parts)
+    return influence.sum(axis=1), influence
+
+
+# -- the record ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Groups(Contrast):
+    """One model on several groups of rows, each compared with a baseline group.
+
+    A `Comparison` whose models are the groups: it prints, draws (small multiples), makes
+    tables and reports as any other. ``calibrant.plot.groups`` draws all in one.
+
+    Attributes
+    ----------
+    model : str
+        Name of the model.
+    worst : dict of str to Estimate
+        By metric, the worst value of any group, with an interval that holds the worst of
+        the true values: all groups at once, not one by one.
+    worst_group : dict of str to str
+        Where it was found.
+    equality : EqualityTest or None
+        Whether groups are calibrated alike.
+    origin : str
+        Where the groups come from, if they were not given.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p, region = rng.random(3000), np.repeat(["east", "north", "west"], 1000)
+    >>> y = rng.random(3000) < np.where(region == "west", p**2, p)
+    >>> found = cal.compare_groups(y, probs=p, group=region)
+    >>> found.names, found.worst_group["calibration"]
+    (('east', 'north', 'west'), 'west')
+    >>> found.equality.p_value < 0.001
+    True
+    """
+
+    model: str = "model"
+    worst: Mapping[str, Estimate] = field(default_factory=dict)
+    worst_group: Mapping[str, str] = field(default_factory=dict)
+    equality: EqualityTest | None = None
+    origin: str = ""
+
+    def _told(self) -> Iterator[str]:
+        """Differences that are significant, group by group."""
+        base, any_clear = one_line(self.baseline, MOST_NAME), False
+        for name, found in self.differences.items():
+            clear = [
+                key for key in told(found) if is_clear(found[key]) and shows(found[key])
+            ]
+            any_clear |= bool(clear)
+            if clear:
+                parts = [f"{name_of(key)} {_change(found[key])}" for key in clear]
+                yield f"{one_line(name, MOST_NAME)} against {base}: {listed(parts)}."
+        if not any_clear:
+            yield f"No group differs significantly from {base}."
+
+    def _reminders(self) -> Iterator[str]:
+        claims = {
+            (name, key): found[key]
+            for name, found in self.differences.items()
+            for key in told(found)
+        }
+        yield from multiple_note(claims, self.level)
+        for key in ("brier", "calibration"):
+            if key in self.worst:
+                where = one_line(self.worst_group[key], MOST_NAME)
+                value = with_interval(self.worst[key])
+                yield f"Worst {name_of(key)}: {value} in {where}, of all groups at once."
+        if self.equality is not None:
+            p, alike = (
+                self.equality.p_value,
+                "cannot be told from being calibrated alike",
+            )
+            said = "are not calibrated alike" if p < 1 - self.level else alike
+            yield f"The groups {said} (p = {p:.2g}, one test of all groups)."
+        if self.origin:
+            yield self.origin
+
+    def _disagreement(self) -> str | None:
+        strange = {*self.worst_group.values()} - {*self.names}
+        if strange or {*self.worst} != {*self.worst_group}:
+            return "must name a group for each worst value"
+        return Contrast._disagreement(self)
+
+    def __str__(self) -> str:
+        keys = [key for key in PRINTED if MEASURES[key].of(self[0]) is not None]
+        rows = [["group", "examples", *(MEASURES[key].label for key in keys)]]
+        for ev in self:
+            numbers = [with_interval(MEASURES[key].of(ev)) for key in keys]
+            rows.append([one_line(ev.name, MOST_NAME), f"{ev.n:,.10g}", *numbers])
+        total = sum(ev.n for ev in self)
+        head = f"{one_line(self.model, MOST_NAME)}: {len(self)} groups, {total:,.10g} examples"
+        head += f"  [{100 * self.level:g}% intervals]"
+        return "\n".join([head, "", *aligned(rows), "", *map(wrapped, self.sentences)])
+
+
+PRINTED = ("brier", "calibration", "ece", "accuracy")
+
+
+def _change(value: Estimate) -> str:
+    """How much higher or lower, with its interval."""
+    sign = "higher" if value > 0 else "lower"
+    low, high = sorted(map(abs, value.interval or (value, value)))
+    return f"{number(abs(value))} {sign} [{number(low)}, {number(high)}]"
+
+
+@takes_options
+def compare_groups(
+    y: Any,
+    *,
+    probs: Any = None,
+    logits: Any = None,
+    confidence: Any = None,
+    group: Any = None,
+    baseline: str | None = None,
+    classes: Any = None,
+    target: str | None = None,
+    sample_weight: Any = None,
+    frequency: Any = None,
+    cluster: Any = None,
+    name: str = "model",
+    **options: Unpack[Options],
+) -> Groups:
+    """Compare groups of rows: sizes, differences, the worst group, and a test of equality.
+
+    Parameters
+    ----------
+    y : array_like or Sketch
+        As in `evaluate`; a `Sketch` that was updated with ``group=``.
+    probs, logits, confidence, classes, target, sample_weight, frequency, cluster, name
+        As in `evaluate`.
+    group : array_like
+        The group of each row.
+    baseline : str, optional
+        The group others are compared with; the largest by default.
+    **options : Options
+
+    Returns
+    -------
+    Groups
+        A comparison whose models are the groups; print it to read it.
+
+    Notes
+    -----
+    Differences are unpaired: the intervals of two groups combined. With many groups some
+    exclude 0 by chance; the note on Holm's correction says which remain. The interval of
+    the worst group is that of all groups at once, each at level ** (1 / groups) (Sidak;
+    with clusters that several groups share, Bonferroni).
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(1)
+    >>> p, sex = rng.random(2000), np.repeat(["f", "m"], 1000)
+    >>> found = cal.compare_groups(rng.random(2000) < p, probs=p, group=sex)
+    >>> found.equality.p_value > 0.05
+    True
+    """
+    settings = Settings.of(options, compare_groups)
+    beside = {
+        "sample_weight": sample_weight,
+        "frequency": frequency,
+        "cluster": cluster,
+    }
+    scores = {"probs": probs, "logits": logits, "confidence": confidence}
+    about = {"classes": classes, "target": target, "group": group}
+    if isinstance(y, Sketch):
+        check_alone((*scores.values(), *beside.values(), *about.values()))
+        given: dict[str, Any] = {"y": y}
+        test, shared = _test_of_sketch(y), False
+    else:
+        given = {"y": y, **scores, **beside, **about}
+        rows = read_predictions(**given)
+        test, shared = _test_of_rows(rows, settings), _crosses(rows)
+
+    def measure(level: float) -> Evaluation:
+        own: dict[str, Any] = {**options, "level": level}
+        return evaluate(**given, name=name, **own)
+
+    return _compare(measure, settings.level, baseline, name, test, shared=shared)
+
+
+def _compare(
+    measure: Callable[[float], Evaluation],
+    level: float,
+    baseline: str | None,
+    name: str,
+    test: EqualityTest | None,
+    *,
+    shared: bool,
+) -> Groups:
+    """Compare what an evaluation says of its groups."""
+    found = _named(measure(level))
+    if baseline is None:
+        baseline = max(found, key=lambda ev: ev.n).name
+    check_choice(baseline, "baseline", tuple(ev.name for ev in found))
+    plain = compare(*found, paired=False, level=level, baseline=baseline)
+    each = 1 - (1 - level) / len(found) if shared else level ** (1 / len(found))
+    worst = _worst(_named(measure(each)))
+    return Groups(
+        plain.evaluations,
+        plain.protocol,
+        plain.effects,
+        plain.shared_rows,
+        baseline=baseline,
+        level=float(level),
+        paired=False,
+        differences=plain.differences,
+        model=name,
+        worst={key: value for key, (value, _) in worst.items()},
+        worst_group={key: where for key, (_, where) in worst.items()},
+        equality=test,
+    )
+
+
+def _named(ev: Evaluation) -> list[Evaluation]:
+    if len(ev.per_group) < 2:
+        raise ValueError(
+            f"compare_groups needs two groups or more, got {len(ev.per_group)}: give "
+            "group=, the group of each row."
+        )
+    return [replace(own, name=name) for name, own in ev.per_group.items()]
+
+
+def _worst(groups: Sequence[Evaluation]) -> dict[str, tuple[Estimate, str]]:
+    """The worst value of each metric, and the ends of the worst at once."""
+    found = {}
+    for key in WORST:
+        measure = MEASURES[key]
+        values = {ev.name: measure.of(ev) for ev in groups}
+        if not all(isfinite(x) for x in values.values()):
+            continue
+        choose: Any = min if measure.higher_is_better else max
+        where = choose(values, key=lambda name: float(values[name]))
+        ends = [x.interval for x in values.values() if x.interval is not None]
+        whole = len(ends) == len(values)
+        interval = (
+            (choose(x for x, _ in ends), choose(y for _, y in ends)) if whole else None
+        )
+        method = "simultaneous" if whole else None
+        found[key] = Estimate(float(values[where]), interval, method), where
+    return found
+
+
+def _crosses(rows: Predictions) -> bool:
+    """Whether a cluster has rows in several groups."""
+    if rows.clusters is None or rows.groups is None:
+        return False
+    pairs = len({*zip(rows.clusters.tolist(), rows.groups.tolist(), strict=True)})
+    return pairs > len(np.unique(rows.clusters))
+
+
+def _test_of_rows(rows: Predictions, settings: Settings) -> EqualityTest | None:
+    if rows.groups is None or rows.target == "class-wise":
+        return None
+    columns = reduce_to_columns(rows, settings.extra, settings.engine)
+    group = np.unique(rows.groups, return_inverse=True)[1]
+    return equal_calibration(columns, group, rows.clusters)
+
+
+def _test_of_sketch(sketch: Sketch) -> EqualityTest | None:
+    """From sums; those of clusters do not say enough."""
+    kind, groups = sketch.checked(), [*sketch.groups.values()]
+    if kind is None or kind.target == "class-wise" or kind.clustered or not groups:
+        return None
+    parts = [cells.columns(cut=False) for cells in groups]
+    group = np.repeat(np.arange(len(parts)), [len(x) for x in parts])
+    names = ("confidence", "hit", "weights", "squares")
+    h, hit, w, w2 = (np.concatenate([getattr(x, n) for x in parts]) for n in names)
+    return equal_calibration(Columns(h, None, hit, weight=w, squared=w2), group)

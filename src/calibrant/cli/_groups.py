@@ -1,0 +1,105 @@
+"""``calibrant groups``: one model on groups of examples, given or found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from calibrant.cli import _flags as flags
+from calibrant.cli import _output as out
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--slices",
+    metavar="NAMES",
+    help="Find groups in these columns, as 'x_*' or a,b,c; each is measured on examples "
+    "that had no part in finding it.",
+)
+@flags.valued("--most", default=4, help="Number of slices to find at most.")
+@click.option("--baseline", help="Group to compare with. [default: the largest]")
+@flags.page
+@click.option("--name", "called", default="model", help="Name of the model.")
+@flags.role_options
+@flags.evaluation_options
+@out.gate_options
+@flags.output_options
+@flags.clean_errors
+def groups(
+    file: str,
+    slices: str | None,
+    most: int,
+    baseline: str | None,
+    output: Path | None,
+    called: str,
+    *,
+    force: bool,
+    **said: Any,
+) -> None:
+    """Compare groups of examples: sizes, differences, the worst, a test of equality.
+
+    Groups are the values of --group, or slices found in the columns of --slices.
+    Conditions of --fail-if apply to every group.
+
+    \b
+    Example:
+      calibrant groups predictions.csv --group region --fail-if 'ece.upper > 5%'
+      calibrant groups predictions.csv --slices age,sex --output groups.html
+    """
+    gates = out.gates_of(said)
+    out.check_outputs(output, reads=[file], force=force)
+    out.check_suffix(output, ".html", ".htm")
+    options = {**flags.evaluation_of(said), "name": called}
+    with flags.about(file), flags.steps("groups", quiet=said["quiet"]):
+        if slices is None:
+            found = _compared(file, said, {**options, "baseline": baseline})
+        else:
+            found = _sliced(file, said, {**options, "slices": most}, slices.split(","))
+    written = out.write_page(found, output, title=f"Groups: {called}", force=force)
+    if said["as_json"]:
+        click.echo(found.to_json())
+    elif not said["quiet"]:
+        click.echo("\n\n".join(filter(None, [str(found), written])))
+    out.judge(gates, found)
+
+
+def _compared(file: str, said: dict[str, Any], options: dict[str, Any]) -> Any:
+    from calibrant._verbs.compare_groups import compare_groups
+
+    paths = flags.paths_of(file)
+    if (sketch := out.sketch_in(paths)) is not None:
+        del options["target"]
+        return compare_groups(sketch, **options)
+    rows = out.read_file(file, flags.roles_of(said), quiet=said["quiet"])
+    return compare_groups(**as_evaluated(rows, options), group=rows.group)
+
+
+def _sliced(
+    file: str, said: dict[str, Any], options: dict[str, Any], wanted: list[str]
+) -> Any:
+    from calibrant._verbs.find_slices import find_slices
+
+    rows = out.read_file(file, flags.roles_of(said), quiet=said["quiet"])
+    features = columns_beside(file, said, wanted)
+    return find_slices(**as_evaluated(rows, options), features=features)
+
+
+def as_evaluated(rows: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """What was read and asked for, as verbs take it, pairs included."""
+    given = rows.arguments
+    if rows.pairs:
+        given["y"] = given.pop("correct")
+        options = {key: x for key, x in options.items() if key != "target"}
+    return {**given, **options}
+
+
+def columns_beside(file: str, said: dict[str, Any], wanted: list[str]) -> Any:
+    """Columns of features, which must have all the rows of the predictions."""
+    from calibrant.files._read import read_columns
+
+    if said["drop_missing"]:
+        raise click.UsageError("--drop-missing leaves features without their examples.")
+    return read_columns(flags.paths_of(file), wanted, said["sep"])

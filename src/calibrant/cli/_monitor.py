@@ -1,0 +1,180 @@
+"""``calibrant monitor``: the same model from period to period, and an alarm."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from calibrant._base.records import Estimate
+from calibrant._base.write import locked
+from calibrant.cli import _flags as flags
+from calibrant.cli import _output as out
+from calibrant.cli._sketch import Saves, check_target, gather, say_skipped
+
+ALARM = "alarm"
+"""The condition of --fail-if that is no number."""
+
+
+@click.command()
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option(
+    "--period",
+    metavar="NAME",
+    help="Column of dates, or of names in order of time. [default: one period per file]",
+)
+@click.option(
+    "--every",
+    type=click.Choice(["day", "week", "month", "quarter", "year"]),
+    help="Put dates together.",
+)
+@flags.path_option(
+    "--state",
+    help="Keep sums by period in this .npz file: it is read, added to, and saved.",
+)
+@click.option(
+    "--reference", metavar="A,B", help="Periods to compare with. [default: first]"
+)
+@flags.valued(
+    "--against",
+    default="calibration",
+    type=click.Choice(["calibration", "reference"]),
+    help="Alarm if no longer calibrated, or if no longer as in the reference.",
+)
+@flags.valued(
+    "--alpha", default=0.01, help="Largest probability of a false alarm, ever."
+)
+@flags.valued("--tolerance", default=0.0, help="How far accuracy may be off.")
+@flags.page
+@click.option("--name", "called", default="model", help="Name of the model.")
+@flags.roles("group")
+@flags.evaluation_options
+@click.option(
+    "--fail-if",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="Exit with code 3 on 'alarm', or if it holds for the last period: "
+    "'brier > 0.2', 'ece.upper > 5%'. Repeatable.",
+)
+@flags.output_options
+@flags.clean_errors
+def monitor(
+    files: tuple[str, ...],
+    state: Path | None,
+    output: Path | None,
+    called: str,
+    *,
+    force: bool,
+    **said: Any,
+) -> None:
+    """Follow a model over time: trend, change, alarm.
+
+    Each FILE is a period of its own, or --period names a column. With --state only what
+    is new need be given, and no file is counted twice; without FILEs the state alone is
+    looked at. However often one looks, a false alarm has a probability of --alpha at most.
+
+    \b
+    Example:
+      calibrant monitor 2024-*.csv --fail-if alarm
+      calibrant monitor new.parquet --period date --every week --state risk.npz -o risk.html
+    """
+    from calibrant._verbs.monitor import monitor as follow
+
+    gates = [x if x == ALARM else out.Gate.read(x) for x in said["conditions"]]
+    out.check_outputs(output, reads=files, force=force)
+    out.check_suffix(output, ".html", ".htm")
+    out.check_suffix(state, ".npz")
+    sketch = _sums(files, state, said)
+    reference = said["reference"] and said["reference"].split(",")
+    own = {name: said[name] for name in ("against", "alpha", "tolerance")}
+    options = flags.evaluation_of(said)
+    del options["target"]
+    with flags.about(*files, *([str(state)] if state else [])):
+        found = follow(sketch, name=called, reference=reference, **own, **options)
+    written = "" if output is None else f"report: {found.report(output, force=force)}"
+    _print(found, written, said)
+    out.trip(_verdict(gate, found) for gate in gates)
+
+
+def _sums(files: Sequence[str], state: Path | None, said: Mapping[str, Any]) -> Any:
+    """The sketch whose groups are periods: that of the state, with what is new."""
+    from calibrant._sketch.sketch import Sketch
+
+    there = state is not None and state.exists()
+    if not files and not there:
+        raise click.UsageError("give FILEs, or a --state that exists.")
+    out.check_outputs(state, reads=files, force=True)
+    with locked(state) if state is not None else nullcontext():
+        found = Sketch.load(state) if state and there else Sketch(target=said["target"])
+        check_target(found, said["target"])
+        _check_form(found.groups, said["every"])
+        skipped = gather(
+            files,
+            flags.roles_of({**said, "group": said["period"] or ""}),
+            found,
+            save=Saves(state, replace=there) if state else lambda _: None,
+            since=state.stat().st_mtime if state and there else math.inf,
+            quiet=said["quiet"],
+            watch=_in_periods(said["period"], said["every"]),
+        )
+    if not said["quiet"]:
+        say_skipped(skipped)
+    return found
+
+
+def _in_periods(period: str | None, every: str | None) -> Callable[[Any], Any]:
+    """Give rows the name of their period: that of their date, or of their file."""
+    import numpy as np
+
+    from calibrant._base.checks import RowError
+    from calibrant._verbs.monitor import names_of_periods
+    from calibrant.files._sources import FileError
+
+    def name(found: Any) -> Any:
+        given = found.group
+        if period is None:
+            given = np.full(len(found), flags.stem_of(str(found.path)))
+        try:
+            return replace(found, group=names_of_periods(given, every))
+        except RowError as error:
+            raise FileError(found.path, str(found.in_file(error))) from error
+
+    return name
+
+
+FORMS = {"day": "0000-00-00", "week": "0000-W00", "month": "0000-00"}
+FORMS |= {"quarter": "0000-Q0", "year": "0000"}
+
+
+def _check_form(periods: Iterable[str], every: str | None) -> None:
+    """Refuse to mix weeks with months in one state."""
+    strange = [x for x in periods if every and re.sub(r"\d", "0", x) != FORMS[every]]
+    if strange:
+        raise ValueError(
+            f"the state has the period {strange[0]!r}, which is no {every}; give the same "
+            "--every as before, or begin another state."
+        )
+
+
+def _print(found: Any, written: str, said: Mapping[str, Any]) -> None:
+    if said["as_json"]:
+        click.echo(found.to_json())
+    elif not said["quiet"]:
+        click.echo("\n\n".join(filter(None, [str(found), written])))
+
+
+def _verdict(gate: Any, found: Any) -> str | None:
+    """Why a condition holds, or None."""
+    if gate != ALARM:
+        values = found.trend.get(gate.key, [Estimate(math.nan)])
+        return gate.verdict(found.periods[-1], values[-1], gate.key, found.level)
+    if found.alarm is None or found.alarm.period is not None:
+        return found.sentences[0]
+    return None

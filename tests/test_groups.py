@@ -1,0 +1,310 @@
+"""Groups: sizes, differences, the worst of them, a test of equality, and slices."""
+
+import numpy as np
+import pytest
+from command import calibrant as run
+
+import calibrant as cal
+from calibrant._rows.columns import Columns
+from calibrant._verbs.compare_groups import bins_of_rows, equal_calibration
+from calibrant._verbs.features import Feature, grow, leaf_of, name_leaves
+from calibrant._verbs.multicalibration_error import deviations
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(8)
+    n = 2400
+    p, age = rng.beta(1, 2, n), rng.integers(20, 90, n)
+    sex, region = rng.choice(["f", "m"], n), rng.choice(["east", "north", "west"], n)
+    off = (age > 65) & (sex == "f")
+    y = (rng.random(n) < np.where(off, np.minimum(1.8 * p, 1), p)).astype(int)
+    return {"y": y, "p": p, "age": age, "sex": sex, "region": region, "off": off}
+
+
+# -- comparison ---------------------------------------------------------------------
+
+
+def test_groups_have_the_numbers_of_their_rows_and_unpaired_differences(rows):
+    found = cal.compare_groups(rows["y"], probs=rows["p"], group=rows["region"])
+    apart = {
+        name: cal.evaluate(rows["y"][own], probs=rows["p"][own], name=name)
+        for name in ("east", "north", "west")
+        for own in [rows["region"] == name]
+    }
+    assert found.baseline == max(apart, key=lambda name: apart[name].n)
+    for name, ev in apart.items():
+        assert found[name].n == ev.n
+        assert found[name].metrics["brier"] == pytest.approx(ev.metrics["brier"])
+    plain = cal.compare(*apart.values(), paired=False, baseline=found.baseline)
+    for name, differences in plain.differences.items():
+        assert found.differences[name] == pytest.approx(differences)
+
+
+def test_the_worst_group_has_an_interval_of_all_groups_at_once(rows):
+    found = cal.compare_groups(rows["y"], probs=rows["p"], group=rows["region"])
+    wide = cal.evaluate(
+        rows["y"], probs=rows["p"], group=rows["region"], level=0.95 ** (1 / 3)
+    ).per_group
+    brier = {name: ev.metrics["brier"] for name, ev in wide.items()}
+    assert found.worst["brier"] == max(brier.values())
+    ends = np.array([x.interval for x in brier.values()]).max(axis=0)
+    assert found.worst["brier"].interval == pytest.approx(ends)
+    lowest = min(wide, key=lambda name: wide[name].metrics["accuracy"])
+    assert found.worst_group["accuracy"] == lowest
+
+
+def test_rows_and_sketches_say_the_same_of_groups(rows):
+    for beside in ({}, {"sample_weight": 1.0 + (rows["age"] % 3)}):
+        given = {"probs": rows["p"], "group": rows["region"], **beside}
+        whole = cal.compare_groups(rows["y"], **given)
+        sketch = cal.compare_groups(cal.Sketch().update(rows["y"], **given))
+        assert sketch.names == whole.names
+        assert sketch.equality.p_value == pytest.approx(whole.equality.p_value)
+        assert sketch.worst["brier"] == pytest.approx(whole.worst["brier"])
+
+
+def test_groups_go_to_json_and_back_and_print_names_and_sizes(rows):
+    found = cal.compare_groups(
+        rows["y"], probs=rows["p"], group=rows["sex"], name="risk"
+    )
+    assert str(cal.Groups.from_json(found.to_json())) == str(found)
+    text = str(found)
+    assert text.startswith("risk: 2 groups, 2,400 examples")
+    for name in ("f", "m"):
+        assert f"{int((rows['sex'] == name).sum()):,}" in text
+    frame = found.frame("pandas")
+    assert {*frame["model"]} == {"f", "m"}
+
+
+def test_one_group_is_refused_and_so_is_an_unknown_baseline(rows):
+    with pytest.raises(ValueError, match="two groups or more, got 0: give group="):
+        cal.compare_groups(rows["y"], probs=rows["p"])
+    with pytest.raises(ValueError, match="baseline must be"):
+        cal.compare_groups(rows["y"], probs=rows["p"], group=rows["sex"], baseline="x")
+
+
+# -- the test of equality -----------------------------------------------------------
+
+
+def slow_statistic(columns, group, bins, clusters):
+    """The same chi-squared, row by row and cluster by cluster."""
+    w, r = columns.weights, columns.hit - columns.confidence
+    z = np.clip(np.log(columns.confidence / (1 - columns.confidence)), -8, 8)
+    names, parts = np.unique(group), []
+    mean = {b: np.average(r[bins == b], weights=w[bins == b]) for b in set(bins)}
+    level = {b: np.average(z[bins == b], weights=w[bins == b]) for b in set(bins)}
+    centre = sum(w[i] * level[bins[i]] for i in range(len(w))) / w.sum()
+    for i in range(len(w)):
+        b = bins[i]
+        row = []
+        for g in names:
+            share = w[(bins == b) & (group == g)].sum() / w[bins == b].sum()
+            base = w[i] * ((group[i] == g) - share) * (r[i] - mean[b])
+            row += [base, base * (level[b] - centre)]
+        parts.append(row)
+    parts = np.array(parts)
+    sums = np.array([parts[clusters == c].sum(axis=0) for c in np.unique(clusters)])
+    spread = sums.T @ sums
+    return parts.sum(axis=0) @ np.linalg.pinv(spread, rcond=1e-9) @ parts.sum(axis=0)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_the_statistic_is_that_of_the_slow_twin(clustered):
+    rng = np.random.default_rng(0)
+    n = 300
+    h, w = rng.uniform(0.05, 0.95, n), rng.uniform(0.5, 2, n)
+    hit, group = (rng.random(n) < h).astype(float), rng.integers(0, 3, n)
+    columns = Columns(h, None, hit, weight=w, squared=w**2)
+    clusters = np.arange(n) // (3 if clustered else 1)
+    found = equal_calibration(columns, group, clusters if clustered else None)
+    bins = bins_of_rows(columns, 3)
+    assert found.statistic == pytest.approx(
+        slow_statistic(columns, group, bins, clusters)
+    )
+    assert found.df == 4
+
+
+@pytest.mark.simulation
+def test_groups_that_are_off_alike_are_equal_and_others_are_not():
+    rng, found = np.random.default_rng(1), {"alike": [], "other": []}
+    for _ in range(200):
+        h, group = rng.uniform(0.02, 0.98, 900), rng.integers(0, 3, 900)
+        h = np.where(group == 0, h**2, h)  # other confidences are no other calibration
+        q = {"alike": h**1.4, "other": np.where(group == 1, h**1.7, h)}
+        for name, m in q.items():
+            hit = (rng.random(900) < m).astype(float)
+            found[name].append(equal_calibration(Columns(h, None, hit), group).p_value)
+    size = np.mean(np.array(found["alike"]) < 0.05)
+    assert 0.01 <= size <= 0.095
+    assert np.mean(np.array(found["other"]) < 0.05) > 0.9
+
+
+# -- many groups --------------------------------------------------------------------
+
+
+def test_deviations_are_means_and_their_errors_those_of_clusters():
+    rng = np.random.default_rng(2)
+    n = 500
+    h, w = rng.uniform(0.2, 0.8, n), rng.uniform(0.5, 2, n)
+    hit, masks = (rng.random(n) < h**2).astype(float), rng.random((3, n)) < 0.4
+    columns, clusters = Columns(h, None, hit, weight=w, squared=w**2), np.arange(n) // 5
+    found = deviations(columns, masks.astype(float), clusters)
+    for j, mask in enumerate(masks):
+        value = (w * mask * (hit - h)).sum() / w.sum()
+        assert found.value[j] == pytest.approx(value)
+        each = [
+            (w[c] * (mask[c] * (hit - h)[c] - value)).sum()
+            for c in (clusters == k for k in range(100))
+        ]
+        robust = np.sqrt(np.square(each).sum()) / w.sum()
+        model = np.sqrt((w**2 * mask * h * (1 - h)).sum()) / w.sum()
+        assert found.error[j] == pytest.approx(max(robust, model))
+
+
+def test_overlapping_groups_are_found_where_they_are_off(rows):
+    masks = {
+        "women": rows["sex"] == "f",
+        "over 65": rows["age"] > 65,
+        "both": rows["off"],
+    }
+    found = cal.multicalibration_error(rows["y"], probs=rows["p"], groups=masks)
+    assert found.p_value < 0.01
+    gap = (rows["y"] - rows["p"])[rows["off"]].mean()
+    assert found.gaps[2] == pytest.approx(gap)
+    assert found.gaps[2].interval[0] > 0
+    place = bins_of_rows(Columns(rows["p"], None, rows["y"].astype(float)), 1, 10)
+    slow = max(
+        abs(((place == b) & mask) @ (rows["y"] - rows["p"])) / len(rows["p"])
+        for b in range(10)
+        for mask in masks.values()
+    )
+    assert found.error == pytest.approx(slow)
+    assert found.error.interval[0] <= found.error <= found.error.interval[1]
+    assert str(cal.Multicalibration.from_json(found.to_json())) == str(found)
+
+
+def test_a_matrix_a_frame_and_a_mapping_are_the_same_groups(rows, part):
+    pd = part("pandas")
+    masks = {"a": rows["age"] > 50, "b": rows["sex"] == "f"}
+    ways = [masks, pd.DataFrame(masks), np.column_stack([*masks.values()])]
+    found = [
+        cal.multicalibration_error(rows["y"], probs=rows["p"], groups=x) for x in ways
+    ]
+    assert found[0].gaps == found[1].gaps == found[2].gaps
+    assert found[2].names == ("group 0", "group 1")
+
+
+@pytest.mark.simulation
+def test_the_interval_of_all_groups_holds_all_of_them():
+    rng, held = np.random.default_rng(3), 0
+    for _ in range(200):
+        h = rng.uniform(0.1, 0.9, 600)
+        masks = np.array(
+            [h > 0.5, h < 0.6, rng.random(600) < 0.3, rng.random(600) < 0.1]
+        )
+        hit = (rng.random(600) < h).astype(int)
+        found = cal.multicalibration_error(hit, probs=h, groups=masks.T, bins=3)
+        held += all(x.interval[0] <= 0 <= x.interval[1] for x in found.gaps)
+    assert held >= 185
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ({"a": [True, False]}, "one entry per row; 'a' has shape"),
+        ({"a": [0, 1, 2]}, "must be true or false"),
+        ({"a": [0, 0, 0]}, "'a' has none"),
+        ({}, "one group or more"),
+    ],
+)
+def test_groups_that_are_none_are_refused(groups, said):
+    with pytest.raises(ValueError, match=said):
+        cal.multicalibration_error([0, 1, 1], probs=[0.2, 0.6, 0.7], groups=groups)
+
+
+# -- slices -------------------------------------------------------------------------
+
+
+def test_a_tree_finds_the_split_that_explains_most():
+    rng = np.random.default_rng(4)
+    x, colour = rng.random(400), rng.choice(["red", "blue"], 400)
+    r = np.where((x > 0.6) & (colour == "red"), 1.0, 0.0)
+    features = [
+        Feature("x", x, is_number=True),
+        Feature("colour", colour, is_number=False),
+    ]
+    leaves = grow(features, r, np.ones(400), leaves=3, least=20)
+    names = name_leaves(features, leaves)
+    assert any("colour is" in name and "x > 0.6" in name for name in names)
+    place = leaf_of(features, leaves)
+    assert sorted(np.unique(place)) == [0, 1, 2]
+    within = [np.ptp(r[place == k]) for k in range(3)]
+    assert sorted(within)[:2] == [0, 0]
+
+
+def test_slices_are_measured_on_rows_that_had_no_part_in_finding_them(rows):
+    features = {"age": rows["age"], "sex": rows["sex"]}
+    found = cal.find_slices(rows["y"], probs=rows["p"], features=features)
+    assert sum(ev.n for ev in found) == 1200
+    assert "found on 1,200 other examples" in found.sentences[-1]
+    worst = found.worst_group["calibration"]
+    assert "age >" in worst
+    assert "sex is" in worst
+
+
+def test_noise_has_no_slices_that_hold():
+    rng, low = np.random.default_rng(5), []
+    for seed in range(12):
+        p, x = rng.random(600), rng.normal(size=(600, 5))
+        y = (rng.random(600) < p).astype(int)
+        how = {"interval": None, "rng": seed}
+        low.append(cal.find_slices(y, probs=p, features=x, **how).equality.p_value)
+    assert min(low) > 0.001
+    assert np.mean(np.array(low) < 0.1) <= 0.4
+
+
+def test_clusters_stay_whole_when_slices_are_found(rows):
+    ids = np.arange(2400) // 4
+    given = {"probs": rows["p"], "features": rows["age"][:, None], "cluster": ids}
+    found = cal.find_slices(rows["y"], **given, slices=2)
+    assert sum(ev.n for ev in found) % 4 == 0
+
+
+def test_features_that_are_missing_are_refused(rows):
+    bad = rows["age"].astype(float)
+    bad[7] = np.nan
+    with pytest.raises(ValueError, match=r"features must be finite.*row 7"):
+        cal.find_slices(rows["y"], probs=rows["p"], features={"age": bad})
+    with pytest.raises(ValueError, match="one entry per row"):
+        cal.find_slices(rows["y"], probs=rows["p"], features=bad[:5])
+
+
+# -- command and figures ------------------------------------------------------------
+
+
+def test_the_command_compares_groups_and_finds_slices(rows, tmp_path):
+    names = ("y", "p", "region", "age", "sex")
+    lines = [",".join(map(str, x)) for x in zip(*(rows[n] for n in names), strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["outcome,prob,region,age,sex", *lines]))
+    found = run("groups", "a.csv", "--group", "region", "--json", cwd=tmp_path)
+    assert cal.Groups.from_json(found.stdout).names == ("east", "north", "west")
+    how = ("--slices", "age,sex", "-q", "-o", "g.html", "--fail-if", "ece.upper > 10%")
+    sliced = run("groups", "a.csv", *how, cwd=tmp_path)
+    assert sliced.returncode == 3
+    assert "age >" in sliced.stderr
+    assert (tmp_path / "g.html").exists()
+    wrong = run("groups", "a.csv", "--slices", "agx", cwd=tmp_path)
+    assert (wrong.returncode, "has no column 'agx'" in wrong.stderr) == (1, True)
+
+
+def test_the_figures_show_every_group(rows):
+    found = cal.compare_groups(rows["y"], probs=rows["p"], group=rows["region"])
+    axes = cal.plot.groups(found)
+    drawn = {line.get_gid() for line in axes[0].lines}
+    assert {"east", "north", "west"} <= drawn
+    assert [x.get_text() for x in axes[1].get_yticklabels()] == list(found.names)
+    masks = {"women": rows["sex"] == "f", "over 65": rows["age"] > 65}
+    gaps = cal.multicalibration_error(rows["y"], probs=rows["p"], groups=masks)
+    ax = gaps.plot()
+    assert [x.get_text() for x in ax.get_yticklabels()] == ["women", "over 65"]

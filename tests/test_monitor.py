@@ -1,0 +1,353 @@
+"""Monitoring: trends that are those of the periods, and an alarm that keeps its word."""
+
+from math import exp, log
+
+import numpy as np
+import pytest
+from command import calibrant as run
+
+import calibrant as cal
+from calibrant._rows.columns import Columns
+from calibrant._verbs.alarm import (
+    Line,
+    bets,
+    gains,
+    log_evidence,
+    onset,
+    rows_within,
+)
+from calibrant._verbs.monitor import names_of_periods
+
+
+@pytest.fixture
+def rows():
+    """Four months of which the last is off."""
+    rng = np.random.default_rng(5)
+    month = np.repeat(["2024-01", "2024-02", "2024-03", "2024-04"], 400)
+    p = rng.beta(1, 2, len(month))
+    q = np.where(month == "2024-04", np.minimum(p * 1.7, 1), p)
+    return {"y": (rng.random(len(p)) < q).astype(int), "p": p, "month": month}
+
+
+def follow(rows, **more):
+    return cal.monitor(rows["y"], probs=rows["p"], period=rows["month"], **more)
+
+
+# -- the trend ----------------------------------------------------------------------
+
+
+def test_a_period_has_the_numbers_of_its_rows(rows):
+    found = follow(rows)
+    for place, month in enumerate(found.periods):
+        own = rows["month"] == month
+        ev = cal.evaluate(rows["y"][own], probs=rows["p"][own])
+        assert found.n[place] == own.sum()
+        for key in ("brier", "nll", "accuracy", "ece"):
+            assert found.trend[key][place] == pytest.approx(ev.metrics[key], abs=1e-12)
+        whole = ev.decomposition.calibration
+        assert found.trend["calibration"][place] == pytest.approx(whole, abs=1e-12)
+        assert found.trend["calibration"][place].interval == pytest.approx(
+            whole.interval
+        )
+
+
+def test_changes_are_unpaired_differences_from_the_reference(rows):
+    found = follow(rows, reference=["2024-01", "2024-02"])
+    base = np.isin(rows["month"], ("2024-01", "2024-02"))
+    last = rows["month"] == "2024-04"
+    models = [
+        cal.evaluate(rows["y"][some], probs=rows["p"][some], name=name)
+        for some, name in ((base, "then"), (last, "now"))
+    ]
+    told = cal.compare(*models, paired=False).differences["now"]["brier"]
+    assert found.changes["brier"][3] == pytest.approx(told, abs=1e-12)
+    assert found.changes["brier"][3].interval == pytest.approx(told.interval, abs=1e-9)
+    assert np.isnan(found.changes["brier"][0])
+
+
+def test_rows_a_sketch_and_sketches_by_period_say_the_same(rows):
+    whole, sketch, apart = follow(rows), cal.Sketch(), {}
+    for month in np.unique(rows["month"])[::-1]:  # the order of arrival does not matter
+        own = rows["month"] == month
+        given = rows["y"][own], rows["p"][own]
+        sketch.update(given[0], probs=given[1], group=rows["month"][own])
+        apart[month] = cal.Sketch().update(given[0], probs=given[1])
+    for other in (cal.monitor(sketch), cal.monitor(apart)):
+        assert other.periods == whole.periods
+        assert other.evidence == pytest.approx(whole.evidence)
+        assert other.trend["brier"] == pytest.approx(whole.trend["brier"])
+
+
+def test_a_monitor_goes_to_json_and_back(rows):
+    found = follow(rows)
+    again = cal.Monitor.from_json(found.to_json())
+    assert str(again) == str(found)
+    assert again.alarm.period == found.alarm.period == "2024-04"
+    plain = found.to_dict()
+    plain["periods"] = plain["periods"][1:]
+    with pytest.raises(ValueError, match="has 3 periods and 4 entries of n"):
+        cal.Monitor.from_dict(plain)
+
+
+def test_the_frame_has_a_row_for_each_period_and_metric(rows):
+    found = follow(rows)
+    frame = found.frame("pandas")
+    assert len(frame) == 4 * len(found.trend)
+    one = frame[(frame.period == "2024-04") & (frame.metric == "brier")].iloc[0]
+    assert (one.low, one.high) == found.trend["brier"][3].interval
+    assert one.log_evidence == found.evidence[3]
+
+
+# -- the alarm ----------------------------------------------------------------------
+
+
+def test_evidence_is_money_that_was_bet_row_by_row(rows):
+    p, y = rows["p"][:9], rows["y"][:9].astype(float)
+    bet = bets(p)
+    paid = [
+        sum(
+            log(exp(x * a) / (1 - h + h * exp(x)))
+            for x, a, h in zip(own, y, p, strict=True)
+        )
+        for own in bet
+    ]
+    assert gains(rows_within(Columns(p, None, y))) == pytest.approx(paid)
+
+
+def test_a_bet_expects_what_it_costs_whatever_the_confidence():
+    for h in (0.0, 1e-6, 0.3, 0.5, 0.97, 1.0):
+        won, lost = (
+            np.exp(gains(rows_within(Columns(np.array([h]), None, np.array([a])))))
+            for a in (1.0, 0.0)
+        )
+        assert h * won + (1 - h) * lost == pytest.approx(1)
+
+
+def test_within_the_tolerance_no_bet_expects_to_win():
+    columns = [Columns(np.array([0.3]), None, np.array([a])) for a in (1.0, 0.0)]
+    won, lost = (np.exp(gains(rows_within(x, 0.05))) for x in columns)
+    for q in (0.25, 0.3, 0.35):
+        assert (q * won + (1 - q) * lost <= 1 + 1e-12).all()
+    assert (0.5 * won + 0.5 * lost).max() > 1
+
+
+def test_sums_of_close_rows_give_at_most_what_the_rows_do():
+    h, hit = np.array([0.41, 0.43]), np.array([1.0, 0.0])
+    each = gains(rows_within(Columns(h, None, hit)))
+    both = Columns(np.array([0.42]), None, np.array([0.5]), weight=np.array([2.0]))
+    flat = np.ptp(bets(h), axis=1) == 0  # bets that do not change within the cell
+    assert flat.any()
+    assert (gains(rows_within(both))[flat] <= each[flat]).all()
+
+
+def test_all_money_is_that_of_every_bet_and_every_start():
+    gain = np.random.default_rng(0).normal(size=(4, 3))
+    for end in range(1, 5):
+        money = sum(
+            np.exp(gain[s - 1 : end].sum(axis=0)).mean() / (s * (s + 1))
+            for s in range(1, end + 1)
+        )
+        money += 1 / (end + 1)  # of starts that are still to come
+        assert log_evidence(gain)[end - 1] == pytest.approx(log(money))
+
+
+def test_the_onset_is_found():
+    gain = np.full((10, 3), -0.5)
+    gain[6:, 1] = 2.0
+    assert onset(gain) == 6
+
+
+def test_a_line_through_the_reference_is_that_of_maximum_likelihood(part):
+    part("sklearn")
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(1)
+    h = rng.uniform(0.02, 0.98, 4000)
+    z = np.log(h / (1 - h))
+    hit = (rng.random(4000) < 1 / (1 + np.exp(-(0.4 + 0.7 * z)))).astype(float)
+    found = Line.fit(Columns(h, None, hit)).theta
+    peer = LogisticRegression(C=1e9, tol=1e-10).fit(z[:, None], hit)
+    assert found == pytest.approx([peer.intercept_[0], peer.coef_[0, 0]], abs=2e-3)
+
+
+def test_against_the_reference_a_model_that_was_never_calibrated_may_stay_so():
+    rng = np.random.default_rng(2)
+    p = rng.uniform(0.05, 0.95, 6000)
+    y = rng.random(6000) < p**1.5
+    day = np.repeat(np.arange(12), 500)
+    given = {"probs": p, "period": day, "reference": ["0", "1", "2"]}
+    assert cal.monitor(y, **given).alarm.period is not None
+    assert cal.monitor(y, **given, against="reference").alarm.period is None
+    worse = np.where(day >= 8, rng.random(6000) < p**3, y)
+    found = cal.monitor(worse, **given, against="reference").alarm
+    assert found.since == "8"
+
+
+def test_frequencies_count_and_soft_labels_and_certain_forecasts_are_taken():
+    y, p, day = [1, 0, 1, 0], [0.9, 0.2, 1.0, 0.0], ["a", "a", "b", "b"]
+    often = cal.monitor(y, probs=p, period=day, frequency=[5, 4, 3, 2])
+    spelt = cal.monitor(
+        *(np.repeat(y, [5, 4, 3, 2]),),
+        probs=np.repeat(p, [5, 4, 3, 2]),
+        period=np.repeat(day, [5, 4, 3, 2]),
+    )
+    assert often.evidence == pytest.approx(spelt.evidence)
+    soft = cal.monitor([0.5] * 40, confidence=[0.5] * 40, period=[1, 2] * 20)
+    assert soft.evidence.max() < 1e-9  # a mean that is as it should be wins nothing
+    contradicted = cal.monitor([1] * 60, probs=[0.0] * 60, period=[1, 2] * 30)
+    assert contradicted.alarm.period == "1"
+
+
+@pytest.mark.parametrize("beside", ["sample_weight", "cluster"])
+def test_weights_and_clusters_have_a_trend_but_no_alarm(rows, beside):
+    found = follow(rows, **{beside: np.arange(len(rows["y"])) // 2 + 1})
+    assert found.alarm is None
+    assert found.trend["brier"][0].interval is not None
+    assert found.sentences[0].startswith("No alarm was computed")
+
+
+@pytest.mark.simulation
+def test_false_alarms_are_rare_however_often_one_looks():
+    rng, alarms = np.random.default_rng(3), 0
+    for _ in range(300):
+        h = rng.beta(1, 2, (40, 25))
+        hit = (rng.random(h.shape) < h).astype(float)
+        gain = [
+            gains(rows_within(Columns(*x)))
+            for x in zip(h, [None] * 40, hit, strict=True)
+        ]
+        alarms += log_evidence(np.array(gain)).max() >= log(20)
+    assert alarms <= 26  # 15 expected at most; 27 has a probability of 0.3 %
+
+
+# -- periods ------------------------------------------------------------------------
+
+
+def test_dates_are_put_together():
+    dates = np.array(["2024-12-30", "2025-01-05", "2025-03-31"], "datetime64[s]")
+    assert (
+        names_of_periods(dates).tolist()
+        == dates.astype("datetime64[D]").astype(str).tolist()
+    )
+    weeks = ["2025-W01", "2025-W01", "2025-W14"]
+    assert names_of_periods(dates, "week").tolist() == weeks
+    assert names_of_periods(dates, "quarter").tolist() == [
+        "2024-Q4",
+        "2025-Q1",
+        "2025-Q1",
+    ]
+    assert names_of_periods(["2024-12-30T08:15"], "month").tolist() == ["2024-12"]
+    assert names_of_periods(dates, "year").tolist() == ["2024", "2025", "2025"]
+
+
+def test_numbers_are_in_order_of_size():
+    day = [2, 10, 1] * 30
+    assert cal.monitor([1, 0, 1] * 30, probs=[0.6] * 90, period=day).periods == (
+        "1",
+        "2",
+        "10",
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"period": None}, "needs the period of each row"),
+        ({"period": ["a", None]}, "row 1 is None"),
+        (
+            {"period": ["1 May", "2 May"], "every": "week"},
+            "row 0 is 1 May. Leave every out",
+        ),
+        ({"period": ["a", "b"], "every": "hour"}, "every must be"),
+        ({"period": ["a", "b"], "reference": "c"}, "reference must be"),
+        ({"period": ["a", "b"], "reference": ["a", "b"]}, "leave others to compare"),
+        ({"period": ["a", "b"], "alpha": 2}, "alpha must be"),
+        ({"period": ["a", "b"], "tolerance": -1}, "tolerance must be"),
+        ({"period": ["a", "b"], "against": "chance"}, "against must be"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(given, said):
+    with pytest.raises(ValueError, match=said):
+        cal.monitor([0, 1], probs=[0.4, 0.6], **given)
+
+
+def test_too_many_periods_are_refused_with_a_way_out():
+    with pytest.raises(ValueError, match=r"201 distinct values.*every='week'"):
+        cal.monitor([1] * 201, probs=[0.5] * 201, period=range(201))
+
+
+def test_every_class_at_once_is_refused():
+    p = np.full((6, 3), 1 / 3)
+    with pytest.raises(ValueError, match="one probability per row"):
+        cal.monitor([0, 1, 2] * 2, probs=p, period=[1, 2] * 3, target="class-wise")
+
+
+# -- the command --------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(rows, tmp_path):
+    for month in np.unique(rows["month"]):
+        own = rows["month"] == month
+        table = np.column_stack([rows["y"][own], rows["p"][own]])
+        days = [f"{month}-{1 + i % 28:02d}" for i in range(own.sum())]
+        lines = [f"{int(a)},{h:.9f},{d}" for (a, h), d in zip(table, days, strict=True)]
+        text = "\n".join(["outcome,prob,date", *lines])
+        (tmp_path / f"{month}.csv").write_text(text)
+    return tmp_path
+
+
+def test_the_command_keeps_a_state_and_counts_no_file_twice(files, monkeypatch):
+    monkeypatch.chdir(files)
+    how = ("--state", "s.npz", "--period", "date", "--every", "month")
+    first = run("monitor", "2024-01.csv", "2024-02.csv", *how, "--fail-if", "alarm")
+    assert (first.returncode, "No alarm" in first.stdout) == (0, True)
+    again = run("monitor", "2024-02.csv", "2024-03.csv", "2024-04.csv", *how)
+    assert "skipped 1 of the files" in again.stderr
+    last = run("monitor", "--state", "s.npz", "--fail-if", "alarm", "--json")
+    assert last.returncode == 3
+    found = cal.Monitor.from_json(last.stdout)
+    assert found.n.tolist() == [400] * 4
+    assert "ALARM in 2024-04" in last.stderr
+    mixed = run("monitor", "--state", "s.npz", "--every", "week")
+    assert (mixed.returncode, "which is no week" in mixed.stderr) == (1, True)
+
+
+def test_files_are_periods_and_conditions_hold_for_the_last(files, monkeypatch):
+    monkeypatch.chdir(files)
+    page = ("--output", "page.html", "-q", "--fail-if", "ece.upper > 5%")
+    found = run("monitor", "2024-01.csv", "2024-04.csv", *page)
+    assert (found.returncode, found.stderr.startswith("gate: 2024-04:")) == (3, True)
+    text = (files / "page.html").read_text()
+    assert "<script" not in text
+    assert "ALARM in 2024-04" in text
+
+
+def test_names_of_periods_are_escaped_on_the_page(tmp_path):
+    bad = "<script>alert(1)</script>"
+    found = cal.monitor([1, 0] * 40, probs=[0.5] * 80, period=["a", bad] * 40, name=bad)
+    text = found.report(tmp_path / "page.html").read_text()
+    assert "<script" not in text
+    assert "&lt;script" in text
+
+
+def test_without_files_and_state_the_command_says_what_it_needs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = run("monitor", "--state", "s.npz")
+    assert (found.returncode, "give FILEs" in found.stderr) == (2, True)
+
+
+# -- the figure ---------------------------------------------------------------------
+
+
+def test_the_figure_shows_every_period_and_the_alarm(rows):
+    found = follow(rows)
+    axes = found.plot(metrics=("brier", "ece"))
+    assert len(axes) == 3
+    line = next(x for x in axes[0].lines if x.get_gid() == "brier")
+    assert line.get_ydata() == pytest.approx([100 * x for x in found.trend["brier"]])
+    names = [x.get_text() for x in axes[-1].get_xticklabels()]
+    assert names == list(found.periods)
+    assert any(x.get_gid() == "alarm" for x in axes[0].lines)
+    with pytest.raises(ValueError, match="metrics must be"):
+        found.plot(metrics=("none",))
