@@ -38,6 +38,7 @@ def made():
         each,
         study,
         study.effects["Temperature"],
+        study.select(),
         cal.Comparison((ev, each), protocol="two"),
         cal.compare(*study),
         cal.corp(y == 0, confidence=P[:, 0]),

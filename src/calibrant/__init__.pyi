@@ -11,6 +11,7 @@ from ._base.records import (
     SmoothCurve,
 )
 from ._inputs.divergences import Divergence, register_divergence
+from ._inputs.targets import Target
 from ._sketch.frames import sketch_frame
 from ._sketch.sketch import Sketch
 from ._verbs.calibration_bracket import Bracket, calibration_bracket
@@ -72,6 +73,7 @@ __all__ = [
     "Sketch",
     "SmoothCurve",
     "Study",
+    "Target",
     "accuracy",
     "ace",
     "audit",

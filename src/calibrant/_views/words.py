@@ -14,8 +14,9 @@ from calibrant._base.checks import MOST_NAME, check_choice, one_line
 from calibrant._base.comparison import Comparison, as_shown, shown_names
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial, positive_class, sample_size
-from calibrant._base.records import Curve, Decomposition, Estimate, Finding
+from calibrant._base.records import FORECASTS, Curve, Decomposition, Estimate, Finding
 from calibrant._inputs.divergences import find_divergence
+from calibrant._inputs.targets import TOP
 from calibrant._views.diagram import GEOMETRY, axis_words
 from calibrant.table._html import paragraphs, write_html, write_list
 from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, lifted
@@ -39,13 +40,18 @@ TARGETS = {
     "top-label": "is the predicted class as likely as claimed?",
     "positive": "is {positive} as likely as forecast?",
     "class-wise": "is every class as likely as forecast?",
+    "multi-label": "is each label as likely as forecast?",
     "pairs": "is an answer right as often as its confidence says?",
 }
 
 
 def question(ev: Evaluation) -> str:
     """What was asked of each example."""
-    return TARGETS[ev.target].format(positive=positive_class(ev))
+    event = "does the event come true as often as claimed?"
+    if found := TOP.fullmatch(ev.target):
+        among = f"among the {found[1]} likeliest"
+        event = f"is the true class {among} as often as claimed?"
+    return TARGETS.get(ev.target, event).format(positive=positive_class(ev))
 
 
 def in_words(models: Any) -> str:
@@ -208,7 +214,7 @@ def direction(ev: Evaluation, least: float = FAR_OFF) -> str:
     chance = gap.interval is not None and not excludes_zero(gap)
     if chance or not gap or abs(gap) < least:
         return ""
-    return DIRECTIONS[ev.target == "positive"][gap > 0]
+    return DIRECTIONS[ev.target in FORECASTS][gap > 0]
 
 
 def natural(name: str) -> list[Any]:
@@ -381,7 +387,7 @@ def in_which_direction(ev: Evaluation) -> str:
         return ""
     gap = ev.metrics["confidence_gap"]
     mean, share = "mean confidence", "accuracy"
-    if ev.target == "positive":
+    if ev.target in FORECASTS:
         mean, share = "the mean forecast", "the observed frequency"
     off = f"{'exceeds' if gap > 0 else 'is below'} {share} by {abs(gap):.3f}"
     return f"{word.lower().replace(' too', ' are too')}: {mean} {off}."
@@ -429,8 +435,9 @@ def _subject(ev: Evaluation) -> str:
         "top-label": "accuracy of the predicted class",
         "positive": "observed frequency of the positive class",
         "class-wise": "observed frequency of each class, all classes together,",
+        "multi-label": "observed frequency of each label, all labels together,",
         "pairs": "accuracy (share correct)",
-    }[ev.target]
+    }.get(ev.target, "frequency of the event")
     return (
         f"Calibration-sharpness diagram of {ev.name}: {sample_size(ev)}, {what} against "
         f"{axis_words(ev)['said']}."

@@ -25,7 +25,7 @@ from calibrant._base.measures import (
     is_trivial,
     spread_of,
 )
-from calibrant._base.records import Estimate, listed
+from calibrant._base.records import FORECASTS, Estimate, listed
 from calibrant._inputs.arrays import Column
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.bins import binned_error, width_bins
@@ -285,7 +285,7 @@ def infinite_loss(ev: Evaluation) -> Iterator[Told]:
     """
     if ev.infinite_rows > 0:
         did = "was certain and wrong"
-        if ev.target in ("top-label", "class-wise"):
+        if ev.target not in (*FORECASTS, "pairs"):
             did = "gave the true class probability 0"
         yield Told(
             "warning",
@@ -424,6 +424,7 @@ FEW_EVENTS = 20
 
 OUTCOMES = {
     "positive": ("non-events", "events"),
+    "multi-label": ("absent labels", "present labels"),
     "top-label": ("wrong predictions", "correct predictions"),
     "pairs": ("wrong answers", "correct answers"),
 }
@@ -445,7 +446,7 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
     hits_rarer = bool(counts[0] <= n.sum() / 2)
     seen, expected = counts if hits_rarer else [n.sum() - x for x in counts]
     if min(seen, (seen + expected) / 2) < FEW_EVENTS:
-        what = OUTCOMES[ev.target][hits_rarer]
+        what = OUTCOMES.get(ev.target, ("misses", "hits"))[hits_rarer]
         yield Told(
             "warning" if ev.n >= FEW_ROWS else "note",
             f"{ev.name} has {_count(seen)} {what} in {ev.n:,.10g} examples "
@@ -575,7 +576,7 @@ def below_chance(ev: Evaluation) -> Iterator[Told]:
     measures doubt. No calibration error makes sense before that is settled.
     """
     key, chance = "accuracy", 1 / ev.k
-    if ev.target in ("positive", "pairs"):
+    if ev.target not in ("top-label", "class-wise"):
         key, chance = "auroc", HALF
     value = ev.metrics.get(key)
     if value is None or not value < chance:
