@@ -47,6 +47,7 @@ def made():
         cal.confidence_split(y, **probs),
         cal.choose_bandwidth(y, **probs),
         cal.canonical_calibration_error(y, **probs),
+        cal.kernel_calibration_error(y, **probs),
     ]
     return {type(record).__name__: record for record in records} | {"grouped": ev}
 

@@ -24,6 +24,11 @@ from ._verbs.choose_bandwidth import BandwidthChoice, choose_bandwidth
 from ._verbs.compare import Contrast, compare
 from ._verbs.confidence_split import ConfidenceSplit, confidence_split
 from ._verbs.evaluate import evaluate, evaluate_pairs
+from ._verbs.kernel_calibration_error import (
+    KernelError,
+    kernel_calibration_error,
+    mmce,
+)
 from ._verbs.metric_functions import (
     PaperSpread,
     Scorer,
@@ -67,6 +72,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Finding",
+    "KernelError",
     "PaperSpread",
     "Scorer",
     "Selection",
@@ -94,9 +100,11 @@ __all__ = [
     "evaluate_pairs",
     "files",
     "full_vector_ece",
+    "kernel_calibration_error",
     "ks_error",
     "logit_smoothed_ece",
     "mce",
+    "mmce",
     "nll",
     "paper_spread",
     "plot",
