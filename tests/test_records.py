@@ -38,6 +38,7 @@ def made():
         each,
         study,
         study.effects["Temperature"],
+        study.select(),
         cal.Comparison((ev, each), protocol="two"),
         cal.compare(*study),
         cal.corp(y == 0, confidence=P[:, 0]),
@@ -46,6 +47,7 @@ def made():
         cal.confidence_split(y, **probs),
         cal.choose_bandwidth(y, **probs),
         cal.canonical_calibration_error(y, **probs),
+        cal.kernel_calibration_error(y, **probs),
     ]
     return {type(record).__name__: record for record in records} | {"grouped": ev}
 

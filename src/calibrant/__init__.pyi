@@ -11,6 +11,7 @@ from ._base.records import (
     SmoothCurve,
 )
 from ._inputs.divergences import Divergence, register_divergence
+from ._inputs.targets import Target
 from ._sketch.frames import sketch_frame
 from ._sketch.sketch import Sketch
 from ._verbs.alarm import Alarm
@@ -35,6 +36,11 @@ from ._verbs.cutoff_error import CutoffError, cutoff_error
 from ._verbs.decisions import DecisionCurve, Murphy, decision_curve, murphy
 from ._verbs.evaluate import evaluate, evaluate_pairs
 from ._verbs.find_slices import find_slices
+from ._verbs.kernel_calibration_error import (
+    KernelError,
+    kernel_calibration_error,
+    mmce,
+)
 from ._verbs.metric_functions import (
     PaperSpread,
     Scorer,
@@ -88,6 +94,7 @@ __all__ = [
     "Evaluation",
     "Finding",
     "Groups",
+    "KernelError",
     "Monitor",
     "Multicalibration",
     "Murphy",
@@ -98,6 +105,7 @@ __all__ = [
     "Sketch",
     "SmoothCurve",
     "Study",
+    "Target",
     "accuracy",
     "ace",
     "audit",
@@ -125,10 +133,12 @@ __all__ = [
     "files",
     "find_slices",
     "full_vector_ece",
+    "kernel_calibration_error",
     "ks_error",
     "logit_smoothed_ece",
     "macro_average",
     "mce",
+    "mmce",
     "monitor",
     "multicalibration_error",
     "murphy",

@@ -99,7 +99,8 @@ class Evaluation(Views, Record):
     n_clusters : int or None
         Number of clusters, if they were given; of a sketch at most 128 are told apart.
     target : str
-        ``"top-label"``, ``"positive"``, ``"class-wise"`` or ``"pairs"``.
+        ``"top-label"``, ``"positive"``, ``"class-wise"``, ``"multi-label"`` or
+        ``"pairs"``; ``"top-3"`` and its like, or ``"event: name"`` of a `Target`.
     positive : str or None
         The name of the positive class, if that is the target.
     divergence : str

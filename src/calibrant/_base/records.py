@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -277,10 +278,14 @@ class OneOf:
     """What text must be to be read."""
 
     choices: tuple[str, ...]
+    pattern: str = ""
 
     def check(self, value: Any, path: str) -> None:
-        """Raise an error unless the text is one of the choices."""
-        demand(value in self.choices, path, f"one of {', '.join(self.choices)}", value)
+        """Raise an error unless the text is one of the choices, or fits the pattern."""
+        fits = value in self.choices or (
+            self.pattern and re.fullmatch(self.pattern, value)
+        )
+        demand(bool(fits), path, f"one of {', '.join(self.choices)}", value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +314,11 @@ Amounts = Annotated[NDArray[np.float64], Range(0)]
 Loss = Annotated[float, Range(0, infinite=True)]
 Losses = Annotated[NDArray[np.float64], Range(unknown=True, infinite=True)]
 Bandwidth = Annotated[float, Range(0, 10, above=True)]
-Target = Annotated[str, OneOf(("top-label", "positive", "class-wise", "pairs"))]
+TARGETS = ("top-label", "positive", "class-wise", "multi-label", "pairs")
+FORECASTS = ("positive", "multi-label")
+"""Targets of which each row is the forecast of one class."""
+
+Target = Annotated[str, OneOf(TARGETS, r"top-[1-9]\d*|event: .+")]
 
 
 def close(one: float, two: float) -> bool:

@@ -225,7 +225,7 @@ class Scores(TypedDict, total=False):
     probs: Any
     logits: Any
     confidence: Any
-    target: str | None
+    target: Any
     classes: Any
     sample_weight: Any
     frequency: Any

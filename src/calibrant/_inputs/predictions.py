@@ -31,10 +31,11 @@ from calibrant._inputs.arrays import (
     check_logits,
     to_numpy,
 )
+from calibrant._inputs.targets import Target, read_target
 
 Kind = Literal["probs", "logits", "confidence"]
-Target = Literal["top-label", "positive", "class-wise"]
 TARGETS = ("top-label", "positive", "class-wise")
+MULTI_LABEL = "multi-label"
 MOST_FREQUENCY = float(1 << 53)
 LEAST_CLUSTERS, MOST_GROUPS = 10, 200
 MOST_CLUSTER_GROUPS = 128
@@ -52,18 +53,21 @@ class Predictions:
     per row (the positive class, or a confidence) or one per row and class. `weight` and
     `squared` are as in `Columns`. `clusters` (numbers) and `groups` (names) are those of the
     rows of positive weight; `cluster_groups` puts clusters together (`groups_of_clusters`).
+    `event` is what a `Target` asks about. Of a multi-label problem each label of each row is
+    a row here, and the labels of one row are a cluster.
     """
 
     scores: Matrix
     kind: Kind
     labels: NDArray[Any]
     weight: Column | None
-    target: Target | None
+    target: str | None
     classes: tuple[Hashable, ...]
     clusters: Index | None = None
     groups: NDArray[np.str_] | None = None
     squared: Column | None = None
     cluster_groups: Index | None = None
+    event: Target | None = None
 
     @property
     def k(self) -> int:
@@ -83,7 +87,7 @@ def read_predictions(
     logits: Any = None,
     confidence: Any = None,
     classes: Sequence[Hashable] | None = None,
-    target: str | None = None,
+    target: Any = None,
     sample_weight: Any = None,
     frequency: Any = None,
     cluster: Any = None,
@@ -94,6 +98,10 @@ def read_predictions(
     beside = {"frequency": frequency, "cluster": cluster, "group": group}
     check_indices(**{"y": y, kind: given, "sample_weight": sample_weight, **beside})
     scores = as_scores(given, kind)
+    if isinstance(target, str) and target == MULTI_LABEL:
+        beside["sample_weight"] = sample_weight
+        return _read_each_label(y, scores, kind, classes, beside)
+    event: Target | None = None
     if scores.ndim not in (1, 2) or (kind == "confidence" and scores.ndim != 1):
         raise ValueError(
             f"{kind} must be {'1-D' if kind == 'confidence' else '1-D or 2-D'}, "
@@ -108,7 +116,9 @@ def read_predictions(
         labels = _read_hits(y, len(scores), "correct")
         chosen = None
     else:
-        chosen = _choose_target(scores, kind, target)
+        event = read_target(target, 2 if scores.ndim == 1 else scores.shape[1])
+        named = "top-label" if event is not None else target
+        chosen = event.label if event else _choose_target(scores, kind, named)
         if kind == "logits":
             check_logits(scores)
         names = _class_names(scores, kind, classes)
@@ -123,10 +133,48 @@ def read_predictions(
             "Labels, or correctness, come first."
         )
     weight, squared = read_weights(sample_weight, frequency, len(scores))
-    found = Predictions(scores, kind, labels, weight, chosen, names, squared=squared)
+    found = Predictions(
+        scores, kind, labels, weight, chosen, names, squared=squared, event=event
+    )
     if cluster is None and group is None:
         return found
     return _with_names(found, cluster, group)
+
+
+def _read_each_label(
+    y: Any, scores: Matrix, kind: Kind, classes: Any, beside: Mapping[str, Any]
+) -> Predictions:
+    """Read the labels of rows that may have several: each is a row, of its row's cluster."""
+    labels = to_numpy(y, "y")
+    if kind == "confidence" or scores.ndim != 2 or labels.shape != scores.shape:
+        raise ValueError(
+            "target='multi-label' needs probs or logits and y of one shape, a column per "
+            f"label; got {kind} of shape {scores.shape} and y of shape {labels.shape}."
+        )
+    names, (n, k) = _class_names(scores, kind, classes), scores.shape
+    _check_entries(scores, kind, "not finite" if kind == "logits" else "outside [0, 1]")
+    labels = as_scores(labels * 1.0 if labels.dtype == bool else labels, "y")
+    _check_entries(labels, "y", "outside [0, 1]")
+    if beside["cluster"] is None and k > 1 and n >= LEAST_CLUSTERS:
+        beside = {**beside, "cluster": np.arange(n)}
+    repeated = {
+        name: None if x is None else np.repeat(to_numpy(x, name), k)
+        for name, x in beside.items()
+    }
+    given: dict[str, Any] = {kind: scores.ravel(), **repeated}
+    found = read_predictions(labels.ravel().astype(np.float64), **given)
+    return replace(found, target=MULTI_LABEL, classes=names)
+
+
+def _check_entries(matrix: Matrix, name: str, what: str) -> None:
+    """Raise at the first entry of a matrix that is no probability, or no logit."""
+    rule = "finite" if what == "not finite" else "in [0, 1]"
+    bad = ~(matrix < np.inf if rule == "finite" else (matrix >= 0) & (matrix <= 1))
+    if bad.any():
+        row, column = np.argwhere(bad)[0].tolist()
+        said = f"is {matrix[row, column]:.6g} for label {column}"
+        many = int(bad.any(axis=1).sum()), len(bad), what
+        raise RowError(f"{name} must be {rule};", row, said, *many)
 
 
 def _look_swapped(scores: Matrix, labels: NDArray[Any]) -> bool:
@@ -148,11 +196,11 @@ def _one_of(**scores: Any) -> tuple[Kind, Any]:
     return given[0], scores[given[0]]  # type: ignore[return-value]
 
 
-def _choose_target(scores: Matrix, kind: Kind, target: str | None) -> Target:
+def _choose_target(scores: Matrix, kind: Kind, target: str | None) -> str:
     if target is not None:
-        check_choice(target, "target", TARGETS)
+        check_choice(target, "target", (*TARGETS, MULTI_LABEL))
     if scores.ndim == 1:
-        return target or "positive"  # type: ignore[return-value]
+        return target or "positive"
     k = scores.shape[1]
     if k < 2:
         raise ValueError(
@@ -171,7 +219,7 @@ def _choose_target(scores: Matrix, kind: Kind, target: str | None) -> Target:
             f"target='positive' needs a binary problem, got {k} classes. Use "
             "'top-label' or 'class-wise', or pass the column of one class as 1-D."
         )
-    return target or "top-label"  # type: ignore[return-value]
+    return target or "top-label"
 
 
 def _class_names(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._base.records import FORECASTS
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import Divergence
 
@@ -83,7 +84,7 @@ class Columns:
 
     def correct(self, target: str) -> Column:
         """Whether the prediction was right; a positive class is predicted if p > 1/2."""
-        if target != "positive":
+        if target not in FORECASTS:
             return self.hit
         return np.where(self.confidence > 0.5, self.hit, 1 - self.hit)
 

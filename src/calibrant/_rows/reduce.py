@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError
+from calibrant._base.records import FORECASTS
 from calibrant._inputs.arrays import (
     ROW_SUM_TOLERANCE,
     Column,
@@ -23,6 +24,7 @@ from calibrant._inputs.arrays import (
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, read_given
 from calibrant._inputs.predictions import Predictions, leave_out
+from calibrant._inputs.targets import Target
 from calibrant._rows import compiled, engines
 from calibrant._rows import losses as row_losses
 from calibrant._rows.columns import Columns
@@ -166,6 +168,7 @@ def _reduce_block(
 
 PER_CENT = "If these are per cent, divide them by 100."
 AS_LOGITS, EVEN_OUT = "If these are logits, pass logits=", "divide each row by its sum."
+SEVERAL = "If several labels can be true at once, pass target='multi-label'."
 
 
 @np.errstate(over="ignore")
@@ -186,6 +189,8 @@ def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
         rule = "probs must be rows of probabilities:"
         per_cent = row.min() >= 0 and abs(row.sum() - 100) <= 1
         remedy = PER_CENT if per_cent else f"{AS_LOGITS}; otherwise {EVEN_OUT}"
+        if not per_cent and row.min() >= 0 and row.max() <= 1:
+            remedy += f" {SEVERAL}"
         if np.isnan(row).any():
             remedy = leave_out("probs.sum(axis=1)")
         raise RowError(rule, first, reason, *many, remedy=remedy)
@@ -193,7 +198,8 @@ def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
     tolerance = ROW_SUM_TOLERANCE[labels.dtype.name]
     rule = "y as soft labels must be non-negative rows that sum to 1"
     reason = f"sums to {labels.sum():.6g}"
-    raise RowError(f"{rule} (within {tolerance:g}):", first, reason, *many)
+    rule, several = f"{rule} (within {tolerance:g}):", np.isin(labels, (0, 1)).all()
+    raise RowError(rule, first, reason, *many, remedy=SEVERAL if several else "")
 
 
 def _really_offend(predictions: Predictions, bad: NDArray[Any]) -> Mask:
@@ -247,12 +253,29 @@ def reduce_to_columns(
     if predictions.kind == "confidence":
         h = _unit_interval(predictions, "confidence")
         return _one_dimensional(h, None, predictions.labels, predictions)
-    if predictions.target == "positive":
+    if predictions.target in FORECASTS:
         return _positive(predictions)
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
     weights = predictions.weight, predictions.squared
-    return fill(predictions, extra, engine).columns(*weights)
+    out = fill(predictions, extra, engine)
+    if predictions.event is None:
+        return out.columns(*weights)
+    _ask(predictions, predictions.event, out)
+    return replace(out.columns(*weights), predicted=None, exact_log_odds=None)
+
+
+def _ask(predictions: Predictions, event: Target, out: Output) -> None:
+    """Put the confidence and the hit of an event in place of those of the top label."""
+    n, k = predictions.scores.shape
+    rows = max(1, BLOCK_BYTES // (8 * k))
+    for first in range(0, n, rows):
+        part = slice(first, min(first + rows, n))
+        scores = predictions.scores[part].astype(np.float64)
+        with np.errstate(all="ignore"):  # rows of weight 0 may hold anything
+            p = np.exp(row_losses.log_probabilities(predictions.kind, scores))
+        asked = event.ask(p, predictions.labels[part], first)
+        out.confidence[part], out.hit[part] = asked
 
 
 def spell_out(predictions: Predictions) -> Predictions:

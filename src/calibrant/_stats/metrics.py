@@ -13,7 +13,7 @@ from math import isnan, nan, sqrt
 import numpy as np
 
 from calibrant._base.measures import MEASURES, Measure
-from calibrant._base.records import Estimate
+from calibrant._base.records import FORECASTS, Estimate
 from calibrant._inputs.arrays import Column
 from calibrant._stats import bins as binning
 from calibrant._stats import (
@@ -108,7 +108,7 @@ def accuracy(sample: Sample) -> Estimate:
     if sample.clusters is None:
         return share_of(value, sample.columns.effective, level)
     h = sample.rows.ordered.confidence
-    right_if_hit = h > 0.5 if sample.target == "positive" else np.ones(len(h), bool)
+    right_if_hit = h > 0.5 if sample.target in FORECASTS else np.ones(len(h), bool)
     ends = intervals.share(sample.rows, value, right_if_hit, level)
     return Estimate(value, ends, "Wilson, clusters")
 

@@ -21,7 +21,7 @@ from calibrant._base.checks import (
 from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, Measure, is_trivial, sample_size
-from calibrant._base.records import Estimate, Range, close
+from calibrant._base.records import FORECASTS, Estimate, Range, close
 from calibrant._base.text import wrapped
 from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._inputs.divergences import Divergence
@@ -367,7 +367,7 @@ def _same_event(mine: Sample, theirs: Sample) -> Mask | None:
     same = mine.target == "pairs" and np.array_equal(
         mine.columns.hit, theirs.columns.hit
     )
-    if mine.target == "positive" or same:
+    if mine.target in FORECASTS or same:
         return np.ones(len(mine.h), bool)
     one, two = mine.columns.predicted, theirs.columns.predicted
     return None if one is None or two is None else one == two

@@ -10,7 +10,6 @@ from operator import add
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._base.checks import check_flags, check_text
 from calibrant._base.evaluation import Evaluation
@@ -20,6 +19,8 @@ from calibrant._inputs.arrays import Column, to_numpy
 from calibrant._inputs.divergences import BRIER
 from calibrant._inputs.options import Options, Settings, takes_options, target_of
 from calibrant._inputs.predictions import (
+    LEAST_CLUSTERS,
+    MULTI_LABEL,
     Predictions,
     check_clusters,
     facts_of_rows,
@@ -57,7 +58,7 @@ def evaluate(
     logits: Any = None,
     confidence: Any = None,
     classes: Sequence[Hashable] | None = None,
-    target: str | None = None,
+    target: Any = None,
     sample_weight: Any = None,
     frequency: Any = None,
     cluster: Any = None,
@@ -78,10 +79,13 @@ def evaluate(
         stated confidences in [0, 1] are 1-D (see `evaluate_pairs`).
     classes : sequence, optional
         Names of the classes in column order, if `y` holds names.
-    target : {"top-label", "positive", "class-wise"}, optional
+    target : {"top-label", "positive", "class-wise", "multi-label"} or Target, optional
         What is asked of each row: is the predicted class as likely as claimed, is the
         positive class, is each class. Two columns need it said; 1-D scores are
-        ``"positive"``, three columns or more ``"top-label"``.
+        ``"positive"``, three columns or more ``"top-label"``. With ``"multi-label"`` several
+        labels can be true: `y` is n x k of 0 and 1, rows need not sum to 1, and logits are
+        log-odds of each label. ``"top-3"`` asks whether the label is among the three
+        likeliest; a `Target` asks anything.
     sample_weight : array_like, optional
         Importance of each row, in any unit: all weights times 3 change nothing. What
         weights leave to learn from is `n_effective`, and intervals are as wide as it asks
@@ -148,7 +152,7 @@ def evaluate(
         evaluate_sample(sample, name),
         columns=columns,
         clusters=sample.clusters,
-        per_group=_each_group(sample, name, predictions.groups),
+        per_group=_each_group(sample, name, predictions),
         sum_of_weights=total,
         **facts,
     )
@@ -243,13 +247,33 @@ def _naming_positive(ev: Evaluation, classes: Sequence[Hashable]) -> Evaluation:
 
 
 def _each_group(
-    sample: Sample, name: str, groups: NDArray[np.str_] | None
+    sample: Sample, name: str, predictions: Predictions
 ) -> dict[str, Evaluation]:
-    """The record of each group of rows, by its name."""
+    """The record of each group of rows by its name, or of each of several labels."""
+    groups = predictions.groups
+    if groups is None and sample.target == MULTI_LABEL:
+        return _each_label(sample, name, predictions.classes)
     if groups is None:
         return {}
     names = np.unique(groups).tolist()
     return {x: evaluate_sample(sample.of_some(groups == x), name) for x in names}
+
+
+def _each_label(
+    sample: Sample, name: str, labels: Sequence[Hashable]
+) -> dict[str, Any]:
+    """The record of each label of a multi-label problem, without resampled intervals."""
+    if sample.clusters is None and len(labels) > 1:
+        raise ValueError(
+            f"target='multi-label' needs {LEAST_CLUSTERS} rows or more: labels of one row "
+            "depend on each other, and fewer rows do not tell how much."
+        )
+    plain = replace(sample, settings=replace(sample.settings, interval=None))
+    label = np.arange(len(sample.columns)) % len(labels)
+    return {
+        str(x): evaluate_sample(plain.of_some(label == j), name, keep=False)
+        for j, x in enumerate(labels)
+    }
 
 
 # ----------------------------------------------------------------------------

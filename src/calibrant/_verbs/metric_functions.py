@@ -32,7 +32,7 @@ from calibrant._base.checks import (
     shown,
 )
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.records import Corp, Estimate
+from calibrant._base.records import FORECASTS, Corp, Estimate
 from calibrant._inputs.arrays import Index, Matrix, as_scores
 from calibrant._inputs.divergences import BRIER, LOG, find_divergence
 from calibrant._inputs.options import (
@@ -174,7 +174,7 @@ def brier(y: Any, *, convention: str | None = None, **given: Unpack[Scores]) -> 
     check_choice(convention, "convention", (None, "sum", "half", "mean"))
     predictions, columns = read(y, given)
     score = columns.mean(columns.loss(BRIER))
-    half = target_of(predictions) in ("positive", "pairs")
+    half = target_of(predictions) in (*FORECASTS, "pairs")
     if convention is None or convention == ("half" if half else "sum"):
         return score
     parts = {"sum": 1, "half": 2, "mean": predictions.k}[convention]

@@ -17,7 +17,7 @@ from calibrant._base.comparison import (
     shown_names,
 )
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.records import Bins, Curve, Decomposition
+from calibrant._base.records import FORECASTS, Bins, Curve, Decomposition
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.options import PAPER_BANDWIDTH, Settings, check_bandwidth
 from calibrant._sketch.cells import Cells
@@ -241,7 +241,7 @@ def axis_words(ev: Evaluation) -> dict[str, str]:
     >>> axis_words(cal.evaluate([1, 0], probs=[0.9, 0.4], target="positive"))
     {'hit': 'observed frequency', 'said': 'forecast'}
     """
-    if ev.target in ("positive", "class-wise"):
+    if ev.target in (*FORECASTS, "class-wise"):
         return {"hit": "observed frequency", "said": "forecast"}
     return {"hit": "accuracy", "said": "confidence"}
 

@@ -20,9 +20,10 @@ from calibrant._base.measures import (
     sample_size,
     some_of,
 )
-from calibrant._base.records import Curve, Decomposition, Estimate, Finding
+from calibrant._base.records import FORECASTS, Curve, Decomposition, Estimate, Finding
 from calibrant._base.text import number, with_interval
 from calibrant._inputs.divergences import find_divergence
+from calibrant._inputs.targets import TOP
 from calibrant._views.diagram import GEOMETRY, axis_words
 from calibrant.table._html import paragraphs, write_html, write_list
 from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, lifted
@@ -46,13 +47,18 @@ TARGETS = {
     "top-label": "is the predicted class as likely as claimed?",
     "positive": "is {positive} as likely as forecast?",
     "class-wise": "is every class as likely as forecast?",
+    "multi-label": "is each label as likely as forecast?",
     "pairs": "is an answer right as often as its confidence says?",
 }
 
 
 def question(ev: Evaluation) -> str:
     """What was asked of each example."""
-    return TARGETS[ev.target].format(positive=positive_class(ev))
+    event = "does the event come true as often as claimed?"
+    if found := TOP.fullmatch(ev.target):
+        among = f"among the {found[1]} likeliest"
+        event = f"is the true class {among} as often as claimed?"
+    return TARGETS.get(ev.target, event).format(positive=positive_class(ev))
 
 
 def in_words(models: Any) -> str:
@@ -217,7 +223,7 @@ def direction(ev: Evaluation, least: float = FAR_OFF) -> str:
     chance = gap.interval is not None and not excludes_zero(gap)
     if chance or not gap or abs(gap) < least:
         return ""
-    return DIRECTIONS[ev.target == "positive"][gap > 0]
+    return DIRECTIONS[ev.target in FORECASTS][gap > 0]
 
 
 def natural(name: str) -> list[Any]:
@@ -387,7 +393,7 @@ def in_which_direction(ev: Evaluation) -> str:
         return ""
     gap = ev.metrics["confidence_gap"]
     mean, share = "mean confidence", "accuracy"
-    if ev.target == "positive":
+    if ev.target in FORECASTS:
         mean, share = "the mean forecast", "the observed frequency"
     off = f"{'exceeds' if gap > 0 else 'is below'} {share} by {abs(gap):.3f}"
     return f"{word.lower().replace(' too', ' are too')}: {mean} {off}."
@@ -436,8 +442,9 @@ def _subject(ev: Evaluation) -> str:
         "top-label": "accuracy of the predicted class",
         "positive": "observed frequency of the positive class",
         "class-wise": "observed frequency of each class, all classes together,",
+        "multi-label": "observed frequency of each label, all labels together,",
         "pairs": "accuracy (share correct)",
-    }[ev.target]
+    }.get(ev.target, "frequency of the event")
     return (
         f"Calibration-sharpness diagram of {ev.name}: {sample_size(ev, in_sentence=True)}, {what} against "
         f"{axis_words(ev)['said']}."

@@ -27,7 +27,7 @@ from calibrant._base.measures import (
     some_of,
     spread_of,
 )
-from calibrant._base.records import Estimate, listed
+from calibrant._base.records import FORECASTS, Estimate, listed
 from calibrant._inputs.arrays import Column
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.bins import binned_error, width_bins
@@ -347,7 +347,7 @@ def infinite_loss(ev: Evaluation) -> Iterator[Told]:
     """
     if ev.infinite_rows > 0:
         did = "was certain and wrong"
-        if ev.target in ("top-label", "class-wise"):
+        if ev.target not in (*FORECASTS, "pairs"):
             did = "gave the true class probability 0"
         some = some_of(ev, ev.infinite_rows, out_of=True)
         yield Told(
@@ -492,6 +492,7 @@ FEW_EVENTS = 20
 
 OUTCOMES = {
     "positive": ("non-events", "events"),
+    "multi-label": ("absent labels", "present labels"),
     "top-label": ("wrong predictions", "correct predictions"),
     "pairs": ("wrong answers", "correct answers"),
 }
@@ -513,7 +514,7 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
     hits_rarer = bool(counts[0] <= n.sum() / 2)
     seen, expected = counts if hits_rarer else [n.sum() - x for x in counts]
     if min(seen, (seen + expected) / 2) < FEW_EVENTS:
-        what = OUTCOMES[ev.target][hits_rarer]
+        what = OUTCOMES.get(ev.target, ("misses", "hits"))[hits_rarer]
         many = "an effective number of " if is_weighted(ev) else ""
         yield Told(
             "warning" if ev.n >= FEW_ROWS else "note",
@@ -699,7 +700,7 @@ def _level(ev: Evaluation) -> float:
 
 def _by_what(ev: Evaluation) -> str:
     """What shows whether predictions beat a guess."""
-    return "auroc" if ev.target in ("positive", "pairs") else "accuracy"
+    return "accuracy" if ev.target in ("top-label", "class-wise") else "auroc"
 
 
 def _ends(ev: Evaluation, key: str, value: Estimate) -> tuple[float, float]:

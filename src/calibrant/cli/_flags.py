@@ -43,7 +43,7 @@ EVALUATION = ("target", "divergence", "bins", "level", "kernel", "preset", "band
 
 SETTINGS = ("split", "folds", "methods", "baseline", "sep", "decimal")
 
-TARGETS = click.Choice(["top-label", "positive", "class-wise"])
+TARGETS = click.Choice(["top-label", "positive", "class-wise", "multi-label"])
 SCORES = click.Choice(["brier", "log"])
 
 
@@ -71,7 +71,7 @@ target = click.option(
     "--target",
     type=TARGETS,
     help="Which probability to check: that of the predicted class, of the positive "
-    "class, or of every class. Required for two columns. [default: top-label, or "
+    "class, of every class, or of every label where several can be true. Required for two columns. [default: top-label, or "
     "positive for one column]",
 )
 model_names = click.option(

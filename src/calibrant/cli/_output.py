@@ -271,7 +271,7 @@ MACRO = ("accuracy", "ece", "nll", "brier", "calibration", "sharpness_gap")
 
 def _macro_lines(models: Comparison) -> list[str]:
     """Means over groups, each counted once, with intervals."""
-    from calibrant._views.words import with_interval
+    from calibrant._base.text import with_interval
 
     lines = []
     for ev in models:

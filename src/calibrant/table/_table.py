@@ -17,7 +17,7 @@ from calibrant._base.measures import (
     sample_size,
     some_of,
 )
-from calibrant._base.records import Estimate
+from calibrant._base.records import FORECASTS, Estimate
 from calibrant.table._html import write_html
 from calibrant.table._latex import write_latex
 from calibrant.table._layout import (
@@ -155,6 +155,7 @@ BRIER_RANGES = {
     "top-label": "summed over the classes: 0 to {}",
     "class-wise": "summed over the classes: 0 to {}",
     "positive": "of {1} alone: 0 to {0}",
+    "multi-label": "averaged over the labels: 0 to {}",
     "pairs": "computed from the confidence only: 0 to {}",
 }
 
@@ -346,9 +347,10 @@ def _bins(shown: Shown) -> Iterator[str]:
 def _brier(shown: Shown) -> Iterator[str]:
     if shown.some("brier"):
         first = shown.comparison[0]
-        most = 2 if first.target in ("top-label", "class-wise") else 1
+        most = 1 if first.target in (*FORECASTS, "pairs") else 2
         of = most * shown.style.factor, positive_class(first)
-        yield f"Brier is {BRIER_RANGES[first.target].format(*of)}."
+        said = BRIER_RANGES.get(first.target, BRIER_RANGES["top-label"])
+        yield f"Brier is {said.format(*of)}."
 
 
 def _effects(shown: Shown) -> Iterator[str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import one_line
 from calibrant._base.evaluation import Evaluation
+from calibrant._base.records import FORECASTS
 from calibrant._views.diagram import GEOMETRY, Band, only
 from calibrant.table._layout import fixed
 from calibrant.table._text import in_ascii, width
@@ -217,7 +218,7 @@ def diagram(
 
 def said_by(ev: Evaluation) -> str:
     """What a model says of each example: a confidence or, of one class, a forecast."""
-    return "forecast" if ev.target == "positive" else "confidence"
+    return "forecast" if ev.target in FORECASTS else "confidence"
 
 
 def _sum(ev: Evaluation, drawn: Band, top: float) -> str:
