@@ -125,8 +125,12 @@ def test_what_is_a_finding(call, names, wrong, outcome):
 
 
 def test_a_hang_and_a_changed_input_are_findings(tmp_path, monkeypatch):
-    monkeypatch.setattr("reliability.judge.SECONDS", 0.05)
+    monkeypatch.setattr("reliability.judge.ASLEEP", 0.05)
     assert judge(Case("x", lambda: time.sleep(5), (), "")).outcome == "hang"
+    monkeypatch.setattr("reliability.judge.ASLEEP", 60)
+    monkeypatch.setattr("reliability.judge.SECONDS", 0.05)
+    assert judge(Case("x", lambda: sum(range(10**9)), (), "")).outcome == "hang"
+    assert judge(Case("x", lambda: time.sleep(0.1), (), "")).outcome == "fine"
     path = tmp_path / "a"
     path.write_text("old")
     changing = Case("x", lambda: path.write_text("new"), (), "", keep=(path,))
