@@ -176,6 +176,26 @@ def check_logits(scores: Matrix, remedy: str = "Pass probs= instead.") -> None:
         raise no_logits(f"{ends}, and none is outside [0, 1]", remedy)
 
 
+MOST_LOGIT = 1e100
+"""Logits and log losses beyond it are no numbers of a model, and their squares none at all."""
+
+TOO_LARGE = f"logits must be at most {MOST_LOGIT:g} in size, or -inf"
+
+
+def too_large(logits: Matrix) -> Mask:
+    """Which rows hold a number that is finite, and too large to be a logit."""
+    if logits.dtype != np.float64:
+        return np.zeros(len(logits), bool)
+    return largest(logits) > MOST_LOGIT
+
+
+def largest(logits: Matrix) -> Matrix:
+    """The size of numbers that are finite, by row if there are several in one."""
+    size = np.abs(logits)
+    size = np.where(size < np.inf, size, 0.0)
+    return size if size.ndim == 1 else size.max(axis=1)
+
+
 def no_logits(because: str, remedy: str) -> ValueError:
     """The error of logits that are probabilities."""
     return ValueError(f"these logits are probabilities: {because}. {remedy}")
