@@ -86,10 +86,11 @@ class BandwidthSweep:
         errors = [[errors_at(ev, at, one, name) for ev in chosen] for one in kernels]
         return cls(tuple(chosen), name, kernels, at, np.array(errors))
 
-    def frame(self) -> Frame:
+    def frame(self, kind: str | None = None) -> Frame:
         """A row for each model, kernel and bandwidth.
 
-        A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays.
+        A pandas frame, else a Polars one, else a dict of arrays, as is installed; `kind`,
+        ``"polars"`` or ``"pandas"``, says which.
         """
         names = [ev.name for ev in self.evaluations]
         kernels, models, at = np.indices(self.errors.shape).reshape(3, -1)
@@ -99,7 +100,7 @@ class BandwidthSweep:
             "bandwidth": self.bandwidths[at],
             "calibration_error": self.errors.ravel(),
         }
-        return to_frame(columns)
+        return to_frame(columns, kind)
 
 
 @style.in_style
