@@ -177,9 +177,8 @@ def check_logits(scores: Matrix, remedy: str = "Pass probs= instead.") -> None:
 
 
 MOST_LOGIT = 1e100
-"""Logits and log losses beyond it are no numbers of a model, and their squares none at all."""
-
 TOO_LARGE = f"logits must be at most {MOST_LOGIT:g} in size, or -inf"
+"""Numbers beyond it are no log-odds of a model, and their squares overflow."""
 
 
 def too_large(logits: Matrix) -> Mask:
@@ -191,8 +190,7 @@ def too_large(logits: Matrix) -> Mask:
 
 def largest(logits: Matrix) -> Matrix:
     """The size of numbers that are finite, by row if there are several in one."""
-    size = np.abs(logits)
-    size = np.where(size < np.inf, size, 0.0)
+    size = np.where(np.isfinite(logits), np.abs(logits), 0.0)
     return size if size.ndim == 1 else size.max(axis=1)
 
 
