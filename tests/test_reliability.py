@@ -245,7 +245,7 @@ def test_the_committed_corpus_is_small():
     assert sum(path.stat().st_size for path in results.CORPUS.iterdir()) < 400_000
 
 
-@pytest.mark.parametrize("name", ["fuzz.md", "mutants.md"])
+@pytest.mark.parametrize("name", ["fuzz.md", "mutants.md", "kills.md"])
 def test_the_committed_pages_are_made_of_the_committed_results(name):
     assert (results.HERE / name).read_text("utf-8") == page.pages()[name]
 
