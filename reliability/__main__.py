@@ -189,7 +189,7 @@ def mutants(
 
 @main.command()
 def page() -> None:
-    """Write fuzz.md and mutants.md, which docs/reliability.md includes."""
+    """Write fuzz.md, mutants.md and kills.md, which docs/reliability.md includes."""
     for name, text in pages.pages().items():
         (stored.HERE / name).write_text(text, encoding="utf-8")
 

@@ -27,7 +27,7 @@ from .arcs import Arcs
 from .cases import Builder, Case
 from .choices import Choices, drawn, mutated, simpler
 from .commands import command_case
-from .judge import SECONDS, Verdict, judge, limit_memory
+from .judge import ASLEEP, Verdict, judge, limit_memory
 from .readers import reader_case
 from .records import record_case
 
@@ -123,7 +123,7 @@ def search(
     """Try inputs until there were enough, or it is late; `mark` is told of each before."""
     rng, bench = random.Random(seed), Bench(found.kind)
     bench.arcs.seen = found.arcs
-    start, first = time.perf_counter(), len(found.arcs)
+    start, first = time.process_time(), len(found.arcs)
     replay, known = (list(corpus) if not first else []), set(corpus)
     while found.inputs < number and time.monotonic() < until:
         if replay:
@@ -133,16 +133,17 @@ def search(
         else:
             data = mutated(_cheap(corpus, found.costs, rng), corpus, rng)
         mark(data)
-        begun, spent = time.perf_counter(), time.process_time()
+        begun = time.process_time()
         case, verdict = bench.try_out(data, watch=True)
-        found.note(case, verdict, data, time.perf_counter() - begun)
+        seconds = time.process_time() - begun
+        found.note(case, verdict, data, seconds)
         if data in found.costs or bench.arcs.new:
-            found.costs[data] = time.process_time() - spent
+            found.costs[data] = seconds
         if bench.arcs.new and data not in known:
             known.add(data)
             corpus.append(data)
             found.kept.append(data)
-    found.seconds = time.perf_counter() - start
+    found.seconds = time.process_time() - start
     found.megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     bench.close()
     return found
@@ -190,8 +191,8 @@ class Slice:
     def stuck(self) -> bool:
         """Whether it has been at one input for far too long, so that no alarm helps."""
         with suppress(FileNotFoundError):
-            return time.time() - self.mark.stat().st_mtime > 3 * SECONDS
-        return time.monotonic() - self.begun > 12 * SECONDS  # it has not begun yet
+            return time.time() - self.mark.stat().st_mtime > 3 * ASLEEP
+        return time.monotonic() - self.begun > 4 * ASLEEP  # it has not begun yet
 
 
 def start(

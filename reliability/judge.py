@@ -26,8 +26,9 @@ from typing import Any
 from .cases import Case
 from .commands import refused
 
-SECONDS = 10
-"""An input that takes longer hangs."""
+SECONDS, ASLEEP = 10, 60
+"""An input that computes longer hangs, and one that takes longer to do nothing: on a busy
+machine a process may wait for its turn."""
 
 CEILING = 512
 """Megabytes by which one input may raise the peak of resident memory."""
@@ -75,7 +76,7 @@ def _tried(case: Case) -> Verdict:
         try:
             verdict = _called(case)
         except Hang as error:
-            return Verdict("hang", _place(error.__traceback__), f"over {SECONDS} s")
+            return Verdict("hang", _place(error.__traceback__), "too long")
     leaked = [w for w in caught if w.category.__name__ not in ALLOWED]
     if leaked and not verdict.is_finding:
         first = leaked[0]
@@ -163,16 +164,27 @@ def _raises(file: str) -> frozenset[int]:
 def _limited() -> Iterator[None]:
     """Raise `Hang` after too long; calls into C that never return the parent ends."""
 
-    def stop(*_: Any) -> None:
-        raise Hang
+    raised = False
 
-    old = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    def stop(*_: Any) -> None:
+        nonlocal raised
+        if not raised:  # both timers may end while a call into C lasts
+            raised = True
+            raise Hang
+
+    timers = {
+        signal.SIGALRM: (signal.ITIMER_REAL, ASLEEP),
+        signal.SIGPROF: (signal.ITIMER_PROF, SECONDS),
+    }
+    old = {number: signal.signal(number, stop) for number in timers}
+    for timer, seconds in timers.values():
+        signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
+        for number, (timer, _) in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, old[number])
 
 
 def _digest(path: Path) -> str:

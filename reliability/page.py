@@ -181,9 +181,39 @@ def _survivors(found: list[dict[str, Any]]) -> str:
     )
 
 
+# -- kills ----------------------------------------------------------------------------
+
+
+def kill_page(found: dict[str, dict[str, Any]]) -> str:
+    """How often each writer was killed, and what was left."""
+    left = ("old file or none", "sketch of some rows", "new file", "orphan")
+    head = ["file", "kills", *left, "failures"]
+    lines = [
+        [
+            name,
+            *(str(x.get(what, 0)) for what in ("killed", *left)),
+            str(len(x["failures"])),
+        ]
+        for name, x in found.items()
+    ]
+    kills, failures = (
+        sum(x["killed"] for x in found.values()),
+        sum(len(x["failures"]) for x in found.values()),
+    )
+    text = f"{kills:,} kills, {failures} broken promises.\n\n{markdown(head, lines)}"
+    title = "# Kills\n\nWritten by `python -m reliability page` from kills.json.\n"
+    return f"{title}\n{block('kills', text)}"
+
+
 def pages() -> dict[str, str]:
     """Each page by its file."""
     stored = results.load(results.RESULTS)
-    path = mutants.RESULTS
-    tried = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return {"fuzz.md": fuzz_page(stored), "mutants.md": mutant_page(tried)}
+    tried, killed = (
+        json.loads(path.read_text("utf-8")) if path.exists() else {}
+        for path in (mutants.RESULTS, results.KILLS)
+    )
+    return {
+        "fuzz.md": fuzz_page(stored),
+        "mutants.md": mutant_page(tried),
+        "kills.md": kill_page(killed),
+    }

@@ -324,3 +324,21 @@ def test_a_damaged_file_is_one_line_that_names_it(command, suffix, tmp_path):
             assert damaged.stem in done.stderr
             assert "a fault of calibrant" not in done.stderr
         (tmp_path / "new.npz").unlink(missing_ok=True)
+
+
+def test_a_hostile_name_of_an_output_moves_no_cursor(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(
+        tmp_path / "a.npz", logits=rng.normal(size=(60, 3)), labels=np.arange(60) % 3
+    )
+    name = "out\x1b[2J.npz"
+    for line in (
+        ("sketch", "a.npz", "-o", name),
+        ("merge", name, "-o", f"m{name}"),
+        ("recalibrate", "--fit", "a.npz", "--apply", "a.npz", "-o", f"r{name}"),
+        ("report", "a.npz", "-o", "page\x1b[2J.html"),
+    ):
+        done = run(*line, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "\x1b" not in done.stdout + done.stderr
+        assert "[2J" in done.stdout

@@ -289,3 +289,42 @@ def test_exactly_one_half_is_class_0_everywhere():
     assert np.array_equal(same.predict(p), (p > 0.5).astype(int))
     found = cal.study(y, probs=p, methods="identity", split=0.5)
     assert all(effect.changed == 0 for effect in found.effects.values())
+
+
+# -- numbers that are no logits ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e155, 1e300])
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_logits_beyond_all_measure_are_refused_by_row(size, columns):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(60, columns))
+    z[7] = np.arange(columns) * -size if columns > 1 else size
+    y = np.where(np.arange(60) == 7, 0, rng.integers(0, max(columns, 2), 60))
+    y[7] = columns - 1 if columns > 1 else 0
+    z = z[:, 0] if columns == 1 else z
+    told = r"logits must be at most 1e\+100 in size, or -inf; row 7 is "
+    targets = ("top-label", "class-wise") if columns > 1 else ("positive",)
+    for target in targets:
+        with pytest.raises(ValueError, match=told):
+            cal.evaluate(y, logits=z, target=target)
+    with pytest.raises(ValueError, match=told):
+        cal.nll(y, logits=z, target=targets[0])
+    with pytest.raises(ValueError, match=told):
+        cal.Sketch(target=targets[0]).update(y, logits=z)
+    with pytest.raises(ValueError, match=told):
+        TemperatureScaling().fit(z, y)
+    kept = cal.evaluate(
+        y, logits=z, target=targets[0], sample_weight=np.arange(60) != 7
+    )
+    assert kept.rows == 59
+
+
+def test_large_logits_that_are_numbers_stay():
+    rng = np.random.default_rng(0)
+    for kind, size in (("f8", 1e90), ("f4", 1e37)):
+        z = (rng.normal(size=(60, 3)) * size).astype(kind)
+        ev = cal.evaluate(rng.integers(0, 3, 60), logits=z)
+        assert np.isfinite(ev.metrics["nll"])
+        z[:, 0] = -np.inf
+        assert cal.evaluate(np.ones(60, int), logits=z).infinite_rows == 0

@@ -195,6 +195,27 @@ def test_nothing_is_cut_off_at_a_small_figsize(settings):
             assert main.height * 2.4 > 0.7
 
 
+@pytest.mark.parametrize("settings", [{}, PAPER], ids=["default", "serif"])
+def test_methods_and_bandwidths_fit_a_column_of_a_paper(settings):
+    size = (3.25, 2.4)
+    with mpl.rc_context(settings):
+        axes = plot.compare_methods(study(), figsize=size)
+        sweep = plot.bandwidth_sweep(study()[:3], figsize=size)
+        for out in (axes, sweep):
+            assert_inside(figure_of(out))
+            assert figure_of(out).get_size_inches().tolist() == list(size)
+    texts = [text for text in shown(figure_of(axes)) if text.get_text().strip()]
+    boxes = [Text.get_window_extent(text) for text in texts]
+    for i, box in enumerate(boxes):
+        for other in boxes[i + 1 :]:
+            assert overlap(box, other) < 0.1 * min(box.width * box.height, other.width)
+    numbers = [text.get_text() for text in axes[2].texts]
+    assert numbers == [f"{100 * ev.metrics['ece']:.2f}" for ev in study()]
+    assert figure_of(sweep).axes == [sweep]  # no room for diagrams
+    wide = plot.bandwidth_sweep(study()[:1], (0.05, 0.1), figsize=(6, 5))
+    assert len(wide.figure.axes) == 3
+
+
 def test_every_figure_has_the_size_asked_for():
     size = [8.0, 6.0]
     outs = [

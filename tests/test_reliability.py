@@ -124,9 +124,19 @@ def test_what_is_a_finding(call, names, wrong, outcome):
     assert judge(Case("x", call, names, "", wrong)).outcome == outcome
 
 
+def busy():
+    """Compute for ever."""
+    while True:
+        pass
+
+
 def test_a_hang_and_a_changed_input_are_findings(tmp_path, monkeypatch):
-    monkeypatch.setattr("reliability.judge.SECONDS", 0.05)
+    monkeypatch.setattr("reliability.judge.ASLEEP", 0.05)
     assert judge(Case("x", lambda: time.sleep(5), (), "")).outcome == "hang"
+    monkeypatch.setattr("reliability.judge.ASLEEP", 60)
+    monkeypatch.setattr("reliability.judge.SECONDS", 0.05)
+    assert judge(Case("x", busy, (), "")).outcome == "hang"
+    assert judge(Case("x", lambda: time.sleep(0.1), (), "")).outcome == "fine"
     path = tmp_path / "a"
     path.write_text("old")
     changing = Case("x", lambda: path.write_text("new"), (), "", keep=(path,))
@@ -241,7 +251,7 @@ def test_the_committed_corpus_is_small():
     assert sum(path.stat().st_size for path in results.CORPUS.iterdir()) < 400_000
 
 
-@pytest.mark.parametrize("name", ["fuzz.md", "mutants.md"])
+@pytest.mark.parametrize("name", ["fuzz.md", "mutants.md", "kills.md"])
 def test_the_committed_pages_are_made_of_the_committed_results(name):
     assert (results.HERE / name).read_text("utf-8") == page.pages()[name]
 
@@ -334,7 +344,7 @@ def test_what_the_page_takes_over_is_there():
     taken = re.findall(
         r'{include} \.\./(.*)\n:start-after: "(.*)"\n:end-before: "(.*)"', PAGE
     )
-    assert len(taken) == 5
+    assert len(taken) == 6
     for file, start, end in taken:
         part = (ROOT / file).read_text("utf-8").partition(start)[2].partition(end)
         assert part[0].strip()

@@ -369,8 +369,21 @@ def test_records_come_as_the_frame_that_is_asked_for(part):
     assert parts["calibration"][0] == float(ev.decomposition.calibration)
     low, high = ev.decomposition.calibration.interval
     assert (parts["calibration_low"][0], parts["calibration_high"][0]) == (low, high)
-    with pytest.raises(ValueError, match="kind must be one of 'polars', 'pandas'"):
+    with pytest.raises(ValueError, match="kind must be one of 'pandas', 'polars'"):
         ev.frame("arrow")
+
+
+def test_the_kind_of_a_frame_does_not_depend_on_what_was_imported(part):
+    part("pandas"), part("polars")
+    program = (
+        "{}import calibrant as cal\n"
+        "ev = cal.evaluate_pairs([1, 0], [0.9, 0.4], interval=None)\n"
+        "print(type(ev.frame()).__module__.partition('.')[0], end='')"
+    )
+    for before in ("", "import polars\n", "import pandas\n"):
+        line = [sys.executable, "-c", program.format(before)]
+        done = subprocess.run(line, capture_output=True, text=True, check=True)
+        assert done.stdout == "pandas"
 
 
 def test_a_frame_of_what_is_not_installed_says_how_to_have_it(monkeypatch):

@@ -199,8 +199,8 @@ class Comparison(Views, Record):
     def frame(self, kind: str | None = None) -> Frame:
         """One row per model: every column any model has, and effects if there are any.
 
-        A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays;
-        `kind`, ``"polars"`` or ``"pandas"``, says which.
+        A pandas frame, else a Polars one, else a dict of arrays, as is installed; `kind`,
+        ``"polars"`` or ``"pandas"``, says which.
         """
         columns: dict[str, Any] = {"model": np.array(self.names)}
         for key, measure in columns_of_tables().items():

@@ -354,8 +354,8 @@ class Evaluation(Views, Record):
     def frame(self, kind: str | None = None) -> Frame:
         """One row per number: model, metric, value, low, high, method.
 
-        A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays;
-        `kind`, ``"polars"`` or ``"pandas"``, says which.
+        A pandas frame, else a Polars one, else a dict of arrays, as is installed; `kind`,
+        ``"polars"`` or ``"pandas"``, says which.
         """
         headline = ("total", "calibration", "sharpness_gap")
         rows = {name: getattr(self.decomposition, name) for name in headline}

@@ -297,12 +297,12 @@ def some_of(ev: Evaluation, weight: float, *, out_of: bool = False) -> str:
     >>> some_of(cal.evaluate_pairs(*pairs, sample_weight=weight), 0.5, out_of=True)
     '12.5 % of 4 examples by weight'
     """
+    whole = f"{ev.n:,.10g} examples"
     if is_weighted(ev):
-        whole = f"{ev.n:,.10g}" if out_of else "the"
-        return f"{100 * weight / ev.n:.3g} % of {whole} examples by weight"
-    if out_of:
-        return f"{weight:,.10g} of {ev.n:,.10g} examples"
-    return f"{weight:,.10g} example{'' if weight == 1 else 's'}"
+        of = whole if out_of else "the examples"
+        return f"{100 * weight / ev.n:.3g} % of {of} by weight"
+    one = f"example{'' if weight == 1 else 's'}"
+    return f"{weight:,.10g} {f'of {whole}' if out_of else one}"
 
 
 def positive_class(ev: Evaluation) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields
@@ -57,15 +56,17 @@ def as_plain(value: Any) -> Any:
 
 
 def to_frame(columns: Mapping[str, NDArray[Any]], kind: str | None = None) -> Frame:
-    """Make a frame of the kind asked for, or of the library that is loaded or installed."""
-    known = ("polars", "pandas")
+    """Make a frame of the kind asked for, or of the first library that is installed.
+
+    What else a program has imported does not matter: the same call gives the same kind.
+    """
+    known = ("pandas", "polars")
     if kind is not None:
         check_choice(kind, "kind", known)
         if find_spec(kind) is None:
             raise ModuleNotFoundError(f"kind={kind!r} needs it: pip install {kind}.")
         return import_module(kind).DataFrame(dict(columns))
-    loaded = [name for name in known if name in sys.modules]
-    for name in (*loaded, *filter(find_spec, known)):
+    for name in filter(find_spec, known):
         return import_module(name).DataFrame(dict(columns))
     return dict(columns)
 
@@ -178,7 +179,7 @@ class Record:
     def frame(self, kind: str | None = None) -> Frame:
         """One row of the numbers and words, with ``_low`` and ``_high`` of intervals.
 
-        A Polars or pandas frame, or a dict of arrays where neither is installed; `kind`,
+        A pandas frame, else a Polars one, else a dict of arrays, as is installed; `kind`,
         ``"polars"`` or ``"pandas"``, says which.
         """
         columns: dict[str, Any] = {}
@@ -208,9 +209,9 @@ class Columnar(Record):
         return {n: x for n, x in self._values().items() if isinstance(x, np.ndarray)}
 
     def frame(self, kind: str | None = None) -> Frame:
-        """One row per place: a Polars or pandas frame, or a dict of arrays without.
+        """One row per place: a pandas frame, else a Polars one, else a dict of arrays.
 
-        `kind`, ``"polars"`` or ``"pandas"``, says which.
+        The first that is installed; `kind`, ``"polars"`` or ``"pandas"``, says which.
         """
         return to_frame(self._arrays(), kind)
 

@@ -192,6 +192,24 @@ def check_logits(scores: Matrix, remedy: str = "Pass probs= instead.") -> None:
         raise no_logits(f"{ends}, and none is outside [0, 1]", remedy)
 
 
+MOST_LOGIT = 1e100
+TOO_LARGE = f"logits must be at most {MOST_LOGIT:g} in size, or -inf"
+"""Numbers beyond it are no log-odds of a model, and their squares overflow."""
+
+
+def too_large(logits: Matrix) -> Mask:
+    """Which rows hold a number that is finite, and too large to be a logit."""
+    if logits.dtype != np.float64:
+        return np.zeros(len(logits), bool)
+    return largest(logits) > MOST_LOGIT
+
+
+def largest(logits: Matrix) -> Matrix:
+    """The size of numbers that are finite, by row if there are several in one."""
+    size = np.where(np.isfinite(logits), np.abs(logits), 0.0)
+    return size if size.ndim == 1 else size.max(axis=1)
+
+
 def no_logits(because: str, remedy: str) -> ValueError:
     """The error of logits that are probabilities."""
     return ValueError(f"these logits are probabilities: {because}. {remedy}")

@@ -756,11 +756,9 @@ def largest_class(predictions: Predictions) -> float | None:
     labels, weight = predictions.labels, predictions.weight
     if predictions.kind == "confidence":
         return None
-    if labels.ndim == 2:
-        return float(np.average(labels, axis=0, weights=weight).max())
-    if labels.dtype.kind == "f":  # of one class, as shares
-        share = float(np.average(labels, weights=weight))
-        return max(share, 1 - share)
+    if labels.dtype.kind == "f":  # shares, of each class or of one
+        share = np.average(labels, axis=0, weights=weight)
+        return float(share.max() if labels.ndim == 2 else max(share, 1 - share))
     count = np.bincount(labels.astype(np.intp), weight)
     return float(count.max() / count.sum())
 

@@ -14,12 +14,15 @@ from calibrant._base.checks import RowError
 from calibrant._base.records import FORECASTS
 from calibrant._inputs.arrays import (
     ROW_SUM_TOLERANCE,
+    TOO_LARGE,
     Column,
     Mask,
     Matrix,
     dtype_of,
+    largest,
     row_tolerance,
     sigmoid,
+    too_large,
 )
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, read_given
@@ -83,6 +86,11 @@ def fill(
         work = partial(reduce_compiled, predictions, out)
     found = over_ranges(work, n, predictions.scores.size)
     raise_for_offenders(predictions, np.concatenate(found))
+    if predictions.kind == "logits" and predictions.scores.dtype == np.float64:
+        each = predictions.target == "class-wise"
+        for seen in [predictions.scores] if each else [out.log, out.log_odds]:
+            if (far := too_large(seen)).any():
+                _refuse(predictions, far, TOO_LARGE, largest(predictions.scores))
     return out
 
 
@@ -298,6 +306,8 @@ def _positive(predictions: Predictions) -> Columns:
         h = _unit_interval(predictions, "probs")
     else:
         h, z = _second_column(predictions)
+    if z is not None and predictions.kind == "logits":
+        _refuse(predictions, too_large(z), TOO_LARGE, z)
     labels = predictions.labels
     hit = _share(labels, 1) if labels.ndim == 2 else labels.astype(np.float64)
     return _one_dimensional(h, z, hit, predictions)

@@ -239,7 +239,7 @@ def write_page(models: Comparison, output: Path | None, **options: Any) -> str:
         return ""
     from calibrant.report._report import report
 
-    return f"report: {report(models, output, **options)}"
+    return f"report: {one_line(str(report(models, output, **options)))}"
 
 
 def print_models(models: Comparison, said: Mapping[str, Any], more: str = "") -> None:

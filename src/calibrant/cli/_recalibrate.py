@@ -10,6 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
+from calibrant._base.checks import one_line
 from calibrant.cli import _flags as flags
 from calibrant.cli._output import check_outputs, check_suffix, read_vectors
 
@@ -135,4 +136,4 @@ def _say(fitted: Any, output: Path | None, save: Path | None) -> None:
         click.echo(f"  note: {note}")
     for path in (output, save):
         if path is not None:
-            click.echo(f"wrote {path}")
+            click.echo(f"wrote {one_line(str(path))}")

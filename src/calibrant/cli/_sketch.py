@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from calibrant._base.checks import one_line
 from calibrant._base.write import locked, stamp_of
 from calibrant.cli import _flags as flags
 from calibrant.cli._output import Taken, check_outputs, check_suffix
@@ -179,7 +180,8 @@ def _say(
         return
     say_skipped(skipped)
     click.echo(str(sketch))
-    click.echo(f"\nsketch: {output}\nnext: calibrant report {output}")
+    written = one_line(str(output))
+    click.echo(f"\nsketch: {written}\nnext: calibrant report {written}")
 
 
 def say_skipped(skipped: Mapping[str, list[str]]) -> None:

@@ -21,7 +21,7 @@ from calibrant._views import diagram
 from calibrant.plot import _labels as labels
 from calibrant.plot import _panel as panel
 from calibrant.plot import _style as style
-from calibrant.plot._layout import check_room, read_figsize
+from calibrant.plot._layout import LEAST_PANEL, check_room, read_figsize
 
 BANDWIDTHS = (0.01, 0.03, 0.05, 0.1, 0.25)
 
@@ -86,10 +86,11 @@ class BandwidthSweep:
         errors = [[errors_at(ev, at, one, name) for ev in chosen] for one in kernels]
         return cls(tuple(chosen), name, kernels, at, np.array(errors))
 
-    def frame(self) -> Frame:
+    def frame(self, kind: str | None = None) -> Frame:
         """A row for each model, kernel and bandwidth.
 
-        A Polars or pandas frame, whichever is loaded or installed, else a dict of arrays.
+        A pandas frame, else a Polars one, else a dict of arrays, as is installed; `kind`,
+        ``"polars"`` or ``"pandas"``, says which.
         """
         names = [ev.name for ev in self.evaluations]
         kernels, models, at = np.indices(self.errors.shape).reshape(3, -1)
@@ -99,7 +100,7 @@ class BandwidthSweep:
             "bandwidth": self.bandwidths[at],
             "calibration_error": self.errors.ravel(),
         }
-        return to_frame(columns)
+        return to_frame(columns, kind)
 
 
 @style.in_style
@@ -130,7 +131,8 @@ def bandwidth_sweep(
     -------
     Axes
         The Axes of d_CAL against the bandwidth; ``ax.figure.axes`` has those of the
-        diagrams before it, row by row. The shaded range is where the models, trivial ones
+        diagrams before it, row by row. A `figsize` without room for diagrams has this Axes
+        alone. The shaded range is where the models, trivial ones
         aside, rank as they do at the paper's bandwidth of 0.05. The numbers are those of
         ``BandwidthSweep.of(models).frame()``.
 
@@ -151,14 +153,14 @@ def bandwidth_sweep(
     columns = read_bandwidths(bandwidths)
     rows = [(ev, name) for ev in sweep.evaluations for name in sweep.kernels]
     sheet, panels, errors = _lay_out(len(rows), len(columns), figsize)
-    size, figure = style.theme().size("tick"), errors.get_figure(root=True)
-    assert figure is not None
-    tall = panels[0, 0].get_position().height * figure.get_figheight()
-    for row, (ev, name) in enumerate(rows):
-        _row(panels[row], ev, name, columns, divergence, first=row == 0)
-        label = style.elide(ev.name, tall, size)
+    size = style.theme().size("tick")
+    for row, (axes, (ev, name)) in enumerate(zip(panels, rows, strict=False)):
+        _row(axes, ev, name, columns, divergence, first=row == 0)
+        label = style.elide(
+            ev.name, axes[0].get_position().height * sheet.get_figheight(), size
+        )
         label += f"\n{name}" if len(sweep.kernels) > 1 else ""
-        style.name_axis(panels[row, 0], "y", label, size=size)
+        style.name_axis(axes[0], "y", label, size=size)
     _errors(errors, sweep)
     sheet.alt_text = " ".join(ev.describe() for ev in sweep.evaluations)
     return errors
@@ -186,8 +188,9 @@ def _lay_out(
     free = height - top - middle - bottom
     lower = free * ERRORS / (rows * PANEL + ERRORS)
     least = (width - left) / columns, (free - lower) / rows
-    check_room(figsize, least, (width, height), (columns, rows + 2))
     sheet = style.sheet(width, height, layout=None)
+    if figsize is not None and min(least) < LEAST_PANEL:
+        return sheet, np.empty((0, columns), object), _alone(sheet, figsize)
     across = {"left": left / width, "right": 0.99, "wspace": 0.08, "hspace": 0.2}
     down = {"top": 1 - top / height, "bottom": (bottom + lower + middle) / height}
     grid = sheet.add_gridspec(rows, columns, **across, **down)
@@ -196,6 +199,16 @@ def _lay_out(
     )
     box = (left / width, bottom / height, 0.68, lower / height)
     return sheet, panels, sheet.add_axes(box)
+
+
+def _alone(sheet: style.Sheet, figsize: Any) -> Axes:
+    """The Axes of the errors on a sheet that is too small for diagrams."""
+    room, (width, height) = style.theme().room, sheet.get_size_inches()
+    left, bottom, top, names = (room * inches for inches in (0.62, 0.55, 0.12, 0.8))
+    inside = width - left - names, height - bottom - top
+    check_room(figsize, inside, (width, height))
+    box = (left / width, bottom / height, inside[0] / width, inside[1] / height)
+    return sheet.add_axes(box)
 
 
 def _row(

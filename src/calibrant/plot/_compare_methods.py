@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
+from matplotlib.transforms import ScaledTranslation
 from numpy.typing import NDArray
 
 from calibrant._base.checks import check_choice
@@ -23,6 +24,8 @@ Read = Callable[[Evaluation], Estimate]
 ROW, HEAD, FOOT = 0.27, 0.3, 0.52
 NAMES = 1.25
 WIDTHS = (3.0, 1.1, 0.95, 0.95)
+NARROW, NARROW_WIDTHS = 4.6, (1.75, 1.25, 0.7, 0.9)
+"""Inches up to which ECE and accuracy are numbers alone, and the columns are these."""
 
 
 @style.in_style
@@ -63,17 +66,20 @@ def compare_methods(
     name = chosen[0].divergence if divergence is None else divergence
     check_choice(name, "divergence", tuple(chosen[0].decompositions))
     sheet, axes = _lay_out(len(chosen), figsize)
-    _bars(axes[0], chosen, name)
+    narrow = bool(sheet.get_figwidth() < NARROW * style.theme().room)
+    _bars(axes[0], chosen, name, narrow=narrow)
     columns: dict[str, Read] = {
         r"$d_\mathrm{CAL}$": lambda ev: ev.decompositions[name].calibration,
         "ECE": lambda ev: ev.metrics["ece"],
         "accuracy": lambda ev: ev.metrics["accuracy"],
     }
     for ax, (title, read) in zip(axes[1:], columns.items(), strict=True):
-        _dots(ax, chosen, f"{title} ×100", read)
+        _dots(ax, chosen, title if narrow else f"{title} ×100", read)
+        if narrow and ax is not axes[1]:
+            _numbers_alone(ax)
     for place, ax in enumerate(axes):
         _rows(ax, chosen, named=place == 0)
-    _note(sheet, chosen, columns)
+    _note(sheet, chosen, columns, narrow=narrow)
     sheet.alt_text = " ".join(ev.describe() for ev in chosen)
     return np.array(axes)
 
@@ -83,18 +89,18 @@ def _lay_out(count: int, figsize: Any) -> tuple[style.Sheet, list[Axes]]:
     room = style.theme().room
     usual = room * style.PAGE, room * (HEAD + ROW * count + FOOT)
     width, height = usual if figsize is None else read_figsize(figsize)
-    names, head, foot = (
-        room * NAMES * min(1, width / usual[0]),
-        room * HEAD,
-        room * FOOT,
-    )
+    narrow = width < room * NARROW
+    names = room * (0.7 if narrow else NAMES * min(1, width / usual[0]))
+    head, foot = room * (HEAD + 0.14 * narrow), room * FOOT
     if figsize is not None:
-        free = width - names - 2.5 * room, height - head - foot - 0.15 * room * count
+        columns = room * (1.9 if narrow else 2.5)
+        free = width - names - columns, height - head - foot - 0.15 * room * count
         check_room(figsize, (free[0], free[1] + 0.5), (width, height))
     sheet = style.sheet(width, height, layout=None)
     across = {"left": names / width, "right": 0.985, "wspace": 0.09}
     down = {"top": 1 - head / height, "bottom": foot / height}
-    grid = sheet.add_gridspec(1, 4, width_ratios=WIDTHS, **across, **down)
+    widths = NARROW_WIDTHS if narrow else WIDTHS
+    grid = sheet.add_gridspec(1, 4, width_ratios=widths, **across, **down)
     return sheet, [sheet.add_subplot(grid[0, i]) for i in range(4)]
 
 
@@ -115,7 +121,7 @@ def _rows(ax: Axes, models: list[Evaluation], *, named: bool) -> None:
             ax.axhspan(place - 0.5, place + 0.5, **shade)
 
 
-def _bars(ax: Axes, models: list[Evaluation], name: str) -> None:
+def _bars(ax: Axes, models: list[Evaluation], name: str, *, narrow: bool) -> None:
     style.dress(ax, hide=("top", "right", "left"))
     ax.grid(visible=False, axis="y")
     parts = [ev.decompositions[name] for ev in models]
@@ -133,8 +139,11 @@ def _bars(ax: Axes, models: list[Evaluation], name: str) -> None:
             bar.set_hatch("////")
         beside: Any = {"xytext": (3, 0), "textcoords": "offset points", **_number()}
         ax.annotate(labels.percent(total[place] / 100), (shown[place], place), **beside)
-    ax.set_xlim(0, 1.17 * float(shown.max()))
-    _name_column(ax, f"{labels.score_name(name)} ×100")
+    ax.set_xlim(0, (1.6 if narrow else 1.17) * float(shown.max()))
+    if narrow:  # the last number would meet the first of the next column
+        ax.locator_params(axis="x", nbins=3)
+        ax.set_xticks([x for x in ax.get_xticks() if 0 <= x <= shown.max()])
+    _name_column(ax, labels.score_name(name) + ("" if narrow else " ×100"))
     handles = [
         Patch(color=theme.curve, label="calibration error"),
         Patch(label="sharpness gap", **theme.band_fill),
@@ -143,11 +152,32 @@ def _bars(ax: Axes, models: list[Evaluation], name: str) -> None:
     spacing |= {"borderpad": 0.1, "borderaxespad": 0.1}
     spacing["fontsize"] = theme.points(style.SMALL)
     above: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2}
+    if narrow:  # in a line of its own, above the names of the columns
+        place = ax.transAxes + ScaledTranslation(0, 0.17 * theme.room, _inches(ax))
+        above |= {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
+        above["bbox_transform"] = place
     ax.legend(handles=handles, **above, **spacing)
 
 
-def _name_column(ax: Axes, title: str) -> None:
-    ax.set_title(title, fontsize=style.theme().points(7.5), pad=4, loc="left")
+def _inches(ax: Axes) -> Any:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return figure.dpi_scale_trans
+
+
+def _numbers_alone(ax: Axes) -> None:
+    """Leave the numbers of a column that has no room for more."""
+    for line in (*ax.lines, *ax.collections):
+        line.set_visible(False)
+    title = ax.get_title(loc="left")
+    ax.set_title("", loc="left")
+    _name_column(ax, title, at="right")
+    ax.xaxis.set_visible(False)
+    ax.spines["bottom"].set_visible(False)
+
+
+def _name_column(ax: Axes, title: str, at: Literal["left", "right"] = "left") -> None:
+    ax.set_title(title, fontsize=style.theme().points(7.5), pad=4, loc=at)
 
 
 def _number() -> dict[str, Any]:
@@ -186,22 +216,29 @@ def _dots(ax: Axes, models: list[Evaluation], title: str, read: Read) -> None:
 
 
 def _note(
-    sheet: style.Sheet, models: list[Evaluation], columns: dict[str, Read]
+    sheet: style.Sheet,
+    models: list[Evaluation],
+    columns: dict[str, Read],
+    *,
+    narrow: bool,
 ) -> None:
     """Which intervals are drawn, and which methods are no achievement."""
+    if narrow:
+        columns = dict(list(columns.items())[:1])
     found = {title: _method(models, read) for title, read in columns.items()}
     named = [f"{title} {method}" for title, method in found.items() if method]
     level = 100 * float(models[0].settings["level"])
     lines = [f"lines: {level:g}% intervals ({', '.join(named)})"] if named else []
+    lines = [f"numbers ×100; {''.join(lines)}".rstrip("; ")] if narrow else lines
     trivial, theme = [ev.name for ev in models if is_trivial(ev)], style.theme()
     size = theme.points(style.SMALL)
     if trivial:
         listed = style.elide(", ".join(trivial), 2.2 * theme.room, size)
         said = axis_words(models[0])["said"]
-        lines.append(
-            f"hollow: {listed}, a baseline that gives every example the same {said}"
-        )
+        gives = "" if narrow else "a baseline that gives every example "
+        lines.append(f"hollow: {listed}, {gives}the same {said}{' for all' * narrow}")
     left, width = sheet.axes[0].get_position().x0, sheet.get_figwidth()
+    left = 0.02 if narrow else left
     sizes = [labels.fitting(line, (1 - left) * width, size) for line in lines]
     look: Any = {"color": theme.muted, "fontsize": min(sizes, default=size)}
     sheet.text(

@@ -52,11 +52,13 @@ def at_right_end(
     figure, size = ax.get_figure(root=True), style.theme().points(style.NOTE)
     assert figure is not None
     height = ax.get_position().height * figure.get_figheight() * 72
+    beyond = 9 / 72 / max(inches, 0.1) * 0.2
+    inches -= beyond * ax.get_position().width * figure.get_figwidth()
     pixels = ax.transData.transform(np.column_stack([np.ones_like(y), y]))
     fraction = ax.transAxes.inverted().transform(pixels)[:, 1]
     placed = spread(fraction, 1.18 * size / height)
     for name, start, end, colour in zip(names, fraction, placed, colours, strict=True):
-        at = 1 + 9 / 72 / max(inches, 0.1) * 0.2, end
+        at = 1 + beyond, end
         where: Any = {"xycoords": "axes fraction", "textcoords": "axes fraction"}
         look: Any = {"va": "center", "fontsize": size, "color": colour}
         leader: Any = {"arrowstyle": "-", "color": colour, **LEADER}

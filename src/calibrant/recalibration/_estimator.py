@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import (
     STRATEGIES,
+    RowError,
     as_path,
     check_choice,
     check_flags,
@@ -41,7 +42,14 @@ from calibrant._base.records import (
     without_digest,
 )
 from calibrant._base.write import write_text
-from calibrant._inputs.arrays import Matrix, check_indices, check_logits
+from calibrant._inputs.arrays import (
+    TOO_LARGE,
+    Matrix,
+    check_indices,
+    check_logits,
+    largest,
+    too_large,
+)
 from calibrant._inputs.predictions import (
     named_classes,
     read_predictions,
@@ -356,6 +364,8 @@ class Recalibrator(ABC):
     def _check_kind(self, given: Matrix) -> None:
         if self.scores != "probs":
             check_logits(given, f"Use {type(self).__name__}(scores='probs').")
+            if (far := too_large(given)).any():
+                raise RowError.at_first(f"{TOO_LARGE};", far, largest(given))
 
     def _rows(self, given: Matrix, labels: Any, weight: Any) -> Rows:
         kind: Kind = "probs" if self.scores == "probs" else "logits"

@@ -188,7 +188,7 @@ def as_text(name: str) -> str:
 
 
 def write_frame(table: Table) -> Frame:
-    """The table as a Polars or pandas frame, or a dict of arrays without either."""
+    """The table as a frame of pandas, else of Polars, else a dict of arrays, as installed."""
     names = np.array([row.name for row in table.rows])
     numbers = {key: np.array(values) for key, values in _columns(table)}
     return to_frame({"model": names, **numbers})
