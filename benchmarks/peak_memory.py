@@ -49,6 +49,14 @@ def evaluate(scores, labels, engine):
     return float(found.metrics["accuracy"]), None
 
 
+def pairs(scores, labels, engine):
+    """The Brier score of confidences, and no array."""
+    import calibrant as cal
+
+    found = cal.evaluate_pairs(labels, scores, engine=engine, interval=None)
+    return float(found.metrics["brier"]), None
+
+
 def recalibrate(name):
     """Fit on the first rows, apply to the rest: accuracy there, and probabilities."""
 
@@ -68,9 +76,11 @@ def recalibrate(name):
 def main(task: str, engine: str, scores_path: str, labels_path: str) -> None:
     import synthetic
 
-    work = evaluate if task == "evaluate" else recalibrate(task)
+    work = {"evaluate": evaluate, "pairs": pairs}.get(task) or recalibrate(task)
     small, small_labels = synthetic.logits(500, 1000, seed=1)
-    if task not in ("evaluate", "TemperatureScaling"):
+    if task == "pairs":
+        small, small_labels = synthetic.pairs(500)
+    elif task not in ("evaluate", "TemperatureScaling"):
         small = synthetic.softmax(small)
     work(small, small_labels, engine)
     scores, labels = np.load(scores_path), np.load(labels_path)
