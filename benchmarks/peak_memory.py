@@ -33,7 +33,7 @@ def rise(
     return int(rise), float(answer)
 
 
-def _status(field: str) -> int:
+def status(field: str) -> int:
     """A field of /proc/self/status, in bytes."""
     for line in STATUS.read_text().splitlines():
         if line.startswith(f"{field}:"):
@@ -85,10 +85,10 @@ def main(task: str, engine: str, scores_path: str, labels_path: str) -> None:
     work(small, small_labels, engine)
     scores, labels = np.load(scores_path), np.load(labels_path)
     CLEAR.write_text("5")  # let the high-water mark start from here
-    before = _status("VmRSS")
+    before = status("VmRSS")
     answer, result = work(scores, labels, engine)
     output = 0 if result is None else result.nbytes
-    print(_status("VmHWM") - before - output, answer)
+    print(status("VmHWM") - before - output, answer)
 
 
 if __name__ == "__main__":
