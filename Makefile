@@ -10,14 +10,18 @@ TORCH := torch==2.13.0 torchvision==0.28.0
 AXE := axe-playwright-python==0.1.8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint docs paper bench fuzz mutants coverage parts test-floors \
-	screenshots docs-screenshots clean
+.PHONY: help demo build test check lint docs paper bench fuzz mutants coverage parts \
+	test-floors wheel sanitize screenshots docs-screenshots clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s  %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.demo ## Measure a classifier trained on the spot
 	$(BIN)/calibrant demo
+
+# An editable install does this once; after a change of the C code it is done again here.
+build: .venv/.dev ## Compile the loops over rows, in place
+	$(BIN)/python setup.py --quiet build_ext --inplace --force
 
 # Tests that share something costly (a cluster, a browser, a study) are one group: one process.
 PYTEST := pytest -n auto --dist loadgroup
@@ -84,8 +88,28 @@ parts: .venv/.parts ## Install the heavy optional parts, too (torch, Spark), as 
 test-floors: .venv-floors/.floors ## Run the tests at the lowest versions pyproject.toml allows
 	.venv-floors/bin/$(PYTEST) -W default -m "not simulation" $(addprefix --ignore=,$(LONG))
 
+# As a user would have it: no development packages, and not this folder.
+wheel: | .venv-wheel/.pip ## Build a wheel, and run the quick tests on it in a clean environment
+	rm -rf build/wheel
+	.venv-wheel/bin/pip wheel --quiet --no-deps -w build/wheel .
+	.venv-wheel/bin/pip install --quiet --force-reinstall --group test build/wheel/*.whl
+	.venv-wheel/bin/calibrant --version
+	cd tests && CALIBRANT_STRICT=1 ../.venv-wheel/bin/$(PYTEST) -q -p no:cacheprovider \
+		-m "not slow and not simulation and not real_data" \
+		test_fast.py $(QUICK:%=test_%.py)
+
+# Sanitizers cannot be loaded late, nor choose among clones; what Python leaks is not ours.
+SANITIZERS := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -DONE_TARGET
+sanitize: .venv/.dev ## Test the compiled loops under address and undefined-behaviour sanitizers
+	CFLAGS="$(SANITIZERS) -fno-sanitize-recover=undefined" LDFLAGS="$(SANITIZERS)" \
+		$(BIN)/python setup.py --quiet build_ext --inplace --force
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+		ASAN_OPTIONS=detect_leaks=0 $(BIN)/pytest -q -p no:cacheprovider tests/test_fast.py
+	$(MAKE) build
+
 clean: ## Remove environments, caches and built files
-	rm -rf .venv .venv-bench .venv-floors .*_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-floors .venv-wheel .*_cache .hypothesis
+	rm -f src/calibrant/_rows/_compiled*.so
 	rm -rf build dist docs/_build docs/generated docs/reference/generated
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -100,7 +124,7 @@ clean: ## Remove environments, caches and built files
 	touch $@
 
 .venv/.dev: pyproject.toml | .venv/.pip
-	$(BIN)/pip install --quiet -e ".[fast,demo]" --group test --group parts --group lint
+	$(BIN)/pip install --quiet -e ".[demo]" --group test --group parts --group lint
 	touch $@
 
 .venv/.coverage: pyproject.toml .venv/.dev
@@ -119,12 +143,12 @@ clean: ## Remove environments, caches and built files
 .venv-floors/.floors: pyproject.toml .ci/parts.txt tools/floors.py | .venv-floors/.pip
 	.venv-floors/bin/python tools/floors.py > .venv-floors/floors.txt
 	.venv-floors/bin/pip install --quiet -c .venv-floors/floors.txt \
-		-e ".[fast,demo]" --group test --group parts $(TORCH) -r .ci/parts.txt
+		-e ".[demo]" --group test --group parts $(TORCH) -r .ci/parts.txt
 	.venv-floors/bin/pip install --quiet --no-deps $(AXE)
 	touch $@
 
 # torch first: the peers then find it there and do not bring another.
 .venv-bench/.bench: pyproject.toml benchmarks/peers.txt | .venv-bench/.pip
 	.venv-bench/bin/pip install --quiet $(TORCH)
-	.venv-bench/bin/pip install --quiet -e ".[fast]" -r benchmarks/peers.txt
+	.venv-bench/bin/pip install --quiet -e . -r benchmarks/peers.txt
 	touch $@

@@ -23,7 +23,7 @@ from timing import Timing
 ROWS = int(float(os.environ.get("CALIBRANT_BENCH_ROWS", "1e8")))
 ROWS_OF_PROBS, CLASSES = ROWS // 10, 10
 SMALL = 2_000_000
-"""Rows to warm up on: numba must pay for them (`fast.LOADING`)."""
+"""Rows to warm up on."""
 
 SLICE, GROUP = 1_000_000, 1 << 17
 PAIR = {"confidence": "confidence", "correct": "correct", "loss": "loss"}
@@ -228,11 +228,11 @@ def against_the_sum(task):
 
 
 ENGINES = {
-    "record batches, numba": ("in_batches", 5, ("numba",)),
-    "Polars, streamed": ("in_polars", 10, ("polars",)),
-    "DuckDB": ("in_duckdb", 10, ()),
-    "Dask, one thread": ("in_dask", 10, ("dask", "numba")),
-    "Spark, `local[1]`": ("in_spark", None, ("pyspark",)),
+    "record batches": ("in_batches", 4, ()),
+    "DuckDB": ("in_duckdb", 4, ()),
+    "Polars, streamed": ("in_polars", 6, ("polars",)),
+    "Dask, one thread": ("in_dask", 6, ("dask",)),
+    "Spark, `local[1]`": ("in_spark", 20, ("pyspark",)),
 }
 
 for engine, (task, most, needs) in ENGINES.items():
@@ -259,10 +259,10 @@ for engine, (task, _, needs) in ENGINES.items():
 
 
 @benchmark(
-    f"`cal.sketch_frame` of {CLASSES} columns of probabilities, record batches, numba / "
+    f"`cal.sketch_frame` of {CLASSES} columns of probabilities, record batches / "
     "reading them and taking maxima",
     at_most=4,
-    needs=(*NEEDS, "numba"),
+    needs=NEEDS,
 )
 def against_maxima() -> Ratio:
     names = "top_confidence_in_batches", "read_and_max", "probabilities"

@@ -33,7 +33,7 @@ def rise(
     return int(rise), float(answer)
 
 
-def _status(field: str) -> int:
+def status(field: str) -> int:
     """A field of /proc/self/status, in bytes."""
     for line in STATUS.read_text().splitlines():
         if line.startswith(f"{field}:"):
@@ -47,6 +47,14 @@ def evaluate(scores, labels, engine):
 
     found = cal.evaluate(labels, logits=scores, engine=engine, interval=None)
     return float(found.metrics["accuracy"]), None
+
+
+def pairs(scores, labels, engine):
+    """The Brier score of confidences, and no array."""
+    import calibrant as cal
+
+    found = cal.evaluate_pairs(labels, scores, engine=engine, interval=None)
+    return float(found.metrics["brier"]), None
 
 
 def recalibrate(name):
@@ -68,17 +76,19 @@ def recalibrate(name):
 def main(task: str, engine: str, scores_path: str, labels_path: str) -> None:
     import synthetic
 
-    work = evaluate if task == "evaluate" else recalibrate(task)
+    work = {"evaluate": evaluate, "pairs": pairs}.get(task) or recalibrate(task)
     small, small_labels = synthetic.logits(500, 1000, seed=1)
-    if task not in ("evaluate", "TemperatureScaling"):
+    if task == "pairs":
+        small, small_labels = synthetic.pairs(500)
+    elif task not in ("evaluate", "TemperatureScaling"):
         small = synthetic.softmax(small)
     work(small, small_labels, engine)
     scores, labels = np.load(scores_path), np.load(labels_path)
     CLEAR.write_text("5")  # let the high-water mark start from here
-    before = _status("VmRSS")
+    before = status("VmRSS")
     answer, result = work(scores, labels, engine)
     output = 0 if result is None else result.nbytes
-    print(_status("VmHWM") - before - output, answer)
+    print(status("VmHWM") - before - output, answer)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,23 @@
-"""The rows of the table. To add one, write a function and decorate it.
+"""The lines to reach, in their order. To add one, write a function and decorate it.
 
 Each sets up its data (not timed), races, checks the answers, and returns a Ratio.
 """
 
 import functools
+import tempfile
+from pathlib import Path
 
+import alone
 import numpy as np
 import peak_memory
 import peers
 import synthetic
 from registry import Ratio, agree, benchmark
-from timing import race, seconds_to_run
+from timing import race, seconds_of
 
 import calibrant as cal
+from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.reduce import reduce_to_columns
 
 ROWS, CLASSES = 40_000, 1000
 
@@ -22,20 +27,24 @@ def imagenet_sized() -> tuple[np.ndarray, np.ndarray]:
     return synthetic.logits(ROWS, CLASSES)
 
 
-def evaluate(engine: str = "auto") -> cal.Evaluation:
-    """The whole job: every metric, both decompositions and the curve.
+def all_of(evaluation: cal.Evaluation) -> cal.Evaluation:
+    """Whatever is put off until asked for, asked for."""
+    _ = dict(evaluation.metrics), evaluation.decompositions["log"]
+    _ = dict(evaluation.curves), dict(evaluation.paper_curves)
+    return evaluation
+
+
+def evaluate(engine: str = "auto", interval: str | None = None) -> cal.Evaluation:
+    """The whole job: every metric, both decompositions and the curves.
 
     Intervals that need resamples are left out, as the other side has none.
     """
     logits, labels = imagenet_sized()
-    evaluation = cal.evaluate(labels, logits=logits, engine=engine, interval=None)
-    # Whatever may be put off until asked for, ask for.
-    _ = dict(evaluation.metrics), evaluation.decompositions["log"]
-    _ = evaluation.paper, evaluation.curve
-    return evaluation
+    how = {"engine": engine, "interval": interval}
+    return all_of(cal.evaluate(labels, logits=logits, **how))
 
 
-# Against the peers, from the same logits.
+# 40,000 x 1000 logits, without resampled intervals.
 
 
 def sharpcal_as_shipped() -> tuple[float, float, float]:
@@ -47,11 +56,12 @@ def sharpcal_as_shipped() -> tuple[float, float, float]:
 
 @benchmark(
     "sharpcal's calibration error, 10 subsamples of 5000 / `cal.evaluate`, all rows",
-    at_least=300,
+    at_least=1000,
     needs=("torch", "sharpcal"),
 )
 def against_sharpcal() -> Ratio:
-    timings = race(ours=evaluate, sharpcal=sharpcal_as_shipped)
+    """It takes most of a minute: once."""
+    timings = race(once=("sharpcal",), ours=evaluate, sharpcal=sharpcal_as_shipped)
     ours = timings["ours"].answer
     total, calibration, spread = timings["sharpcal"].answer
     return Ratio.of(
@@ -84,7 +94,7 @@ def paper_combination() -> dict[str, float]:
 
 @benchmark(
     "torch softmax, NLL, Brier + netcal ECE, ACE + relplot SmoothECE / `cal.evaluate`",
-    at_least=8,
+    at_least=20,
     needs=("torch", "netcal", "relplot"),
 )
 def against_the_paper_combination() -> Ratio:
@@ -102,9 +112,6 @@ def against_the_paper_combination() -> Ratio:
     )
 
 
-# Against reading the matrix once, and in memory.
-
-
 def accuracy(logits: np.ndarray, labels: np.ndarray) -> float:
     return np.mean(logits.argmax(axis=1) == labels)
 
@@ -120,106 +127,335 @@ def against_one_read(engine: str) -> Ratio:
     return Ratio.of("ours", "read", timings, check)
 
 
-@benchmark("`cal.evaluate`, NumPy engine / one `np.max` of the logits", at_most=20)
+@benchmark("`cal.evaluate`, compiled / one `np.max` of the logits", at_most=6)
+def compiled_against_one_read() -> Ratio:
+    return against_one_read("auto")
+
+
+@benchmark("`cal.evaluate`, NumPy engine / one `np.max` of the logits", at_most=16)
 def numpy_against_one_read() -> Ratio:
     return against_one_read("numpy")
 
 
-@benchmark(
-    "`cal.evaluate`, numba engine / one `np.max` of the logits",
-    at_most=8,
-    needs=("numba",),
-)
-def numba_against_one_read() -> Ratio:
-    return against_one_read("numba")
-
-
-def extra_memory(engine: str) -> Ratio:
+@benchmark("reduction of the logits to columns / one `np.max` of them", at_most=3)
+def reduction_against_one_read() -> Ratio:
     logits, labels = imagenet_sized()
-    rise, found = peak_memory.rise(logits, labels, engine)
+
+    def reduced() -> float:
+        columns = reduce_to_columns(read_predictions(labels, logits=logits))
+        return float(columns.hit.mean())
+
+    timings = race(ours=reduced, read=functools.partial(np.max, logits))
+    found = timings["ours"].answer
     check = agree("accuracy", found, accuracy(logits, labels), 1e-12)
-    return Ratio(100 * rise / logits.nbytes, checks=(check,))
+    return Ratio.of("ours", "read", timings, check)
 
 
-@benchmark("extra peak memory, NumPy engine, of the logits' size", at_most=5, unit=" %")
-def numpy_memory() -> Ratio:
-    return extra_memory("numpy")
+# Intervals, and small calls.
 
 
-@benchmark(
-    "extra peak memory, numba engine, of the logits' size",
-    at_most=5,
-    unit=" %",
-    needs=("numba",),
-)
-def numba_memory() -> Ratio:
-    return extra_memory("numba")
+def intervals_against_none(logits: np.ndarray, labels: np.ndarray) -> Ratio:
+    timings = race(
+        full=lambda: all_of(cal.evaluate(labels, logits=logits)),
+        bare=lambda: all_of(cal.evaluate(labels, logits=logits, interval=None)),
+    )
+    full, bare = (timings[name].answer.metrics["ece"] for name in ("full", "bare"))
+    assert full.interval is not None
+    return Ratio.of("full", "bare", timings, agree("ECE", full, bare, 0))
 
 
-# Pairs, and starting up.
+@benchmark("`cal.evaluate` with default intervals / none, 10,000 x 10", at_most=2)
+def intervals_of_ten_classes() -> Ratio:
+    return intervals_against_none(*synthetic.logits(10_000, 10))
+
+
+@benchmark("`cal.evaluate` with default intervals / none, 10,000 x 100", at_most=2)
+def intervals_of_a_hundred_classes() -> Ratio:
+    return intervals_against_none(*synthetic.logits(10_000, 100))
+
+
+@benchmark("`cal.evaluate` with default intervals / none, 40,000 x 1000", at_most=2.5)
+def intervals_of_a_thousand_classes() -> Ratio:
+    return intervals_against_none(*imagenet_sized())
+
+
+def small_call(interval: str | None) -> Ratio:
+    logits, labels = synthetic.logits(1000, 10)
+    timings = race(
+        ours=lambda: all_of(cal.evaluate(labels, logits=logits, interval=interval)),
+        softmax=lambda: [synthetic.softmax(logits) for _ in range(100)],
+    )
+    ratio = Ratio.of("ours", "softmax", timings)
+    said = f"{ratio.value:.3g} times 100 softmaxes of it"
+    seconds = timings["ours"]
+    return Ratio(1e3 * seconds.cpu, 1e3 * seconds.wall, (said,), ratio.seconds)
+
+
+@benchmark("`cal.evaluate`, 1000 x 10, no intervals", at_most=15, unit=" ms")
+def small_call_without_intervals() -> Ratio:
+    return small_call(None)
+
+
+@benchmark("`cal.evaluate`, 1000 x 10, default intervals", at_most=30, unit=" ms")
+def small_call_with_intervals() -> Ratio:
+    return small_call("auto")
+
+
+FIRST = """
+import numpy as np, calibrant as cal
+z = np.random.default_rng(0).normal(size=(1000, 10))
+cal.evaluate(z.argmax(axis=1), logits=z)
+"""
+
+
+@benchmark("first `cal.evaluate`, imports included / `import numpy`", at_most=2)
+def first_evaluation() -> Ratio:
+    timings = seconds_of(numpy=["-c", "import numpy"], first=["-c", FIRST])
+    return Ratio.of("first", "numpy", timings)
+
+
+# Against relplot, torch, scikit-learn and netcal.
 
 
 def against_relplot(n: int) -> Ratio:
-    confidence, correct = synthetic.pairs(n)
-    timings = race(
-        ours=lambda: cal.smooth_ece(correct, confidence=confidence),
-        relplot=lambda: peers.relplot_smooth_ece(confidence, correct)[0],
-    )
+    tasks = {"ours": "smooth_ece", "relplot": "smooth_ece_of_relplot"}
+    timings = alone.raced(number=n, **tasks)
     ours, theirs = (timings[name].answer for name in ("ours", "relplot"))
     check = agree("smooth_ece", ours, theirs, 2e-3)
     return Ratio.of("relplot", "ours", timings, check)
 
 
-@benchmark(
-    "relplot `smECE` / `cal.smooth_ece`, 10,000 pairs", at_least=5, needs=("relplot",)
-)
-def against_relplot_at_ten_thousand() -> Ratio:
-    return against_relplot(10_000)
+for rows, goal in ((10_000, 12), (1_000_000, 80), (10_000_000, 150)):
+    benchmark(
+        f"relplot `smECE` / `cal.smooth_ece`, {rows:,} pairs, fresh processes",
+        at_least=goal,
+        needs=("relplot",),
+    )(functools.partial(against_relplot, rows))
+
+
+def temperature_against(task: str) -> Ratio:
+    timings = alone.raced(number=alone.FIT, ours="temperature", theirs=task)
+    found = [timings[name].answer for name in ("ours", "theirs")]
+    return Ratio.of("theirs", "ours", timings, agree("T", *found, 1e-3))
+
+
+benchmark(
+    "torch L-BFGS, strong Wolfe / `TemperatureScaling().fit`, 10,000 x 1000, "
+    "fresh processes",
+    at_least=80,
+    needs=("torch",),
+)(functools.partial(temperature_against, "temperature_of_torch"))
+benchmark(
+    "scikit-learn `method='temperature'` / `TemperatureScaling().fit`, fresh processes",
+    at_least=60,
+    needs=("sklearn",),
+)(functools.partial(temperature_against, "temperature_of_scikit_learn"))
+
+
+@functools.cache
+def probs() -> tuple[np.ndarray, np.ndarray]:
+    z, y = synthetic.logits(50_000, CLASSES, seed=3)
+    return synthetic.softmax(z), y
+
+
+def against_netcal(name: str, theirs: str, **options) -> Ratio:
+    (p, y), fit = probs(), 10_000
+    method = getattr(cal.recalibration, name)
+    timings = race(
+        ours=lambda: (
+            method(scores="probs").fit(p[:fit], y[:fit]).predict_proba(p[fit:])
+        ),
+        netcal=lambda: peers.netcal_recalibrated(
+            theirs, p[:fit], y[:fit], p[fit:], **options
+        ),
+    )
+    answers = (timings[who].answer.argmax(axis=1) for who in ("ours", "netcal"))
+    check = agree("accuracy", *(np.mean(x == y[fit:]) for x in answers), 5e-3)
+    return Ratio.of("netcal", "ours", timings, check)
 
 
 @benchmark(
-    "relplot `smECE` / `cal.smooth_ece`, 1,000,000 pairs",
-    at_least=40,
-    needs=("relplot",),
+    "netcal `HistogramBinning` / `HistogramBinning`, fit and apply, k = 1000",
+    at_least=30,
+    needs=("netcal",),
 )
-def against_relplot_at_a_million() -> Ratio:
-    return against_relplot(1_000_000)
+def histogram_against_netcal() -> Ratio:
+    return against_netcal("HistogramBinning", "HistogramBinning", bins=15)
 
 
-@benchmark("`cal.evaluate_pairs`, 10,000,000 rows / 1,000,000 rows", at_most=11)
+@benchmark(
+    "netcal `IsotonicRegression` / `IsotonicCalibration`, fit and apply, k = 1000",
+    at_least=12,
+    needs=("netcal",),
+)
+def isotonic_against_netcal() -> Ratio:
+    return against_netcal("IsotonicCalibration", "IsotonicRegression")
+
+
+# Growth.
+
+
+@benchmark("`cal.evaluate_pairs`, 10,000,000 rows / 1,000,000 rows", at_most=10.5)
 def linear_in_rows() -> Ratio:
     many = synthetic.pairs(10_000_000)
     few = tuple(column[:1_000_000].copy() for column in many)
-    timings = race(
-        many=lambda: cal.evaluate_pairs(many[1], many[0], interval=None),
-        few=lambda: cal.evaluate_pairs(few[1], few[0], interval=None),
-    )
-    answers = {"many": many, "few": few}
+    sides = {"many": many, "few": few}
+
+    def work(side: str) -> cal.Evaluation:
+        h, a = sides[side]
+        return all_of(cal.evaluate_pairs(a, h, interval=None))
+
+    timings = race(**{name: functools.partial(work, name) for name in sides})
     checks = [
         agree(
-            f"Brier of {len(correct):,}",
+            f"Brier of {len(a):,}",
             timings[name].answer.metrics["brier"],
-            np.mean((confidence - correct) ** 2),
+            np.mean((h - a) ** 2),
             1e-9,
         )
-        for name, (confidence, correct) in answers.items()
+        for name, (h, a) in sides.items()
     ]
     return Ratio.of("many", "few", timings, *checks)
 
 
-def against_importing_numpy(code: str) -> Ratio:
-    seconds = seconds_to_run(["import numpy", code])
-    kept = {name: {"wall": took} for name, took in seconds.items()}
-    return Ratio(seconds[code] / seconds["import numpy"], seconds=kept)
+@benchmark(
+    "extra peak memory of `cal.evaluate_pairs`, 10,000,000 rows / input", at_most=1.5
+)
+def memory_of_pairs() -> Ratio:
+    h, a = synthetic.pairs(10_000_000)
+    rise, found = peak_memory.rise(h, a, "auto", "pairs")
+    check = agree("Brier", found, np.mean((h - a) ** 2), 1e-9)
+    return Ratio(rise / (h.nbytes + a.nbytes), checks=(check,))
 
 
-@benchmark("`import calibrant` / `import numpy`, medians of 31", at_most=1.3)
-def import_time() -> Ratio:
-    return against_importing_numpy("import calibrant")
+@benchmark("class-wise `cal.evaluate`, 10,000 x 100 / top-label, default", at_most=6)
+def class_wise() -> Ratio:
+    logits, labels = synthetic.logits(10_000, 100)
+    timings = race(
+        each=lambda: cal.evaluate(labels, logits=logits, target="class-wise"),
+        top=lambda: cal.evaluate(labels, logits=logits),
+    )
+    found = (timings[name].answer.metrics["brier"] for name in ("each", "top"))
+    return Ratio.of("each", "top", timings, agree("Brier", *found, 1e-9))
+
+
+# The shell.
+
+
+@functools.cache
+def folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="calibrant-bench-")
+
+
+def in_the_shell(*words: str) -> Ratio:
+    command = ["-m", "calibrant", *words]
+    return Ratio.of("ours", "bare", seconds_of(bare=["-c", "pass"], ours=command))
+
+
+@benchmark("`calibrant --help` / bare `python`", at_most=5)
+def shell_help() -> Ratio:
+    return in_the_shell("--help")
+
+
+@benchmark("`calibrant report`, 10,000 x 10 / bare `python`", at_most=40)
+def shell_report() -> Ratio:
+    logits, labels = synthetic.logits(10_000, 10)
+    path = Path(folder().name, "model.npz")
+    np.savez(path, logits=logits, labels=labels)
+    return in_the_shell("report", str(path))
+
+
+# Others.
 
 
 @benchmark(
-    "`import calibrant; calibrant.evaluate` (loads its modules) / `import numpy`"
+    "`canonical_calibration_error`, 20,000 x 3 / ten passes of kernel sums, "
+    "2000 rows around all",
+    at_most=3,
 )
-def first_use_time() -> Ratio:
-    return against_importing_numpy("import calibrant; calibrant.evaluate")
+def canonical() -> Ratio:
+    logits, labels = synthetic.logits(20_000, 3)
+    p = synthetic.softmax(logits.astype(np.float64))
+    root, columns = np.sqrt(p), np.concatenate([p, p, np.ones((len(p), 1))], axis=1)
+
+    def passes() -> None:
+        for _ in range(10):
+            for first in range(0, 2000, 256):
+                rows = slice(first, min(first + 256, 2000))
+                np.exp((root[rows] @ root.T - 1) / 0.01) @ columns
+
+    timings = race(
+        ours=lambda: cal.canonical_calibration_error(labels, probs=p), passes=passes
+    )
+    return Ratio.of("ours", "passes", timings)
+
+
+@benchmark("`cal.compare`, 1,000,000 rows / 100,000 rows", at_most=11)
+def comparison() -> Ratio:
+    h, a = synthetic.pairs(1_000_000)
+    models = {}
+    for name, n in (("many", len(h)), ("few", len(h) // 10)):
+        pair = (("a", h[:n].copy()), ("b", h[:n] ** 1.2))
+        known = a[:n].copy()
+        models[name] = [
+            cal.evaluate_pairs(known, x, name=who, interval=None) for who, x in pair
+        ]
+    timings = race(
+        **{name: functools.partial(cal.compare, *two) for name, two in models.items()}
+    )
+    return Ratio.of("many", "few", timings)
+
+
+def torch_batches():
+    torch = peers.load("torch")
+    logits, labels = synthetic.logits(128, CLASSES)
+    from calibrant.torch import CalibrationSharpness
+
+    given = torch.from_numpy(logits), torch.from_numpy(labels)
+    return CalibrationSharpness(CLASSES, scores="logits"), given
+
+
+def fifty(work) -> None:
+    for _ in range(50):
+        work()
+
+
+@benchmark(
+    "`CalibrationSharpness.update`, 128 x 1000 / torchmetrics' calibration error",
+    at_most=1.2,
+    needs=("torch", "torchmetrics"),
+)
+def torch_update() -> Ratio:
+    ours, given = torch_batches()
+    metrics = peers.load("torchmetrics.classification")
+    theirs = metrics.MulticlassCalibrationError(CLASSES, n_bins=15)
+    timings = race(
+        ours=lambda: fifty(lambda: ours.update(*given)),
+        theirs=lambda: fifty(lambda: theirs.update(*given)),
+    )
+    return Ratio.of("ours", "theirs", timings)
+
+
+@benchmark(
+    "`CalibrationSharpness.forward` / `update`, 128 x 1000",
+    at_most=2,
+    needs=("torch", "torchmetrics"),
+)
+def torch_forward() -> Ratio:
+    ours, given = torch_batches()
+    timings = race(
+        forward=lambda: fifty(lambda: ours(*given)),
+        update=lambda: fifty(lambda: ours.update(*given)),
+    )
+    return Ratio.of("forward", "update", timings)
+
+
+@benchmark("`cal.study`, five methods, 10,000 x 1000 / `cal.evaluate` of it", at_most=8)
+def study() -> Ratio:
+    logits, labels = synthetic.logits(10_000, CLASSES)
+    timings = race(
+        study=lambda: cal.study(labels, logits=logits),
+        one=lambda: all_of(cal.evaluate(labels, logits=logits)),
+    )
+    assert len(timings["study"].answer) == 5
+    return Ratio.of("study", "one", timings)

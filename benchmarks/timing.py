@@ -1,10 +1,11 @@
 """Clocks: race ways of getting an answer; time code in fresh interpreters."""
 
-import statistics
+import os
+import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,38 +29,47 @@ class Timing:
 
 
 def race(
-    least: float = 2.0, most: float = 45.0, **contestants: Callable[[], Any]
+    least: float = 2.0,
+    most: float = 45.0,
+    once: tuple[str, ...] = (),
+    **contestants: Callable[[], Any],
 ) -> dict[str, Timing]:
     """Time contestants by turns, so that all meet the same load on the machine.
 
     Rounds go on until everyone has had three turns and `least` seconds, but who has used
-    up `most` seconds sits out the rest. A first turn that compiles or warms a cache
-    loses to a later one and does not count.
+    up `most` seconds, or is named in `once`, sits out the rest. A first turn that
+    warms a cache loses to a later one and does not count.
     """
     timings = {name: Timing() for name in contestants}
     rounds = 0
     while rounds < 3 or min(timing.spent for timing in timings.values()) < least:
         for name, work in contestants.items():
-            if timings[name].spent < most:
+            if timings[name].spent < (0 if name in once and rounds else most):
                 timings[name].add(work)
         rounds += 1
     return timings
 
 
-def seconds_to_run(codes: Iterable[str], repeats: int = 31) -> dict[str, float]:
-    """Median seconds each line of code takes in a fresh interpreter, by turns."""
-    took: dict[str, list[float]] = {code: [] for code in codes}
+def seconds_of(repeats: int = 7, **commands: list[str]) -> dict[str, Timing]:
+    """Best CPU and wall seconds of fresh interpreters with these words, by turns."""
+    timings = {name: Timing() for name in commands}
     for _ in range(repeats):
-        for code, seconds in took.items():
-            seconds.append(_run_once(code))
-    return {code: statistics.median(seconds) for code, seconds in took.items()}
+        for name, words in commands.items():
+            _run_once(words, timings[name])
+    return timings
 
 
-def _run_once(code: str) -> float:
-    timed = (
-        "import time; start = time.perf_counter()\n"
-        f"{code}; print(time.perf_counter() - start)"
-    )
-    command = [sys.executable, "-c", timed]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(done.stdout)
+def _run_once(words: list[str], timing: Timing) -> None:
+    wall, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, *words]
+    subprocess.run(command, capture_output=True, check=True, env=with_bytecode())
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    timing.cpu = min(timing.cpu, cpu)
+    timing.wall = min(timing.wall, time.perf_counter() - wall)
+
+
+def with_bytecode() -> dict[str, str]:
+    """The environment, in which modules are compiled once, as they are for users."""
+    hidden = "PYTHONDONTWRITEBYTECODE"
+    return {name: x for name, x in os.environ.items() if name != hidden}

@@ -202,8 +202,8 @@ def sample(packages: Sequence[str], rng: random.Random, root: Path) -> Iterator[
     lines: dict[tuple[str, int], list[Mutant]] = {}
     for package in packages:
         for path in sorted((root / "src" / "calibrant" / package).glob("*.py")):
-            if path.name.startswith("numba_") or path.name == "__init__.py":
-                continue  # compiled twins are compared with these files
+            if path.name == "__init__.py":
+                continue
             for mutant in mutants_of(path, root):
                 lines.setdefault((mutant.file, mutant.line), []).append(mutant)
     places = list(lines)

@@ -16,6 +16,7 @@ from command import calibrant_line
 from make import over_confident, softmax
 
 import calibrant as cal
+from calibrant._rows import compiled
 from calibrant.recalibration import TemperatureScaling, load
 
 CALIBRANT = Path(sys.executable).with_name("calibrant")
@@ -66,7 +67,10 @@ COMMANDS = (
 
 
 def test_version():
-    assert run("--version").stdout.strip() == f"calibrant, version {cal.__version__}"
+    version, module = run("--version").stdout.splitlines()
+    assert version == f"calibrant, version {cal.__version__}"
+    built = "no (NumPy does its work)" if compiled.loops is None else "yes"
+    assert module == f"compiled module: {built}"
 
 
 def test_commands_are_those_tested():

@@ -71,17 +71,16 @@ LAZY = (polars_lazy, duckdb)
 
 @pytest.fixture(autouse=True, scope="module")
 def grouped_where_rows_are():
-    """DuckDB groups its rows here, as it does where numba is not installed."""
+    """DuckDB groups its rows here, as it does where no loop was compiled."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frames.engines, "installed", lambda: False)
+        patch.setattr(frames, "streams", lambda: False)
         yield
 
 
 def test_duckdb_gives_its_rows_to_a_compiled_loop_where_there_is_one(part, monkeypatch):
-    part("numba")
     rows = pairs()
     want = sketch_frame(duckdb(part, rows), **PAIR)
-    monkeypatch.setattr(frames.engines, "installed", lambda: True)
+    monkeypatch.setattr(frames, "streams", lambda: True)
     monkeypatch.setattr(frames.query, "group_rows", None)
     assert_same_sums(sketch_frame(duckdb(part, rows), **PAIR), want)
 
@@ -257,10 +256,8 @@ def test_shards_of_different_engines_add_up(part):
 
 
 @pytest.fixture
-def tally(part, monkeypatch):
+def tally(built, monkeypatch):
     """Use the tally after the first slice, and slices of few rows."""
-    part("numba")
-    monkeypatch.setattr(slices.engines, "wanted_for_rows", lambda engine, rows: True)
     monkeypatch.setattr(slices, "ROWS", 1500)
     monkeypatch.setattr(values, "MOST_VALUES", 0)
 
@@ -293,7 +290,7 @@ def test_the_tally_of_top_labels_is_the_row_by_row_sum(dtype, part, tally):
     p = matrix(rows).astype(dtype)
     rows |= {f"p_{i}": column for i, column in enumerate(p.T)}
     got = sketch_frame(pandas(part, rows), probs="p_*", y="y")
-    want = cal.Sketch(engine="numba").update(rows["y"], probs=p)
+    want = cal.Sketch(engine="compiled").update(rows["y"], probs=p)
     assert_same_sums(got, want, 1e-12 if dtype == "float64" else 1e-8)
 
 

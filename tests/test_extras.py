@@ -57,14 +57,6 @@ CASES = {
         ),
         "a DuckDBPyRelation of these columns needs PyArrow: {arrow}",
     ),
-    "numba": (
-        "numba",
-        (
-            "import calibrant as cal; cal.evaluate([0, 1], probs=[0.2, 0.7], "
-            "target='top-label', engine='numba')"
-        ),
-        "engine='numba' needs numba: {fast}",
-    ),
     "vision": (
         "timm",
         "from calibrant.vision._images import needed; needed('timm.data')",

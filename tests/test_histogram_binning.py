@@ -26,13 +26,8 @@ PEER = np.load(Path(__file__).parent / "peer_recalibration.npz")
 MODES, STRATEGIES = ("one-vs-rest", "top-label"), ("width", "mass")
 SMOOTHINGS = st.sampled_from([0.0, 0.5, 3.0])
 
-needs_numba = pytest.mark.usefixtures("numba")
+needs_loops = pytest.mark.usefixtures("built")
 quiet = pytest.mark.filterwarnings("ignore::calibrant.recalibration.FitWarning")
-
-
-@pytest.fixture(scope="session")
-def numba(part):
-    return part("numba")
 
 
 def fitted(p, y, weight=None, **options):
@@ -182,7 +177,7 @@ def test_next_to_nothing_is_shared_too(dtype):
 # -- edges ----------------------------------------------------------------------------
 
 
-@needs_numba
+@needs_loops
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("bins", [1, 2, 7, 10, 15, 49, 1000])
 def test_bins_are_closed_on_the_right(bins, dtype):
@@ -192,7 +187,7 @@ def test_bins_are_closed_on_the_right(bins, dtype):
     p = np.stack([x, 1 - x], axis=1)
     expected = [slow_bin(float(h), np.arange(bins + 1) / bins) for h in x]
     assert place(x, width_edges(bins)).tolist() == expected
-    for engine in ("numpy", "numba"):
+    for engine in ("numpy", "compiled"):
         method = fitted([[0.5, 0.5]], [0], bins=bins, engine=engine)
         method.absent_ = method.absent_[:0]
         method.values_ = np.stack([np.arange(bins) + 1.0, np.full(bins, 3.0)])
@@ -260,13 +255,13 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@needs_numba
+@needs_loops
 @given(weighted_problems(), SMOOTHINGS, st.sampled_from([np.float32, np.float64]))
-def test_numba_gives_the_same(problem, smoothing, dtype):
+def test_the_loops_give_the_same(problem, smoothing, dtype):
     p, y, weight = problem
     p = p.astype(dtype)
     slow = fitted(p, y, weight, smoothing=smoothing, engine="numpy")
-    fast = fitted(p, y, weight, smoothing=smoothing, engine="numba")
+    fast = fitted(p, y, weight, smoothing=smoothing, engine="compiled")
     precision = 1e-12 if dtype == np.float64 else 1e-6
     np.testing.assert_allclose(
         fast.predict_proba(p), slow.predict_proba(p), rtol=0, atol=precision

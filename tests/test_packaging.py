@@ -8,6 +8,7 @@ import io
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -21,28 +22,46 @@ from test_project import PRIVATE, ROOT, VERSION
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 INFO = f"calibrant-{VERSION}.dist-info"
-BUILD = "from hatchling import build; build.build_{}({!r})"
+MODULE = "calibrant/_rows/_compiled.abi3.so"
+BUILD = "from setuptools import build_meta; build_meta.build_{}({!r})"
 
 
-def build(kind, source, out):
-    """Run the hook of the build backend; no network, nothing left in the source."""
+def build(kind, source, out, **variables):
+    """Run the hook of the build backend; no network. Returns what it made and said."""
     command = [sys.executable, "-c", BUILD.format(kind, str(out))]
-    env = os.environ | {"PIP_NO_INDEX": "1"}
-    subprocess.run(command, cwd=source, check=True, capture_output=True, env=env)
+    env = os.environ | {"PIP_NO_INDEX": "1", "SOURCE_DATE_EPOCH": "1700000000"}
+    run = subprocess.run(
+        command,
+        cwd=source,
+        check=True,
+        capture_output=True,
+        text=True,
+        env=env | variables,
+    )
     (made,) = out.iterdir()
-    return made
+    return made, run.stdout
 
 
 @pytest.fixture(scope="module")
-def wheel(part, tmp_path_factory):
-    part("hatchling")
-    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+def source(part, tmp_path_factory):
+    """A copy of what is built: setuptools leaves files in the source."""
+    part("setuptools")
+    copy = tmp_path_factory.mktemp("source")
+    kept = {name.removeprefix("src/") for name in package_files()}
+    for name in (*ABOUT, *(f"src/{name}" for name in kept)):
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        (copy / name).write_bytes((ROOT / name).read_bytes())
+    return copy
 
 
 @pytest.fixture(scope="module")
-def sdist(part, tmp_path_factory):
-    part("hatchling")
-    return build("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
+def wheel(source, tmp_path_factory):
+    return build("wheel", source, tmp_path_factory.mktemp("wheel"))[0]
+
+
+@pytest.fixture(scope="module")
+def sdist(source, tmp_path_factory):
+    return build("sdist", source, tmp_path_factory.mktemp("sdist"))[0]
 
 
 def contents(path):
@@ -71,13 +90,26 @@ def package_files():
     return {name.removeprefix("src/") for name in names}
 
 
+ABOUT = [
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "LICENSE",
+    "MANIFEST.in",
+    "README.md",
+    "SECURITY.md",
+]
+ABOUT += ["pyproject.toml", "setup.py"]
+
+
 def test_the_wheel_holds_the_package_and_its_licence_only(wheel, absent):
     if not (ROOT / ".git").exists():
         absent("not a git checkout: clone the repository")
     about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
     found = contents(wheel)
-    assert set(found) == package_files() | {f"{INFO}/{name}" for name in about}
-    assert {Path(name).suffix for name in package_files()} == {
+    about = {f"{INFO}/{name}" for name in (*about, "top_level.txt")}
+    shipped = {name for name in package_files() if not name.endswith((".c", ".h"))}
+    assert set(found) - {MODULE} == shipped | about
+    assert {Path(name).suffix for name in shipped} == {
         ".py",
         ".pyi",
         ".typed",
@@ -92,25 +124,43 @@ def test_the_wheel_holds_the_package_and_its_licence_only(wheel, absent):
 def test_the_sdist_holds_what_a_wheel_is_built_of(sdist, absent):
     if not (ROOT / ".git").exists():
         absent("not a git checkout: clone the repository")
-    texts = "CHANGELOG.md CITATION.cff LICENSE README.md SECURITY.md pyproject.toml"
-    about = {*texts.split(), "PKG-INFO", ".gitignore"}
-    assert set(contents(sdist)) == about | {f"src/{name}" for name in package_files()}
+    found = {name for name in contents(sdist) if ".egg-info/" not in name}
+    about = {*ABOUT, "PKG-INFO", "setup.cfg"}
+    assert found == about | {f"src/{name}" for name in package_files()}
+    assert "src/calibrant/_rows/_compiled.c" in found
 
 
+@pytest.mark.slow
 def test_the_sdist_builds_the_same_wheel(wheel, sdist, tmp_path):
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
     out = tmp_path / "out"
     out.mkdir()
-    assert build("wheel", source, out).read_bytes() == wheel.read_bytes()
+    assert contents(build("wheel", source, out)[0]) == contents(wheel)
+
+
+def test_the_wheel_is_for_this_and_later_pythons(wheel, built):
+    assert MODULE in contents(wheel)
+    assert "-cp311-abi3-" in wheel.name
+
+
+def test_without_a_compiler_the_wheel_is_built_all_the_same(source, wheel, tmp_path):
+    copy, out = tmp_path / "source", tmp_path / "out"
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    out.mkdir()
+    made, said = build("wheel", copy, out, CC="/nonexistent/cc")
+    assert said.count("compiled module: no") == 1
+    assert set(contents(made)) == set(contents(wheel)) - {MODULE}
 
 
 def test_nothing_shipped_names_a_machine_or_an_index(wheel, sdist):
     here = {str(ROOT), str(Path.home()), os.environ.get("USER", "") or "/nobody"} - {
         "root"
     }
-    for name, content in (contents(wheel) | contents(sdist)).items():
+    shipped = contents(wheel) | contents(sdist)
+    shipped.pop(MODULE, None)  # a linker may write where this Python is
+    for name, content in shipped.items():
         text = content.decode("utf-8")
         assert not PRIVATE.search(text), name
         assert not any(len(path) > 3 and path in text for path in here), name
@@ -164,9 +214,10 @@ def test_an_unpacked_wheel_runs_by_itself(wheel, tmp_path):
         command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
-    place, version = run.stdout.splitlines()
+    place, version, module = run.stdout.splitlines()
     assert Path(place).is_relative_to(tmp_path)
     assert VERSION in version
+    assert module.startswith("compiled module: ")
 
 
 def test_every_requirement_has_a_floor_and_no_address():

@@ -27,7 +27,7 @@ def targets():
 
 
 def test_there_are_workflows():
-    assert WORKFLOWS == ["fuzz.yml", "tests.yml"]
+    assert WORKFLOWS == ["fuzz.yml", "tests.yml", "wheels.yml"]
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
@@ -64,7 +64,9 @@ def test_a_workflow_runs_targets_that_exist(load, name):
             assert target in targets()
             assert all(re.fullmatch(r"[A-Z]+=\d+", value) for value in values)
         else:
-            assert re.match(r"(python -m (pip|pytest)|python -P|calibrant) ", line)
+            assert re.match(
+                r"(python -m (pip|pytest|cibuildwheel)|python -P|calibrant) ", line
+            )
         assert "${{" not in line  # what an event says is not pasted into a shell
 
 
@@ -87,6 +89,20 @@ def test_extras_and_groups_of_the_workflows_exist(load):
     groups = set(re.findall(r"--group (\w+)", text))
     assert groups <= set(project["dependency-groups"])
     assert groups
+
+
+def test_wheels_are_built_for_every_system(load):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    found = load("wheels.yml")["jobs"]["wheels"]["strategy"]["matrix"]["os"]
+    assert found == load("tests.yml")["jobs"]["test"]["strategy"]["matrix"]["os"]
+    settings = project["tool"]["cibuildwheel"]
+    assert settings["build"].startswith(
+        "cp" + project["project"]["requires-python"].removeprefix(">=").replace(".", "")
+    )
+    named = re.findall(r"\{project\}/(\S+)", settings["test-command"])
+    assert named
+    assert all((ROOT / name).is_file() for name in named)
+    assert set(settings["test-groups"]) <= set(project["dependency-groups"])
 
 
 def test_classifiers_are_versions_that_the_workflows_run(load):

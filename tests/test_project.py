@@ -26,7 +26,6 @@ HEAVY = {
     "duckdb",
     "matplotlib",
     "narwhals",
-    "numba",
     "pandas",
     "polars",
     "pyarrow",

@@ -11,9 +11,9 @@ from scipy.fft import dct
 from scipy.optimize import isotonic_regression
 from scipy.special import chdtr, chndtrinc, gammaincinv, ndtri, stdtrit
 
-from calibrant._sketch import pooling
+from calibrant._sketch import ordered
 from calibrant._stats import quantiles
-from calibrant._stats.cosines import coefficients, series
+from calibrant._stats.smooth_ece import coefficients, series
 
 CHANCE = st.floats(5e-4, 1 - 5e-4)
 
@@ -59,7 +59,7 @@ def test_cosines(n):
 
 
 def levels(sums, weight):
-    first, sums, weight = pooling.pooled(sums, weight)
+    first, sums, weight = ordered.pooled(sums, weight)
     size = np.diff(first, append=first[-1] + 1)
     return first, sums / weight, size
 
@@ -77,9 +77,9 @@ def test_levels(rows):
 def test_levels_of_several_parts(monkeypatch):
     rng = np.random.default_rng(0)
     hits, weight = rng.random(5000) + np.linspace(0, 1, 5000), rng.random(5000) + 0.1
-    whole = pooling.pooled(hits, weight)
-    monkeypatch.setattr(pooling, "PART", 64)
-    for ours, theirs in zip(pooling.pooled(hits, weight), whole, strict=True):
+    whole = ordered.pooled(hits, weight)
+    monkeypatch.setattr(ordered, "PART", 64)
+    for ours, theirs in zip(ordered.pooled(hits, weight), whole, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 

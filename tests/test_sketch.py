@@ -72,17 +72,15 @@ def test_a_cell_lies_in_its_cells_on_either_grid(h):
     np.testing.assert_array_equal(z[cell], np.minimum((place * 50).astype(int), 1999))
 
 
-@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize("engine", ["numpy", "compiled"])
 @pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     ("n", "count"), [(50_000, CELLS), (50_000, 3 * CELLS), (9, CELLS)]
 )
 def test_cells_add_up_to_the_sums_of_the_rows_on_either_grid(
-    part, engine, soft, weighted, n, count
+    built, engine, soft, weighted, n, count
 ):
-    if engine == "numba":
-        part("numba")
     rng = np.random.default_rng(1)
     h = rng.beta(2, 0.3, n)
     h[:3] = 0.0, 1.0, 0.5

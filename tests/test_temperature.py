@@ -208,27 +208,25 @@ def test_the_lapse_rate_is_the_best_of_its_grid():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_numba_is_numpy(dtype, weighted, part):
-    part("numba")
+def test_the_loops_are_numpy(dtype, weighted, built):
     z, y = noisy(n=500, k=7)
     z = z.astype(dtype)
     z[3, 2] = -np.inf
     weight = np.random.default_rng(1).uniform(0.5, 2, len(y)) if weighted else None
     rows = Rows(z, "logits", y, weight)
-    one, other = LogLoss(rows, "numpy"), LogLoss(rows, "numba")
+    one, other = LogLoss(rows, "numpy"), LogLoss(rows, "compiled")
     tolerance = 1e-12 if dtype == np.float64 else 1e-5
     for beta in (0.01, 0.3, 1.0, 7.0):
         np.testing.assert_allclose(one(beta), other(beta), rtol=tolerance, atol=1e-7)
     assert one.impossible == other.impossible == int(y[3] == 2)
 
 
-def test_numba_sees_bad_rows(part):
-    part("numba")
+def test_the_loops_see_bad_rows(built):
     z, y = noisy()
     for bad in (np.nan, np.inf):
         z[7, 1] = bad
         with pytest.raises(ValueError, match="row 7"):
-            TemperatureScaling(engine="numba").fit(z, y)
+            TemperatureScaling(engine="compiled").fit(z, y)
 
 
 @given(problems(least=2), st.floats(0.05, 5))

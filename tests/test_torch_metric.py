@@ -348,6 +348,33 @@ def test_forward_gives_the_batch_and_keeps_all_rows(torch, make):
     assert_same_sums(metric.sketch(), fill(make(), z, y).sketch())
 
 
+def test_forward_evaluates_a_batch_only_when_it_is_looked_at(torch, make, monkeypatch):
+    z, y = draw(300)
+    metric, calls = make(), []
+    numbers = type(metric)._numbers
+    monkeypatch.setattr(
+        type(metric), "_numbers", lambda self: calls.append(1) or numbers(self)
+    )
+    given = [
+        metric(torch.tensor(z[x]), torch.tensor(y[x]))
+        for x in (slice(150), slice(150, 300))
+    ]
+    assert not calls
+    assert len(given[0]) == 8
+    wanted = fill(make(), z[150:], y[150:]).compute()
+    for own in (
+        dict(given[1]),
+        {**given[1]},
+        given[1].copy(),
+        pickle.loads(pickle.dumps(given[1])),
+    ):
+        assert own == wanted
+    assert given[1].get("nll") == wanted["nll"]
+    assert list(given[1].values()) == list(wanted.values())
+    assert "calibration" in repr(given[0])
+    assert len(calls) == 3
+
+
 def test_a_copy_lives_on_its_own(make):
     z, y = draw(300)
     metric = fill(make(), z[:200], y[:200])

@@ -5,8 +5,8 @@ working directory. It returns what JSON can hold. The same code runs with the ol
 with the new package: `spelled` translates keywords, `part_of` finds submodules.
 
 Data come from fixed seeds. What a case returns depends neither on the clock, nor on
-paths, nor on the width of the terminal, nor on what ran before it: numba is out of
-reach unless the case asks for it, and then it is always loaded first.
+paths, nor on the width of the terminal, nor on what was built: NumPy does the work unless
+the case asks for compiled loops, which were numba's when it was frozen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import inspect
 import json
 import os
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -40,27 +39,26 @@ class Case:
     name: str
     function: Callable[[ModuleType, Path], Any]
     needs: tuple[str, ...] = ()
-    numba: bool = False
+    compiled: bool = False
 
 
 CASES: dict[str, Case] = {}
 
 
 def add(
-    name: str, function: Callable[..., Any], *needs: str, numba: bool = False
+    name: str, function: Callable[..., Any], *needs: str, compiled: bool = False
 ) -> None:
     """Enter a case; a name is used once."""
     if name in CASES:
         raise ValueError(f"two cases are called {name!r}.")
-    needs = (*needs, "numba") if numba else needs
-    CASES[name] = Case(name, function, needs, numba)
+    CASES[name] = Case(name, function, needs, compiled)
 
 
-def case(*needs: str, numba: bool = False) -> Callable[..., Any]:
+def case(*needs: str, compiled: bool = False) -> Callable[..., Any]:
     """Enter the decorated function under its own name."""
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
-        add(function.__name__, function, *needs, numba=numba)
+        add(function.__name__, function, *needs, compiled=compiled)
         return function
 
     return enter
@@ -74,12 +72,11 @@ def run(name: str, cal: ModuleType, folder: Path) -> Any:
         warnings.simplefilter("ignore")
         stack.enter_context(contextlib.chdir(folder))
         stack.enter_context(same_surroundings())
-        stack.enter_context(with_numba(cal) if found.numba else without_numba())
+        stack.enter_context(by_engine("compiled" if found.compiled else "numpy"))
         return plain(found.function(cal, folder))
 
 
-@contextlib.contextmanager
-def same_surroundings() -> Iterator[None]:
+def same_surroundings() -> contextlib.AbstractContextManager[None]:
     """Environment variables that results could depend on, set for a while."""
     fixed = {
         "COLUMNS": "80",
@@ -88,6 +85,17 @@ def same_surroundings() -> Iterator[None]:
         "ACUMEN_THREADS": "2",
         "CALIBRANT_THREADS": "2",
     }
+    return environment(fixed)
+
+
+def by_engine(name: str) -> contextlib.AbstractContextManager[None]:
+    """What "auto" stands for, for a while."""
+    return environment({"CALIBRANT_ENGINE": name})
+
+
+@contextlib.contextmanager
+def environment(fixed: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for a while."""
     before = {name: os.environ.get(name) for name in fixed}
     os.environ.update(fixed)
     try:
@@ -98,29 +106,6 @@ def same_surroundings() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-@contextlib.contextmanager
-def without_numba() -> Iterator[None]:
-    """Hide numba: whether "auto" uses it would depend on what ran before."""
-    missing = object()
-    before = sys.modules.get("numba", missing)
-    sys.modules["numba"] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        if before is missing:
-            del sys.modules["numba"]
-        else:
-            sys.modules["numba"] = before  # type: ignore[assignment]
-
-
-@contextlib.contextmanager
-def with_numba(cal: ModuleType) -> Iterator[None]:
-    """Load numba by a first use of it, so that "auto" takes it from then on."""
-    y, z = many(20, 3, seed=0)
-    cal.evaluate(y, logits=z, engine="numba", interval=None)
-    yield
 
 
 # -- plain data -----------------------------------------------------------------------
@@ -431,17 +416,17 @@ for _kernel in ("gaussian", "epanechnikov"):
                 ),
             )
 
-add("numba_logits", of_classes(3000, 6, "logits", engine="numba"), numba=True)
-add("numba_probs", of_classes(3000, 6, "probs", engine="numba"), numba=True)
+add("numba_logits", of_classes(3000, 6, "logits", engine="compiled"), compiled=True)
+add("numba_probs", of_classes(3000, 6, "probs", engine="compiled"), compiled=True)
 add(
     "numba_float32_weights",
-    of_classes(3000, 6, "logits", "float32", engine="numba", sample_weight=weights),
-    numba=True,
+    of_classes(3000, 6, "logits", "float32", engine="compiled", sample_weight=weights),
+    compiled=True,
 )
 add(
     "numba_log_soft",
-    of_classes(800, 4, "probs", soft=soft_labels, divergence="log", engine="numba"),
-    numba=True,
+    of_classes(800, 4, "probs", soft=soft_labels, divergence="log", engine="compiled"),
+    compiled=True,
 )
 
 
@@ -983,7 +968,7 @@ for _name in (
     "HistogramBinning",
     "IsotonicCalibration",
 ):
-    add(f"numba_{_name}", recalibrator(_name, engine="numba"), numba=True)
+    add(f"numba_{_name}", recalibrator(_name, engine="compiled"), compiled=True)
 
 
 @case()
@@ -1405,7 +1390,7 @@ add(
     "narwhals",
     "duckdb",
     "pyarrow",
-    numba=True,
+    compiled=True,
 )
 
 
@@ -1486,9 +1471,9 @@ def sketch_of_many_values(cal: ModuleType, _: Path) -> Any:
 add(
     "numba_sketch_rows",
     lambda cal, _: _of_sketch(
-        cal, cal.Sketch(engine="numba").update_pairs(*answers(2000, seed=78))
+        cal, cal.Sketch(engine="compiled").update_pairs(*answers(2000, seed=78))
     ),
-    numba=True,
+    compiled=True,
 )
 
 

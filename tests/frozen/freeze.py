@@ -72,7 +72,7 @@ def write_old_files(cal: ModuleType) -> None:
     import cases
 
     OLD_FILES.mkdir(exist_ok=True)
-    with cases.without_numba():
+    with cases.by_engine("numpy"):
         expected = {
             "evaluation.json.xz": _evaluation(cal),
             "comparison.json.xz": _comparison(cal),

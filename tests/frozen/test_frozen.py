@@ -102,10 +102,14 @@ def goldens() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", list(cases.CASES))
-def test_frozen(name: str, goldens: dict[str, Any], tmp_path: Path, part: Any) -> None:
+def test_frozen(
+    name: str, goldens: dict[str, Any], tmp_path: Path, part: Any, request: Any
+) -> None:
     """A case gives what it gave."""
     for package in cases.CASES[name].needs:
         part(package)
+    if cases.CASES[name].compiled:
+        request.getfixturevalue("built")
     found = cases.run(name, importlib.import_module(PACKAGE), tmp_path)
     differences = list(compare(goldens[name], found, name, tolerance_of(name)))
     kept, excused = [], []

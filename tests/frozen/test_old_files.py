@@ -76,7 +76,7 @@ def test_study(cal: Any) -> None:
 @pytest.mark.parametrize("name", SKETCHES)
 def test_sketch(name: str, cal: Any) -> None:
     """A sketch, evaluated and added to itself."""
-    with cases.without_numba():
+    with cases.by_engine("numpy"):
         found = freeze.sketched(cal, cal.Sketch.load(FILES / name))
     assert_expected(name, found, frozen.reason_for)
 
@@ -85,7 +85,7 @@ def test_sketch(name: str, cal: Any) -> None:
 def test_recalibrator(name: str, cal: Any) -> None:
     """A recalibrator gives three rows the same probabilities."""
     expected = EXPECTED["recalibrators"][name]
-    with cases.without_numba():
+    with cases.by_engine("numpy"):
         made = cal.recalibration.load(FILES / f"{name}.json")
         found = made.predict_proba(expected["rows"]).tolist()
     assert type(made).__name__ == expected["class"]

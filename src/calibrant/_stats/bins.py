@@ -16,8 +16,7 @@ from calibrant._inputs.options import MOST_BINS
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import LOG_ODDS_CELLS
-from calibrant._sketch.ordered import Ordered, order
-from calibrant._sketch.pooling import pooled
+from calibrant._sketch.ordered import Ordered, order, pooled
 
 # -- equal-width or equal-mass bins; ties are never split --------------------------
 

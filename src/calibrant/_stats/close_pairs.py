@@ -13,7 +13,7 @@ from calibrant._stats import closed_forms
 from calibrant._stats.closed_forms import Interval, quantile, wilson_of
 from calibrant._stats.ladder import Ladder
 from calibrant._stats.neighbours import Groups, Neighbours
-from calibrant._stats.quantiles import noncentrality_at
+from calibrant._stats.quantiles import noncentrality_at, noncentrality_near
 
 LEAST_ROWS = 50
 """Below so many effective rows only the Brier error has an interval, and below
@@ -259,10 +259,6 @@ def noncentrality(value: float, freedom: float, p: float) -> float:
     """
     if not value > 0:
         return 0.0
-    if max(value, freedom) > MANY:  # (value - freedom - x)^2 = z^2 (2 freedom + 4 x)
-        z = quantile(abs(1 - 2 * p))
-        middle = value - freedom + 2 * z * z
-        square = 4 * z * z + 4 * (value - freedom) + 2 * freedom
-        half = z * sqrt(max(square, 0.0))
-        return max(middle + (half if p < 0.5 else -half), 0.0)
+    if max(value, freedom) > MANY:
+        return max(noncentrality_near(value, freedom, p), 0.0)
     return noncentrality_at(value, freedom, p)

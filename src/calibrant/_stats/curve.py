@@ -399,6 +399,9 @@ in all of them."""
 FEW_SURPRISES = 40.0
 MOST_STRETCH = 9.0
 
+PART = 1 << 15
+"""Rows at a time, so that what is made of them stays in cache."""
+
 
 def gap_interval(
     parts: Decomposition,
@@ -423,7 +426,9 @@ def gap_interval(
         return Estimate(gap)
     fit = outline.fit
     x1, x0 = _recalibrated_losses(fit, divergence)
-    values = _loss_after(columns, fit.cells, x1, x0, divergence)
+    parts = (columns.take(slice(i, i + PART)) for i in range(0, len(columns), PART))
+    after = [_loss_after(some, fit.cells, x1, x0, divergence) for some in parts]
+    values = np.concatenate(after)
     spread = _spread_of_mean(values, columns, clusters)
     most = 1.0 if clusters is None and not columns.losses else MOST_STRETCH
     below, above = _mean_interval(fit.cells, np.abs(x1 - x0), spread, level, most)

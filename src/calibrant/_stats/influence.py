@@ -14,10 +14,9 @@ from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats import bins as binning
 from calibrant._stats import platt_error
 from calibrant._stats.close_pairs import LEAST_ROWS
-from calibrant._stats.cosines import coefficients, series
 from calibrant._stats.decomposition import Shared, cell_of_rows, find_cells
 from calibrant._stats.sample import Sample
-from calibrant._stats.smooth_ece import width_of_curve
+from calibrant._stats.smooth_ece import coefficients, series, width_of_curve
 
 # Every column of a table is a mean over rows, or a smooth function of such means. Its
 # influence function says how much each row moves it, so that the difference of two models

@@ -41,8 +41,8 @@ Norm = Callable[[Table, Column], tuple[Column, Column]]
 Map = Callable[[Table], Table]
 """Linear, of residuals by row."""
 
-STEPS = 8
-"""Of Newton, on functions that are convex and nearly straight."""
+STEPS, AT_ONCE = 8, 1 << 16
+"""Of Newton, on functions that are convex and nearly straight; numbers at a time."""
 
 
 def total_size(x: Table, direction: Column) -> tuple[Column, Column]:
@@ -82,16 +82,22 @@ class Family:
         It is 0 for those whose noise alone does. The norm is convex in the factor, so
         Newton's steps go to the crossing from above without passing it.
         """
-        scale = (bound + null) / self.size
+        scale, rows = (bound + null) / self.size, max(AT_ONCE // len(self.shape), 1)
+        for first in range(0, len(null), rows):  # parts that stay in cache
+            part = slice(first, first + rows)
+            scale[part] = self._descend(self.noise[part], scale[part], bound)
+        return np.where(null >= bound, 0.0, scale)
+
+    def _descend(self, noise: Table, scale: Column, bound: float) -> Column:
         for _ in range(STEPS):
             x = scale[:, None] * self.shape
-            x += self.noise
+            x += noise
             size, growth = self.norm(x, self.shape)
             step = (size - bound) / np.where(growth > 0, growth, inf)
             before, scale = scale, np.maximum(scale - step, 0.0)
             if np.all(np.abs(scale - before) <= 1e-12 * before):
                 break
-        return np.where(null >= bound, 0.0, scale)
+        return scale
 
 
 def size_of(residual: Column, norm: Norm) -> float:
@@ -317,7 +323,7 @@ def _noise_of(
 ) -> Table:
     """Resampled noise of each cell, by row or by cluster; `cell` is known for groups."""
     if rows.clusters is None:
-        return resampling.resample(pieces, resamples, rng)
+        return np.ascontiguousarray(resampling.resample(pieces, resamples, rng))
     cell = _cells_of(rows, pieces) if cell is None else cell
     known = rows.columns, cell, len(pieces.weight), rows.clusters
     return resampling.resample_clusters(*known, resamples, rng)

@@ -179,4 +179,10 @@ def noncentrality_at(value: float, freedom: float, p: float) -> float:
         law = float(chances[:n] @ below[:n])
         return p - law, 0.5 * float(chances[:n] @ terms[:n])
 
-    return _solve(excess, max(value - freedom, 1.0))
+    return _solve(excess, max(noncentrality_near(value, freedom, p), 1e-3))
+
+
+def noncentrality_near(value: float, freedom: float, p: float) -> float:
+    """The same by a normal law: (value - freedom - x)^2 = z^2 (2 freedom + 4 x)."""
+    z, off = normal_quantile(1 - p), value - freedom
+    return off + 2 * z * z + z * sqrt(max(4 * z * z + 4 * off + 2 * freedom, 0.0))

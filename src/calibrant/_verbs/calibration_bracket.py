@@ -20,8 +20,7 @@ from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import LOG_ODDS_REACH
-from calibrant._sketch.ordered import order
-from calibrant._sketch.pooling import pooled
+from calibrant._sketch.ordered import order, pooled
 from calibrant._stats import closed_forms, decomposition, platt
 from calibrant._stats.bins import Isotonic, corp_of, debiased_bins
 from calibrant._stats.closed_forms import Mean

@@ -14,12 +14,28 @@ from calibrant.cli._commands import Commands, Quiet
 COMMANDS = Commands()
 
 
+def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:  # noqa: FBT001
+    if asked:
+        from calibrant._rows import compiled
+
+        built = "no (NumPy does its work)" if compiled.loops is None else "yes"
+        click.echo(f"calibrant, version {__version__}\ncompiled module: {built}")
+        context.exit()
+
+
 @click.group(
     cls=Quiet,
     commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(__version__, prog_name="calibrant")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, and whether the loops over rows were compiled.",
+)
 def main() -> None:
     """Measure how well calibrated a classifier's probabilities are, and how sharp.
 

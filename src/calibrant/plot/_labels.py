@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Estimate
 from calibrant._inputs.arrays import Column
-from calibrant._sketch.pooling import pooled
+from calibrant._sketch.ordered import pooled
 from calibrant._views.diagram import View, axis_words
 from calibrant._views.words import score_in_words
 from calibrant.plot import _style as style

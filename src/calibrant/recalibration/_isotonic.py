@@ -81,7 +81,7 @@ class Curves:
         for c, (a, b) in enumerate(pairwise(self.starts)):
             out[:, c] = _on(self.segments[a:b], probs[:, c]) if b > a else 0
 
-    def compiled(self, dtype: np.dtype[Any]) -> Callable[[Matrix, Matrix], None]:
+    def in_one_loop(self, dtype: np.dtype[Any]) -> Callable[[Matrix, Matrix], None]:
         """`evaluate` for numbers of a type, in one loop over the rows."""
         starts, segments = compiled.ready(self.starts, np.int64), self.segments
         known = starts, segments, self.least.astype(dtype), self.flat(dtype)
@@ -298,7 +298,7 @@ class IsotonicCalibration(modes.ByMode):
         if self.mode == "top-label":
             return "probs", rows.filled(partial(self._give, rows, curves), dtype)
         if engines.wanted(self.engine, plain=dtype == rows.work_type):
-            evaluate = curves.compiled(dtype)
+            evaluate = curves.in_one_loop(dtype)
             return "probs", rows.filled(partial(self._evaluate, rows, evaluate), dtype)
         work = partial(self._evaluate, rows, curves.evaluate)
         tall = max(1, len(rows) // (2 * modes.GROUPS))  # a column is worth a call

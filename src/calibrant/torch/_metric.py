@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,53 @@ if TYPE_CHECKING:
 
 COUNTS = ("bad", "like_probs")
 """What is counted to be refused later; all else are sums of rows."""
+
+
+class BatchNumbers(dict[str, Tensor]):
+    """The numbers of one batch, computed when the first of them is looked at.
+
+    Most training loops look at few batches, and an evaluation takes longer than a step.
+    """
+
+    def __init__(self, make: Callable[[], Mapping[str, Tensor]]) -> None:
+        super().__init__(dict.fromkeys(watched()))  # type: ignore[arg-type]
+        self._make: Callable[[], Mapping[str, Tensor]] | None = make
+
+    def _found(self) -> dict[str, Tensor]:
+        if self._make is not None:
+            make, self._make = self._make, None
+            super().update(make())
+        return self
+
+    def __getitem__(self, name: str) -> Tensor:
+        return dict.__getitem__(self._found(), name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of any dict."""
+        return dict.get(self._found(), name, default)
+
+    def items(self) -> Any:
+        """As of any dict."""
+        return dict.items(self._found())
+
+    def values(self) -> Any:
+        """As of any dict."""
+        return dict.values(self._found())
+
+    def __iter__(self) -> Iterator[str]:  # so that copies ask for the numbers
+        return super().__iter__()
+
+    def __repr__(self) -> str:
+        return dict.__repr__(self._found())
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self.items()),)
+
+
+def watched() -> list[str]:
+    """Names of the numbers worth watching."""
+    named = [key for key, measure in MEASURES.items() if measure.watched]
+    return [*named, "calibration", "sharpness_gap"]
 
 
 class CalibrationSharpness(Metric):
@@ -114,6 +161,7 @@ class CalibrationSharpness(Metric):
         predicted = num_classes if self.target == "top-label" else 0
         for name, zero in tensor_cells.empty(predicted, clustered=clustered).items():
             self.add_state(name, zero, tensor_cells.EXTREMES.get(name, "sum"))
+        self._batch: list[Any] | None = None  # where `forward` wants it
         self.add_state("bad", torch.zeros(3, dtype=torch.int64), "sum")
         self.add_state("like_probs", torch.zeros(2, dtype=torch.int64), "sum")
 
@@ -162,6 +210,42 @@ class CalibrationSharpness(Metric):
         self.like_probs.add_(torch.stack([distributions & keep, keep]).sum(dim=1))
         sound = keep & ~offends.any(dim=0)
         tensor_cells.add_rows(self._sums(), columns, sound, weights)
+        if self._batch is not None:
+            self._batch.append((columns, sound, weights, offends))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Add a batch; its numbers are computed when they are looked at.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As of `update`.
+        """
+        if self.dist_sync_on_step:
+            return super().forward(*args, **kwargs)
+        self._batch = []
+        try:
+            self.update(*args, **kwargs)
+            batch = self._batch[0]
+        finally:
+            self._batch = None
+        numbers = BatchNumbers(lambda: self._numbers_of(*batch))
+        self._forward_cache = numbers  # type: ignore[assignment]
+        return numbers
+
+    def _numbers_of(
+        self, columns: Any, sound: Tensor, weights: RowWeights, offends: Tensor
+    ) -> dict[str, Tensor]:
+        """The numbers of one batch alone."""
+        alone = type(self)(
+            self.num_classes,
+            scores=self.scores,
+            target=self.target,
+            clustered=self.clustered,
+        ).to(sound.device)
+        alone.bad[: len(offends)].add_(offends.sum(dim=1))
+        tensor_cells.add_rows(alone._sums(), columns, sound, weights)
+        return alone._numbers()
 
     def compute(self) -> dict[str, Tensor]:
         """The numbers worth watching, each as a tensor.
@@ -172,16 +256,18 @@ class CalibrationSharpness(Metric):
             ``calibration`` and ``sharpness_gap``, which add up to ``brier``; ``nll``,
             ``accuracy``, ``ece``, ``smooth_ece`` and ``confidence_gap``.
         """
+        return self._numbers()
+
+    def _numbers(self) -> dict[str, Tensor]:
         sketch = self._sketch()
         clusters = sketch.cells.clusters
         if clusters is not None and clusters.count < LEAST_CLUSTERS:
             sketch = self._sketch(forget="clusters")  # those of one batch may be few
         ev = evaluate(sketch, interval=None)
         parts = ev.decomposition
-        watched = [key for key, measure in MEASURES.items() if measure.watched]
-        found = {key: float(ev.metrics[key]) for key in watched}
-        found["calibration"] = float(parts.calibration)
-        found["sharpness_gap"] = float(parts.sharpness_gap)
+        own = {"calibration": parts.calibration, "sharpness_gap": parts.sharpness_gap}
+        known = own | dict(ev.metrics)
+        found = {name: float(known[name]) for name in watched()}
         dtype = torch.float32 if self.device.type in NO_DOUBLE else torch.float64
         return {
             name: torch.tensor(x, dtype=dtype, device=self.device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from calibrant._inputs.predictions import (
     hash_names,
     read_predictions,
 )
+from calibrant._rows import compiled, engines
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch import cells as cell_sums
 from calibrant._sketch import clusters
@@ -152,14 +154,37 @@ def mark(scores: Tensor, y: Tensor, kind: str) -> Marked:
     known = (y >= 0) & (y < k)
     labels = torch.where(known, y, 0).long()
     work = scores if scores.dtype == torch.float64 else scores.float()
+    reduced = _reduced(work, labels, kind, tolerance_of(scores))
     if kind == "logits":
-        columns, bad = _of_logits(work, labels)
+        columns, bad = reduced or _of_logits(work, labels)
         off = (_wide(work.sum(dim=1)) - 1).abs()
         like = (off <= tolerance_of(scores)) & (_wide(work.amin(dim=1)) >= 0)
     else:
-        columns, bad = _of_probs(work, labels, tolerance_of(scores))
+        columns, bad = reduced or _of_probs(work, labels, tolerance_of(scores))
         like = torch.zeros_like(bad)
     return Marked(columns, bad, ~known.to(bad.device), like)
+
+
+def _reduced(
+    scores: Tensor, labels: Tensor, kind: str, tolerance: float
+) -> tuple[TensorColumns, Tensor] | None:
+    """Columns, and rows that break a rule, by the compiled loop; None if it cannot.
+
+    It reads the memory of the processor, so it is for tensors that are there.
+    """
+    here = scores.device.type == labels.device.type == "cpu"
+    if not (here and engines.wanted("auto")):
+        return None
+    n, k = scores.shape
+    found, predicted = np.empty((5, n)), np.empty(n, np.int32)
+    offends = np.zeros(n, np.bool_)
+    given: Any = scores.detach().contiguous().numpy(), labels.contiguous().numpy()
+    filled: Any = *found, predicted, offends
+    compiled.loops.reduce(kind == "logits", tolerance, k, *given, *filled)
+    h, z, hit, brier, log = torch.from_numpy(found).unbind()
+    best = torch.from_numpy(predicted).long()
+    columns = TensorColumns(h, z, hit, brier, log, best)
+    return columns, torch.from_numpy(offends)
 
 
 def tolerance_of(scores: Tensor) -> float:
@@ -388,10 +413,11 @@ def _add_part(
     )
     h, z, hit, brier, log = (torch.where(keep, x, 0.0) for x in columns[:5])
     losses = torch.stack([brier, log])
-    cell, w = cell_number(h), keep.double()
+    own, w = cell_of(h, CELLS), keep.double()
+    cell = own + cell_of_log_odds(h)
     if weights.mass is not None:
         w = weights.mass
-    table = _contributions(h, z, hit, losses)
+    table = _contributions(h, z, hit, losses, own)
     sums["table"].index_add_(0, cell, table * w[:, None])
     sums["low"].scatter_reduce_(0, cell, torch.where(keep, h, torch.inf), "amin")
     sums["high"].scatter_reduce_(0, cell, torch.where(keep, h, -torch.inf), "amax")
@@ -433,22 +459,30 @@ def _add_weights(
         sums["clusters"].index_add_(0, place, torch.stack(terms, dim=1))
 
 
-def _contributions(h: Tensor, z: Tensor, hit: Tensor, losses: Tensor) -> Tensor:
+def _contributions(
+    h: Tensor, z: Tensor, hit: Tensor, losses: Tensor, cell: Tensor
+) -> Tensor:
     """What each row adds to each field of its cell, in the order of `fields_of`."""
     finite_z, (brier, log), lost = _or_zero(z), _or_zero(losses), ~losses.isfinite()
-    r = hit - h
-    moments = {"weight": torch.ones_like(h), "hit": hit, "brier_loss": brier}
-    moments |= {"brier_slope": 2 * h, "log_loss": log, "log_slope": finite_z}
-    t = h * CELLS - cell_of(h, CELLS) - 0.5
-    powers = [t**j for j in range(ORDER)]
-    found = {
-        f"{x}_{j}": v * powers[j] for x, v in moments.items() for j in range(ORDER)
-    }
-    found |= {f"r{exponent}": r**exponent for exponent in range(1, 5)}
-    found |= {"hit2": hit * hit, "h": h, "finite_z": finite_z}
-    found["z"] = z.clamp(-LOG_ODDS_REACH, LOG_ODDS_REACH)
-    found |= {f"{x}_infinite": lost[i].double() for i, x in enumerate(BUILT_IN)}
-    return torch.stack([found[name] for name in cell_sums.fields_of(BUILT_IN)], dim=1)
+    values = torch.stack([torch.ones_like(h), hit, brier, 2 * h, log, finite_z], dim=1)
+    powers = torch.vander(h * CELLS - cell - 0.5, ORDER, increasing=True)
+    moments = (values[:, :, None] * powers[:, None, :]).flatten(1)
+    residuals = torch.vander(hit - h, 5, increasing=True)[:, 1:]
+    cut = z.clamp(-LOG_ODDS_REACH, LOG_ODDS_REACH)
+    others = torch.stack([hit * hit, h, finite_z, cut], dim=1)
+    return torch.cat([moments, residuals, others, lost.double().T], dim=1)[
+        :, _places_of_fields()
+    ]
+
+
+@cache
+def _places_of_fields() -> list[int]:
+    """Where the fields of a cell are among what `_contributions` puts together."""
+    values = "weight", "hit", "brier_loss", "brier_slope", "log_loss", "log_slope"
+    found = [f"{x}_{j}" for x in values for j in range(ORDER)]
+    found += ["r1", "r2", "r3", "r4", "hit2", "h", "finite_z", "z"]
+    found += [f"{x}_infinite" for x in BUILT_IN]
+    return [found.index(name) for name in cell_sums.fields_of(BUILT_IN)]
 
 
 def _totals(h: Tensor, z: Tensor, hit: Tensor, losses: Tensor) -> Tensor:
@@ -472,15 +506,14 @@ def cell_of(h: Tensor, cells: int) -> Tensor:
     return cell.clamp(min=0).long()
 
 
-def cell_number(h: Tensor) -> Tensor:
-    """As `calibrant._sketch.grid.cell_number`, from the log-odds of h itself."""
+def cell_of_log_odds(h: Tensor) -> Tensor:
+    """As `calibrant._sketch.grid.log_odds_cell`, from the log-odds of h itself."""
     z = h.log() - torch.log1p(-h)
     scaled = z.clamp(-LOG_ODDS_REACH, LOG_ODDS_REACH) + LOG_ODDS_REACH
     scaled *= LOG_ODDS_CELLS / (2 * LOG_ODDS_REACH)
     cell = scaled.long().clamp(max=LOG_ODDS_CELLS - 1) + 1
     cell = torch.where(z.isneginf(), 0, cell)
-    cell = torch.where(z.isposinf(), LOG_ODDS_CELLS + 1, cell)
-    return cell_of(h, CELLS) + cell
+    return torch.where(z.isposinf(), LOG_ODDS_CELLS + 1, cell)
 
 
 def sketch_of(sums: Sums, target: str, classes: tuple[Hashable, ...]) -> Sketch:
