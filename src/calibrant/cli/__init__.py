@@ -10,6 +10,7 @@ import click
 
 from calibrant import __version__
 from calibrant.cli._compare import compare
+from calibrant.cli._curves import curves
 from calibrant.cli._demo import demo
 from calibrant.cli._flags import Quiet
 from calibrant.cli._infer import infer
@@ -36,7 +37,10 @@ def main() -> None:
     """
 
 
-COMMANDS = (demo, report, study, recalibrate, compare, sketch, merge, inspect, infer)
+COMMANDS = (
+    *(demo, report, study, recalibrate, compare, curves),
+    *(sketch, merge, inspect, infer),
+)
 
 for command in COMMANDS:
     main.add_command(command)
