@@ -226,10 +226,7 @@ def worst_cutoff(fit: Isotonic, ordered: Ordered) -> tuple[float, float]:
     over 1 - c or c, so that it is largest at one of them, or at one half.
     """
     levels, h = fit.level, ordered.confidence
-    at = np.unique(np.concatenate([h, levels, [0.5]]))
-    at = at[(at > 0) & (at < 1)]
-    if not at.size:
-        return 0.0, 0.5
+    at = np.unique(np.clip(np.concatenate([h, levels, [0.0, 0.5, 1.0]]), 0, 1))
     hits = np.concatenate([[0.0], np.cumsum(ordered.hits)]) / ordered.total
     mass = np.concatenate([[0.0], np.cumsum(ordered.weight)]) / ordered.total
     best, loss = np.searchsorted(levels, at), np.zeros(len(at))
