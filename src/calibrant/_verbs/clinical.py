@@ -109,9 +109,9 @@ class Clinical(Printed, Record):
     Examples
     --------
     >>> import calibrant as cal
-    >>> found = cal.clinical([1, 0, 0, 1] * 30, probs=[0.9, 0.2, 0.3, 0.4] * 30)
+    >>> found = cal.clinical([1, 0, 1, 0] * 30, probs=[0.9, 0.2, 0.3, 0.4] * 30)
     >>> round(float(found.oe_ratio), 3), round(float(found.slope), 2)
-    (1.111, 9.53)
+    (1.111, 1.31)
     """
 
     name: str

@@ -175,7 +175,7 @@ def cutoff_error(
     >>> import calibrant as cal
     >>> found = cal.cutoff_error([1, 0] * 50, probs=[0.9, 0.3] * 50)
     >>> round(float(found.error), 2), found.error.interval is not None
-    (0.2, True)
+    (0.15, True)
     """
     check_number(resamples, "resamples", *RESAMPLES, kind="a whole number")
     check_rng(rng)
