@@ -50,6 +50,11 @@ FIGURES = {
     "score_map": lambda: plot.score_map(study()),
     "classwise_grid": lambda: plot.classwise_grid(hundred_classes(), most=10),
     "compare_methods": lambda: plot.compare_methods(study()),
+    "risk_coverage": lambda: plot.risk_coverage(study()),
+    "decision_curve": lambda: plot.decision_curve(study()[:2]),
+    "murphy": lambda: plot.murphy(study()[:2]),
+    "triptych": lambda: plot.triptych(study()[:2]),
+    "cumulative_differences": lambda: plot.cumulative_differences(study()[:2]),
 }
 
 

@@ -305,14 +305,14 @@ def _independent(rows: Rows, pieces: Pieces) -> Column:
     if rows.clusters is None:
         squares = np.add.reduceat(pieces.worth * pieces.weight, first)
         return np.add.reduceat(pieces.weight, first) ** 2 / squares
-    cell, w, count = _cells_of(rows, pieces), rows.columns.weights, len(first)
+    cell, w, count = cells_of(rows, pieces), rows.columns.weights, len(first)
     place = np.searchsorted(first, cell, side="right") - 1
     size = (int(rows.clusters.max()) + 1) * count
     sums = np.bincount(rows.clusters * count + place, w, size).reshape(-1, count)
     return sums.sum(axis=0) ** 2 / np.maximum((sums**2).sum(axis=0), TINY)
 
 
-def _cells_of(rows: Rows, pieces: Pieces) -> Index:
+def cells_of(rows: Rows, pieces: Pieces) -> Index:
     """The cell of each row."""
     first, h = rows.ordered.confidence[pieces.start], np.abs(rows.columns.confidence)
     return np.maximum(np.searchsorted(first, h, side="right") - 1, 0)
@@ -324,7 +324,7 @@ def _noise_of(
     """Resampled noise of each cell, by row or by cluster; `cell` is known for groups."""
     if rows.clusters is None:
         return np.ascontiguousarray(resampling.resample(pieces, resamples, rng))
-    cell = _cells_of(rows, pieces) if cell is None else cell
+    cell = cells_of(rows, pieces) if cell is None else cell
     known = rows.columns, cell, len(pieces.weight), rows.clusters
     return resampling.resample_clusters(*known, resamples, rng)
 

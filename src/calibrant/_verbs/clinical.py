@@ -109,9 +109,9 @@ class Clinical(Printed, Record):
     Examples
     --------
     >>> import calibrant as cal
-    >>> found = cal.clinical([1, 0, 0, 1] * 30, probs=[0.9, 0.2, 0.3, 0.4] * 30)
+    >>> found = cal.clinical([1, 0, 1, 0] * 30, probs=[0.9, 0.2, 0.3, 0.4] * 30)
     >>> round(float(found.oe_ratio), 3), round(float(found.slope), 2)
-    (1.111, 9.53)
+    (1.111, 1.31)
     """
 
     name: str
@@ -418,7 +418,8 @@ def _distances(sample: Sample, resamples: int, rng: Any) -> dict[str, Estimate]:
     ends = found.interval(through)
     method = closed_forms.named(INVERSION, ends) + suffix
     plain["ici"] = Estimate(values["ici"], ends, method)
-    low, high = _bands(found, through, distance)
+    least = _least_spread(found, smooth, sample.values)
+    low, high = _bands(found, through(found.noise) / share, distance, least)
     for key, q in QUANTILES.items():
         pair = quantile(low, share, q), min(quantile(high, share, q), 1.0)
         method = closed_forms.named(BAND, pair) + suffix
@@ -429,12 +430,37 @@ def _distances(sample: Sample, resamples: int, rng: Any) -> dict[str, Estimate]:
 QUANTILES = {"e50": 0.5, "e90": 0.9, "emax": 1.0}
 
 
-def _bands(found: Resampled, through: Any, distance: Column) -> tuple[Column, Column]:
+def _bands(
+    found: Resampled, noise: Table, distance: Column, least: Column
+) -> tuple[Column, Column]:
     """Ends of all distances at once: so many standard deviations on either side."""
-    noise = through(found.noise) / found.share
     spread = np.maximum(noise.std(axis=0), 1e-300)
-    reach = float(np.quantile(np.abs(noise / spread).max(axis=1), found.level)) * spread
+    furthest = float(np.quantile(np.abs(noise / spread).max(axis=1), found.level))
+    reach = furthest * np.maximum(spread, least)
     return np.maximum(distance - reach, 0.0), distance + reach
+
+
+def _least_spread(found: Resampled, smooth: Table, rows: Rows) -> Column:
+    """The least standard deviation of a fit to so few examples, or clusters.
+
+    Beside its own, it is given one as good as claimed and one of even chances; nor does it
+    vary less than outcomes as likely as claimed.
+    """
+    pieces, h = found.pieces, found.pieces.confidence
+    if rows.clusters is None:
+        count = 1 / (smooth**2 @ (pieces.worth / pieces.weight))
+    else:
+        cell = intervals.cells_of(rows, pieces)
+        size = int(rows.clusters.max()) + 1, len(h)
+        own = np.zeros(size)
+        np.add.at(
+            own, (rows.clusters, cell), rows.columns.weights / pieces.weight[cell]
+        )
+        count = 1 / np.square(own @ smooth.T).sum(axis=0)
+    rate = np.clip(h + (found.observed / found.share) @ smooth.T, 0, 1)
+    careful = (count * rate + h + 0.5) / (count + 2)
+    variance = np.maximum(careful * (1 - careful), h * (1 - h))
+    return pieces.spread * np.sqrt(variance / count)
 
 
 def local_linear(at: Column, weight: Column) -> Table:

@@ -175,7 +175,7 @@ def cutoff_error(
     >>> import calibrant as cal
     >>> found = cal.cutoff_error([1, 0] * 50, probs=[0.9, 0.3] * 50)
     >>> round(float(found.error), 2), found.error.interval is not None
-    (0.2, True)
+    (0.15, True)
     """
     check_number(resamples, "resamples", *RESAMPLES, kind="a whole number")
     check_rng(rng)
@@ -226,10 +226,7 @@ def worst_cutoff(fit: Isotonic, ordered: Ordered) -> tuple[float, float]:
     over 1 - c or c, so that it is largest at one of them, or at one half.
     """
     levels, h = fit.level, ordered.confidence
-    at = np.unique(np.concatenate([h, levels, [0.5]]))
-    at = at[(at > 0) & (at < 1)]
-    if not at.size:
-        return 0.0, 0.5
+    at = np.unique(np.clip(np.concatenate([h, levels, [0.0, 0.5, 1.0]]), 0, 1))
     hits = np.concatenate([[0.0], np.cumsum(ordered.hits)]) / ordered.total
     mass = np.concatenate([[0.0], np.cumsum(ordered.weight)]) / ordered.total
     best, loss = np.searchsorted(levels, at), np.zeros(len(at))

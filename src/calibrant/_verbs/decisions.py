@@ -372,7 +372,7 @@ def _at(
         theirs = other.rows.columns
         subtracted = worth(theirs.confidence >= t, t)
         values = values - subtracted[0] - (subtracted[1] - subtracted[0]) * theirs.hit
-        if not values.any():
+        if np.array_equal(h, theirs.confidence):
             return 0.0, 0.0, 0.0
         if one.target == "positive":
             rest = miss_adds - subtracted[0], hit_adds - subtracted[1]
@@ -383,7 +383,33 @@ def _at(
     value, df = columns.mean(values), degrees_of_freedom(columns, one.clusters)
     mean = Mean(value, se, df, rises, falls, one.clusters is not None)
     low, high = closed_forms.mean_interval(mean, level)
-    return value, min(low, value), max(high, value)
+    down, up = _unseen(one, values, worth, t, paired=other is not None)
+    return value, min(low, value - down), max(high, value + up)
+
+
+FEW = 20.0
+"""Up to so many examples that matter, more of them may be what was not seen."""
+
+
+def _unseen(
+    sample: Sample, values: Column, worth: Worth, t: float, *, paired: bool
+) -> tuple[float, float]:
+    """How much less, and more, there may be if more examples are acted on than were.
+
+    Where hardly any is, their number is what is not known: at most what Wilson's interval
+    of their share leaves room for, at what one can lose or gain at most.
+    """
+    rows = sample.rows
+    matter = rows.columns.mean((values != 0).astype(np.float64))
+    n = min(rows.independent(rows.columns.weights), rows.ordered.effective)
+    if matter * n >= FEW:
+        return 0.0, 0.0
+    more = closed_forms.of_share(matter, n, sample.settings.level)[1] - matter
+    acted, not_acted = (np.array(worth(np.array([x]), t)) for x in (True, False))
+    changes = (acted - not_acted).ravel()
+    if paired:
+        changes = np.concatenate([changes, -changes])
+    return more * max(-changes.min(), 0.0), more * max(changes.max(), 0.0)
 
 
 def _surprises(

@@ -657,7 +657,7 @@ class Scorers(dict[str, Scorer]):
     >>> cal.scorers["neg_brier"]  # cross_validate(model, X, y, scoring=this)
     Scorer(brier)
     >>> sorted(cal.scorers)[:4]
-    ['neg_ace', 'neg_brier', 'neg_calibration_error', 'neg_classwise_ece']
+    ['neg_ace', 'neg_aurc', 'neg_brier', 'neg_calibration_error']
     """
 
 

@@ -19,6 +19,7 @@ ABOUT = {
     "study": "Fit recalibration methods on FILE, evaluate each on TEST.",
     "recalibrate": "Fit a recalibrator, or load one, and apply it.",
     "compare": "Compare models on the same examples, with intervals.",
+    "curves": "Draw curves of one model per FILE: whom to trust, and what acting gains.",
     "groups": "Compare groups of examples: sizes, differences, the worst, a test of equality.",
     "monitor": "Follow a model over time: trend, change, alarm.",
     "sketch": "Summarise FILEs in a small sketch.",

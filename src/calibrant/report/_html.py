@@ -203,6 +203,52 @@ def _sentences(found: Contrast) -> str:
     return "\n".join([*(f"<p>{escape(text)}</p>" for text in reminders), said])
 
 
+# -- risk and coverage ----------------------------------------------------------------
+
+AREAS = ("aurc", "excess_aurc", "augrc")
+
+
+def risk_html(comparison: Comparison) -> str:
+    """The areas under the risk by coverage, folded; nothing where no model has them."""
+    known = [(i, ev) for i, ev in enumerate(comparison) if AREAS[0] in ev.metrics]
+    if not known:
+        return ""
+    labels = [MEASURES[key].label for key in AREAS]
+    heads = "".join(
+        f'<th scope="col">{escape(x)}</th>' for x in ("Error rate", *labels)
+    )
+    rows = "\n".join(_risk_row(place, ev) for place, ev in known)
+    return (
+        '<details class="more"><summary>Which examples can be trusted: risk by coverage'
+        f"</summary>\n<p>{RISK}</p>\n"
+        '<div class="scroll" tabindex="0" role="region" aria-label="Risk by coverage">'
+        f'<table class="plain" id="risk"><thead><tr><th scope="col">Model</th>{heads}</tr>'
+        f"</thead>\n<tbody>\n{rows}\n</tbody></table></div></details>"
+    )
+
+
+RISK = (
+    "AURC is the mean share of errors if only the most confident examples are accepted, "
+    "over all numbers of them. The same confidence for every example has an AURC equal to "
+    "the error rate. E-AURC is what it is above that of a perfect order, AUGRC the area "
+    "under the share that is accepted and wrong. ×100, lower is better."
+)
+
+
+def _risk_row(place: int, ev: Evaluation) -> str:
+    name = escape(ev.name)
+    error = fixed(100 * (1 - ev.metrics["accuracy"]), 2)
+    cells = [_number("Error rate", "", error, "", "")]
+    for key in AREAS:
+        value, ends = ev.metrics[key], ""
+        if value.interval is not None:
+            low, high = (fixed(100 * end, 2) for end in value.interval)
+            ends = f"[{low}, {high}]"
+        cells.append(_number(MEASURES[key].label, "", fixed(100 * value, 2), "", ends))
+    head = f'<th scope="row" title="{name}">{_swatch(place)}{name}</th>'
+    return f"<tr>{head}{''.join(cells)}</tr>"
+
+
 def terms_html(terms: Iterable[tuple[str, str]]) -> str:
     """Terms and what is said of them."""
     return "\n".join(

@@ -164,6 +164,7 @@ def build(
         table=html.table_html(comparison, found),
         steady=escape(told_by(STEADY, shown)),
         parts=escape(told_by(PARTS, shown)),
+        risk=html.risk_html(comparison),
         differences=_differences(comparison),
         marks=MARKS if len(comparison) > 1 else "",
         count=len(comparison),

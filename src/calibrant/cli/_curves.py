@@ -1,0 +1,159 @@
+"""``calibrant curves``: which examples to trust, and what decisions gain; one figure each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from calibrant.cli import _flags as flags
+from calibrant.cli import _output as out
+
+KINDS = {
+    "risk-coverage": ("risk_coverage", "risk_coverage"),
+    "decision": ("decision_curve", "decision_curve"),
+    "murphy": ("murphy", "murphy"),
+    "cumulative": ("cutoff_error", "cumulative_differences"),
+    "triptych": ("murphy", "triptych"),
+    "clinical": ("clinical", ""),
+}
+"""What is asked for: the function that finds it, and the figure that draws it."""
+
+FIGURES, DATA = (".png", ".svg", ".pdf"), (".csv", ".json")
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@flags.valued(
+    "--kind",
+    default="risk-coverage",
+    type=click.Choice([*KINDS]),
+    help="What to look at: errors left among the most confident, net benefit, costs "
+    "by threshold, cumulative differences, three panels at once, or a clinical table.",
+)
+@flags.path_option(
+    "-o", "--output", help="Write a figure (.png, .svg, .pdf) or numbers (.csv, .json)."
+)
+@flags.model_names
+@flags.role_options
+@flags.target
+@flags.valued("--level", default=0.95, help="Confidence level of the intervals.")
+@flags.output_options
+@flags.clean_errors
+def curves(
+    files: tuple[str, ...],
+    kind: str,
+    output: Path | None,
+    names: str | None,
+    level: float,
+    *,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    **said: Any,
+) -> None:
+    """Draw curves of one model per FILE: whom to trust, and what acting gains.
+
+    \b
+    Example:
+      calibrant curves a.npz b.npz --output risk.png
+      calibrant curves risks.csv --kind decision --output benefit.pdf
+      calibrant curves risks.csv --kind clinical
+    """
+    out.check_outputs(output, reads=files, force=force)
+    _check_suffix(output, kind)
+    options = {**AS_USUAL, **said, "level": level, "quiet": quiet}
+    with flags.steps("evaluate", quiet=quiet) as progress:
+        models = out.evaluate_files(files, names, options, progress)
+    found = [_find(kind, model, level) for model in models]
+    written = "" if output is None else _write(kind, found, models, output)
+    if as_json:
+        click.echo(json.dumps([x.to_dict() for x in found], allow_nan=False))
+    elif not quiet:
+        click.echo("\n\n".join([*map(str, found), *([written] if written else [])]))
+
+
+AS_USUAL: dict[str, Any] = {
+    "divergence": "brier",
+    "bins": 15,
+    "kernel": "gaussian",
+    "preset": None,
+    "bandwidth": "auto",
+    "seed": 0,
+}
+"""Options of an evaluation that no curve depends on."""
+
+
+def _check_suffix(output: Path | None, kind: str) -> None:
+    """Refuse a format that is not written, or that this has not."""
+    if output is None:
+        return
+    known = {"clinical": DATA, "triptych": FIGURES}.get(kind, FIGURES + DATA)
+    if output.suffix.lower() not in known:
+        raise ValueError(
+            f"{output}: --kind {kind} is written as {', '.join(known)}; give the file a "
+            "name that ends so."
+        )
+
+
+def _find(kind: str, model: Any, level: float) -> Any:
+    import calibrant
+
+    return getattr(calibrant, KINDS[kind][0])(model, level=level)
+
+
+def _write(kind: str, found: list[Any], models: list[Any], output: Path) -> str:
+    """Write a figure, or the numbers behind it, and say so."""
+    from calibrant._base.write import write_text
+
+    suffix = output.suffix.lower()
+    if suffix == ".json":
+        write_text(output, json.dumps([x.to_dict() for x in found], allow_nan=False))
+    elif suffix == ".csv":
+        write_text(output, _as_csv(found))
+    else:
+        _draw(kind, found, models).figure.savefig(output)
+    return f"Wrote {output}"
+
+
+def _draw(kind: str, found: list[Any], models: list[Any]) -> Any:
+    from calibrant import plot
+
+    if kind == "triptych":
+        return plot.triptych(models)[0]
+    return getattr(plot, KINDS[kind][1])(found)
+
+
+def _as_csv(found: list[Any]) -> str:
+    """One row per place and model."""
+    import csv
+    from io import StringIO
+
+    text = StringIO()
+    write = csv.writer(text, lineterminator="\n")
+    for number, one in enumerate(found):
+        columns = _columns(one)
+        if not number:
+            write.writerow(["model", *columns])
+        rows = zip(*columns.values(), strict=True)
+        write.writerows([one.name, *row] for row in rows)
+    return text.getvalue()
+
+
+def _columns(found: Any) -> dict[str, list[Any]]:
+    """What is in the file of numbers: the columns of a curve, or the table of measures."""
+    plain = found.to_dict()
+    if hasattr(found, "estimates"):
+        rows = [plain[key] for key in found.estimates]
+        ends = [row["interval"] or ["", ""] for row in rows]
+        low, high = ([pair[side] for pair in ends] for side in (0, 1))
+        values = [row["value"] for row in rows]
+        return {
+            "measure": [*found.estimates],
+            "value": values,
+            "low": low,
+            "high": high,
+        }
+    return {name: x for name, x in plain.items() if isinstance(x, list)}

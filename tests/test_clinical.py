@@ -1,0 +1,206 @@
+"""Clinical measures and skill: closed forms, other fits, peers, edge cases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+
+import calibrant as cal
+from calibrant._verbs.clinical import local_linear
+from calibrant.recalibration import PlattScaling
+
+PEERS = Path(__file__).parent.parent / "benchmarks" / "peer_decisions.json"
+REAL = ["adult_random_forest", "fivethirtyeight_governors"]
+
+
+def risks(n=1200, seed=0, temperature=1.4):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(1, 3, n)
+    return (rng.random(n) < expit(logit(p) / temperature)).astype(int), p
+
+
+def test_means_ratios_and_scaled_brier_are_what_they_are_called():
+    y, p = risks()
+    found = cal.clinical(y, probs=p)
+    assert found.rate == pytest.approx(y.mean())
+    assert found.mean_risk == pytest.approx(p.mean())
+    assert found.in_the_large == pytest.approx(y.mean() - p.mean())
+    assert found.oe_ratio == pytest.approx(y.sum() / p.sum())
+    assert found.brier == pytest.approx(((p - y) ** 2).mean())
+    assert found.scaled_brier == pytest.approx(1 - ((p - y) ** 2).mean() / y.var())
+    assert found.c_statistic == cal.auroc(y, probs=p)
+    assert found.events == y.sum()
+
+
+def test_intercepts_and_slope_solve_their_equations():
+    y, p = risks()
+    found = cal.clinical(y, probs=p)
+    shift = brentq(lambda a: expit(a + logit(p)).mean() - y.mean(), -20, 20)
+    assert found.intercept == pytest.approx(shift, abs=1e-9)
+    platt = PlattScaling(scores="probs", smoothing=0).fit(p, y)
+    assert found.slope == pytest.approx(platt.slope_[0], abs=1e-5)
+    assert found.joint_intercept == pytest.approx(platt.intercept_[0], abs=1e-5)
+    fitted = expit(found.joint_intercept + found.slope * logit(p))
+    assert fitted.mean() == pytest.approx(y.mean(), abs=1e-9)
+    assert (fitted * logit(p)).mean() == pytest.approx((y * logit(p)).mean(), abs=1e-9)
+
+
+def test_local_linear_fits_reproduce_lines_and_the_brute_force_of_lowess():
+    rng = np.random.default_rng(1)
+    x, w = np.sort(rng.random(60)), np.ones(60)
+    L = local_linear(x, w)
+    assert pytest.approx(2 * x + 1, abs=1e-9) == L @ (2 * x + 1)
+    y = rng.random(60)
+    for i in (0, 17, 59):
+        far = np.sort(np.abs(x - x[i]))[39] * (1 + 1e-9)  # 40 of 60 are two thirds
+        k = np.maximum(1 - (np.abs(x - x[i]) / far) ** 3, 0) ** 3
+        line = np.polyfit(x, y, 1, w=np.sqrt(k))
+        assert (L @ y)[i] == pytest.approx(np.polyval(line, x[i]), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_statsmodels_and_the_definitions_of_val_prob(name, data):
+    file = data(name)
+    y = file["outcome"].astype(int)
+    p = np.clip(file["prob"].astype(float), 1e-6, 1 - 1e-6)
+    theirs = json.loads(PEERS.read_text())["files"][name]["statsmodels"]
+    ours = cal.clinical(y, probs=p, resamples=100)
+    for key in ("intercept", "slope", "joint_intercept"):
+        value, error = theirs[key]
+        found = getattr(ours, key)
+        assert found == pytest.approx(value, abs=1e-6)
+        assert np.ptp(found.interval) / 2 / 1.96 == pytest.approx(error, rel=1e-3)
+    some = np.sort(np.random.default_rng(0).permutation(len(y))[:4000])
+    part = cal.clinical(y[some], probs=p[some], resamples=100)
+    for key in ("ici", "e50", "e90", "emax"):
+        assert getattr(part, key) == pytest.approx(theirs[key], abs=2e-3)
+
+
+def test_frequency_repeats_weights_have_no_unit_and_copies_change_nothing():
+    y, p = risks(300, 2)
+    times = np.random.default_rng(3).integers(1, 4, 300)
+    one = cal.clinical(y, probs=p, frequency=times).estimates
+    many = cal.clinical(np.repeat(y, times), probs=np.repeat(p, times)).estimates
+    light, heavy = (
+        cal.clinical(y, probs=p, sample_weight=u * times).estimates for u in (1, 3)
+    )
+    group = np.repeat(np.arange(300), 4)
+    four = cal.clinical(np.repeat(y, 4), probs=np.repeat(p, 4), cluster=group).estimates
+    alone = cal.clinical(y, probs=p).estimates
+    for key, found in one.items():
+        assert found == pytest.approx(many[key], abs=1e-9), key
+        assert light[key] == pytest.approx(heavy[key], abs=1e-9), key
+        assert four[key] == pytest.approx(alone[key], abs=1e-9), key
+    for key in ("slope", "intercept", "oe_ratio", "scaled_brier"):
+        width = np.ptp(alone[key].interval)
+        assert np.ptp(four[key].interval) == pytest.approx(width, rel=0.02), key
+
+
+def test_spiegelhalter_is_that_of_the_test():
+    y, p = risks()
+    found = cal.clinical(y, probs=p)
+    test = cal.calibration_test(y, probs=p, method="spiegelhalter")
+    assert (found.spiegelhalter, found.spiegelhalter_p) == (
+        test.statistic,
+        test.p_value,
+    )
+
+
+def test_no_slope_where_risks_are_certain_or_separate_the_events():
+    y, p = risks(200)
+    p[0] = 0.0
+    certain = cal.clinical(y, probs=p)
+    assert np.isnan(certain.slope)
+    assert "No intercept or slope" in str(certain)
+    apart = cal.clinical([0] * 60 + [1] * 60, probs=np.linspace(0.1, 0.9, 120))
+    assert np.isnan(apart.slope)
+    assert np.isfinite(apart.intercept)
+
+
+def test_no_events_and_few_rows_behave():
+    none = cal.clinical([0] * 80, probs=[0.1, 0.2] * 40)
+    assert none.oe_ratio == 0
+    assert none.oe_ratio.interval[0] == 0 < none.oe_ratio.interval[1]
+    assert np.isnan(none.c_statistic)
+    few = cal.clinical([0, 1, 1], probs=[0.2, 0.6, 0.9])
+    assert few.ici.interval is None
+    assert cal.Clinical.from_json(few.to_json()).oe_ratio == few.oe_ratio
+
+
+def test_soft_labels_have_no_spiegelhalter():
+    found = cal.clinical(np.linspace(0, 1, 100), confidence=np.linspace(0.1, 0.9, 100))
+    assert np.isnan(found.spiegelhalter)
+    assert found.slope == pytest.approx(1.5, abs=0.5)
+
+
+def test_the_record_prints_restores_and_frames():
+    y, p = risks(300)
+    found = cal.clinical(y, probs=p, name="ward")
+    assert str(cal.Clinical.from_json(found.to_json())) == str(found)
+    assert "ward: 300 examples" in str(found)
+    frame = found.frame("pandas")
+    assert frame["measure"].tolist() == [*found.estimates]
+    assert frame["value"].tolist()[3] == float(found.oe_ratio)
+
+
+# -- ranked probability score, and skill -----------------------------------------------------
+
+
+def ordered_classes(n=400, k=5, seed=4):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(k), n)
+    y = (rng.random(n)[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
+    return np.minimum(y, k - 1), p
+
+
+def rps(y, p):
+    below = np.cumsum(p, axis=1)[:, :-1]
+    came = y[:, None] <= np.arange(p.shape[1] - 1)
+    return ((below - came) ** 2).sum(axis=1)
+
+
+def test_the_rps_is_a_divergence_that_dominates_its_counterpart():
+    y, p = ordered_classes()
+    ev = cal.evaluate(y, probs=p, divergence="rps")
+    assert ev.decomposition.total == pytest.approx(rps(y, p).mean(), abs=1e-12)
+    assert cal.Divergence is type(ev.sketch.divergences["rps"])
+    assert ev.sketch.divergences["rps"].dominates
+    binary = cal.evaluate(
+        y > 2,
+        probs=np.column_stack([p[:, :3].sum(1), p[:, 3:].sum(1)]),
+        target="top-label",
+        divergence="rps",
+    )
+    assert binary.decomposition.total == pytest.approx(binary.metrics["brier"] / 2)
+
+
+def test_skill_is_the_share_of_the_climatology_that_is_saved():
+    y, p = ordered_classes()
+    shares = np.tile(np.bincount(y, minlength=5) / len(y), (len(y), 1))
+    found = cal.skill(y, probs=p, divergence="rps")
+    assert found == pytest.approx(1 - rps(y, p).mean() / rps(y, shares).mean())
+    given = cal.skill(y, probs=p, divergence="rps", reference=shares)
+    assert given == pytest.approx(found)
+    assert given.interval == pytest.approx(found.interval, rel=1e-9)
+    assert cal.skill(y, probs=shares) == pytest.approx(0, abs=1e-12)
+    assert cal.skill(y, probs=np.eye(5)[y]) == 1.0
+
+
+def test_skill_of_one_event_is_the_scaled_brier():
+    y, p = risks()
+    weight = np.random.default_rng(5).random(len(y))
+    for more in ({}, {"sample_weight": weight}, {"cluster": np.arange(len(y)) // 3}):
+        found = cal.skill(y, probs=p, **more)
+        scaled = cal.clinical(y, probs=p, **more).scaled_brier
+        assert found == pytest.approx(scaled)
+        assert found.interval == pytest.approx(scaled.interval)
+
+
+def test_an_infinite_loss_has_no_skill():
+    assert cal.skill([1, 0, 1], probs=[0.0, 0.4, 0.6], divergence="log") == -np.inf
+    assert np.isnan(cal.skill([1, 1], probs=[0.6, 0.7]))
