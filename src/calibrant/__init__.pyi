@@ -23,6 +23,7 @@ from ._verbs.canonical_calibration_error import (
 from ._verbs.choose_bandwidth import BandwidthChoice, choose_bandwidth
 from ._verbs.compare import Contrast, compare
 from ._verbs.confidence_split import ConfidenceSplit, confidence_split
+from ._verbs.dirichlet_ece import dirichlet_ece
 from ._verbs.evaluate import evaluate, evaluate_pairs
 from ._verbs.kernel_calibration_error import (
     KernelError,
@@ -52,7 +53,9 @@ from ._verbs.metric_functions import (
     top_label_ece,
 )
 from ._verbs.selection import Selection
+from ._verbs.smooth_calibration_error import smooth_calibration_error
 from ._verbs.study import Study, study
+from ._verbs.t_cal import TCal, t_cal
 
 __version__: str
 __all__ = [
@@ -79,6 +82,7 @@ __all__ = [
     "Sketch",
     "SmoothCurve",
     "Study",
+    "TCal",
     "Target",
     "accuracy",
     "ace",
@@ -95,6 +99,7 @@ __all__ = [
     "confidence_gap",
     "confidence_split",
     "corp",
+    "dirichlet_ece",
     "ece",
     "evaluate",
     "evaluate_pairs",
@@ -113,8 +118,10 @@ __all__ = [
     "report",
     "scorers",
     "sketch_frame",
+    "smooth_calibration_error",
     "smooth_ece",
     "study",
+    "t_cal",
     "table",
     "terminal",
     "top_label_ece",
