@@ -13,6 +13,7 @@ from strategies import problems
 import calibrant as cal
 from calibrant import recalibration
 from calibrant.recalibration import (
+    AdaptiveTemperatureScaling,
     BetaCalibration,
     DirichletCalibration,
     EnsembleTemperatureScaling,
@@ -22,11 +23,13 @@ from calibrant.recalibration import (
     IsotonicCalibration,
     MatrixScaling,
     MeanReplacement,
+    MixtureScaling,
     OffsetScaling,
     PlattScaling,
     PriorShift,
     Recalibrator,
     TemperatureScaling,
+    TopLabelBinning,
     VectorScaling,
     VennAbers,
     load,
@@ -49,6 +52,9 @@ METHODS = [
     OffsetScaling,
     PriorShift,
     VennAbers,
+    AdaptiveTemperatureScaling,
+    MixtureScaling,
+    TopLabelBinning,
 ]
 VARIANTS = [
     *METHODS,
@@ -61,7 +67,7 @@ VARIANTS = [
     lambda **o: IsotonicCalibration(compat="netcal", **o),
     lambda **o: VennAbers(mode="top-label", **o),
 ]
-JUMP = (HistogramBinning, IsotonicCalibration, VennAbers)
+JUMP = (HistogramBinning, IsotonicCalibration, VennAbers, TopLabelBinning)
 AS_GIVEN = (
     Identity,
     OffsetScaling,
@@ -460,6 +466,7 @@ BAD = {
     "rate": [0, 1, 1.5, "x", [0.5, 0.4], [0.5, 0.5, 0, 0], True, [], np.nan],
     "prior": [0, [1.0], "x", [0.5, 0.6]],
     "source": [1, {}, [0.5, np.nan]],
+    "rows_per_bin": [0, 2.5, "x"],
     "bounds": [(2, 1), (0, 1), (1,), "ab", 3, (1, np.inf), (True, 2)],
 }
 KNOWN_BAD = [

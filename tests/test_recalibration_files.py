@@ -14,6 +14,7 @@ from make import over_confident
 import calibrant as cal
 from calibrant._base.records import RecordError, with_digest
 from calibrant.recalibration import (
+    AdaptiveTemperatureScaling,
     BetaCalibration,
     DirichletCalibration,
     EnsembleTemperatureScaling,
@@ -22,11 +23,13 @@ from calibrant.recalibration import (
     IsotonicCalibration,
     MatrixScaling,
     MeanReplacement,
+    MixtureScaling,
     OffsetScaling,
     PlattScaling,
     PriorShift,
     Recalibrator,
     TemperatureScaling,
+    TopLabelBinning,
     VectorScaling,
     VennAbers,
     _estimator,
@@ -56,6 +59,9 @@ MADE = {
     "prior": PriorShift(prior=[0.2, 0.3, 0.5]),
     "venn": VennAbers(),
     "venn_top": VennAbers(mode="top-label"),
+    "adaptive": AdaptiveTemperatureScaling(),
+    "mixture": MixtureScaling(),
+    "by_class": TopLabelBinning(rows_per_bin=5),
 }
 NAMES = list(MADE)
 
@@ -80,7 +86,7 @@ def content_of(saved, name):
 def test_files_of_all_methods_are_tried():
     tried = {type(method) for method in MADE.values()}
     assert {c for c in tried if not issubclass(c, Recalibrator)} == set()
-    assert len(tried) == 14
+    assert len(tried) == 17
 
 
 def flipped(content, expected, bits, monkeypatch):

@@ -48,6 +48,7 @@ def made():
         cal.choose_bandwidth(y, **probs),
         cal.canonical_calibration_error(y, **probs),
         cal.kernel_calibration_error(y, **probs),
+        cal.t_cal(y, **probs),
     ]
     return {type(record).__name__: record for record in records} | {"grouped": ev}
 

@@ -34,6 +34,7 @@ from ._verbs.compare_groups import EqualityTest, Groups, compare_groups
 from ._verbs.confidence_split import ConfidenceSplit, confidence_split
 from ._verbs.cutoff_error import CutoffError, cutoff_error
 from ._verbs.decisions import DecisionCurve, Murphy, decision_curve, murphy
+from ._verbs.dirichlet_ece import dirichlet_ece
 from ._verbs.evaluate import evaluate, evaluate_pairs
 from ._verbs.find_slices import find_slices
 from ._verbs.kernel_calibration_error import (
@@ -68,7 +69,9 @@ from ._verbs.monitor import Monitor, monitor
 from ._verbs.multicalibration_error import Multicalibration, multicalibration_error
 from ._verbs.risk_coverage import RiskCoverage, risk_coverage
 from ._verbs.selection import Selection
+from ._verbs.smooth_calibration_error import smooth_calibration_error
 from ._verbs.study import Study, study
+from ._verbs.t_cal import TCal, t_cal
 
 __version__: str
 __all__ = [
@@ -105,6 +108,7 @@ __all__ = [
     "Sketch",
     "SmoothCurve",
     "Study",
+    "TCal",
     "Target",
     "accuracy",
     "ace",
@@ -127,6 +131,7 @@ __all__ = [
     "corp",
     "cutoff_error",
     "decision_curve",
+    "dirichlet_ece",
     "ece",
     "evaluate",
     "evaluate_pairs",
@@ -155,8 +160,10 @@ __all__ = [
     "sequence_probability",
     "sketch_frame",
     "skill",
+    "smooth_calibration_error",
     "smooth_ece",
     "study",
+    "t_cal",
     "table",
     "terminal",
     "top_label_ece",

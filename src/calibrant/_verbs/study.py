@@ -35,7 +35,7 @@ from calibrant._inputs.predictions import (
 )
 from calibrant._verbs.evaluate import evaluate
 from calibrant._verbs.selection import FOLDS, Selection, select_method
-from calibrant.recalibration import _affine, _temperature
+from calibrant.recalibration import _affine, _mixture, _temperature
 from calibrant.recalibration._estimator import (
     FitWarning,
     Progress,
@@ -47,6 +47,7 @@ from calibrant.recalibration._isotonic import IsotonicCalibration
 from calibrant.recalibration._logistic import BetaCalibration, PlattScaling
 from calibrant.recalibration._prior import OffsetScaling
 from calibrant.recalibration._rows import class_names
+from calibrant.recalibration._top_label_binning import TopLabelBinning
 from calibrant.recalibration._trivial import Identity, MeanReplacement
 from calibrant.recalibration._venn_abers import VennAbers
 
@@ -79,10 +80,24 @@ METHODS: dict[str, tuple[str, Callable[..., Recalibrator], dict[str, Any]]] = {
     "offset": ("Offset", OffsetScaling, {}),
     "venn-abers": ("Venn-Abers", VennAbers, {}),
     "venn-abers-top-label": ("Venn-Abers (top label)", VennAbers, TOP),
+    "top-label-binning": ("Top-label binning", TopLabelBinning, {}),
+    "adaptive-temperature": (
+        "Adaptive temperature",
+        _mixture.AdaptiveTemperatureScaling,
+        {},
+    ),
+    "mixture": ("Mixture", _mixture.MixtureScaling, {}),
 }
 """Name of a model in tables, its class, and options, by the name of the method."""
 
-BY_NAME = ("offset", "venn-abers", "venn-abers-top-label")
+BY_NAME = (
+    "offset",
+    "venn-abers",
+    "venn-abers-top-label",
+    "top-label-binning",
+    "adaptive-temperature",
+    "mixture",
+)
 """Methods that run only if they are asked for by name; ``"all"`` are the others."""
 
 LIKE_NETCAL = ("histogram", "isotonic")
