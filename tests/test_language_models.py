@@ -297,3 +297,12 @@ def test_every_kind_of_row_at_once():
         )
         lost = 23 if count is None else count[np.isnan(sure)].sum()
         assert ev.left_out == lost
+
+
+def test_round_off_beyond_the_edge_of_a_bin_leaves_intervals_whole():
+    """0.6 is an edge of 15 bins; 0.6 + 1e-16 is the same confidence in the next one."""
+    right, _, rng = answers(400)
+    said = rng.choice([0.5, 0.6, np.nextafter(0.6, 1), 0.75, 0.9], 400)
+    ev = cal.evaluate_pairs(right, said, cluster=np.arange(400) // 4)
+    for key in ("ece", "ace", "mce", "smooth_ece"):
+        assert np.isfinite(ev.metrics[key].interval).all(), key
