@@ -69,11 +69,51 @@ def language_model() -> cal.Contrast:
     )
 
 
+def stated(*, llm: str | None = None) -> dict[str, Any]:
+    """Answers with a stated confidence, of one model or of all eleven.
+
+    Two answers to one question of HaluEval, the true one and a made-up one (12_r, 12_h),
+    are one cluster, and so are the answers of several models.
+    """
+    rows = load("llm_stated_confidence")
+    chosen = np.isin(rows["llm"], rows["llm"] if llm is None else llm)
+    rows = {key: values[chosen] for key, values in rows.items()}
+    number = np.char.partition(rows["question_id"], "_")[:, 0]
+    rows["cluster"] = np.char.add(np.char.add(rows["qset"], "/"), number)
+    return rows
+
+
+def ninety() -> cal.Evaluation:
+    """All answers that were given with a stated confidence of exactly 90 %, by model."""
+    rows = stated()
+    chosen = np.isclose(rows["stated_confidence"], 0.9, rtol=0, atol=1e-9)
+    rows = {key: values[chosen] for key, values in rows.items()}
+    given = {"cluster": rows["cluster"], "group": rows["llm"], "name": "90 %"}
+    return cal.evaluate_pairs(rows["correct"], rows["stated_confidence"], **given)
+
+
+def ninety_by_questions() -> cal.Evaluation:
+    """GPT-4o by the set of questions."""
+    rows = stated(llm="gpt-4o")
+    given = {"cluster": rows["cluster"], "group": rows["qset"], "name": "GPT-4o"}
+    return cal.evaluate_pairs(rows["correct"], rows["stated_confidence"], **given)
+
+
+def ninety_study() -> cal.Study:
+    """GPT-4o, its stated confidences recalibrated, cross-fitted by question."""
+    rows = stated(llm="gpt-4o")
+    given = {"confidence": rows["stated_confidence"], "cluster": rows["cluster"]}
+    return cal.study(rows["correct"], **given, folds=5, methods=["platt", "isotonic"])
+
+
 CASES = {
     "network": network,
     "forest": forest,
     "forecasts": forecasts,
     "language_model": language_model,
+    "ninety": ninety,
+    "ninety_by_questions": ninety_by_questions,
+    "ninety_study": ninety_study,
 }
 
 if __name__ == "__main__":

@@ -225,8 +225,10 @@ class Sample:
     @cached_property
     def norm_intervals(self) -> dict[str, Interval]:
         """Intervals of the metrics that are norms of the residual."""
-        error, bins = self.smooth_error, (self.width_bins, self.mass_bins)
-        return intervals.residual_intervals(self.values, error, bins, *self.draws)
+        settings, values = self.settings, self.values  # round-off splits no value
+        width = binning.width_bins(values.ordered, settings.bins, settings.closed)
+        error, bins = self.smooth_error, (width, self.mass_bins)
+        return intervals.residual_intervals(values, error, bins, *self.draws)
 
     @cached_property
     def grouped_interval(self) -> Interval:

@@ -42,7 +42,8 @@ def main() -> None:
     A FILE is .npz, .npy, .csv, .tsv, .parquet, .arrow, .feather, .jsonl, .json,
     .safetensors or .pt (text also as .gz or .zst), a quoted pattern such as
     'shards/*.parquet', a folder of such files, a sketch, or - for standard input. Files
-    that make up one model are joined by commas: logits.npy,labels.npy.
+    that make up one model are joined by commas: logits.npy,labels.npy. Harnesses for
+    language models write .jsonl, .json and .eval files, which are known by their content.
 
     \b
     Shell completion:

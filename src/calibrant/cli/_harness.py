@@ -69,11 +69,13 @@ def _texts_in(file: str) -> Sequence[Path]:
     if file == flags.STDIN:
         return ()
     try:
-        found = files_meant(file)
-    except FileError:  # names with commas between them, or an error of the reader
+        inside = Path(file).is_dir()  # harnesses make folders in the one they are given
+        found = sorted(Path(file).rglob("*")) if inside else files_meant(file)
+    except (FileError, OSError):  # names with commas between them, or an error to come
         return ()
     formats = {path: FORMAT_OF.get(suffix_of(path)) for path in found}
-    return [p for p, known in formats.items() if known and known.name in WITH_OPTIONS]
+    named = [p for p, known in formats.items() if known and known.name in WITH_OPTIONS]
+    return [path for path in named if path.is_file() and path.name[0] not in "._"]
 
 
 def _model_of(path: Path) -> str | Exception | None:

@@ -33,12 +33,14 @@ def report(
 ) -> None:
     """Evaluate one model per FILE; print a table, write a page.
 
-    Several models in one file are told by their columns: --probs a --probs b.
+    Several models in one file are told by their columns: --probs a --probs b. Files that a
+    harness for language models wrote for one model are one model, each task a group of it.
 
     \b
     Example:
       calibrant report predictions.npz --output report.html
       calibrant report a.npz b.parquet --fail-if "brier > 0.2" --max-ece-upper 5%
+      calibrant report out/*/samples_*.jsonl --output page.html
     """
     from calibrant._base.comparison import as_comparison
 

@@ -1,0 +1,308 @@
+"""Answers of language models: abstentions, tasks, samples, and stated confidences."""
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+from command import calibrant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant as cal
+
+
+def answers(n=600, seed=0):
+    """Stated confidences in steps of 10 %, and whether the answers are correct."""
+    rng = np.random.default_rng(seed)
+    sure = rng.choice([0.5, 0.6, 0.7, 0.8, 0.9, 1.0], n)
+    return rng.random(n) < 0.3 + 0.5 * sure, sure, rng
+
+
+# -- abstentions -------------------------------------------------------------------------
+
+
+def test_answers_without_a_confidence_are_left_out_and_counted():
+    right, sure, rng = answers()
+    silent, group = rng.random(600) < 0.2, rng.choice(["a", "b"], 600)
+    said = [None if no else x for no, x in zip(silent, sure.tolist(), strict=True)]
+    ev = cal.evaluate_pairs(right, said, group=group, drop_missing=True)
+    same = cal.evaluate_pairs(right[~silent], sure[~silent], group=group[~silent])
+    assert ev.metrics == same.metrics
+    assert ev.left_out == silent.sum()
+    assert ev.coverage == pytest.approx(1 - silent.mean())
+    for name, part in ev.per_group.items():
+        assert part.left_out == (silent & (group == name)).sum()
+    assert f"coverage {100 * ev.coverage:.3g} %" in str(ev)
+    assert cal.Evaluation.from_json(ev.to_json()).left_out == ev.left_out
+
+
+def test_without_being_told_nothing_is_left_out():
+    with pytest.raises((TypeError, ValueError)):
+        cal.evaluate_pairs([1, 0], [0.5, None])
+    with pytest.raises(ValueError, match="one entry per confidence: 1 against 2"):
+        cal.evaluate_pairs([1], [0.5, None], drop_missing=True)
+
+
+def test_what_was_left_out_counts_as_often_as_it_is_there():
+    ev = cal.evaluate_pairs(
+        [1, 0, 1], [0.5, np.nan, 0.7], frequency=[2, 3, 1], drop_missing=True
+    )
+    assert (ev.n, ev.left_out) == (3, 3)
+
+
+def test_the_audit_bounds_the_accuracy_on_all_examples():
+    right, sure, _ = answers()
+    silent = np.arange(600) % 4 == 0
+    ev = cal.evaluate_pairs(right, np.where(silent, np.nan, sure), drop_missing=True)
+    (found,) = [x for x in ev.audit() if x.code == "left-out"]
+    worst, best = (np.where(silent, x, right).mean() for x in (False, True))
+    assert found.severity == "warning"
+    assert (found.evidence["low"], found.evidence["high"]) == pytest.approx(
+        (worst, best)
+    )
+    assert not [
+        x for x in cal.evaluate_pairs(right, sure).audit() if x.code == "left-out"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        ([0.5, 0.6, 0.7, 0.9, 1.0], 0.1),
+        ([0.5, 0.65, 0.7, 0.95, 1.0], 0.05),
+        ([0.5, 0.62, 0.7, 0.93, 1.0], None),
+        ([0.5, 1.0], None),
+    ],
+)
+def test_rounding_is_seen(values, step):
+    rng = np.random.default_rng(0)
+    sure = rng.choice(values, 500)
+    found = cal.evaluate_pairs(rng.random(500) < sure, sure).audit()
+    steps = [x.evidence["step"] for x in found if x.code == "rounded-confidences"]
+    assert steps == ([] if step is None else [step])
+
+
+# -- tasks -------------------------------------------------------------------------------
+
+
+def test_a_macro_average_is_the_mean_over_groups():
+    right, sure, rng = answers()
+    group = rng.choice(["a", "b", "c"], 600, p=[0.7, 0.2, 0.1])
+    ev = cal.evaluate_pairs(right, sure, group=group)
+    found = cal.macro_average(ev)
+    for key in ("accuracy", "brier", "ece"):
+        own = [float(part.metrics[key]) for part in ev.per_group.values()]
+        assert found[key] == pytest.approx(np.mean(own), rel=1e-12)
+    alone = [cal.evaluate_pairs(right[group == g], sure[group == g]) for g in "abc"]
+    assert found["calibration"] == pytest.approx(
+        np.mean([x.decomposition.calibration for x in alone]), rel=1e-9
+    )
+    with pytest.raises(ValueError, match="pass group="):
+        cal.macro_average(cal.evaluate_pairs(right, sure))
+
+
+def test_its_interval_is_that_of_a_mean_of_independent_means():
+    """Brier has a normal interval, so the closed form is known."""
+    right, sure, rng = answers(2000)
+    group = rng.choice(["a", "b"], 2000, p=[0.8, 0.2])
+    ev = cal.evaluate_pairs(right, sure, group=group)
+    low, high = cal.macro_average(ev)["brier"].interval
+    half = [
+        np.subtract(*part.metrics["brier"].interval[::-1]) / 2
+        for part in ev.per_group.values()
+    ]
+    assert (high - low) / 2 == pytest.approx(np.hypot(*half) / 2, rel=1e-3)
+
+
+def test_clusters_that_reach_over_groups_leave_no_interval():
+    right, sure, _ = answers()
+    question, group = np.arange(600) // 2, np.arange(600) % 2
+    ev = cal.evaluate_pairs(right, sure, cluster=question, group=group)
+    assert cal.macro_average(ev)["accuracy"].interval is None
+    ev = cal.evaluate_pairs(right, sure, cluster=question, group=question % 3)
+    assert cal.macro_average(ev)["accuracy"].interval is not None
+
+
+def test_groups_are_shown_as_models():
+    right, sure, rng = answers()
+    ev = cal.evaluate_pairs(right, sure, group=rng.choice(["x", "y"], 600))
+    found = cal.by_group(ev)
+    assert found.names == ("x", "y")
+    assert found["x"].metrics == ev.per_group["x"].metrics
+
+
+# -- confidences that are derived --------------------------------------------------------
+
+SAMPLES = st.lists(
+    st.tuples(st.sampled_from("pqr"), st.sampled_from(["1", "2", None])), min_size=1
+)
+
+
+@settings(max_examples=50)
+@given(SAMPLES)
+def test_self_consistency_is_the_share_that_agrees(samples):
+    question, answer = zip(*samples, strict=True)
+    found = cal.self_consistency(answer, question)
+    for i, (asked, said) in enumerate(samples):
+        same = [b == said for a, b in samples if a == asked]
+        if said is None:
+            assert np.isnan(found[i])
+        else:
+            assert found[i] == pytest.approx(sum(same) / len(same))
+
+
+def test_p_true_is_normalised_over_both_words():
+    p, q = np.array([0.6, 0.01, 1e-30]), np.array([0.2, 0.03, 1e-30])
+    assert cal.p_true(np.log(p), np.log(q)) == pytest.approx(p / (p + q))
+    assert cal.p_true([-np.inf, 0.0], [-1.0, -np.inf]).tolist() == [0.0, 1.0]
+    with pytest.raises(ValueError, match="row 0 has"):
+        cal.p_true([-np.inf], [-np.inf])
+    with pytest.raises(ValueError, match="take their logarithm"):
+        cal.p_true([0.6], [0.2])
+    with pytest.raises(ValueError, match="must be alike"):
+        cal.p_true([-1.0], [-1.0, -2.0])
+
+
+def test_the_probability_of_a_sequence_is_a_product():
+    tokens = [[0.5, 0.9, 0.1], [0.25], [1.0] * 2000]
+    logs = [np.log(x) for x in tokens]
+    assert cal.sequence_probability(logs) == pytest.approx([np.prod(x) for x in tokens])
+    roots = [np.prod(x) ** (1 / len(x)) for x in tokens]
+    assert cal.sequence_probability(logs, per_token=True) == pytest.approx(roots)
+    assert np.isnan(cal.sequence_probability([[]])).all()
+    with pytest.raises(ValueError, match=r"number 1 is 0\.5"):
+        cal.sequence_probability([[-1.0, 0.5]])
+
+
+# -- recalibration of stated confidences -------------------------------------------------
+
+METHODS = ("temperature", "platt", "beta", "isotonic", "histogram")
+
+
+def test_stated_confidences_are_recalibrated_as_the_event_that_they_are_right():
+    right, sure, _ = answers(1500)
+    question = np.arange(1500) // 5
+    more = {"cluster": question, "folds": 4, "methods": METHODS}
+    pairs = cal.study(right, confidence=sure, **more)
+    event = cal.study(right.astype(int), probs=sure, **more)
+    assert {ev.target for ev in pairs} == {"pairs"}
+    for one, other in zip(pairs, event, strict=True):
+        assert one.metrics["brier"] == pytest.approx(other.metrics["brier"], abs=1e-9)
+    best = pairs.best("brier")
+    assert best.metrics["brier"] < pairs[0].metrics["brier"]
+    for name, effect in pairs.effects.items():
+        assert (effect.changed, effect.accuracy_change) == (0, 0), name
+
+
+def test_a_method_learns_nothing_from_the_question_it_is_tested_on():
+    """Shuffled labels, the same for all samples of a question: nothing can be gained."""
+    rng = np.random.default_rng(0)
+    question = np.arange(1200) // 12
+    right = rng.random(100)[question] < 0.5
+    sure = rng.random(100)[question]  # tells the question, not the answer
+    found = cal.study(
+        right, confidence=sure, cluster=question, folds=10, methods="isotonic"
+    )
+    leaky = cal.study(right, confidence=sure, folds=10, methods="isotonic")
+    assert found["Isotonic"].metrics["brier"] > 0.25
+    assert leaky["Isotonic"].metrics["brier"] < found["Isotonic"].metrics["brier"]
+
+
+@pytest.mark.parametrize(
+    ("given_", "said"),
+    [
+        ({"confidence": [0.5] * 20, "probs": [0.5] * 20}, "exactly one of"),
+        ({"confidence": [[0.5, 0.5]] * 20}, "one number per row"),
+        ({"confidence": [0.5] * 20, "target": "positive"}, "target does not apply"),
+        ({"confidence": [0.5] * 20, "classes": ["a", "b"]}, "classes does not apply"),
+    ],
+)
+def test_what_does_not_go_with_confidences_is_refused(given_, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        cal.study([0, 1] * 10, **given_)
+
+
+def test_correct_must_be_yes_or_no():
+    with pytest.raises(ValueError, match="whether each answer is correct"):
+        cal.study([0, 2] * 10, confidence=[0.5] * 20)
+    with pytest.raises(ValueError, match="whether each answer is correct"):
+        cal.study([0.5, 1] * 10, confidence=[0.5] * 20)
+
+
+def test_two_sets_of_pairs():
+    right, sure, _ = answers()
+    found = cal.study(
+        right[:300], right[300:], confidence=(sure[:300], sure[300:]), methods="platt"
+    )
+    assert found["Platt"].rows == 300
+
+
+# -- the command -------------------------------------------------------------------------
+
+
+def test_the_command_says_coverage_and_averages(tmp_path):
+    right, sure, rng = answers()
+    silent = rng.random(600) < 0.1
+    rows = [
+        {"confidence": None if no else f"{100 * c:.0f}%", "correct": bool(a), "task": t}
+        for no, c, a, t in zip(
+            silent, sure, right, rng.choice(["a", "b"], 600), strict=True
+        )
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    options = ("--percent", "--drop-missing", "--group", "task")
+    done = calibrant("report", path, *options, "--json")
+    found = json.loads(done.stdout)
+    (ev,) = found["evaluations"]
+    assert ev["left_out"] == silent.sum()
+    assert sum(x["left_out"] for x in ev["per_group"].values()) == silent.sum()
+    macro = found["macro_averages"]["a"]["accuracy"]
+    own = [x["metrics"]["accuracy"]["value"] for x in ev["per_group"].values()]
+    assert macro["value"] == pytest.approx(np.mean(own))
+    text = calibrant("report", path, *options).stdout
+    assert "macro average over 2 groups" in text
+    assert text.count("coverage") >= 4
+    studied = calibrant(
+        "study", path, *options[:2], "--folds", "3", "--methods", "platt"
+    )
+    assert "coverage" in studied.stdout
+
+
+def test_a_wide_claim_of_the_guide_is_true():
+    """Always wrong and sure of it: the score of the pair is perfect, the full one is not."""
+    y, p = np.zeros(100, int), np.tile([0.0, 1.0, 0.0], (100, 1))
+    pair = cal.evaluate_pairs(p.argmax(axis=1) == y, np.zeros(100))
+    assert pair.metrics["brier"] == 0
+    full = cal.evaluate(y, probs=p)
+    assert full.metrics["brier"] == 2
+
+
+def test_every_kind_of_row_at_once():
+    """Weights, counts, clusters, groups and abstentions together."""
+    right, sure, rng = answers(200)
+    sure = np.where(np.arange(200) % 9 == 0, np.nan, sure)
+    rows = {"cluster": np.arange(200) // 4, "group": np.arange(200) % 2}
+    for weight, count in product(
+        (None, rng.random(200) + 0.1), (None, rng.integers(1, 3, 200))
+    ):
+        ev = cal.evaluate_pairs(
+            right,
+            sure,
+            sample_weight=weight,
+            frequency=count,
+            **rows,
+            drop_missing=True,
+        )
+        lost = 23 if count is None else count[np.isnan(sure)].sum()
+        assert ev.left_out == lost
+
+
+def test_round_off_beyond_the_edge_of_a_bin_leaves_intervals_whole():
+    """0.6 is an edge of 15 bins; 0.6 + 1e-16 is the same confidence in the next one."""
+    right, _, rng = answers(400)
+    said = rng.choice([0.5, 0.6, np.nextafter(0.6, 1), 0.75, 0.9], 400)
+    ev = cal.evaluate_pairs(right, said, cluster=np.arange(400) // 4)
+    for key in ("ece", "ace", "mce", "smooth_ece"):
+        assert np.isfinite(ev.metrics[key].interval).all(), key
