@@ -10,6 +10,7 @@ import click
 
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
+from calibrant.cli._harness import models_in
 
 KINDS = {
     "risk-coverage": ("risk_coverage", "risk_coverage"),
@@ -62,11 +63,12 @@ def curves(
       calibrant curves risks.csv --kind decision --output benefit.pdf
       calibrant curves risks.csv --kind clinical
     """
+    files = tuple(models_in(files, quiet=quiet))
     out.check_outputs(output, reads=files, force=force)
     _check_suffix(output, kind)
     options = {**AS_USUAL, **said, "level": level, "quiet": quiet}
     with flags.steps("evaluate", quiet=quiet) as progress:
-        models = out.evaluate_files(files, names, options, progress)
+        models = out.evaluate_models(flags.models_of(files, names, options), progress)
     found = [_find(kind, model, level) for model in models]
     written = "" if output is None else _write(kind, found, models, output)
     if as_json:
