@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant._stats.risk_coverage import Steps
+from calibrant._stats.risk_coverage import Steps, _digamma
 from calibrant._verbs.compare import rows_of
 
 AREAS = ("aurc", "excess_aurc", "augrc")
@@ -342,3 +342,10 @@ def _real(name, data):
         scores /= scores.sum(axis=1, keepdims=True)
     right = (scores.argmax(axis=1) == y).astype(float)
     return right, np.minimum(scores.max(axis=1), 1), found
+
+
+def test_the_digamma_function_is_that_of_scipy():
+    from scipy.special import digamma
+
+    x = np.concatenate([np.linspace(1, 30, 2001), np.geomspace(30, 1e9, 500)])
+    assert _digamma(x) == pytest.approx(digamma(x), rel=1e-14, abs=1e-14)
