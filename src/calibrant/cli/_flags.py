@@ -197,6 +197,9 @@ class Quiet(click.Group):
 def _until_closed() -> Iterator[None]:
     try:
         yield
+    except click.UsageError as error:  # which repeats what was typed
+        error.message = one_line(error.message, MOST_SAID)
+        raise
     except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)  # Python itself flushes once more when it ends
