@@ -62,7 +62,7 @@ CHANGED = {
     r"/(band_low|band_high|resolution|n_effective|n_clusters|duplicates|repeated"
     r"|sum_of_weights|largest_class)$": ("new fields"),
     r"/positive$|^page_of_\w+(/0)?/(estimator|scores/\d/(column|total))$": "new fields",
-    r"/(clusters|count|effective)$|/learned/lapse_$": "new fields",
+    r"/(clusters|count|effective|lost)$|/learned/lapse_$": "new fields",
     r"^(recalibrator|numba|command_recalibrate).*/digest$": "files carry a digest",
     r"/(findings|sentences|badges|text|texts|notes|notes_|evidence|verdict)(/|$)": (
         "new findings, and examples where rows were said"
