@@ -163,7 +163,6 @@ def _raises(file: str) -> frozenset[int]:
 @contextmanager
 def _limited() -> Iterator[None]:
     """Raise `Hang` after too long; calls into C that never return the parent ends."""
-
     raised = False
 
     def stop(*_: Any) -> None:

@@ -342,3 +342,11 @@ def test_a_hostile_name_of_an_output_moves_no_cursor(tmp_path):
         assert done.returncode == 0, done.stderr
         assert "\x1b" not in done.stdout + done.stderr
         assert "[2J" in done.stdout
+    for wrong in (
+        ("report", f"--{name}"),
+        ("recalibrate", "--apply", "-o", name),
+        (name,),
+    ):
+        done = run(*wrong, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "\x1b" not in done.stdout + done.stderr

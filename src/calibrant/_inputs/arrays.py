@@ -204,9 +204,9 @@ def too_large(logits: Matrix) -> Mask:
     return largest(logits) > MOST_LOGIT
 
 
-def largest(logits: Matrix) -> Matrix:
+def largest(logits: Matrix) -> Column:
     """The size of numbers that are finite, by row if there are several in one."""
-    size = np.where(np.isfinite(logits), np.abs(logits), 0.0)
+    size = np.where(np.isfinite(logits), np.abs(logits), 0.0).astype(np.float64)
     return size if size.ndim == 1 else size.max(axis=1)
 
 

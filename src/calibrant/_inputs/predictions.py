@@ -751,6 +751,7 @@ def _single(scores: Any, y: Any) -> NDArray[Any]:
     return found[count == 1]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # rows are checked later
 def largest_class(predictions: Predictions) -> float | None:
     """Share of the commonest class among the labels, if they are classes."""
     labels, weight = predictions.labels, predictions.weight

@@ -12,6 +12,10 @@ from typing import Any
 import click
 
 PIPE_CLOSED = 141
+"""What shells make of a program that writes to a closed pipe."""
+
+MOST_SAID = 1000
+"""Characters of an error: names and paths within it may be of any length."""
 
 ABOUT = {
     "demo": "Train an over-confident network and recalibrate it.",
@@ -80,6 +84,11 @@ class Quiet(click.Group):
 def _until_closed() -> Iterator[None]:
     try:
         yield
+    except click.UsageError as error:  # which repeats what was typed
+        from calibrant._base.checks import one_line
+
+        error.message = one_line(error.message, MOST_SAID)
+        raise
     except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)  # Python itself flushes once more when it ends

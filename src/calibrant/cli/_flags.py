@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import click
 
 from calibrant._base.checks import one_line
+from calibrant.cli._commands import MOST_SAID
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -150,9 +151,6 @@ output_options = together(as_json, quiet, force)
 
 INTERRUPTED = 130
 """What shells make of an interrupt."""
-
-MOST_SAID = 1000
-"""Signs of an error that are printed."""
 
 
 def clean_errors(command: Command) -> Command:

@@ -153,9 +153,9 @@ def _bars(ax: Axes, models: list[Evaluation], name: str, *, narrow: bool) -> Non
     spacing["fontsize"] = theme.points(style.SMALL)
     above: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2}
     if narrow:  # in a line of its own, above the names of the columns
-        place = ax.transAxes + ScaledTranslation(0, 0.17 * theme.room, _inches(ax))
+        row = ax.transAxes + ScaledTranslation(0, 0.17 * theme.room, _inches(ax))
         above |= {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
-        above["bbox_transform"] = place
+        above["bbox_transform"] = row
     ax.legend(handles=handles, **above, **spacing)
 
 
