@@ -778,7 +778,7 @@ static PyObject *add_top(PyObject *self, PyObject *args)
 /* -- local Platt scaling: `platt.fit`, node by node over the cells it can see ------------ */
 
 #define SEEN 10.6 /* widths beyond which a kernel weighs less than 1e-24 of its peak */
-#define WIDE 16
+#define WIDE 32
 
 typedef struct { /* cells as seen from a node, padded with nothing to whole lanes */
     double *z, *t, *w, *a, *q; /* log-odds, offset, K weight, K hits, K^2 squared weight */
