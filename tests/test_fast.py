@@ -1,5 +1,10 @@
 """The compiled loops against the NumPy code, row by row and edge by edge."""
 
+import os
+import re
+import subprocess
+import sys
+
 import numpy as np
 import oracles
 import pytest
@@ -16,7 +21,7 @@ from calibrant._rows import reduce as reduction
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.cells import Cells
-from calibrant._sketch.grid import CELLS, add_moments, add_residual, cell_near
+from calibrant._sketch.grid import CELLS, STEPS, add_moments, add_residual, cell_near
 from calibrant._stats import platt
 from calibrant._stats.neighbours import cells_of_rows
 
@@ -286,6 +291,16 @@ def test_results_do_not_depend_on_the_layout_in_memory(lay_out, dtype, k):
         np.testing.assert_array_equal(getattr(got, name), getattr(want, name))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bytes_in_the_other_order_are_read(dtype):
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(50, 7)).astype(dtype), rng.integers(0, 7, 50)
+    other = read_predictions(y, logits=z.astype(z.dtype.newbyteorder()))
+    plain = read_predictions(y, logits=z.astype(other.scores.dtype))
+    found = (reduce_to_columns(x, engine="compiled").log_odds for x in (other, plain))
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.parametrize("n", [1, 127, 128, 129, 1000])
 @pytest.mark.parametrize("k", [2, 3, 32, 33, 64, 65, 1000, 5000])
 @pytest.mark.parametrize("kind", ["logits", "probs"])
@@ -427,4 +442,174 @@ def test_evaluations_agree(weighted):
         for e in ("compiled", "numpy")
     )
     assert len(want) > 1000
-    np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+
+
+# -- the same bits, whatever the process and the threads -----------------------------
+
+REPORT = r"""
+import sys
+import numpy as np
+if "hidden" in sys.argv:
+    sys.modules["calibrant._rows._compiled"] = None
+import calibrant as cal
+from calibrant import recalibration as methods
+from calibrant._rows import engines
+print(engines.wanted())
+rng = np.random.default_rng(0)
+z = rng.normal(size=(6000, 60)) * 3
+y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
+weight = rng.random(6000)
+found = [cal.evaluate(y, logits=z), cal.evaluate(y, logits=z, sample_weight=weight)]
+found.append(cal.evaluate(cal.Sketch().update(y, logits=z)))
+print(*(repr(x.to_dict()) for x in found), sep="\n")
+for name in ("TemperatureScaling", "HistogramBinning", "IsotonicCalibration"):
+    method = getattr(methods, name)()
+    print(repr(method.fit(z, y, sample_weight=weight).predict_proba(z[::50]).tolist()))
+h = rng.random(300_000)
+print(cal.smooth_ece(rng.random(300_000) < h, confidence=h))
+"""
+
+
+def report(*arguments, **variables):
+    """What a fresh process prints."""
+    env = {k: v for k, v in os.environ.items() if k != "CALIBRANT_ENGINE"} | variables
+    command = [sys.executable, "-W", "ignore", "-c", REPORT, *arguments]
+    run = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    used, *rest = run.stdout.splitlines()
+    return used == "True", rest
+
+
+@pytest.mark.slow
+def test_every_process_gives_the_same_bits_with_any_number_of_threads():
+    compiled, first = report(CALIBRANT_THREADS="1")
+    assert compiled
+    assert report(CALIBRANT_THREADS="1") == (True, first)
+    assert report(CALIBRANT_THREADS="3") == (True, first)
+
+
+NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?|-?\d+e-?\d+")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["hidden", "asked"])
+def test_all_of_it_works_where_the_module_was_not_built(how):
+    variables = {"CALIBRANT_ENGINE": "numpy"} if how == "asked" else {}
+    compiled, found = report(*([how] if how == "hidden" else []), **variables)
+    assert not compiled
+    _, expected = report()
+    for lines in zip(found, expected, strict=True):
+        got, want = (np.array(NUMBER.findall(line), float) for line in lines)
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-11)
+
+
+# -- what the loops are given --------------------------------------------------------
+
+N, K = 5, 3
+CALLS = {  # arguments that are fine
+    "reduce": (
+        *(1, 1e-3, K, np.zeros((N, K), np.float32), np.zeros(N, np.int64)),
+        *np.zeros((5, N)),
+        *(np.zeros(N, np.int32), np.zeros(N, bool)),
+    ),
+    "bend": (1.0, K, np.zeros((N, K)), np.zeros(N, np.int64), *np.zeros((4, N))),
+    "replace": (
+        *(K, np.full((N, K), 0.2), np.arange(5) / 4, np.zeros((4, K))),
+        *(np.zeros(0, np.int64), np.zeros((N, K))),
+    ),
+    "follow": (
+        *(K, np.arange(K + 1), np.zeros((K, 4)), np.zeros(K), np.zeros(K)),
+        *(np.full((N, K), 0.2), np.zeros((N, K))),
+    ),
+    "stretches": (
+        *(K, np.full((N, K), 0.2), np.ones(N), np.arange(K + 1), np.full(K, 0.1)),
+        *(np.full(K, 0.1), *np.zeros((3, K)), *np.zeros((3, 3 * K))),
+    ),
+    "residual": (3, *np.full((2, N), 0.5), None, np.zeros((CELLS, 3))),
+    "add_rows": (
+        *(CELLS, (np.zeros(N, bool),), np.zeros((19, STEPS)), None, None),
+        *(np.zeros(STEPS, np.int32), np.zeros(19 * N), None, *np.full((5, N), 0.5)),
+    ),
+    "add_pairs": (
+        24,
+        np.zeros((2 * (STEPS + 2), 24)),
+        np.full(N, 0.5),
+        np.ones(N),
+        None,
+    ),
+    "add_top": (
+        *(32, 300, np.zeros((2 * (STEPS + 2), 32)), np.zeros((K, 300))),
+        *(*np.full((5, N), 0.5), np.zeros(N, np.int32)),
+    ),
+    "fit_platt": (
+        *(0.5, 0.0625, 0.0, 1e-6, 50, 1.5, np.arange(N) / N, np.arange(N) / 2 - 1),
+        *(*np.ones((3, N)), *np.zeros((2, K)), *np.zeros((4, K))),
+    ),
+    "poisson": (1, 7, np.ones(K), np.full(K, 21), np.zeros((K, 7))),
+}
+
+
+def call(name, arguments):
+    return getattr(compiled.loops, name)(*arguments)
+
+
+def spoilt(x):
+    """Arrays that no loop may take, and numbers that are none."""
+    if not isinstance(x, np.ndarray):
+        return [[], "x", object()]
+    wrong = [x.astype(np.complex128), x.astype(np.float16), None, 3]
+    if x.size:
+        wrong.append(np.repeat(x, 2, axis=-1)[..., ::2])
+    if x.itemsize > 1:
+        wrong += [x.astype(x.dtype.newbyteorder()), unaligned(x)][: 2 if x.size else 1]
+    return wrong
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_loop_takes_what_it_is_for_and_refuses_all_else(name):
+    given = CALLS[name]
+    call(name, given)
+    for place, argument in enumerate(given):
+        if argument is None or isinstance(argument, tuple):
+            continue
+        wrong = spoilt(argument)
+        if isinstance(argument, np.ndarray) and len(argument) == N:
+            wrong += [argument[1:], np.concatenate([argument, argument])]
+        for one in wrong:
+            with pytest.raises((TypeError, ValueError, BufferError)):
+                call(name, (*given[:place], one, *given[place + 1 :]))
+    for count in range(len(given) - (name == "add_rows")):  # any number of columns
+        with pytest.raises((TypeError, SystemError, IndexError)):
+            call(name, given[:count])
+    with pytest.raises(TypeError):
+        call(name, (*given, *[np.zeros(N, np.float16)] * 50))
+
+
+@pytest.mark.parametrize("name", ["reduce", "bend"])
+@pytest.mark.parametrize("label", [-1, K, 2**62])
+def test_a_label_beyond_the_columns_is_refused(name, label):
+    given = list(CALLS[name])
+    place = next(i for i, x in enumerate(given) if getattr(x, "dtype", 0) == np.int64)
+    given[place] = np.array([0, 1, label, 0, 0])
+    with pytest.raises(ValueError, match="a label is no column"):
+        call(name, given)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("value", [NAN, INF, -INF, -1.0, 2.0, 1e308, 5e-324, -0.0])
+def test_no_number_makes_a_loop_leave_its_arrays(name, value):
+    """Sanitizers watch (`make sanitize`): cells and bins are found for any number."""
+    given = [x.copy() if isinstance(x, np.ndarray) else x for x in CALLS[name]]
+    for x in given:
+        if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.shape[0] == N:
+            with np.errstate(over="ignore"):
+                x.flat[::2] = value
+    call(name, given)
+
+
+def test_no_rows_are_no_rows():
+    out, bad = reduce("compiled", "logits", np.zeros((0, 4)), np.zeros(0, int))
+    assert len(bad) == len(out.confidence) == 0
+    moments = np.zeros((3, CELLS))
+    add_residual(moments, columns_of(np.zeros(0), np.zeros(0)))
+    assert not moments.any()

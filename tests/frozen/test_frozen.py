@@ -33,6 +33,10 @@ LOOSER: dict[str, tuple[float, str]] = {
         1e-8,
         "standard errors are what round-off leaves of differences of nearly equal sums",
     ),
+    "numba_float32_": (
+        1e-7,
+        "losses of scores in single precision were rounded by numba in another order",
+    ),
 }
 """Tolerances by the beginning of the name of a case, each with its reason."""
 

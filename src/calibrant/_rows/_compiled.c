@@ -352,26 +352,25 @@ static int are_starts(const int64_t *starts, Size k, Size end)
     return fine;
 }
 
-/* follow(k, probs, starts, segments, lowest, flat, out) */
+/* follow(k, starts, segments, lowest, flat, probs, out) */
 static PyObject *follow(PyObject *self, PyObject *args)
 {
     Arrays arrays;
     Size k = PyLong_AsSsize_t(PyTuple_GetItem(args, 0));
-    if (take(args, 1, "rqdrrR", &arrays)) return leave(&arrays, "arrays");
-    Size size = COUNT(0);
-    int same = IS_FLOAT(0) == IS_FLOAT(3) && IS_FLOAT(0) == IS_FLOAT(4);
-    int fits = k > 0 && size % k == 0 && COUNT(1) == k + 1 && COUNT(3) == k;
-    same &= IS_FLOAT(0) == IS_FLOAT(5);
-    if (!(same && fits && COUNT(4) == k && COUNT(5) == size && COUNT(2) % 4 == 0 &&
-          are_starts(AT(int64_t, 1), k, COUNT(2) / 4)))
+    if (take(args, 1, "qdrrrR", &arrays)) return leave(&arrays, "arrays");
+    Size size = COUNT(4);
+    int fits = k > 0 && size % k == 0 && COUNT(0) == k + 1 && COUNT(1) % 4 == 0;
+    for (int i = 2; i < 6; i++) fits &= IS_FLOAT(i) == IS_FLOAT(4);
+    if (!(fits && COUNT(2) == k && COUNT(3) == k && COUNT(5) == size &&
+          are_starts(AT(int64_t, 0), k, COUNT(1) / 4)))
         return leave(&arrays, "arrays do not fit each other");
     Py_BEGIN_ALLOW_THREADS
-    if (IS_FLOAT(0))
-        follow_f(AT(float, 0), size / k, k, AT(int64_t, 1), AT(double, 2), AT(float, 3),
-                 AT(float, 4), AT(float, 5));
+    if (IS_FLOAT(4))
+        follow_f(AT(float, 4), size / k, k, AT(int64_t, 0), AT(double, 1), AT(float, 2),
+                 AT(float, 3), AT(float, 5));
     else
-        follow_d(AT(double, 0), size / k, k, AT(int64_t, 1), AT(double, 2), AT(double, 3),
-                 AT(double, 4), AT(double, 5));
+        follow_d(AT(double, 4), size / k, k, AT(int64_t, 0), AT(double, 1), AT(double, 2),
+                 AT(double, 3), AT(double, 5));
     Py_END_ALLOW_THREADS
     return leave(&arrays, NULL);
 }

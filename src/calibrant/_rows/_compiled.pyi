@@ -40,11 +40,11 @@ def replace(
 ) -> None: ...
 def follow(
     k: int,
-    probs: Real,
     starts: Index,
     segments: Column,
     lowest: Real,
     flat: Real,
+    probs: Real,
     out: Real,
     /,
 ) -> None: ...

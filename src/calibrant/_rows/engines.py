@@ -13,6 +13,11 @@ from calibrant._rows import compiled
 ENGINES = ("auto", "numpy", "compiled")
 
 
+def built() -> bool:
+    """Whether the compiled loops are there."""
+    return compiled.loops is not None
+
+
 def wanted(engine: str = "auto", *, plain: bool = True) -> bool:
     """Whether the compiled loops do the work; `plain` says whether they can.
 
@@ -22,12 +27,12 @@ def wanted(engine: str = "auto", *, plain: bool = True) -> bool:
     if engine == "auto":
         engine = os.environ.get("CALIBRANT_ENGINE") or "auto"
         check_choice(engine, "CALIBRANT_ENGINE", ENGINES)
-    if engine == "compiled" and compiled.loops is None:
+    if engine == "compiled" and not built():
         raise ImportError(
             "engine='compiled' needs the compiled module, which was not built when "
             "calibrant was installed: install it again where there is a C compiler."
         )
-    return plain and engine != "numpy" and compiled.loops is not None
+    return plain and engine != "numpy" and built()
 
 
 # -- work on ranges of rows, in as many threads as there are cores -----------------

@@ -111,22 +111,20 @@ def reduce_compiled(
     predictions: Predictions, out: Output, start: int, stop: int
 ) -> NDArray[Any]:
     """As `_reduce_range` for observed classes; the loop covers the built-in losses."""
-    scores, kind = predictions.scores, predictions.kind
+    scores = predictions.scores
     dtype = np.dtype(np.float64 if scores.dtype == np.float64 else np.float32)
-    how = kind == "logits", ROW_SUM_TOLERANCE[scores.dtype.name], scores.shape[1]
-    filled = out.confidence, out.log_odds, out.hit, out.brier, out.log, out.predicted
-    offends = np.zeros(stop - start, np.bool_)
-    rows = compiled.rows_at_once(scores, dtype)
+    logits = predictions.kind == "logits"
+    tolerance, k = ROW_SUM_TOLERANCE[scores.dtype.name], scores.shape[1]
+    rows, offends = compiled.rows_at_once(scores, dtype), np.zeros(len(scores), bool)
     for first in range(start, stop, rows):
         part = slice(first, min(first + rows, stop))
-        given = (
-            compiled.ready(scores[part], dtype),
-            compiled.ready(predictions.labels[part], np.int64),
-        )
-        outputs = (column[part] for column in filled)
-        found = offends[first - start : part.stop - start]
-        compiled.loops.reduce(*how, *given, *outputs, found)
-    return start + np.flatnonzero(offends)
+        labels = compiled.ready(predictions.labels[part], np.int64)
+        given = logits, tolerance, k, compiled.ready(scores[part], dtype), labels
+        top = out.confidence[part], out.log_odds[part], out.hit[part]
+        losses = out.brier[part], out.log[part]
+        rest = out.predicted[part], offends[part]
+        compiled.loops.reduce(*given, *top, *losses, *rest)
+    return np.flatnonzero(offends)
 
 
 def _reduce_block(

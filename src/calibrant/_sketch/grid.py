@@ -166,7 +166,8 @@ def add_residual(moments: NDArray[np.float64], columns: Columns) -> None:
         total, chunk = np.zeros((2, *moments.T.shape))
         for first in range(start, stop, ROWS_OF_RESIDUALS):
             part = slice(first, min(first + ROWS_OF_RESIDUALS, stop))
-            rows = (None if x is None else compiled.ready(x[part]) for x in (h, a, w))
+            weight = None if w is None else compiled.ready(w[part])
+            rows = compiled.ready(h[part]), compiled.ready(a[part]), weight
             compiled.loops.residual(len(moments), *rows, chunk)
             total += chunk
             chunk[:] = 0.0

@@ -835,7 +835,8 @@ class Tally:
         given = h, hit, loss
         if any(x is not None and x.dtype.kind not in "bfiu" for x in given):
             return False
-        rows = (None if x is None else compiled.ready(x) for x in given)
+        extra = None if loss is None else compiled.ready(loss)
+        rows = compiled.ready(h), compiled.ready(hit), extra
         fine = compiled.loops.add_pairs(self._width, self._part, *rows)
         self._count(len(h) if fine else 0)
         return fine

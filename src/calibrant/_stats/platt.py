@@ -157,7 +157,7 @@ def _fit_compiled(
     seen = rank, cells.z, cells.weight, cells.hits, cells.w2, nodes, at
     shift, slope = (1 / sd**2 for sd in prior_sd or (PRIOR_SD, np.inf))
     rules = width, shift, slope, tolerance, MOST_STEPS, LONGEST_STEP
-    compiled.loops.fit_platt(*rules, *map(compiled.ready, seen), *found)
+    compiled.loops.fit_platt(*rules, *(*map(compiled.ready, seen), *found))
 
 
 def _fit_blocks(

@@ -16,9 +16,9 @@ COMMANDS = Commands()
 
 def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:  # noqa: FBT001
     if asked:
-        from calibrant._rows import compiled
+        from calibrant._rows import engines
 
-        built = "no (NumPy does its work)" if compiled.loops is None else "yes"
+        built = "yes" if engines.built() else "no (NumPy does its work)"
         click.echo(f"calibrant, version {__version__}\ncompiled module: {built}")
         context.exit()
 

@@ -113,8 +113,8 @@ class Recalibrator(ABC):
         Names of the classes in column order, if labels are neither column numbers nor
         names in sorted order.
     engine : {"auto", "numpy", "compiled"}
-        In methods that have a use for it: ``"auto"`` uses numba for large matrices if it
-        is installed.
+        In methods that have a use for it: ``"auto"`` is the compiled loops where they
+        were built.
 
     Attributes
     ----------

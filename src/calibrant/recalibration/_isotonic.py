@@ -83,13 +83,9 @@ class Curves:
 
     def in_one_loop(self, dtype: np.dtype[Any]) -> Callable[[Matrix, Matrix], None]:
         """`evaluate` for numbers of a type, in one loop over the rows."""
-        starts, segments = compiled.ready(self.starts, np.int64), self.segments
-        known = starts, segments, self.least.astype(dtype), self.flat(dtype)
-        return partial(_follow, len(starts) - 1, known)
-
-
-def _follow(k: int, known: tuple[Any, ...], probs: Matrix, out: Matrix) -> None:
-    compiled.loops.follow(k, probs, *known, out)
+        starts, k = compiled.ready(self.starts, np.int64), len(self.starts) - 1
+        known = starts, self.segments, self.least.astype(dtype), self.flat(dtype)
+        return partial(compiled.loops.follow, k, *known)
 
 
 def _on(segments: Table, p: Matrix) -> Column:

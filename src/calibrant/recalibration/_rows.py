@@ -24,7 +24,7 @@ from calibrant._inputs.arrays import (
     to_numpy,
 )
 from calibrant._inputs.predictions import Predictions
-from calibrant._rows.engines import over_ranges
+from calibrant._rows.engines import PARTS, over_ranges
 from calibrant._rows.reduce import BLOCK_BYTES, raise_for_offenders
 
 
@@ -261,7 +261,7 @@ class Rows:
         def run(start: int, stop: int) -> Any:
             return sum(work(part) for part in self.parts(start, stop))
 
-        return sum(over_ranges(run, len(self), self.scores.size))
+        return sum(over_ranges(run, len(self), self.scores.size, PARTS))
 
     def select(self, chosen: Any) -> Rows:
         """Some of the rows."""
