@@ -1,12 +1,12 @@
 """Run the benchmarks and print their ratios as a Markdown table.
 
-    python benchmarks/run.py [--no-peers] [--only WORD] [--threads N] [--strict]
+    python benchmarks/run.py [--no-peers] [--only WORD] [--missing] [--threads N] [--strict]
 
 Both sides of a ratio are measured in this one run, by turns, best of all turns; the
 seconds themselves depend on the machine and stay in results.json. Targets are for CPU
 time, which a busy machine disturbs least. Writes results.md and results.json beside this
-file; with --only, other rows stay as they were. A wrong answer is an error (exit code 1); a missed
-target only with --strict.
+file after each row; with --only or --missing, other rows stay as they were. A wrong
+answer is an error (exit code 1); a missed target only with --strict.
 """
 
 import argparse
@@ -108,6 +108,9 @@ def parse() -> argparse.Namespace:
         "--no-peers", action="store_true", help="skip the other libraries"
     )
     parser.add_argument("--only", metavar="WORD", help="only rows whose title has WORD")
+    parser.add_argument(
+        "--missing", action="store_true", help="only rows that have no result yet"
+    )
     parser.add_argument("--threads", type=int, default=1, help="per contestant (1)")
     parser.add_argument("--strict", action="store_true", help="a missed target fails")
     return parser.parse_args()
@@ -124,39 +127,42 @@ def main() -> int:
     import report_rows  # noqa: F401
     from registry import BENCHMARKS
 
-    chosen = [b for b in BENCHMARKS if (options.only or "") in b.title]
+    kept = earlier() if options.only or options.missing else {}
+    done = kept if options.missing else {}
     print(HEADER)
-    records = []
-    for benchmark in chosen:
-        records.append(run(benchmark, use_peers=not options.no_peers))
-        print(line(records[-1]), flush=True)
-    return finish(records, options)
+    for benchmark in BENCHMARKS:
+        title = benchmark.title
+        if title not in done and (options.only or "") in title:
+            kept[title] = run(benchmark, use_peers=not options.no_peers)
+            print(line(kept[title]), flush=True)
+            write([kept[b.title] for b in BENCHMARKS if b.title in kept], options)
+    return verdict(list(kept.values()), strict=options.strict)
 
 
-def among_earlier(records: list[dict]) -> list[dict]:
-    """Earlier results, with those of rows that ran now in their place or at the end."""
-    earlier = json.loads((HERE / "results.json").read_text())["rows"]
-    now = {record["title"]: record for record in records}
-    rows = [now.pop(row["title"], row) for row in earlier]
-    return [*rows, *now.values()]
+def earlier() -> dict[str, dict]:
+    """Results that are there already, by title."""
+    rows = json.loads((HERE / "results.json").read_text())["rows"]
+    return {row["title"]: row for row in rows}
 
 
-def finish(records: list[dict], options: argparse.Namespace) -> int:
-    """Write the results down and decide on the exit code."""
+def write(rows: list[dict], options: argparse.Namespace) -> None:
+    """Write the results down, after each row: a run may be interrupted."""
     packages = ["calibrant", "numpy", "scipy"]
     if not options.no_peers:
         packages += ["torch", "sharpcal", "netcal", "relplot", "torchmetrics"]
     versions = versions_of(packages)
-    note = footnote(versions, options.threads)
-    print(f"\n{note}")
-    rows = among_earlier(records) if options.only else records
     table = "\n".join([HEADER, *map(line, rows)])
+    note = footnote(versions, options.threads)
     (HERE / "results.md").write_text(f"# Benchmarks\n\n{table}\n\n{note}\n")
     kept = {"versions": versions, "threads": options.threads, "rows": rows}
     (HERE / "results.json").write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def verdict(records: list[dict], *, strict: bool) -> int:
+    """The exit code."""
     wrong = any("wrong" in record for record in records)
     missed = any(record.get("met") is False for record in records)
-    return int(wrong or (options.strict and missed))
+    return int(wrong or (strict and missed))
 
 
 if __name__ == "__main__":

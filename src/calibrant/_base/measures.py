@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from math import inf, isfinite, nan, sqrt
 
@@ -172,6 +171,8 @@ def key_of(name: str) -> str | None:
 
 def near_key(name: str) -> str | None:
     """The key that was perhaps meant."""
+    from difflib import get_close_matches
+
     near = get_close_matches(plain(name), _keys(), 1, cutoff=0.75)
     return _keys()[near[0]] if near else None
 

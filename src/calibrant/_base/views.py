@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -147,6 +146,8 @@ class Printed:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         return f'<pre style="white-space:pre-wrap">{escape(str(self))}</pre>'
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from difflib import get_close_matches
 from functools import update_wrapper
 from types import FunctionType
 from typing import Any, TypedDict, TypeVar, cast
@@ -131,6 +130,8 @@ class Settings:
         for name in options:
             if name not in Options.__annotations__:
                 known = [*inspect.signature(function).parameters]
+                from difflib import get_close_matches
+
                 near = get_close_matches(name, known, 1, cutoff=0.7)
                 hint = f"did you mean {near[0]!r}?" if near else ""
                 hint = hint or f"options are {', '.join(known)}."

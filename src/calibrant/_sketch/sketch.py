@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from operator import add
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,17 @@ from calibrant._base.checks import (
 )
 from calibrant._base.records import read_file
 from calibrant._base.views import Printed
-from calibrant._base.write import write_bytes
 from calibrant._inputs import predictions as inputs
 from calibrant._inputs.arrays import Column, as_scores, check_indices
 from calibrant._inputs.divergences import BUILT_IN, Divergence, find_divergence
 from calibrant._rows.columns import Columns
 from calibrant._rows.engines import ENGINES
 from calibrant._rows.reduce import each_class, reduce_to_columns
-from calibrant._sketch import storage
 from calibrant._sketch.cells import Cells, Kind, bounds_of, check_groups
 from calibrant._sketch.clusters import Hashes
+
+if TYPE_CHECKING:
+    from calibrant._sketch import storage
 
 MOST_LOSS = 1e100
 MOST_CLASSES = 200
@@ -481,6 +482,8 @@ class Sketch(Printed):
         frozenset({'monday'})
         >>> folder.cleanup()
         """
+        from calibrant._base.write import write_bytes
+
         check_flags(force=force)
         write_bytes(as_path(path), self.to_bytes(), force=force)
 
@@ -490,6 +493,8 @@ class Sketch(Printed):
 
         So are sums that no rows have, whatever their checksum.
         """
+        from calibrant._sketch import storage  # not needed to add up
+
         return _unpacked(*storage.from_bytes(read_file(as_path(path)), str(path)))
 
     def to_bytes(self) -> bytes:
@@ -506,6 +511,8 @@ class Sketch(Printed):
 
     def packed(self, *, compressed: bool) -> bytes:
         """The same; on the way between workers compressing would take too long."""
+        from calibrant._sketch import storage
+
         if (kind := self.checked()) is None:
             raise ValueError("the sketch has no rows yet, so there is nothing to save.")
         about = {
@@ -523,6 +530,8 @@ class Sketch(Printed):
     @classmethod
     def from_bytes(cls, content: bytes) -> Sketch:
         """The sketch that `to_bytes` gave; damaged bytes are refused."""
+        from calibrant._sketch import storage
+
         check_kind(content, bytes, "content")
         return _unpacked(*storage.from_bytes(content))
 

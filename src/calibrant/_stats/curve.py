@@ -426,8 +426,8 @@ def gap_interval(
         return Estimate(gap)
     fit = outline.fit
     x1, x0 = _recalibrated_losses(fit, divergence)
-    parts = (columns.take(slice(i, i + PART)) for i in range(0, len(columns), PART))
-    after = [_loss_after(some, fit.cells, x1, x0, divergence) for some in parts]
+    some = (columns.take(slice(i, i + PART)) for i in range(0, len(columns), PART))
+    after = [_loss_after(rows, fit.cells, x1, x0, divergence) for rows in some]
     values = np.concatenate(after)
     spread = _spread_of_mean(values, columns, clusters)
     most = 1.0 if clusters is None and not columns.losses else MOST_STRETCH
