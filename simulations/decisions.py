@@ -12,6 +12,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: processes share t
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from operator import add
 from pathlib import Path
 
 import click
@@ -30,7 +32,7 @@ from simulations.worlds import (
 )
 
 HERE = Path(__file__).resolve().parent
-N, REPLICATES, SEED, RESAMPLES = 1000, 400, 1, 300
+N, REPLICATES, PART, SEED, RESAMPLES = 1000, 400, 50, 1, 200
 PLACES = 50_021
 BENEFIT, COST, ACCEPTED = (0.1, 0.3), (0.2, 0.5), 0.8
 
@@ -128,21 +130,28 @@ def truth_of(world: World) -> tuple[dict[str, float], float]:
     return found | {"scaled_brier": 1 - score / (rate * (1 - rate))}, risk
 
 
-def coverage(
-    world: World, replicates: int, n: int = N
-) -> dict[str, tuple[int, int, int]]:
-    """Data sets with an interval, those that hold the truth, and those above it."""
-    (truth, risk), tally = truth_of(world), defaultdict(lambda: np.zeros(3, int))
-    for replicate in range(replicates):
+Tally = dict[str, tuple[int, ...]]
+"""By quantity: data sets with an interval, and those whose interval holds the truth."""
+
+
+def coverage(world: World, replicates: Iterable[int], n: int = N) -> Tally:
+    """How often intervals hold, over these data sets."""
+    (truth, risk), tally = truth_of(world), defaultdict(lambda: np.zeros(2, int))
+    for replicate in replicates:
         rows = world.draw(n, replicate, SEED)
         hit = rows.hit.astype(float)
         for key, found in measured(hit, rows.confidence, risk, **rows.given).items():
             if found.interval is not None:
-                low, high = found.interval
                 tiny = 1e-9 * (1 + abs(truth[key]))
-                held = low - tiny <= truth[key] <= high + tiny
-                tally[key] += (1, held, low - tiny > truth[key])
+                low, high = found.interval
+                tally[key] += (1, low - tiny <= truth[key] <= high + tiny)
     return {key: tuple(map(int, x)) for key, x in tally.items()}
+
+
+def _part(task: tuple[int, int]) -> tuple[str, Tally]:
+    """A part of the data sets of a world."""
+    world, block = WORLDS[task[0]], task[1]
+    return world.name, coverage(world, range(block * PART, (block + 1) * PART))
 
 
 def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
@@ -169,9 +178,7 @@ worlds they can miss on one side only.
 """
 
 
-def page(
-    found: Mapping[str, Mapping[str, tuple[int, int, int]]], replicates: int
-) -> str:
+def page(found: Mapping[str, Tally]) -> str:
     """The whole of `decisions.md`."""
     keys = list(dict.fromkeys(key for each in found.values() for key in each))
     lines = [
@@ -179,6 +186,7 @@ def page(
         for key in keys
     ]
     worlds = "".join(f"- `{x.name}`: {x.words}\n" for x in WORLDS if x.name in found)
+    replicates = min(each["AURC"][0] for each in found.values())
     error = 100 * (0.95 * 0.05 / replicates) ** 0.5
     shown = table(["", *found], lines)
     given = {"replicates": replicates, "n": N, "error": error}
@@ -189,18 +197,27 @@ def _named(key: str) -> str:
     return f"*{key}*" if key in CONSERVATIVE else key
 
 
-def _share(found: tuple[int, int, int] | None) -> str:
+def _share(found: tuple[int, ...] | None) -> str:
     return "" if not found else f"{100 * found[1] / found[0]:.1f}"
 
 
 @click.command(help=__doc__.split("\n")[0])
 @click.option("--replicates", default=REPLICATES, show_default=True)
-@click.option("--worlds", default="", help="Names of worlds, between commas.")
+@click.option("--processes", default=2, show_default=True)
 @click.option("--output", default=HERE, type=click.Path(path_type=Path))
-def main(replicates: int, worlds: str, output: Path):
-    chosen = [x for x in WORLDS if not worlds or x.name in worlds.split(",")]
-    found = {world.name: coverage(world, replicates) for world in chosen}
-    (output / "decisions.md").write_text(page(found, replicates), encoding="utf-8")
+def main(replicates: int, processes: int, output: Path):
+    found = {world.name: {} for world in WORLDS}
+    tasks = [
+        (i, block) for block in range(replicates // PART) for i in range(len(WORLDS))
+    ]
+    with ProcessPoolExecutor(processes) as pool:
+        for done, (name, tally) in enumerate(pool.map(_part, tasks), start=1):
+            old = found[name]
+            found[name] = {
+                k: tuple(map(add, x, old.get(k, (0, 0)))) for k, x in tally.items()
+            }
+            if done % len(WORLDS) == 0:
+                (output / "decisions.md").write_text(page(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def write_parquet(path, probs, labels):
 # -- help, versions, usage -----------------------------------------------------------
 
 COMMANDS = (
-    *("demo", "report", "study", "recalibrate", "compare"),
+    *("demo", "report", "study", "recalibrate", "compare", "curves"),
     *("sketch", "merge", "inspect", "infer"),
 )
 

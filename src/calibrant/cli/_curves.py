@@ -59,9 +59,9 @@ def curves(
 
     \b
     Example:
-      calibrant curves a.npz b.npz --output risk.png
-      calibrant curves risks.csv --kind decision --output benefit.pdf
-      calibrant curves risks.csv --kind clinical
+      calibrant curves before.npz after.npz --output risk.png
+      calibrant curves predictions.npz --kind decision --output benefit.pdf
+      calibrant curves predictions.npz --kind clinical
     """
     files = tuple(models_in(files, quiet=quiet))
     out.check_outputs(output, reads=files, force=force)

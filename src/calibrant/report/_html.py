@@ -219,11 +219,12 @@ def risk_html(comparison: Comparison) -> str:
     )
     rows = "\n".join(_risk_row(place, ev) for place, ev in known)
     return (
-        '<details class="more"><summary>Which examples can be trusted: risk by coverage'
-        f"</summary>\n<p>{RISK}</p>\n"
+        '<section aria-label="Risk by coverage"><details>'
+        "<summary>Which examples can be trusted: risk by coverage</summary>\n"
+        f"<p>{RISK}</p>\n"
         '<div class="scroll" tabindex="0" role="region" aria-label="Risk by coverage">'
         f'<table class="plain" id="risk"><thead><tr><th scope="col">Model</th>{heads}</tr>'
-        f"</thead>\n<tbody>\n{rows}\n</tbody></table></div></details>"
+        f"</thead>\n<tbody>\n{rows}\n</tbody></table></div></details></section>"
     )
 
 

@@ -1,0 +1,71 @@
+"""`calibrant curves`: figures and numbers of files, and gates on what they show."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from command import calibrant
+
+import calibrant as cal
+
+KINDS = ("risk-coverage", "decision", "murphy", "cumulative", "triptych")
+
+
+@pytest.fixture
+def risks(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 3, 400).round(6)
+    y = (rng.random(400) < p).astype(int)
+    rows = "\n".join(f"{a},{b}" for a, b in zip(p, y, strict=True))
+    (tmp_path / "risks.csv").write_text(f"prob,outcome\n{rows}\n")
+    return tmp_path, y, p
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_writes_a_figure(kind, risks):
+    done = calibrant("curves", "risks.csv", "--kind", kind, "-o", "x.png", cwd=risks[0])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("Wrote x.png\n")
+    assert (risks[0] / "x.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_numbers_are_those_of_the_library(risks):
+    folder, y, p = risks
+    arguments = ("curves", "risks.csv", "--kind", "decision")
+    calibrant(*arguments, "-o", "x.csv", "--quiet", cwd=folder)
+    with (folder / "x.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    ours = cal.decision_curve(y, probs=p)
+    assert [float(row["net_benefit"]) for row in rows] == pytest.approx(
+        ours.net_benefit
+    )
+    assert rows[0]["model"] == "risks"
+    found = json.loads(calibrant(*arguments, "--json", cwd=folder).stdout)
+    assert cal.DecisionCurve.from_dict(found[0]).high == pytest.approx(ours.high)
+
+
+def test_the_clinical_table_is_printed_and_written(risks):
+    folder, y, p = risks
+    arguments = ("curves", "risks.csv", "--kind", "clinical")
+    done = calibrant(*arguments, "-o", "x.csv", cwd=folder)
+    assert f"{cal.clinical(y, probs=p).oe_ratio:.4f}" in done.stdout
+    assert "measure,value,low,high" in (folder / "x.csv").read_text()
+
+
+def test_what_is_not_written_is_refused_before_any_work(risks):
+    folder = risks[0]
+    done = calibrant("curves", "risks.csv", "-o", "x.html", cwd=folder)
+    assert done.returncode == 1
+    assert "is written as .png, .svg, .pdf, .csv, .json" in done.stderr
+    done = calibrant("curves", "risks.csv", "-o", "risks.csv", cwd=folder)
+    assert "exists; pass --force" in done.stderr
+
+
+def test_a_gate_on_the_aurc_trips(risks):
+    done = calibrant("report", "risks.csv", "--fail-if", "aurc > 0.01", cwd=risks[0])
+    assert done.returncode == 3
+    done = calibrant(
+        "report", "risks.csv", "--fail-if", "aurc.upper > 0.9", cwd=risks[0]
+    )
+    assert done.returncode == 0
