@@ -26,6 +26,7 @@ from ._verbs.compare_groups import EqualityTest, Groups, compare_groups
 from ._verbs.confidence_split import ConfidenceSplit, confidence_split
 from ._verbs.evaluate import evaluate, evaluate_pairs
 from ._verbs.find_slices import find_slices
+from ._verbs.grouping_loss import LossParts, grouping_loss, loss_parts
 from ._verbs.metric_functions import (
     PaperSpread,
     Scorer,
@@ -73,6 +74,7 @@ __all__ = [
     "Evaluation",
     "Finding",
     "Groups",
+    "LossParts",
     "Monitor",
     "Multicalibration",
     "PaperSpread",
@@ -102,8 +104,10 @@ __all__ = [
     "files",
     "find_slices",
     "full_vector_ece",
+    "grouping_loss",
     "ks_error",
     "logit_smoothed_ece",
+    "loss_parts",
     "mce",
     "monitor",
     "multicalibration_error",

@@ -11,6 +11,7 @@ import click
 from calibrant import __version__
 from calibrant.cli._compare import compare
 from calibrant.cli._demo import demo
+from calibrant.cli._explain import explain
 from calibrant.cli._flags import Quiet
 from calibrant.cli._groups import groups
 from calibrant.cli._infer import infer
@@ -39,7 +40,7 @@ def main() -> None:
 
 
 COMMANDS = (
-    *(demo, report, study, recalibrate, compare, groups, monitor),
+    *(demo, report, study, recalibrate, compare, groups, explain, monitor),
     *(sketch, merge, inspect, infer),
 )
 

@@ -247,6 +247,14 @@ def print_models(models: Comparison, said: Mapping[str, Any], more: str = "") ->
         click.echo(f"\n{more}")
 
 
+def print_result(found: Any, more: str, said: Mapping[str, Any]) -> None:
+    """Print a result that prints itself, and what more there is to say, or its JSON."""
+    if said["as_json"]:
+        click.echo(found.to_json())
+    elif not said["quiet"]:
+        click.echo("\n\n".join(filter(None, [str(found), more])))
+
+
 # -- gates for continuous integration: conditions on a model, and what trips them ------
 
 TRIPPED = 3

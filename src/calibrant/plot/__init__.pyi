@@ -4,6 +4,7 @@ from ._classwise_grid import classwise_grid
 from ._compare_methods import compare_methods
 from ._corp import corp
 from ._groups import group_gaps, groups
+from ._loss_parts import loss_parts
 from ._reliability import reliability
 from ._residual import residual
 from ._score_map import score_map
@@ -20,6 +21,7 @@ __all__ = [
     "corp",
     "group_gaps",
     "groups",
+    "loss_parts",
     "reliability",
     "residual",
     "score_map",
