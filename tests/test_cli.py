@@ -61,6 +61,7 @@ def write_parquet(path, probs, labels):
 
 COMMANDS = (
     *("demo", "report", "study", "recalibrate", "compare"),
+    *("groups", "explain", "monitor"),
     *("sketch", "merge", "inspect", "infer"),
 )
 
@@ -91,7 +92,7 @@ def examples():
         yield from re.findall(rf"^ +(calibrant {name} .*)$", text, re.MULTILINE)
 
 
-ELSEWHERE = {"demo", "sketch", "merge", "infer"}
+ELSEWHERE = {"demo", "groups", "explain", "monitor", "sketch", "merge", "infer"}
 """Commands whose examples are run by tests of their own."""
 
 

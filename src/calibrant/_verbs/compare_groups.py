@@ -48,6 +48,13 @@ class EqualityTest(Record):
         Chi-squared, and its degrees of freedom.
     p_value : float
         How often groups that are calibrated alike look as different.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y, p, sex = [1, 0, 1, 1] * 60, [0.9, 0.4, 0.8, 0.7] * 60, ["f"] * 120 + ["m"] * 120
+    >>> round(cal.compare_groups(y, probs=p, group=sex).equality.p_value, 3)
+    1.0
     """
 
     statistic: Amount
