@@ -62,6 +62,7 @@ def write_parquet(path, probs, labels):
 
 COMMANDS = (
     *("demo", "report", "study", "recalibrate", "compare", "curves"),
+    *("groups", "explain", "monitor"),
     *("sketch", "merge", "inspect", "infer"),
 )
 
@@ -105,7 +106,7 @@ def examples():
         yield from re.findall(rf"^ +(calibrant {name} .*)$", text, re.MULTILINE)
 
 
-ELSEWHERE = {"demo", "sketch", "merge", "infer"}
+ELSEWHERE = {"demo", "groups", "explain", "monitor", "sketch", "merge", "infer"}
 """Commands whose examples are run by tests of their own."""
 
 

@@ -118,7 +118,7 @@ def test_the_statistic_is_that_of_the_slow_twin(clustered):
     columns = Columns(h, None, hit, weight=w, squared=w**2)
     clusters = np.arange(n) // (3 if clustered else 1)
     found = equal_calibration(columns, group, clusters if clustered else None)
-    bins = bins_of_rows(columns, 3)
+    bins = bins_of_rows(columns, 120)
     assert found.statistic == pytest.approx(
         slow_statistic(columns, group, bins, clusters)
     )
@@ -173,7 +173,7 @@ def test_overlapping_groups_are_found_where_they_are_off(rows):
     gap = (rows["y"] - rows["p"])[rows["off"]].mean()
     assert found.gaps[2] == pytest.approx(gap)
     assert found.gaps[2].interval[0] > 0
-    place = bins_of_rows(Columns(rows["p"], None, rows["y"].astype(float)), 1, 10)
+    place = bins_of_rows(Columns(rows["p"], None, rows["y"].astype(float)), 40, 10)
     slow = max(
         abs(((place == b) & mask) @ (rows["y"] - rows["p"])) / len(rows["p"])
         for b in range(10)

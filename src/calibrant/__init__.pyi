@@ -37,6 +37,7 @@ from ._verbs.decisions import DecisionCurve, Murphy, decision_curve, murphy
 from ._verbs.dirichlet_ece import dirichlet_ece
 from ._verbs.evaluate import evaluate, evaluate_pairs
 from ._verbs.find_slices import find_slices
+from ._verbs.grouping_loss import LossParts, grouping_loss, loss_parts
 from ._verbs.kernel_calibration_error import (
     KernelError,
     kernel_calibration_error,
@@ -98,6 +99,7 @@ __all__ = [
     "Finding",
     "Groups",
     "KernelError",
+    "LossParts",
     "Monitor",
     "Multicalibration",
     "Murphy",
@@ -138,9 +140,11 @@ __all__ = [
     "files",
     "find_slices",
     "full_vector_ece",
+    "grouping_loss",
     "kernel_calibration_error",
     "ks_error",
     "logit_smoothed_ece",
+    "loss_parts",
     "macro_average",
     "mce",
     "mmce",

@@ -35,6 +35,7 @@ WORST = ("brier", "nll", "calibration", "sharpness_gap", "accuracy")
 """Metrics whose intervals are closed forms, so that they reach far into the tails."""
 
 BINS, ROWS_A_BIN, FAR = 20, 40, 8.0
+"""Bins at most, rows of each group in one on average, and log-odds that are extreme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,13 @@ class EqualityTest(Record):
         Chi-squared, and its degrees of freedom.
     p_value : float
         How often groups that are calibrated alike look as different.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y, p, sex = [1, 0, 1, 1] * 60, [0.9, 0.4, 0.8, 0.7] * 60, ["f"] * 120 + ["m"] * 120
+    >>> round(cal.compare_groups(y, probs=p, group=sex).equality.p_value, 3)
+    1.0
     """
 
     statistic: Amount
@@ -73,7 +81,7 @@ def equal_calibration(
     """
     from scipy.special import chdtrc
 
-    bins = bins_of_rows(columns, int(group.max()) + 1)
+    bins = bins_of_rows(columns, ROWS_A_BIN * (int(group.max()) + 1))
     score, influence = _scores(columns, group, bins)
     if clusters is not None:
         influence = np.array([np.bincount(clusters, x) for x in influence])
@@ -87,9 +95,9 @@ def equal_calibration(
     return EqualityTest(found, df, float(chdtrc(df, found)) if df else 1.0)
 
 
-def bins_of_rows(columns: Columns, groups: int, most: int = BINS) -> Index:
-    """Bins of equal weight, few enough that each has rows of every group."""
-    count = int(np.clip(columns.effective / (ROWS_A_BIN * groups), 1, most))
+def bins_of_rows(columns: Columns, least: float, most: int = BINS) -> Index:
+    """Bins of equal weight, few enough that each has at least so many rows; ties unsplit."""
+    count = int(np.clip(columns.effective / least, 1, most))
     order = np.argsort(columns.confidence, kind="stable")
     h, w = columns.confidence[order], columns.weights[order]
     before = np.cumsum(w) - 0.5 * w

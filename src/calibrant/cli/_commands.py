@@ -25,6 +25,7 @@ ABOUT = {
     "compare": "Compare models on the same examples, with intervals.",
     "curves": "Draw curves of one model per FILE: whom to trust, and what acting gains.",
     "groups": "Compare groups of examples: sizes, differences, the worst, a test of equality.",
+    "explain": "Split the score: calibration error, grouping loss, rest.",
     "monitor": "Follow a model over time: trend, change, alarm.",
     "sketch": "Summarise FILEs in a small sketch.",
     "merge": "Merge SKETCHes of different examples into one.",

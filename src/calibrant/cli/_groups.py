@@ -59,10 +59,7 @@ def groups(
         else:
             found = _sliced(file, said, {**options, "slices": most}, slices.split(","))
     written = out.write_page(found, output, title=f"Groups: {called}", force=force)
-    if said["as_json"]:
-        click.echo(found.to_json())
-    elif not said["quiet"]:
-        click.echo("\n\n".join(filter(None, [str(found), written])))
+    out.print_result(found, written, said)
     out.judge(gates, found)
 
 

@@ -99,7 +99,7 @@ def monitor(
     with flags.about(*files, *([str(state)] if state else [])):
         found = follow(sketch, name=called, reference=reference, **own, **options)
     written = "" if output is None else f"report: {found.report(output, force=force)}"
-    _print(found, written, said)
+    out.print_result(found, written, said)
     out.trip(_verdict(gate, found) for gate in gates)
 
 
@@ -161,13 +161,6 @@ def _check_form(periods: Iterable[str], every: str | None) -> None:
             f"the state has the period {strange[0]!r}, which is no {every}; give the same "
             "--every as before, or begin another state."
         )
-
-
-def _print(found: Any, written: str, said: Mapping[str, Any]) -> None:
-    if said["as_json"]:
-        click.echo(found.to_json())
-    elif not said["quiet"]:
-        click.echo("\n\n".join(filter(None, [str(found), written])))
 
 
 def _verdict(gate: Any, found: Any) -> str | None:

@@ -299,6 +299,14 @@ def _macro_as_json(models: Comparison) -> dict[str, Any]:
     return {"macro_averages": found} if found else {}
 
 
+def print_result(found: Any, more: str, said: Mapping[str, Any]) -> None:
+    """Print a result that prints itself, and what more there is to say, or its JSON."""
+    if said["as_json"]:
+        click.echo(found.to_json())
+    elif not said["quiet"]:
+        click.echo("\n\n".join(filter(None, [str(found), more])))
+
+
 # -- gates for continuous integration: conditions on a model, and what trips them ------
 
 TRIPPED = 3

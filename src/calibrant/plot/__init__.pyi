@@ -6,6 +6,7 @@ from ._corp import corp
 from ._cumulative_differences import cumulative_differences
 from ._decisions import decision_curve, murphy, triptych
 from ._groups import group_gaps, groups
+from ._loss_parts import loss_parts
 from ._reliability import reliability
 from ._residual import residual
 from ._risk_coverage import risk_coverage
@@ -25,6 +26,7 @@ __all__ = [
     "decision_curve",
     "group_gaps",
     "groups",
+    "loss_parts",
     "murphy",
     "reliability",
     "residual",
