@@ -45,7 +45,7 @@ def test_optimism_is_what_choosing_made_up(by, options):
     assert chosen.optimism >= 0
     assert chosen.gain == pytest.approx(chosen.before - chosen.honest)
     assert chosen.gain.interval[0] < chosen.gain < chosen.gain.interval[1]
-    assert sum(chosen.votes.values()) == 10
+    assert sum(chosen.votes.values()) == 200
     assert Selection.from_json(chosen.to_json()) == chosen
 
 
@@ -113,3 +113,19 @@ def test_without_rows_there_is_no_choice():
     with pytest.raises(ValueError, match="select needs the rows of the study"):
         bare.select()
     assert bare.worth == ()
+
+
+@pytest.mark.parametrize("k", [3, 30])
+def test_the_gain_is_a_lower_bound_of_the_error_of_whole_vectors(k):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(k, 0.3), 4000)
+    p = (p + 1e-9) / (p + 1e-9).sum(axis=1, keepdims=True)
+    true = np.sqrt(p) * (1 + (np.arange(k) == 0))
+    true /= true.sum(axis=1, keepdims=True)
+    y = (true.cumsum(axis=1) > rng.random((4000, 1))).argmax(axis=1)
+    truth = np.mean(np.sum((true - p) ** 2, axis=1))  # d_CAL of vectors, Brier
+    methods = ["temperature", "vector"]
+    found = cal.study(y, probs=p, methods=methods, folds=5, interval=None).select()
+    low, high = found.gain.interval
+    assert low < truth
+    assert 0.8 * truth < found.gain < truth + (high - low) / 2

@@ -206,7 +206,7 @@ def of(function, given=(), **options):
     return Call(lambda: function, given, **options)
 
 
-METRICS = ["accuracy", "ace", "auroc", "brier", "calibration_error", "calibration_test", "choose_bandwidth", "classwise_ece", "confidence_gap", "confidence_split", "corp", "ece", "full_vector_ece", "ks_error", "logit_smoothed_ece", "mce", "nll", "smooth_ece", "top_label_ece"]  # fmt: skip
+METRICS = ["accuracy", "ace", "auroc", "brier", "calibration_error", "calibration_test", "choose_bandwidth", "classwise_ece", "confidence_gap", "confidence_split", "corp", "ece", "dirichlet_ece", "full_vector_ece", "kernel_calibration_error", "ks_error", "logit_smoothed_ece", "mce", "mmce", "nll", "smooth_calibration_error", "t_cal", "smooth_ece", "top_label_ece"]  # fmt: skip
 METHODS = [
     name for name in cal.recalibration.__all__
     if name not in ("FitWarning", "RecalibratedClassifier", "Recalibrator", "load")

@@ -95,7 +95,7 @@ def dirichlet_ece(
     0.4
     """
     check_number(power, "power", 1, 10)
-    if bandwidth != "auto":
+    if not (isinstance(bandwidth, str) and bandwidth == "auto"):
         check_number(bandwidth, "bandwidth", 1e-6, 10, kind="'auto' or a number")
     vectors = read_vectors(y, given, "dirichlet_ece")
     if not 1 < len(vectors) <= MOST_ROWS:

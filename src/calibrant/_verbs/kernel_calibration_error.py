@@ -265,7 +265,7 @@ def kernel_calibration_error(
     True
     """
     check_number(resamples, "resamples", 9, MOST_RESAMPLES, kind="a whole number")
-    if width != "median":
+    if not (isinstance(width, str) and width == "median"):
         check_number(
             width, "width", LEAST_WIDTH, MOST_WIDTH, kind="'median' or a number"
         )
@@ -288,7 +288,8 @@ def _space(of: str | None, given: Scores) -> str:
     scores: Any = given.get("probs")
     scores = given.get("logits") if scores is None else scores
     wide = given.get("confidence") is None and np.ndim(scores) == 2
-    plain = given.get("target") in (None, "top-label")
+    target = given.get("target")
+    plain = target is None or (isinstance(target, str) and target == "top-label")
     several = wide and plain and np.shape(scores)[1] > 2
     return of or ("vector" if several else "confidence")
 

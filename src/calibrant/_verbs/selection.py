@@ -23,7 +23,9 @@ SCORES = {"brier": "brier", "nll": "log"}
 """Divergences by the name of their mean loss."""
 
 LABELS = {"brier": "Brier score", "nll": "log loss"}
-FOLDS = 10
+FOLDS, REPEATS = 10, 20
+"""Parts of the rows, and how often rows are divided anew: near ties are decided by chance."""
+
 Number = Annotated[float, Range(infinite=True)]
 
 
@@ -33,6 +35,9 @@ class Selection(Printed, Record):
 
     The best of several scores on the same rows is too good: some of its lead is luck. So
     the choice is made again without each fold of the test rows and tested on that fold.
+
+    No map of the forecasts can save more than their calibration error, so on average `gain` is
+    a lower bound of that of whole vectors, for any number of classes.
 
     Attributes
     ----------
@@ -52,7 +57,7 @@ class Selection(Printed, Record):
     gain : Estimate
         `before` less `honest`, with its interval: what recalibration is worth.
     votes : dict of str to int
-        How many folds chose each model.
+        How many folds chose each model; rows are divided 20 times.
 
     Examples
     --------
@@ -103,7 +108,9 @@ class Selection(Printed, Record):
         )
 
     def __str__(self) -> str:
-        others = ", ".join(f"{name} {count}" for name, count in self.votes.items())
+        all_of_them = sum(self.votes.values())
+        shares = {name: 100 * count / all_of_them for name, count in self.votes.items()}
+        others = ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
         return "\n".join(
             [
                 f"chosen by {LABELS[self.by]} on {self.n:,.10g} examples: {self.chosen}",
@@ -136,10 +143,14 @@ def select_method(
         raise ValueError(f"no model can be chosen by {by!r}: it is infinite for each.")
     clusters = study[0].clusters
     seed = np.random.default_rng(rng)
-    fold = assign_folds(len(columns), clusters, folds, seed)
-    nested, chosen = choose_without(losses, columns, fold, folds)
+    nested, chosen = np.zeros(len(columns)), []
+    for _ in range(REPEATS):
+        fold = assign_folds(len(columns), clusters, folds, seed)
+        loss, models = choose_without(losses, columns, fold, folds)
+        nested += loss / REPEATS
+        chosen += models
     honest, _ = mean_gain(columns, nested, clusters, level)
-    gain, _ = mean_gain(columns, losses[0] - nested, clusters, level)
+    gain = _gain(columns, losses, nested, best, clusters, level)
     names = [study.names[i] for i in (best, *chosen)]
     return Selection(
         by=by,
@@ -148,10 +159,32 @@ def select_method(
         before=means[0],
         apparent=means[best],
         honest=honest,
-        optimism=float(honest) - means[best],
+        optimism=max(float(honest) - means[best], 0.0),  # never below, but by round-off
         gain=gain,
         votes={name: names[1:].count(name) for name in dict.fromkeys(names)},
     )
+
+
+def _gain(
+    columns: Columns,
+    losses: list[Column],
+    nested: Column,
+    best: int,
+    clusters: Index | None,
+    level: float,
+) -> Estimate:
+    """What the choice saves, with an interval that holds those of it as it seems, too.
+
+    Where methods nearly tie, the choice without a fold is unstable: the interval of the
+    nested gain alone holds the truth four times in five (`simulations/recalibration.md`).
+    """
+    gain, _ = mean_gain(columns, losses[0] - nested, clusters, level)
+    apparent, _ = mean_gain(columns, losses[0] - losses[best], clusters, level)
+    if gain.interval is None or apparent.interval is None:
+        return Estimate(float(gain))
+    ends = [*zip(gain.interval, apparent.interval, strict=True)]
+    interval = min(ends[0]), max(ends[1])
+    return Estimate(float(gain), interval, "normal, held out")
 
 
 def losses_of(study: Comparison, by: str) -> tuple[list[Column], Columns]:

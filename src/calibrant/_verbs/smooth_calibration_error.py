@@ -75,9 +75,9 @@ def smooth_calibration_error(y: Any, **given: Unpack[Scores]) -> float:
     r"""Smooth calibration error: the largest mean of w(h) (a - h), exactly.
 
     The witness w is from -1 to 1 and no steeper than 1, so that no row by itself, and no
-    edge of a bin, can make the error jump: it is at most twice and at least half the
-    distance to the nearest calibrated forecast, up to a square root. A small change of the
-    confidences changes it little, which is not so of ECE, nor of d_CAL without its band.
+    edge of a bin, can make the error jump: a small change of the confidences changes it
+    little, which is not so of ECE. It is within a factor of 2 of the authors' lower distance
+    to calibration.
 
     Notes
     -----

@@ -601,6 +601,8 @@ class Study(Comparison):
     2.8
     >>> "recalibrators" in found.to_dict()
     False
+    >>> found.select("nll").chosen, len(found.worth)
+    ('Temperature', 1)
     """
 
     recalibrators: Mapping[str, Recalibrator] = field(
