@@ -213,7 +213,7 @@ def test_a_method_learns_nothing_from_the_question_it_is_tested_on():
     ("given_", "said"),
     [
         ({"confidence": [0.5] * 20, "probs": [0.5] * 20}, "exactly one of"),
-        ({"confidence": [[0.5, 0.5]] * 20}, "one number per row"),
+        ({"confidence": [[0.5, 0.5]] * 20}, "confidence must be 1-D"),
         ({"confidence": [0.5] * 20, "target": "positive"}, "target does not apply"),
         ({"confidence": [0.5] * 20, "classes": ["a", "b"]}, "classes does not apply"),
     ],
@@ -224,7 +224,7 @@ def test_what_does_not_go_with_confidences_is_refused(given_, said):
 
 
 def test_correct_must_be_yes_or_no():
-    with pytest.raises(ValueError, match="whether each answer is correct"):
+    with pytest.raises(ValueError, match=r"correct must be in \[0, 1\]"):
         cal.study([0, 2] * 10, confidence=[0.5] * 20)
     with pytest.raises(ValueError, match="whether each answer is correct"):
         cal.study([0.5, 1] * 10, confidence=[0.5] * 20)
