@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ USED = {
 }
 RIGHT = {"small": 0.2 + 0.7 * SAID**2, "large": 0.1 + 0.6 * SAID}
 SHARES = {"small": 1 / 3, "large": 2 / 3}
-FOLDS = 5
+FOLDS, EVERY = 5, 20
 
 
 @dataclass(frozen=True)
@@ -136,13 +136,18 @@ def holds(found: Any, true: float) -> bool | None:
     return bool(found.interval[0] <= true <= found.interval[1])
 
 
-def coverage(count: int, seed: int = 0) -> dict[str, list[bool | None]]:
-    """What was held, for every interval, in so many data sets."""
+def coverage(
+    count: int, seed: int = 0, save: Callable[[Any], object] = dict
+) -> dict[str, list[bool | None]]:
+    """What was held, for every interval, in so many data sets, saved now and then."""
     found: dict[str, list[bool | None]] = defaultdict(list)
     for number in range(count):
         data = draw(seed + number)
         for name, held in (*held_by_tasks(data), *held_by_study(data)):
             found[name].append(held)
+        if (number + 1) % EVERY == 0:
+            save(found)
+    save(found)
     return dict(found)
 
 
@@ -173,4 +178,5 @@ def page(found: Mapping[str, list[bool | None]]) -> str:
 
 if __name__ == "__main__":
     times = int(sys.argv[1]) if len(sys.argv) > 1 else 500
-    (HERE / "questions.md").write_text(page(coverage(times)), encoding="utf-8")
+    written = HERE / "questions.md"
+    coverage(times, save=lambda found: written.write_text(page(found), "utf-8"))

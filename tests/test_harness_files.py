@@ -2,6 +2,7 @@
 
 import json
 import struct
+import tracemalloc
 import zipfile
 import zlib
 
@@ -452,6 +453,23 @@ def test_words_for_confidences(tmp_path):
     for bad in ({"likely": 80}, {"a": 0.1, "A ": 0.2}, {}):
         with pytest.raises(ValueError, match="scale"):
             Roles(scale=bad)
+
+
+def test_samples_stream_in_constant_memory(tmp_path):
+    """Four times the file takes no more memory: neither lines nor scores are kept."""
+    peaks = []
+    for count in (2000, 8000):
+        path = tmp_path / f"{count}.jsonl"
+        scores = [-1.0, -2.0, -3.0, -4.0]
+        samples = (lm_eval_sample(i, scores[: 3 + i % 2], i % 3) for i in range(count))
+        with path.open("w") as file:
+            file.writelines(f"{json.dumps(sample)}\n" for sample in samples)
+        tracemalloc.start()
+        assert sum(map(len, batches(path, rows=500))) == count
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
+    assert peaks[1] < path.stat().st_size / 2
 
 
 # -- the command ---------------------------------------------------------------------------

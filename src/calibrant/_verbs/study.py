@@ -30,9 +30,11 @@ from calibrant._inputs.options import Estimation, Settings, check_rng, takes_opt
 from calibrant._inputs.predictions import (
     Kind,
     named_classes,
+    read_predictions,
     read_weights,
     shared_rows,
 )
+from calibrant._rows.reduce import reduce_to_columns
 from calibrant._verbs.evaluate import evaluate
 from calibrant._verbs.selection import FOLDS, Selection, select_method
 from calibrant.recalibration import _affine, _mixture, _temperature
@@ -264,6 +266,7 @@ def read_study_rows(
     if rng is not None:
         check_rng(rng)
     if confidence is not None:
+        _check_confidences(y, y_test, confidence)
         rows = read_study_rows(
             _correct(y),
             None if y_test is None else _correct(y_test),
@@ -288,6 +291,13 @@ def read_study_rows(
     if folds is not None:
         return _cross_fitted(kind, sample, folds, rng)
     return _split(kind, sample, PAPER_SPLIT if split is None else split, rng)
+
+
+def _check_confidences(y: Any, y_test: Any, confidence: Any) -> None:
+    """Refuse what `evaluate` would, in its words: these are confidences, not `probs`."""
+    both = (confidence,) if y_test is None else _pair(confidence, "confidence")
+    for labels, stated in zip((y, y_test), both, strict=False):
+        reduce_to_columns(read_predictions(labels, confidence=stated))
 
 
 def _correct(y: Any) -> NDArray[Any]:
@@ -736,7 +746,7 @@ def study(
     scores = {"logits": logits, "probs": probs, "confidence": confidence}
     rows = read_study_rows(y, y_test, **scores, **divided, **beside)
     if rows.pairs:
-        _check_pairs(rows, classes, target)
+        _check_pairs(classes, target)
         chosen = recalibrators_for(methods, "probs", None, preset)
         return _run(rows, chosen, options, progress or silent)
     k = 2 if rows.test.scores.ndim == 1 else rows.test.scores.shape[1]
@@ -752,11 +762,8 @@ def study(
     return _run(rows, chosen, asked, progress or silent)
 
 
-def _check_pairs(rows: StudyRows, classes: Any, target: Any) -> None:
-    """Refuse what stated confidences do not have: several columns, classes, a target."""
-    if rows.test.scores.ndim != 1:
-        shape = rows.test.scores.shape
-        raise ValueError(f"confidence must be one number per row, got shape {shape}.")
+def _check_pairs(classes: Any, target: Any) -> None:
+    """Refuse what stated confidences do not have: classes, and a target."""
     if classes is not None or target is not None:
         word = "classes" if target is None else "target"
         raise ValueError(f"{word} does not apply to confidence; leave it out.")

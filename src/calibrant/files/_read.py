@@ -361,6 +361,9 @@ OF_DROPPED = ("dropped_ids", "dropped_groups")
 
 BATCH_BYTES, MOST_ROWS, EVERYTHING = 1 << 25, 1 << 18, 1 << 62
 
+MOST_RECORDS = 1 << 14
+"""Rows of a batch that are objects of Python, which take a hundred times the numbers."""
+
 
 def read(paths: Paths, roles: Roles | None = None) -> Found:
     """Read predictions that fit in memory.
@@ -453,7 +456,8 @@ def _batches(
             named += [*plan.scores, plan.weight, plan.frequency]
         text = frozenset(x for x in filter(None, named) if len(source[x].shape) == 1)
         size = BATCH_BYTES // (8 * _width(source, plan.scores))
-        size = rows or max(1, min(MOST_ROWS, size))
+        most = MOST_ROWS if source.options_in is None else MOST_RECORDS
+        size = rows or max(1, min(most, size))
         if in_memory and not source.is_table:
             size = EVERYTHING  # one piece needs no joining
         start = 0

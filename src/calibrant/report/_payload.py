@@ -18,6 +18,7 @@ from calibrant._base.measures import MEASURES, is_trivial, sample_size, some_of
 from calibrant._base.records import Estimate, Finding, as_plain
 from calibrant._base.text import number, with_interval
 from calibrant._inputs.options import PAPER_BANDWIDTH
+from calibrant._verbs.by_group import macro_average
 from calibrant._verbs.compare import SAME, is_clear, shows
 from calibrant._views.diagram import GEOMETRY, View, axis_words, view
 from calibrant._views.words import (
@@ -127,7 +128,27 @@ def summary(comparison: Comparison) -> list[str]:
     else:
         calibrated = [*good_news(comparison), *directions(comparison)]
         first = [*_headline(comparison), *calibrated]
-    return [*first, *unlike, *fit_notes(comparison)]
+    return [*first, *_macro(comparison), *unlike, *fit_notes(comparison)]
+
+
+def _macro(comparison: Comparison) -> Iterator[str]:
+    """Models whose groups are counted once each."""
+    for ev in comparison:
+        if len(ev.per_group) > 1:
+            found = macro_average(ev)
+            parts = [
+                f"{word} {with_interval(found[key])}" for key, word in MACRO.items()
+            ]
+            count = f"{len(ev.per_group)} groups counted once (macro average)"
+            yield f"{ev.name}, each of its {count}: {', '.join(parts)}."
+
+
+MACRO = {
+    "accuracy": "accuracy",
+    "brier": "Brier score",
+    "calibration": "calibration error",
+}
+"""Numbers of which the mean over groups is told, and what they are called."""
 
 
 def _verdict(ev: Evaluation) -> Iterator[str]:
