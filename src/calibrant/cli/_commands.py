@@ -88,8 +88,8 @@ def _until_closed() -> Iterator[None]:
     except click.UsageError as error:  # which repeats what was typed
         from calibrant._base.checks import one_line
 
-        error.message = one_line(error.message, MOST_SAID)
-        raise
+        told = one_line(error.format_message(), MOST_SAID)
+        raise click.UsageError(told, error.ctx) from error
     except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)  # Python itself flushes once more when it ends
