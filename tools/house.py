@@ -105,9 +105,7 @@ class House:
         for name in self.files:
             unit = (name.split(".")[1:] or [name])[0]
             units[unit] += len(self.lines_of(name)) if unit in CORE else 0
-        where = [
-            f"{count:6,} in {unit}" for unit, count in units.most_common() if count
-        ]
+        where = [f"{count:6,} in {unit}" for unit, count in units.most_common() if count]
         yield Line("lines of the core", units.total(), MOST_LINES, where)
 
     def count_contract(self) -> Iterator[Line]:

@@ -29,12 +29,12 @@ PRIOR_ROWS, PRIOR_SD = 0.5, 0.7
 deviation of log T1 around that of the best single temperature."""
 
 
-def plain_temperature(scores: str, rows: Rows) -> tuple[float, float, tuple[str, ...]]:
-    """The temperature and lapse rate of temperature scaling, and its notes."""
+def plain_temperature(scores: str, rows: Rows) -> temperature.TemperatureScaling:
+    """Temperature scaling, fitted."""
     single = temperature.TemperatureScaling(scores)
     single.notes_ = ()
     single._learn(rows, lambda *_: None)
-    return single.temperature_, single.lapse_, single.notes_
+    return single
 
 
 def log_entropy(d: Matrix, beta: float) -> Column:
@@ -94,11 +94,14 @@ class AdaptiveTemperatureScaling(Recalibrator):
     classes: Sequence[Hashable] | None = None
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
-        found = plain_temperature(self.scores, rows)
-        self.temperature_, self.lapse_, self.notes_ = found
+        single = plain_temperature(self.scores, rows)
+        self.temperature_, self.lapse_ = single.temperature_, single.lapse_
+        self.notes_ = single.notes_
         progress(0.5, "temperature")
         lifted = temperature.lifted(rows, self.lapse_)
-        self.intercept_, self.slope_ = self._learn_line(lifted)
+        self.intercept_, self.slope_ = float(np.log(self.temperature_)), 0.0
+        if not single.at_boundary_:  # there rows do not tell one temperature
+            self.intercept_, self.slope_ = self._learn_line(lifted)
         progress(1.0, "slope")
 
     def _learn_line(self, rows: Rows) -> tuple[float, float]:
@@ -188,7 +191,8 @@ class MixtureScaling(Recalibrator):
     classes: Sequence[Hashable] | None = None
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
-        single, _, self.notes_ = plain_temperature(self.scores, rows)
+        fitted = plain_temperature(self.scores, rows)
+        single, self.notes_ = fitted.temperature_, fitted.notes_
         d, own = temperature.below_top(rows, slice(0, len(rows)))
         centre = float(np.log(single))
         loss = MixtureLoss(d.astype(np.float64), own, rows.weight_of_each, centre)
