@@ -175,8 +175,8 @@ def _gain(
 ) -> Estimate:
     """What the choice saves, with an interval that holds those of it as it seems, too.
 
-    Where methods nearly tie, the choice without a fold is unstable: the interval of the
-    nested gain alone holds the truth four times in five (`simulations/recalibration.md`).
+    Where methods nearly tie, the choice without a fold is unstable, and the interval of the
+    nested gain alone is too short.
     """
     gain, _ = mean_gain(columns, losses[0] - nested, clusters, level)
     apparent, _ = mean_gain(columns, losses[0] - losses[best], clusters, level)
