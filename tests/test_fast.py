@@ -20,6 +20,7 @@ from calibrant._rows import compiled, engines
 from calibrant._rows import reduce as reduction
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
+from calibrant._sketch import ordered
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import CELLS, STEPS, add_moments, add_residual, cell_near
 from calibrant._stats import platt
@@ -386,6 +387,18 @@ def test_moments_of_the_residual_agree(order, weighted):
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
+# -- sorting ----------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0, 1), max_size=300), st.sampled_from([1, 3, 17]))
+def test_sorting_by_digits_is_a_stable_sort(values, digits):
+    h = np.abs(np.round(values, digits))
+    want = np.argsort(h, kind="stable")
+    np.testing.assert_array_equal(ordered._order_of(h), want)
+    key = np.random.default_rng(0).integers(0, 2**63 - 1, len(h)) >> digits
+    np.testing.assert_array_equal(ordered._in_order(key.copy()), np.sort(key))
+
+
 # -- local Platt scaling ----------------------------------------------------------
 
 
@@ -545,6 +558,7 @@ CALLS = {  # arguments that are fine
         *(0.5, 0.0625, 0.0, 1e-6, 50, 1.5, np.arange(N) / N, np.arange(N) / 2 - 1),
         *(*np.ones((3, N)), *np.zeros((2, K)), *np.zeros((4, K))),
     ),
+    "sort": (np.arange(N), np.zeros(N, np.int64), np.arange(N), np.zeros(N, np.int64)),
     "poisson": (1, 7, np.ones(K), np.full(K, 21), np.zeros((K, 7))),
 }
 

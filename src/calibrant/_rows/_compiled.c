@@ -778,7 +778,7 @@ static PyObject *add_top(PyObject *self, PyObject *args)
 /* -- local Platt scaling: `platt.fit`, node by node over the cells it can see ------------ */
 
 #define SEEN 10.6 /* widths beyond which a kernel weighs less than 1e-24 of its peak */
-#define WIDE 16
+#define WIDE 32
 
 typedef struct { /* cells as seen from a node, padded with nothing to whole lanes */
     double *z, *t, *w, *a, *q; /* log-odds, offset, K weight, K hits, K^2 squared weight */
@@ -1010,6 +1010,72 @@ static PyObject *poisson(PyObject *self, PyObject *args)
     return leave(&arrays, NULL);
 }
 
+/* -- sorting by digits -------------------------------------------------------------------
+
+   Whole numbers from 0 on, a byte at a time from the lowest: bytes that all have in common
+   are skipped. What is tied stays in order. */
+
+#define DIGITS 8
+
+static void count_digits(const int64_t *keys, Size n, Size (*counts)[256])
+{
+    memset(counts, 0, DIGITS * sizeof *counts);
+    for (Size i = 0; i < n; i++)
+        for (int d = 0; d < DIGITS; d++) counts[d][(uint64_t)keys[i] >> (8 * d) & 255]++;
+}
+
+static void swap(int64_t **one, int64_t **two)
+{
+    int64_t *kept = *one;
+    *one = *two;
+    *two = kept;
+}
+
+/* Returns where the sorted keys are: in `keys` or in `spare`; likewise for what goes along. */
+static int sort_by_digits(int64_t *keys, int64_t *spare, int64_t *along, int64_t *spare_along,
+                          Size n)
+{
+    Size counts[DIGITS][256];
+    int swapped = 0;
+    count_digits(keys, n, counts);
+    for (int d = 0; d < DIGITS; d++) {
+        Size place[256], total = 0;
+        int all = 0;
+        for (int b = 0; b < 256; b++) {
+            all |= counts[d][b] == n;
+            place[b] = total;
+            total += counts[d][b];
+        }
+        if (all) continue;
+        for (Size i = 0; i < n; i++) {
+            Size to = place[(uint64_t)keys[i] >> (8 * d) & 255]++;
+            spare[to] = keys[i];
+            if (along) spare_along[to] = along[i];
+        }
+        swap(&keys, &spare);
+        swap(&along, &spare_along);
+        swapped = !swapped;
+    }
+    return swapped;
+}
+
+/* sort(keys, spare, along or None, spare_along or None) -> whether the result is in spare */
+static PyObject *sort(PyObject *self, PyObject *args)
+{
+    Arrays arrays;
+    if (take(args, 0, "QQ?Q?Q", &arrays)) return leave(&arrays, "arrays");
+    Size n = COUNT(0), other = COUNT(2);
+    int swapped = 0;
+    if (!(COUNT(1) == n && COUNT(3) == other && (other == n || !AT(int64_t, 2))))
+        return leave(&arrays, "arrays do not fit each other");
+    Py_BEGIN_ALLOW_THREADS
+    swapped = n > 0 && sort_by_digits(AT(int64_t, 0), AT(int64_t, 1), AT(int64_t, 2),
+                                      AT(int64_t, 3), n);
+    Py_END_ALLOW_THREADS
+    release(&arrays);
+    return PyBool_FromLong(swapped);
+}
+
 /* -- the module -------------------------------------------------------------------------- */
 
 #define FUNCTION(name) {#name, name, METH_VARARGS, NULL}
@@ -1017,7 +1083,8 @@ static PyObject *poisson(PyObject *self, PyObject *args)
 static PyMethodDef functions[] = {
     FUNCTION(reduce),    FUNCTION(bend),     FUNCTION(replace),   FUNCTION(follow),
     FUNCTION(stretches), FUNCTION(residual), FUNCTION(add_rows),  FUNCTION(add_pairs),
-    FUNCTION(add_top),   FUNCTION(fit_platt), FUNCTION(poisson),  {NULL, NULL, 0, NULL},
+    FUNCTION(add_top),   FUNCTION(fit_platt), FUNCTION(poisson),  FUNCTION(sort),
+    {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};

@@ -118,6 +118,9 @@ def fit_platt(
     variance: Column,
     /,
 ) -> None: ...
+def sort(
+    keys: Index, spare: Index, along: Index | None, spare_along: Index | None, /
+) -> bool: ...
 def poisson(
     seed: int, draws: int, means: Column, reaches: Index, counts: Column, /
 ) -> None: ...

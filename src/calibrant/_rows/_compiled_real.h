@@ -2,7 +2,7 @@
 
    REAL is the type, EXP its exponential, and NAME names a function of that type. */
 
-#define LANES (128 / (int)sizeof(REAL))
+#define LANES 32 /* more than compilers unroll before they look for vectors */
 
 /* -- rows of scores: sums without the largest entry -------------------------------------- */
 
@@ -17,7 +17,7 @@ INLINE REAL NAME(ends)(int logits, const REAL *x, Size k, REAL *low)
             REAL v = x[j + l];
             high[l] = v > high[l] ? v : high[l];
             if (!logits) bottom[l] = v < bottom[l] ? v : bottom[l];
-            odd[l] = v == v ? odd[l] : (REAL)1;
+            odd[l] += v == v ? (REAL)0 : (REAL)1;
         }
     for (Size j = whole; j < k; j++) {
         REAL v = x[j];
@@ -306,12 +306,12 @@ static void NAME(bend_rows)(double beta, const REAL *x, const int64_t *labels, S
 
 CLONES static double NAME(sum)(const REAL *x, Size k)
 {
-    double lane[16] = {0.0}, total = 0.0;
-    Size whole = k - k % 16;
-    for (Size j = 0; j < whole; j += 16)
-        for (int l = 0; l < 16; l++) lane[l] += x[j + l];
+    double lane[LANES] = {0.0}, total = 0.0;
+    Size whole = k - k % LANES;
+    for (Size j = 0; j < whole; j += LANES)
+        for (int l = 0; l < LANES; l++) lane[l] += x[j + l];
     for (Size j = whole; j < k; j++) lane[j - whole] += x[j];
-    for (int l = 0; l < 16; l++) total += lane[l];
+    for (int l = 0; l < LANES; l++) total += lane[l];
     return total;
 }
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._inputs.arrays import Column, Index
+from calibrant._rows import compiled, engines
 from calibrant._rows.columns import Columns
 
 ROUND_OFF = 64
@@ -155,8 +156,9 @@ def order(columns: Columns) -> Ordered:
     """Sort the rows by confidence and gather ties."""
     if columns.weight is None and columns.hard:
         return _order_packed(columns)
-    index = np.argsort(columns.confidence, kind="stable")
-    h = np.abs(columns.confidence[index])  # -0.0 is 0
+    h = np.abs(columns.confidence)  # -0.0 is 0
+    index = _order_of(h)
+    h = h[index]
     w = np.ones(len(h)) if columns.weight is None else columns.weight[index]
     starts = np.concatenate([[True], h[1:] != h[:-1]])
     a = columns.hit[index]
@@ -166,6 +168,24 @@ def order(columns: Columns) -> Ordered:
     return Ordered.of(h[starts], *gather(starts, *sums))
 
 
+def _in_order(key: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Whole numbers from 0 on, sorted; those given are used up."""
+    if not engines.wanted():
+        key.sort()
+        return key
+    spare = np.empty_like(key)
+    return spare if compiled.loops.sort(key, spare, None, None) else key
+
+
+def _order_of(h: Column) -> NDArray[np.int64]:
+    """Where sorted confidences were; ties stay in order."""
+    if not engines.wanted():
+        return np.argsort(h, kind="stable")
+    key, index = compiled.ready(h).view(np.int64).copy(), np.arange(len(h))
+    spare = np.empty_like(key), np.empty_like(index)
+    return spare[1] if compiled.loops.sort(key, spare[0], index, spare[1]) else index
+
+
 def _order_packed(columns: Columns) -> Ordered:
     # Doubles in [0, 1] sort like their bits, which leave the top two free. With the
     # hit as the lowest bit, one sort of integers (many times faster than an argsort)
@@ -173,7 +193,7 @@ def _order_packed(columns: Columns) -> Ordered:
     key = np.abs(columns.confidence).view(np.int64)  # -0.0 would sort last
     key <<= 1
     key |= columns.hit > 0
-    key.sort()
+    key = _in_order(key)
     hit = np.empty(len(key))
     np.bitwise_and(key, 1, out=hit, casting="unsafe")
     key >>= 1
