@@ -29,10 +29,6 @@ ROUND_OFF = 1e-15
 
 LOOSER: dict[str, tuple[float, str]] = {
     "page_": (1e-6, "pages carry their columns in single precision"),
-    "metric_choose_bandwidth": (
-        1e-8,
-        "standard errors are what round-off leaves of differences of nearly equal sums",
-    ),
     "numba_float32_": (
         1e-7,
         "losses of scores in single precision were rounded by numba in another order",

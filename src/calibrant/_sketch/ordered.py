@@ -157,7 +157,7 @@ def order(columns: Columns) -> Ordered:
     if columns.weight is None and columns.hard:
         return _order_packed(columns)
     h = np.abs(columns.confidence)  # -0.0 is 0
-    index = _order_of(h)
+    index = order_of(h)
     h = h[index]
     w = np.ones(len(h)) if columns.weight is None else columns.weight[index]
     starts = np.concatenate([[True], h[1:] != h[:-1]])
@@ -177,7 +177,7 @@ def _in_order(key: NDArray[np.int64]) -> NDArray[np.int64]:
     return spare if compiled.loops.sort(key, spare, None, None) else key
 
 
-def _order_of(h: Column) -> NDArray[np.int64]:
+def order_of(h: Column) -> NDArray[np.int64]:
     """Where sorted confidences were; ties stay in order."""
     if not engines.wanted():
         return np.argsort(h, kind="stable")

@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._rows.columns import Columns
-from calibrant._sketch.ordered import Ordered
+from calibrant._sketch.ordered import Ordered, order_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ class Rows:
     def place(self) -> Index:
         """Number of the distinct confidence of each row."""
         h = np.abs(self.columns.confidence)
-        order = np.argsort(h)  # looked up in order, not here and there in memory
+        order = order_of(h)  # looked up in order, not here and there in memory
         place = np.empty(len(h), np.intp)
         place[order] = (
             np.searchsorted(self.ordered.confidence, h[order], side="right") - 1

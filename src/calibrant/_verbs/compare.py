@@ -27,6 +27,7 @@ from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Settings
 from calibrant._sketch.cells import Cells
+from calibrant._sketch.ordered import order_of
 from calibrant._stats import closed_forms
 from calibrant._stats.closed_forms import NOTHING, Interval, Mean, Surprises, quantile
 from calibrant._stats.metrics import influence_on
@@ -203,7 +204,7 @@ class ModelRows:
     @cached_property
     def order(self) -> Index:
         """Rows in the order of their confidence."""
-        return np.argsort(self.sample.h)
+        return order_of(self.sample.h)
 
 
 def paired_differences(
