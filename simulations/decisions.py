@@ -168,8 +168,8 @@ Written by
     python -m simulations.decisions
 
 {replicates} data sets of {n:,} examples from each world; intervals of 95 %. A number is the
-share of intervals, in per cent, that hold the truth: 93 to 97 is what chance leaves of 95
-(one standard error is {error:.1f}). *Bands* promise to hold at least as often as that: E50,
+share of intervals, in per cent, that hold the truth; chance moves 95 by two standard errors
+(one is {error:.1f}). *Bands* promise to hold at least as often as that: E50,
 E90, Emax and the decision loss. Intervals of errors near 0 begin at 0, so in calibrated
 worlds they can miss on one side only.
 

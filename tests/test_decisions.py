@@ -297,3 +297,17 @@ def test_more_models_than_can_be_told_apart_are_refused():
     evs = [cal.evaluate(y, probs=p, name=str(i)) for i in range(9)]
     with pytest.raises(ValueError, match="models must be at most 8"):
         calibrant.plot.murphy(evs)
+
+
+# -- how often intervals hold ----------------------------------------------------------------
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("name", ["weights_off", "clusters_off"])
+def test_intervals_hold_the_truth(name, simulation):
+    """25 data sets; `simulations/decisions.md` has more."""
+    harness = simulation("decisions")
+    world = next(x for x in harness.WORLDS if x.name == name)
+    found = harness.coverage(world, range(25), n=400)
+    for key, (sets, held) in found.items():
+        assert held >= 0.75 * sets, key
