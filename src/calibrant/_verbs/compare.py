@@ -564,13 +564,16 @@ class Contrast(Comparison):
                 both = f"{name} and {self.baseline}"
                 yield f"{both} differ by less than {10**-DIGITS:g} in every metric compared."
 
-    def _reminders(self) -> Iterator[str]:
-        claims = {
+    def _claims(self) -> dict[tuple[str, str], Estimate]:
+        """Differences that are put into words, or would be if they were clear."""
+        return {
             (name, key): found[key]
             for name, found in self.differences.items()
             for key in told(found)
         }
-        yield from multiple_note(claims, self.level)
+
+    def _reminders(self) -> Iterator[str]:
+        yield from multiple_note(self._claims(), self.level)
         if not self.paired:
             yield (
                 "Examples were not paired: the models' intervals were combined as if from "
@@ -690,6 +693,12 @@ def compare(
         paired=paired,
         differences=differences,
     )
+
+
+def ends_of(value: Estimate) -> tuple[float, float, float]:
+    """A number and the ends of its interval, NaN without one."""
+    low, high = value.interval or (np.nan, np.nan)
+    return float(value), low, high
 
 
 def check_level(level: Any) -> None:

@@ -184,12 +184,7 @@ class Groups(Contrast):
             yield f"No group differs significantly from {base}."
 
     def _reminders(self) -> Iterator[str]:
-        claims = {
-            (name, key): found[key]
-            for name, found in self.differences.items()
-            for key in told(found)
-        }
-        yield from multiple_note(claims, self.level)
+        yield from multiple_note(self._claims(), self.level)
         for key in ("brier", "calibration"):
             if key in self.worst:
                 where = one_line(self.worst_group[key], MOST_NAME)

@@ -39,7 +39,7 @@ from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
 from calibrant._stats.closed_forms import quantile
 from calibrant._stats.standard_errors import error_of_mean
-from calibrant._verbs.compare import check_level
+from calibrant._verbs.compare import check_level, ends_of
 from calibrant._verbs.compare_groups import bins_of_rows
 from calibrant._verbs.evaluate import evaluate
 from calibrant._verbs.features import Feature, grow, leaf_of, read_features
@@ -359,7 +359,7 @@ class LossParts(Told, Record):
 
     def frame(self, kind: str | None = None) -> Frame:
         """One row per part: its value and interval."""
-        rows = [(name, *_ends(value)) for name, value in self._parts()]
+        rows = [(name, *ends_of(value)) for name, value in self._parts()]
         names, values, low, high = zip(*rows, strict=True)
         columns: dict[str, Any] = {
             "part": names,
@@ -417,11 +417,6 @@ class LossParts(Told, Record):
             )
         if self.irreducible is None:
             yield "A lower bound: what other features would show, and chance, is in the rest."
-
-
-def _ends(value: Estimate) -> tuple[float, float, float]:
-    low, high = value.interval or (np.nan, np.nan)
-    return float(value), low, high
 
 
 @takes_scores

@@ -44,6 +44,7 @@ from calibrant._sketch.cells import Cells, Kind
 from calibrant._sketch.sketch import Sketch
 from calibrant._verbs.alarm import Alarm, Line, gains, raise_alarm, rows_within
 from calibrant._verbs.compare import (
+    ends_of,
     independent_differences,
     is_clear,
     multiple_note,
@@ -124,7 +125,7 @@ class Monitor(Told, Record):
         for place, period in enumerate(self.periods):
             for key, values in self.trend.items():
                 change = self.changes[key][place]
-                numbers = (*_ends(values[place]), *_ends(change), log_e[place])
+                numbers = (*ends_of(values[place]), *ends_of(change), log_e[place])
                 yield period, self.n[place], key, *numbers
 
     @property
@@ -206,11 +207,6 @@ class Monitor(Told, Record):
     def __repr__(self) -> str:
         alarm = "none" if self.alarm is None else self.alarm.period or "none"
         return f"Monitor({one_line(self.name, MOST_NAME)!r}, {len(self.periods)} periods, alarm: {alarm})"
-
-
-def _ends(value: Estimate) -> tuple[float, float, float]:
-    low, high = value.interval or (np.nan, np.nan)
-    return float(value), low, high
 
 
 def _odds(log_e: float) -> str:
