@@ -405,7 +405,7 @@ def test_real_networks_compared_in_plain_sentences(data):
     assert told[-1].endswith("All remain significant after Holm's correction.")
     close = compare(*models.values(), baseline="resnet_basic_110")
     assert (
-        "ECE differs by -0.0027 [-0.0072, 0.0018]: these 10,000 examples cannot tell "
+        "ECE differs by -0.0027 [-0.0072, 0.0019]: these 10,000 examples cannot tell "
         "resnet_preact_bottleneck_164 and resnet_basic_110 apart."
     ) in close.sentences
     assert "Against resnet_basic_110:" in str(close)

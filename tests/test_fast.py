@@ -394,7 +394,7 @@ def test_moments_of_the_residual_agree(order, weighted):
 def test_sorting_by_digits_is_a_stable_sort(values, digits):
     h = np.abs(np.round(values, digits))
     want = np.argsort(h, kind="stable")
-    np.testing.assert_array_equal(ordered._order_of(h), want)
+    np.testing.assert_array_equal(ordered.order_of(h), want)
     key = np.random.default_rng(0).integers(0, 2**63 - 1, len(h)) >> digits
     np.testing.assert_array_equal(ordered._in_order(key.copy()), np.sort(key))
 
