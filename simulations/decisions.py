@@ -13,6 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: processes share t
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from operator import add
 from pathlib import Path
 
@@ -119,6 +120,7 @@ def measured(hit, h, risk, **given) -> dict[str, cal.Estimate]:
     return found | {key: told[key] for key in CLINICAL}
 
 
+@cache
 def truth_of(world: World) -> tuple[dict[str, float], float]:
     """Population values, and the risk at the coverage that is asked for."""
     h = world.confidence((np.arange(PLACES) + 0.5) / PLACES)
