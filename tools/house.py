@@ -44,7 +44,7 @@ PACKAGE = "calibrant"
 STAGES = ("_base", "_inputs", "_rows", "_sketch", "_stats", "_verbs")
 VIEWS = f"{PACKAGE}._base.views"  # opens the views of a result; no other file may
 CORE = STAGES[:5]  # what every number passes through; new subjects are verbs and views
-MOST_LINES = 15_200
+MOST_LINES = 15_650
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class House:
         return {name: ast.parse(text) for name, text in texts.items()}
 
     def count_files(self) -> Iterator[Line]:
-        yield Line("Python files in src", len(self.files), 180)
+        yield Line("Python files in src", len(self.files), 190)
         inside = [p.name for p in self.home.iterdir() if p.name != "__pycache__"]
         yield Line("entries at the top level", len(inside), 24, sorted(inside))
 
@@ -105,7 +105,9 @@ class House:
         for name in self.files:
             unit = (name.split(".")[1:] or [name])[0]
             units[unit] += len(self.lines_of(name)) if unit in CORE else 0
-        where = [f"{count:6,} in {unit}" for unit, count in units.most_common() if count]
+        where = [
+            f"{count:6,} in {unit}" for unit, count in units.most_common() if count
+        ]
         yield Line("lines of the core", units.total(), MOST_LINES, where)
 
     def count_contract(self) -> Iterator[Line]:
@@ -377,7 +379,7 @@ def trace_evaluate(home: Path) -> Trace:
 
 
 def check_call(trace: Trace) -> Iterator[Line]:
-    yield Line("files entered by evaluate", len(trace.files), 34, trace.files)
+    yield Line("files entered by evaluate", len(trace.files), 36, trace.files)
     yield Line(
         "returns of evaluate to an earlier stage",
         len(trace.returns()),

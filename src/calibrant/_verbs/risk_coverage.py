@@ -18,6 +18,7 @@ from calibrant._base.records import (
     Target,
     close,
 )
+from calibrant._base.text import with_interval
 from calibrant._base.views import Plotted, Printed
 from calibrant._inputs.arrays import Column, Index
 from calibrant._inputs.options import Scores, takes_scores
@@ -145,7 +146,7 @@ def _lines(found: RiskCoverage) -> Iterator[str]:
     yield f"{one_line(found.name, MOST_NAME)}: {found.n:,.10g} examples, risk by coverage"
     yield ""
     for label, area in _areas(found).items():
-        yield f"  {label:<10}  {_with_interval(area)}"
+        yield f"  {label:<10}  {with_interval(area)}"
     yield ""
     yield f"  accepted  risk    {level}"
     for share in (1.0, 0.9, 0.8, 0.5, 0.2):
@@ -159,12 +160,6 @@ def _lines(found: RiskCoverage) -> Iterator[str]:
 
 def _areas(found: RiskCoverage) -> dict[str, Estimate]:
     return {"AURC": found.aurc, "E-AURC": found.excess, "AUGRC": found.augrc}
-
-
-def _with_interval(value: Estimate) -> str:
-    if value.interval is None:
-        return f"{value:.4f}"
-    return f"{value:.4f} [{value.interval[0]:.4f}, {value.interval[1]:.4f}]"
 
 
 @takes_scores
