@@ -463,7 +463,7 @@ def _some(threshold: Column) -> Iterator[int]:
 
 
 def _decision_lines(found: DecisionCurve) -> Iterator[str]:
-    yield f"{_called(found)}: net benefit, {found.n:,.10g} examples, {found.rate:.4f} events"
+    yield f"{_called(found)}: net benefit, {found.n:,.10g} examples, event rate {found.rate:.4f}"
     yield ""
     yield f"  act from   net benefit  [{100 * found.level:g}% interval]    treat all"
     for i in _some(found.threshold):

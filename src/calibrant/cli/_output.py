@@ -279,7 +279,7 @@ def _macro_lines(models: Comparison) -> list[str]:
             continue
         found, name = macro_average(ev), one_line(ev.name, MOST_NAME)
         head = (
-            f"{name}, macro average over {len(ev.per_group)} groups, each counted once:"
+            f"{name}, macro average over {len(ev.per_group)} groups, each counted once"
         )
         labels = {key: MEASURES[key].label for key in MACRO if key in found}
         width = max(map(len, labels.values()))
