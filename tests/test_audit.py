@@ -90,6 +90,16 @@ def test_one_confidence_for_all_rows_is_trivial():
     assert "few-confidences" not in codes(rowful([1, 0] * 500, confidence=[0.5] * 1000))
 
 
+def test_one_confidence_that_is_off_is_not_called_calibrated():
+    ev = cal.evaluate_pairs([1, 0, 0, 0] * 100, [0.9] * 400)
+    found = only(ev, "trivial-confidence")
+    assert "miscalibrated" in codes(ev)
+    assert "is calibrated" not in found.text
+    assert found.text.endswith(
+        "the same confidence: it cannot tell one example from another."
+    )
+
+
 def noisy_mean(noise, n=2000, p=0.8, seed=0):
     """Mean replacement with noise on top: the outcomes, and confidences near their mean."""
     rng = np.random.default_rng([seed, n])

@@ -2,12 +2,14 @@
 
 import json
 
+import click
 import numpy as np
 import pytest
 from command import calibrant as run
 from make import over_confident
 
 import calibrant as cal
+from calibrant.cli._output import Gate
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +151,6 @@ def test_columns_are_called_as_tables_print_them(printed, folder):
 
 def test_every_name_in_a_table_means_its_own_column():
     from calibrant._base.measures import MEASURES
-    from calibrant.cli._output import Gate
 
     for key, measure in MEASURES.items():
         for word in filter(None, (key, measure.label, measure.short)):
@@ -222,3 +223,14 @@ def test_differences_are_gated_in_each_group(folder):
     assert lines[1] == (
         f"gate: tasks - tasks b, group 'law': the difference in brier is {law:.6g}, > 0.001."
     )
+
+
+@pytest.mark.parametrize("sign", ["=>", "=<", ">>", "<>", "= >"])
+def test_a_sign_that_is_none_is_refused_and_not_read_as_another(sign):
+    with pytest.raises(click.BadParameter, match="is not a condition such as"):
+        Gate.read(f"brier {sign} 0.1")
+
+
+def test_two_conditions_in_one_are_refused_as_such():
+    with pytest.raises(click.BadParameter, match="is not a condition such as"):
+        Gate.read("ece.upper > 0.05 or nll > 0.1")

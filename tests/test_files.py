@@ -339,6 +339,16 @@ def test_correct_may_be_said_in_words(csv):
     assert found.group.tolist() == ["1", "b", "c"]
 
 
+@pytest.mark.parametrize("drop", [False, True])
+def test_a_decimal_comma_in_per_cent_is_asked_for_and_never_dropped(csv, drop):
+    path = csv("prob;outcome\n;1\n39,8%;1\n60%;0\n")
+    roles = Roles(sep=";", percent=True, drop_missing=drop)
+    with pytest.raises(
+        FileError, match=r"row 1 of 'prob' is '39,8%'; pass --decimal ,"
+    ):
+        read(path, roles)
+
+
 @pytest.mark.parametrize(
     ("header", "message"),
     [
@@ -349,7 +359,11 @@ def test_correct_may_be_said_in_words(csv):
             r"as probs and as logits; say which with --probs NAME or --lo",
         ),
         ("prob", r"none of them known as the label; say which with --label NAME"),
-        ("confidence,y", r"none of them known as probs, logits or confidence"),
+        ("confidence,y", r"none of them known as the correct; .* --correct NAME"),
+        (
+            "label,p_a,p_b",
+            r"'p_\*' is known only where labels.*; --probs 'p_\*' takes it",
+        ),
         ("y,p_0,p_1,prob_0,prob_1", r"probs of more than one name; .*--probs"),
         ("y,y,prob", r"two columns named 'y'"),
         ("1,2,3", r"must begin with a line of column names, not '1', '2', '3'"),

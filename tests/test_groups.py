@@ -271,6 +271,31 @@ def test_clusters_stay_whole_when_slices_are_found(rows):
     assert sum(ev.n for ev in found) % 4 == 0
 
 
+def test_slices_take_the_names_of_classes_from_a_frame():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 800)
+    y, age = rng.permuted(p.argmax(axis=1)), rng.integers(20, 90, 800)
+    how = {"features": {"age": age}, "slices": 2, "interval": None}
+    plain = cal.find_slices(y, probs=p, **how)
+    frame = pd.DataFrame(p, columns=["a", "b", "c"])
+    named = cal.find_slices(np.array(["a", "b", "c"])[y], probs=frame, **how)
+    assert named.names == plain.names
+    assert [ev.metrics["brier"] for ev in named] == [
+        ev.metrics["brier"] for ev in plain
+    ]
+
+
+def test_slices_are_found_in_tensors_that_numpy_cannot_hold():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    z, age = torch.tensor(rng.normal(size=(800, 3))), rng.integers(20, 90, 800)
+    y = torch.tensor(rng.integers(0, 3, 800))
+    how = {"features": {"age": age}, "slices": 2, "interval": None}
+    found = cal.find_slices(y, logits=z.bfloat16().requires_grad_(), **how)
+    assert sum(ev.n for ev in found) == 400
+
+
 def test_features_that_are_missing_are_refused(rows):
     bad = rows["age"].astype(float)
     bad[7] = np.nan

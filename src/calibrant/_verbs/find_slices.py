@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from calibrant._base.checks import check_number
-from calibrant._inputs.arrays import Mask
+from calibrant._inputs.arrays import Mask, to_numpy
 from calibrant._inputs.options import Options, Settings, check_rng, takes_options
 from calibrant._inputs.predictions import Predictions, read_predictions
 from calibrant._rows.reduce import reduce_to_columns
@@ -99,18 +99,17 @@ def find_slices(
     if len(leaves) < 2:
         raise ValueError("no split leaves enough rows on both sides; lower least=.")
     names = np.array(name_leaves(columns, leaves))[leaf_of(columns, leaves)]
-    rest = {**given, "group": names}
-    kept = {key: _some(x, ~known) if key not in WHOLE else x for key, x in rest.items()}
+    named = None if rows.kind == "confidence" else rows.classes  # a frame may name them
+    part = {"y": y, **scores, **beside, "group": names}
+    kept = {key: _some(x, key, ~known) for key, x in part.items()}
+    kept |= {"classes": named, "target": target}
     found = compare_groups(**kept, name=name, **options)
     told = f"Slices were found on {int(known.sum()):,} other examples."
     return replace(found, origin=told)
 
 
-WHOLE = ("classes", "target")
-
-
-def _some(given: Any, rows: Mask) -> Any:
-    return None if given is None else np.asarray(given)[rows]
+def _some(given: Any, name: str, rows: Mask) -> Any:
+    return None if given is None else to_numpy(given, name)[rows]
 
 
 def _drawn(rows: Predictions, split: float, rng: Any) -> Mask:

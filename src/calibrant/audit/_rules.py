@@ -127,10 +127,15 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
         elif ev.largest_share < TRIVIAL_SHARE:
             given = f"gives every example (nearly) the same confidence, {middle:.3g}"
             given += f" with a standard deviation of {spread:.1g} that explains nothing"
+        off = excludes_zero(ev.decomposition.calibration)
+        means = "it is calibrated by matching one number"
+        if off:
+            means = "it cannot tell one example from another"
         yield Told(
             "serious",
-            f"{ev.name} {given}: it is calibrated by matching one number.",
+            f"{ev.name} {given}: {means}.",
             {
+                "miscalibrated": float(off),
                 "largest_share": ev.largest_share,
                 "distinct": float(ev.distinct),
                 "spread": spread,

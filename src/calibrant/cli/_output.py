@@ -312,7 +312,7 @@ def print_result(found: Any, more: str, said: Mapping[str, Any]) -> None:
 TRIPPED = 3
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 FORM = re.compile(
-    rf"\s*(.+?)\s*(\.upper|\.lower)?\s*(>=|<=|>|<)\s*({NUMBER})\s*(%?)\s*"
+    rf"\s*([^<>=]+?)\s*(\.upper|\.lower)?\s*(>=|<=|>|<)\s*({NUMBER})\s*(%?)\s*"
 )
 
 HOLDS = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
@@ -463,9 +463,9 @@ def _key_of(name: str, option: str) -> str:
     """The key of a number by its name in tables, in print or in JSON."""
     if (key := key_of(name)) is not None:
         return key
-    hint = f"did you mean {near!r}? " if (near := near_key(name)) else ""
+    hint = f"; did you mean {near!r}?" if (near := near_key(name)) else "."
     raise click.BadParameter(
-        f"there is no column {name!r}; {hint}There are {', '.join(MEASURES)}.",
+        f"there is no column {name!r}{hint} There are {', '.join(MEASURES)}.",
         param_hint=option,
     )
 

@@ -323,10 +323,23 @@ def _kind(source: Source, roles: Roles) -> ScoreKind:
         way_out = _say_which(*readable, between=" or ")
         ways = " and as ".join(readable)
         raise FileError(source.path, f"can be read as {ways}; {way_out}.")
+    if _known(source, "confidence"):
+        raise _missing(source, "correct")
     known = "none of them known as probs, logits or confidence"
     way_out = _say_which(*kinds)
     has = f"has {quoted(source.names)}, {known}"
-    raise FileError(source.path, f"{has}; {way_out}{_join(source)}.")
+    end = _join(source) or _alike(source)
+    raise FileError(source.path, f"{has}; {way_out}{end}.")
+
+
+def _alike(source: Source) -> str:
+    """Columns called like scores of classes that the labels do not name."""
+    for kind, patterns in PATTERNS.items():
+        for pattern in patterns:
+            if len(split_pattern(pattern, source.names)) > 1:
+                only = "is known only where labels name its columns"
+                return f". {pattern!r} {only}; --{kind} {pattern!r} takes it"
+    return ""
 
 
 def _readable(source: Source, roles: Roles, kind: ScoreKind) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -156,6 +157,9 @@ def found_in(
     return replace(found, dropped_groups=dropped_groups, others=more)
 
 
+COMMA = re.compile(r"[\d.]*,\d+ ?%?")
+"""A number with a decimal comma."""
+
 SPELT = {"yes": True, "no": False, "true": True, "false": False}
 """Words for what is so and what is not, in upper or lower case."""
 
@@ -191,10 +195,23 @@ def _as_numbers(
         if found[name].dtype.kind not in "biuf":
             if name in plan.scores and roles.scale is not None:
                 _check_words(path, name, found[name], start, roles)
-            found[name] = numbers_of(found[name], roles)
+            cells, found[name] = found[name], numbers_of(found[name], roles)
+            _check_decimal(path, name, cells, start, roles)
         if roles.percent and name in plan.scores:
             found[name] = found[name] / 100
     return found
+
+
+def _check_decimal(
+    path: Path, name: str, cells: NDArray[Any], start: int, roles: Roles
+) -> None:
+    """Refuse 0,27 without ``decimal``: it is a number, and must not pass for missing."""
+    if roles.decimal is not None:
+        return
+    for row, cell in enumerate(cells):
+        if COMMA.fullmatch(str(cell).strip()) and np.isnan(_number(cell, roles)):
+            shown = f"row {start + row} of {sources.shorten(name)!r} is {cell!r}"
+            raise FileError(path, f"{shown}; pass --decimal , to read it.")
 
 
 def _check_words(

@@ -75,7 +75,9 @@ LEVELS = {"serious": "bad", "warning": "warn", "note": "note"}
 SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
     "below-chance": lambda _: "worse than chance",
     "at-chance": lambda _: "no better than chance",
-    "trivial-confidence": lambda _: "constant confidence: trivially calibrated",
+    "trivial-confidence": lambda e: (
+        f"constant confidence{'' if e.get('miscalibrated') else ': trivially calibrated'}"
+    ),
     "few-confidences": lambda e: f"only {e['distinct']:,.0f} distinct confidences",
     "rounded-confidences": lambda e: f"multiples of {100 * e['step']:g}%",
     "left-out": lambda e: f"coverage {100 * e['coverage']:.1f}%",
