@@ -545,3 +545,48 @@ def test_a_scale_on_the_command_line(tmp_path):
     bad = calibrant("report", tmp_path / "a.jsonl", "--scale", "a:0.6")
     assert bad.returncode == 2
     assert "likely=0.8" in bad.stderr
+
+
+def samples_in(folder, task, records, day=1):
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"samples_{task}_2024-05-0{day}T10-00-00.1.jsonl"
+    write_lines(path, records)
+    return path
+
+
+def test_a_space_that_is_part_of_an_option_counts(tmp_path):
+    """Options of HellaSwag may begin with a space, after the one of the harness."""
+    scores, choices = [-4.0, -3.9], [" abc", "abd"]  # -1 each character, and -1.3
+    good = [lm_eval_sample(i, scores, 0, choices=choices) for i in range(2)]
+    assert good[0]["acc_norm"] == 1.0
+    write_lines(tmp_path / "a.jsonl", good)
+    found = read(tmp_path / "a.jsonl", Roles(logits="loglikelihood_per_character"))
+    assert found.scores[0] == pytest.approx([-1.0, -1.3])
+
+
+def test_options_may_follow_the_question_with_nothing_between(tmp_path):
+    scores, texts = [-2.0, -5.0], [" a", " bcde"]  # without the spaces -2 and -1.25
+    record = lm_eval_sample(0, scores, 0, choices=texts, acc_norm=1.0)
+    record["arguments"] = [["Q", text] for text in texts]
+    write_lines(tmp_path / "a.jsonl", [record])
+    found = read(tmp_path / "a.jsonl", Roles(logits="loglikelihood_per_character"))
+    assert found.scores[0].tolist() == [-1.0, -1.0]
+
+
+NO_CHOICE = {
+    "one text to score": {"resps": [[["-1.5", "True"]]], "target": " oak"},
+    "a list of true options, [0, 2]": {"target": "[0, 2]"},
+    "the acc 0.7, neither 0 nor 1": {"acc": 0.7},
+}
+
+
+@pytest.mark.parametrize("said", NO_CHOICE)
+def test_tasks_without_one_true_option_are_left_out_and_why(said, run_folder):
+    """LAMBADA, tasks of several answers, and TruthfulQA's second form."""
+    folder = run_folder / "lab__small"
+    sample = lm_eval_sample(0, [-1.0, -2.0, -3.0], 0) | NO_CHOICE[said]
+    samples_in(folder, "other", [sample])
+    done = calibrant("report", folder, "--json")
+    assert done.returncode == 0, done.stderr
+    assert said in done.stderr
+    assert json.loads(done.stdout)["evaluations"][0]["rows"] == 160
