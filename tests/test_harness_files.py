@@ -22,7 +22,9 @@ from harness_writers import (
     lm_eval_sample,
     questions,
     token,
+    write_chat,
     write_eval,
+    write_inspect_json,
     write_lines,
     write_lm_eval,
 )
@@ -545,3 +547,115 @@ def test_a_scale_on_the_command_line(tmp_path):
     bad = calibrant("report", tmp_path / "a.jsonl", "--scale", "a:0.6")
     assert bad.returncode == 2
     assert "likely=0.8" in bad.stderr
+
+
+def samples_in(folder, task, records, day=1):
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"samples_{task}_2024-05-0{day}T10-00-00.1.jsonl"
+    write_lines(path, records)
+    return path
+
+
+def test_a_space_that_is_part_of_an_option_counts(tmp_path):
+    """Options of HellaSwag may begin with a space, after the one of the harness."""
+    scores, choices = [-4.0, -3.9], [" abc", "abd"]  # -1 each character, and -1.3
+    good = [lm_eval_sample(i, scores, 0, choices=choices) for i in range(2)]
+    assert good[0]["acc_norm"] == 1.0
+    write_lines(tmp_path / "a.jsonl", good)
+    found = read(tmp_path / "a.jsonl", Roles(logits="loglikelihood_per_character"))
+    assert found.scores[0] == pytest.approx([-1.0, -1.3])
+
+
+def test_options_may_follow_the_question_with_nothing_between(tmp_path):
+    scores, texts = [-2.0, -5.0], [" a", " bcde"]  # without the spaces -2 and -1.25
+    record = lm_eval_sample(0, scores, 0, choices=texts, acc_norm=1.0)
+    record["arguments"] = [["Q", text] for text in texts]
+    write_lines(tmp_path / "a.jsonl", [record])
+    found = read(tmp_path / "a.jsonl", Roles(logits="loglikelihood_per_character"))
+    assert found.scores[0].tolist() == [-1.0, -1.0]
+
+
+NO_CHOICE = {
+    "one text to score": {"resps": [[["-1.5", "True"]]], "target": " oak"},
+    "a list of true options, [0, 2]": {"target": "[0, 2]"},
+    "the acc 0.7, neither 0 nor 1": {"acc": 0.7},
+}
+
+
+@pytest.mark.parametrize("said", NO_CHOICE)
+def test_tasks_without_one_true_option_are_left_out_and_why(said, run_folder):
+    """LAMBADA, tasks of several answers, and TruthfulQA's second form."""
+    folder = run_folder / "lab__small"
+    sample = lm_eval_sample(0, [-1.0, -2.0, -3.0], 0) | NO_CHOICE[said]
+    samples_in(folder, "other", [sample])
+    done = calibrant("report", folder, "--json")
+    assert done.returncode == 0, done.stderr
+    assert said in done.stderr
+    assert json.loads(done.stdout)["evaluations"][0]["rows"] == 160
+
+
+BROKEN = {
+    "is not strict JSON": '{"doc_id": 0, "doc": {"que',
+    "is empty": "",
+    "does not follow": json.dumps(lm_eval_sample(0, [-1.0, -2.0], 0, acc=0.0)),
+}
+
+
+@pytest.mark.parametrize("said", BROKEN)
+def test_a_damaged_file_in_a_folder_is_not_left_out(said, run_folder):
+    """A gate passed, because the task that would fail it could not be read."""
+    folder = run_folder / "lab__small"
+    (folder / "samples_firs_2024-05-01T10-00-00.1.jsonl").write_text(BROKEN[said])
+    done = calibrant("report", folder, "--fail-if", "brier > 1.9")
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "samples_firs" in done.stderr
+
+
+def test_other_files_of_a_folder_may_be_no_tables(run_folder):
+    folder = run_folder / "lab__small"
+    (folder / "results_2.json").write_text('{"results": {"stderr": NaN}}')
+    (folder / "log.jsonl").write_text('{"loss": 1.0}\n{"loss": NaN}\n')
+    done = calibrant("report", folder, "--json")
+    assert done.returncode == 0, done.stderr
+
+
+def test_two_runs_of_a_model_are_two_models(run_folder):
+    """As before and after a change: they were put together as one."""
+    for run, old in (("before", "lab__small"), ("after", "lab__large")):
+        (run_folder / run).mkdir()
+        (run_folder / old).rename(run_folder / run / "lab__m")
+    done = calibrant("compare", run_folder / "before", run_folder / "after", "--json")
+    models = json.loads(done.stdout)["evaluations"]
+    assert [ev["name"] for ev in models] == ["before/lab__m", "after/lab__m"]
+    assert [ev["rows"] for ev in models] == [160, 160]
+
+
+def test_a_task_that_was_run_twice_is_refused(run_folder):
+    folder = run_folder / "lab__small"
+    samples_in(folder, "oaks", [lm_eval_sample(0, [-1.0, -2.0], 0)], day=2)
+    done = calibrant("report", folder)
+    assert done.returncode == 1
+    assert "questions would count twice; keep one" in done.stderr
+
+
+def test_answers_of_an_api_in_one_folder_are_models_by_name(tmp_path):
+    for number, name in enumerate(("short.jsonl", "long.jsonl")):
+        write_chat(tmp_path / name, made(80, 4, ragged=False, seed=number))
+    done = calibrant(
+        "compare", *sorted(tmp_path.glob("*.jsonl")), "--unpaired", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    models = json.loads(done.stdout)["evaluations"]
+    assert [ev["name"] for ev in models] == ["long", "short"]
+
+
+def test_two_logs_of_a_model_and_task_are_models_by_name(tmp_path):
+    """As of two prompts: they were put together as one."""
+    for number, name in enumerate(("short.json", "long.json")):
+        write_inspect_json(tmp_path / name, made(80, 4, ragged=False, seed=number))
+    files = [tmp_path / "short.json", tmp_path / "long.json"]
+    done = calibrant("compare", *files, "--unpaired", "--json")
+    assert done.returncode == 0, done.stderr
+    models = json.loads(done.stdout)["evaluations"]
+    assert [ev["name"] for ev in models] == ["short", "long"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeGuard
 
 import click
 
@@ -17,7 +18,8 @@ def models_in(files: Iterable[str], *, quiet: bool) -> list[str]:
     """Files, where those that a harness wrote for one model are put together.
 
     The model is what a file says or else, as lm-evaluation-harness has it, the folder.
-    Files of a harness without probabilities are left out, which is said.
+    Files of a harness without probabilities are left out, which is said. A damaged one is
+    not: a gate must not pass because what would fail it cannot be read.
     """
     sorted_ = _Sorted()
     for file in files:
@@ -29,35 +31,86 @@ def models_in(files: Iterable[str], *, quiet: bool) -> list[str]:
     return sorted_.found()
 
 
+@dataclass(frozen=True)
+class _Model:
+    """A model of a harness: its name, and the folder that tells runs of it apart."""
+
+    name: str
+    folder: Path
+    task: str = field(default="", compare=False)  # of the file, if that says so
+
+
 @dataclass
 class _Sorted:
     """Files by model, in the order in which models come."""
 
-    names: list[str] = field(default_factory=list)
-    models: dict[str, list[Path]] = field(default_factory=dict)
+    names: list[str | _Model] = field(default_factory=list)
+    models: dict[_Model, list[Path]] = field(default_factory=dict)
+    tasks: dict[_Model, list[str]] = field(default_factory=dict)
     left_out: list[Exception] = field(default_factory=list)
 
     def add(self, file: str) -> None:
         """One more argument, which may be a folder or a pattern."""
-        looked_into = [(path, _model_of(path)) for path in _texts_in(file)]
-        if all(model is None for _, model in looked_into):
-            self.names.append(file)
+        looked_into = [(path, _model_of(path, file)) for path in _texts_in(file)]
+        damaged = [model for _, model in looked_into if _is_damage(model)]
+        others = [None for _, model in looked_into if model is None]
+        if len(damaged) + len(others) == len(looked_into):
+            self.names.append(file)  # the reader says what is wrong
             return
+        if damaged:
+            raise damaged[0]
         for path, model in looked_into:
-            if not isinstance(model, str):
+            if not isinstance(model, _Model):
                 self.left_out.append(model or ValueError(f"{path}: of no harness."))
                 continue
             if model not in self.models:
                 self.names.append(model)
             self.models.setdefault(model, []).append(path)
+            self.tasks.setdefault(model, []).append(model.task)
 
     def found(self) -> list[str]:
         """Models and other files."""
-        return [self._joined(name) for name in self.names]
+        for model, tasks in self.tasks.items():
+            told = [task for task in tasks if task]
+            if len(set(told)) < len(told):
+                self._take_apart(model)
+        return [self._joined(x) if isinstance(x, _Model) else x for x in self.names]
 
-    def _joined(self, name: str) -> str:
-        paths = self.models.get(name)
-        return name if paths is None else flags.Files.of(name, paths)
+    def _take_apart(self, model: _Model) -> None:
+        """Make each file of a model one of its own: some are runs of the same task."""
+        files = self.models.pop(model)
+        runs = {_Model(path.stem, path.resolve().parent): [path] for path in files}
+        place = self.names.index(model)
+        self.names[place : place + 1] = runs
+        self.models |= runs
+
+    def _joined(self, model: _Model) -> str:
+        paths = self.models[model]
+        _check_once(paths)
+        return flags.Files.of(self._called(model), paths)
+
+    def _called(self, model: _Model) -> str:
+        """The name of a model; with as much of its folder as tells its runs apart."""
+        runs = [other.folder.parts for other in self.models if other.name == model.name]
+        parts = model.folder.parts
+        for i in range(len(parts)):
+            ends = {(run[-i:] if i else ()) for run in runs}
+            if len(ends) == len(runs):
+                return "/".join([*(parts[-i:] if i else ()), model.name])
+        return model.name
+
+
+def _check_once(paths: Sequence[Path]) -> None:
+    """Refuse two runs of a task in one folder, of which each question would count twice."""
+    from calibrant.files._lm_eval import DATE, task_of
+    from calibrant.files._sources import FileError
+
+    seen: dict[str, Path] = {}
+    for path in (path for path in paths if DATE.search(path.stem)):
+        other = seen.setdefault(task_of(path), path)
+        if other != path:
+            twice = f"is of the same task as {other.name}: questions would count twice"
+            raise FileError(path, f"{twice}; keep one of them.")
 
 
 def _texts_in(file: str) -> Sequence[Path]:
@@ -78,22 +131,33 @@ def _texts_in(file: str) -> Sequence[Path]:
     return [path for path in named if path.is_file() and path.name[0] not in "._"]
 
 
-def _model_of(path: Path) -> str | Exception | None:
+def _model_of(path: Path, file: str) -> _Model | Exception | None:
     """The model a harness wrote a file of; why it cannot be used; None for other files."""
-    from calibrant.files._harness_base import NoProbabilitiesError
     from calibrant.files._open import open_all
-    from calibrant.files._sources import FileError, Request
+    from calibrant.files._sources import TASK, FileError, Request
+    from calibrant.files._token_logprobs import TOKEN_LOGPROBS
 
+    folder, given = path.resolve().parent, Path(file)
+    own = _Model(folder.name, folder.parent)
     try:
         with closing(open_all(path)) as opened:
             source = next(opened)
-            if not source.roles:
+            named = source.format == TOKEN_LOGPROBS.name and not given.is_dir()
+            if named or not source.roles:  # those of an API are called what users say
                 return None
             if "model" not in source.names:
-                return path.resolve().parent.name
-            first = next(source.blocks(Request(("model",), 1, most=1)))
-            return str(first["model"][0]) or path.resolve().parent.name
-    except NoProbabilitiesError as error:
-        return error
-    except FileError:  # the reader says what is wrong
-        return None
+                return own
+            names = tuple(name for name in ("model", TASK) if name in source.names)
+            first = next(source.blocks(Request(names, 1, most=1)))
+            run = given.resolve() if given.is_dir() else Path()
+            called, task = str(first["model"][0]), str(first.get(TASK, [""])[0])
+            return _Model(called, run, task) if called else own
+    except FileError as error:
+        return None if error.of_no_harness else error
+
+
+def _is_damage(model: _Model | Exception | None) -> TypeGuard[Exception]:
+    """Whether a file cannot be read, and not for want of probabilities."""
+    from calibrant.files._harness_base import NoProbabilitiesError
+
+    return isinstance(model, Exception) and not isinstance(model, NoProbabilitiesError)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count, islice
 from math import inf
@@ -52,7 +53,8 @@ def open_jsonl(held: Held) -> Source:
         _, first = next(_records(held, LENIENT), (0, None))
     harness = harness_of(first)
     if harness is None:
-        return source_of_records(path, "jsonl", lambda: _records(held))
+        with _of_no_harness():
+            return source_of_records(path, "jsonl", lambda: _records(held))
     return source_of_records(
         path, harness.name, lambda: harness.rows(path, _records(held, LENIENT)), harness
     )
@@ -63,7 +65,8 @@ def open_json(held: Held) -> Source:
     path = held.path
     if held.size > LARGEST:
         lines = "save one object per line, as .jsonl, which is read in pieces"
-        raise FileError(path, f"is larger than {LARGEST >> 20} MB; {lines}.")
+        with _of_no_harness():
+            raise FileError(path, f"is larger than {LARGEST >> 20} MB; {lines}.")
     with sources.reading(path), io.BufferedReader(Place(held)) as file:
         content = file.read().removeprefix(BYTE_ORDER_MARK)
     found = decoded(path, content, "the file", LENIENT)
@@ -71,7 +74,21 @@ def open_json(held: Held) -> Source:
         with sources.reading(path):
             rows = list(harness.rows(path, found))
         return source_of_records(path, harness.name, lambda: rows, harness)
-    found = decoded(path, content, "the file")
+    with _of_no_harness():
+        return _open_table(path, decoded(path, content, "the file"))
+
+
+@contextmanager
+def _of_no_harness() -> Iterator[None]:
+    """Say of errors that a file of other content has them."""
+    try:
+        yield
+    except FileError as error:
+        error.of_no_harness = True
+        raise
+
+
+def _open_table(path: Path, found: Any) -> Source:
     records = _of_arrays(path, found) if isinstance(found, dict) else found
     if not isinstance(records, list) or not all(isinstance(x, dict) for x in records):
         raise FileError(path, 'must be an array of objects, [{"label": 1, ...}, ...].')

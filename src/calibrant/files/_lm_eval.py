@@ -3,6 +3,7 @@
 A question of multiple choice has the log-likelihood of each option. The harness predicts
 the first of the largest (``acc``), or of the largest after division by the number of
 characters (``acc_norm``); both are computed again and held against what the file says.
+Tasks without one true option among several are in good order, and left out.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def rows(path: Path, given: Iterable[Numbered]) -> Iterator[Numbered]:
                 "lines of confidence and correct.",
             )
         with as_written_by(NAME, path, where):
+            if filter_ is None and (reason := _no_choice(record)):
+                raise NoProbabilitiesError(path, f"{where} {reason}.")
             row = _row(record, task)
         filter_ = filter_ or record.get("filter")
         if record.get("filter") != filter_:
@@ -72,10 +75,21 @@ def _is_generated(record: dict[str, Any]) -> bool:
     return isinstance(answers, str)
 
 
+def _no_choice(record: dict[str, Any]) -> str:
+    """Why a task has not one true option among several; empty if it has."""
+    if len(record.get("resps") or record.get("filtered_resps") or ()) == 1:
+        return "has one text to score, not several options to choose from"
+    if re.fullmatch(r"\[[\d, ]*\]", str(record["target"])):
+        return f"has a list of true options, {record['target']}, not one"
+    share = float(record.get("acc", 0))
+    several = "so several options may be true" if 0 < share < 1 else ""
+    return several and f"has the acc {share:.3g}, neither 0 nor 1, {several}"
+
+
 def _row(record: dict[str, Any], task: str) -> dict[str, Any]:
     scores = _loglikelihoods(record)
     texts = _continuations(record["arguments"], len(scores))
-    target = _target(record, scores, texts)
+    target = _target(record, scores, [text.strip() for text in texts])
     found = {
         "question": f"{task}/{record['doc_id']}",
         TASK: task,
@@ -100,14 +114,25 @@ def _loglikelihoods(record: dict[str, Any]) -> list[float]:
 
 
 def _continuations(arguments: Any, count: int) -> list[str]:
-    """What each option says, without what stands between question and answer."""
+    """What follows the question: what stands between them, and an option."""
     if isinstance(arguments, dict):
         pairs = [arguments[f"gen_args_{i}"] for i in range(count)]
         texts = [pair["arg_1"] for pair in pairs]
     else:
         texts = [pair[1] for pair in arguments[:count]]
     need(len(texts) == count, "arguments are not as many as answers")
-    return [text.lstrip() for text in texts]
+    return texts
+
+
+def _choices(texts: list[str]) -> list[list[str]]:
+    """What the options may be: with one space less, as they are, or with none before them.
+
+    A task sets what stands between question and answer, which no sample says. It is a
+    space in most; options may begin with one of their own, as many of HellaSwag do.
+    """
+    spaced = all(text[:1] == texts[0][:1] and text[:1].isspace() for text in texts)
+    shorter = [[text[1:] for text in texts]] if spaced else []
+    return [*shorter, texts, [text.lstrip() for text in texts]]
 
 
 def _target(record: dict[str, Any], scores: Sequence[float], texts: list[str]) -> int:
@@ -132,21 +157,23 @@ def _normalised(
     record: dict[str, Any], scores: Sequence[float], texts: list[str], target: int
 ) -> dict[str, list[float] | None]:
     """Log-likelihoods by characters and bytes, where options are different texts."""
-    lengths = {
-        "loglikelihood_per_character": [len(text) for text in texts],
-        "loglikelihood_per_byte": [len(text.encode()) for text in texts],
-    }
-    if len(set(texts)) < len(texts) or "" in texts:
-        return dict.fromkeys(lengths)
-    found = {
-        name: [x / n for x, n in zip(scores, sizes, strict=True)]
-        for name, sizes in lengths.items()
-    }
-    best = first_of_largest(found["loglikelihood_per_character"])
-    said = record.get("acc_norm", best == target)
-    fits = float(said) == float(best == target)
-    need(fits, f"acc_norm is {said}, which does not follow from the log-likelihoods")
-    return {**found}
+    by_character, by_byte = "loglikelihood_per_character", "loglikelihood_per_byte"
+    ways = [choices for choices in _choices(texts) if "" not in choices]
+    if len({text.strip() for text in texts}) < len(texts) or not ways:
+        return dict.fromkeys((by_character, by_byte))
+    said = record.get("acc_norm")
+    for choices in ways:
+        found = _over(scores, [len(text) for text in choices])
+        if said is None or float(said) == float(first_of_largest(found) == target):
+            sizes = [len(text.encode()) for text in choices]
+            return {by_character: found, by_byte: _over(scores, sizes)}
+    raise ValueError(
+        f"acc_norm is {said}, which does not follow from the log-likelihoods"
+    )
+
+
+def _over(scores: Sequence[float], sizes: list[int]) -> list[float]:
+    return [x / n for x, n in zip(scores, sizes, strict=True)]
 
 
 def first_of_largest(scores: Sequence[float]) -> int:

@@ -23,6 +23,9 @@ LONGEST_MESSAGE, LONGEST_NAME = 500, 60
 class FileError(ValueError):
     """A file that cannot be read as predictions; the message is one line."""
 
+    of_no_harness = False
+    """Whether it may lie in a folder of a harness: one of other content, not damaged."""
+
     def __init__(self, path: Path | str, problem: str) -> None:
         super().__init__(one_line(f"{shorten(str(path), 300)}: {problem}"))
 
