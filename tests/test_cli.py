@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from command import calibrant as run
 from command import calibrant_line
+from harness_writers import write_lm_eval
 from make import over_confident, softmax
 
 import calibrant as cal
@@ -114,6 +115,11 @@ ELSEWHERE = {"demo", "groups", "explain", "monitor", "sketch", "merge", "infer"}
     "line", [x for x in examples() if x.split()[1] not in ELSEWHERE]
 )
 def test_examples_of_the_help_run(line, folder):
+    if "samples_" in line:
+        z, y = noisy()
+        (folder / "out" / "model").mkdir(parents=True)
+        samples = folder / "out" / "model" / "samples_trees.jsonl"
+        write_lm_eval(samples, {"logits": np.log(softmax(z)), "labels": y})
     if "--load" in line:
         load_from = TemperatureScaling().fit(*noisy(seed=1))
         load_from.save(folder / "temperature.json")

@@ -37,7 +37,8 @@ def run(*arguments, cwd):
 def rows(n=300, seed=0):
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, 3))
-    return {"logits": 3 * z, "labels": (z + rng.gumbel(size=z.shape)).argmax(axis=1)}
+    labels = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    return {"logits": 3 * z, "labels": labels, "part": np.arange(n) * 3 // n}
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,15 @@ ENDS = [
     (FINE, ["inspect", "a.npz"]),
     (FINE, ["sketch", "a.npz", "-o", "sum.npz"]),
     (FINE, ["curves", "a.npz"]),
+    (FINE, ["groups", "a.npz", "--group", "part"]),
+    (FINE, ["explain", "a.npz", "--by", "part"]),
+    (FINE, ["monitor", "a.npz", "--period", "part"]),
+    (BAD_INPUT, ["groups", "broken.npz", "--group", "part"]),
+    (BAD_INPUT, ["explain", "broken.npz", "--by", "part"]),
+    (BAD_INPUT, ["monitor", "broken.npz", "--period", "part"]),
+    (WRONG_USAGE, ["groups", "a.npz", "--level", "high"]),
+    (WRONG_USAGE, ["explain", "a.npz"]),
+    (WRONG_USAGE, ["monitor", "a.npz", "--tolerance", "little"]),
     (BAD_INPUT, ["report", "broken.npz"]),
     (BAD_INPUT, ["curves", "broken.npz"]),
     (BAD_INPUT, ["study", "broken.npz"]),
@@ -83,6 +93,8 @@ ENDS = [
     (WRONG_USAGE, ["demo", "--seed", "lucky"]),
     (WRONG_USAGE, ["demo", "-o", "taken"]),
     (GATE_TRIPPED, ["report", "a.npz", "--fail-if", "accuracy<1"]),
+    (GATE_TRIPPED, ["groups", "a.npz", "--group", "part", "--fail-if", "accuracy<1"]),
+    (GATE_TRIPPED, ["monitor", "a.npz", "--period", "part", "--fail-if", "accuracy<1"]),
     (GATE_TRIPPED, ["compare", "a.npz", "b.npz", "--fail-if", "brier<0"]),
     (GATE_TRIPPED, ["study", "a.npz", "--methods", "temperature", "--fail-if", "brier>0"]),
 ]  # fmt: skip

@@ -264,14 +264,10 @@ def test_standard_input_leaves_no_file_behind(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_objects_of_numbers_are_to_be_lists(tmp_path):
-    path = write_lines(
-        tmp_path / "a.jsonl", [{"logits": {"A": -0.1, "B": -2.3}, "y": 0}]
-    )
-    with pytest.raises(
-        FileError, match=r"'logits' holds objects.*a list of numbers per"
-    ):
-        read(path)
+def test_objects_of_numbers_are_scores_by_the_name_of_the_option(tmp_path):
+    lines = [{"logits": {"A": -0.1, "B": -2.3}, "y": "A"}]
+    found = read(write_lines(tmp_path / "a.jsonl", lines))
+    assert (found.classes, found.scores.tolist()) == (("A", "B"), [[-0.1, -2.3]])
 
 
 # -- what is missing ---------------------------------------------------------------------
@@ -578,9 +574,10 @@ def test_arrays_of_one_model_are_to_be_joined(tmp_path):
         assert "are joined by a comma: logits.npy,labels.npy" in done.stderr
 
 
-@pytest.mark.parametrize("command", [["study"], ["recalibrate", "--fit"]])
-def test_stated_confidences_are_recalibrated_as_probabilities(command, tmp_path):
+def test_stated_confidences_are_recalibrated_as_probabilities(tmp_path):
     write_npz(tmp_path / "a.npz", {"confidence": P, "correct": Y})
+    assert run("study", "a.npz", "-q", cwd=tmp_path).returncode == 0
+    command = ["recalibrate", "--fit"]
     refused = run(*command, "a.npz", cwd=tmp_path)
     assert refused.returncode == 1
     assert refused.stderr.startswith("Error: a.npz holds stated confidences")

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-ROWS = 60
+ROWS = 300
 
 COMMANDS = """
 demo --output demo
@@ -19,6 +19,10 @@ report a.csv b.parquet
 study a.npz --folds 2 --methods temperature
 recalibrate --fit a.npz --apply b.npz --output out.npz
 compare a.npz a.csv
+curves a.npz --output risk.png
+groups a.csv --slices prob_0
+explain a.csv --by prob_0
+monitor a.npz b.parquet --state state.npz
 sketch a.npz --output monday.npz
 sketch b.parquet --output tuesday.npz
 merge monday.npz tuesday.npz --output week.npz

@@ -28,6 +28,8 @@ def made():
     ev = cal.evaluate(y, **probs, group=y % 2, name="a")
     each = cal.evaluate(y, **probs, target="class-wise", name="b")
     study = cal.study(y, **probs)
+    watched = cal.monitor(y, **probs, period=y % 2)
+    groups = cal.compare_groups(y, **probs, group=y % 2)
     records = [
         ev,
         ev.decomposition,
@@ -49,6 +51,17 @@ def made():
         cal.canonical_calibration_error(y, **probs),
         cal.kernel_calibration_error(y, **probs),
         cal.t_cal(y, **probs),
+        cal.risk_coverage(y, **probs),
+        cal.decision_curve(y == 0, probs=P[:, 0]),
+        cal.murphy(y == 0, probs=P[:, 0]),
+        cal.cutoff_error(y, **probs),
+        cal.clinical(y == 0, probs=P[:, 0]),
+        cal.multicalibration_error(y, **probs, groups={"even": y % 2 == 0}),
+        cal.loss_parts(y, **probs, explain=y % 2),
+        groups,
+        groups.equality,
+        watched,
+        watched.alarm,
     ]
     return {type(record).__name__: record for record in records} | {"grouped": ev}
 

@@ -81,7 +81,7 @@ def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
     plain = value is None or isinstance(value, str | Real | np.bool_)
     if not (plain and value in choices):
         options = ", ".join(repr(choice) for choice in choices)
-        gone = GONE if (name, value) == ("engine", "numba") else ""
+        gone = GONE if plain and (name, value) == ("engine", "numba") else ""
         raise ValueError(f"{name} must be one of {options}, got {shown(value)}.{gone}")
 
 

@@ -259,9 +259,9 @@ def read_study_rows(
     """
     if sum(given is not None for given in (logits, probs, confidence)) != 1:
         raise TypeError(
-            "pass exactly one of logits=, probs= and confidence=, as in study(y, logits=z) "
-            "or study(correct, confidence=c); they are never told apart by looking at the "
-            "numbers."
+            "pass exactly one of logits=, probs= and confidence=, as in "
+            "study(y, probs=p), study(y, logits=z) or study(correct, confidence=c); they "
+            "are never told apart by looking at the numbers."
         )
     if rng is not None:
         check_rng(rng)
