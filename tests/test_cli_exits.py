@@ -37,8 +37,7 @@ def run(*arguments, cwd):
 def rows(n=300, seed=0):
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, 3))
-    labels = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
-    return {"logits": 3 * z, "labels": labels, "part": np.arange(n) * 3 // n}
+    return {"logits": 3 * z, "labels": (z + rng.gumbel(size=z.shape)).argmax(axis=1)}
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +45,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exits")
     write_npz(folder / "a.npz", rows())
     write_npz(folder / "b.npz", {**rows(), "logits": rows()["logits"] / 3})
+    parts = {"part": np.arange(300) % 2, "x": rows()["logits"][:, :1]}
+    write_npz(folder / "parts.npz", {**rows(), **parts})
     (folder / "broken.npz").write_bytes((folder / "a.npz").read_bytes()[:900])
     (folder / "taken").write_text("a file where a folder should be")
     return folder
@@ -61,18 +62,15 @@ ENDS = [
     (FINE, ["inspect", "a.npz"]),
     (FINE, ["sketch", "a.npz", "-o", "sum.npz"]),
     (FINE, ["curves", "a.npz"]),
-    (FINE, ["groups", "a.npz", "--group", "part"]),
-    (FINE, ["explain", "a.npz", "--by", "part"]),
-    (FINE, ["monitor", "a.npz", "--period", "part"]),
-    (BAD_INPUT, ["groups", "broken.npz", "--group", "part"]),
-    (BAD_INPUT, ["explain", "broken.npz", "--by", "part"]),
-    (BAD_INPUT, ["monitor", "broken.npz", "--period", "part"]),
-    (WRONG_USAGE, ["groups", "a.npz", "--level", "high"]),
-    (WRONG_USAGE, ["explain", "a.npz"]),
-    (WRONG_USAGE, ["monitor", "a.npz", "--tolerance", "little"]),
+    (FINE, ["groups", "parts.npz", "--group", "part"]),
+    (FINE, ["explain", "parts.npz", "--by", "x"]),
+    (FINE, ["monitor", "a.npz", "b.npz"]),
     (BAD_INPUT, ["report", "broken.npz"]),
     (BAD_INPUT, ["curves", "broken.npz"]),
     (BAD_INPUT, ["study", "broken.npz"]),
+    (BAD_INPUT, ["groups", "a.npz", "--group", "part"]),
+    (BAD_INPUT, ["explain", "a.npz", "--by", "x"]),
+    (BAD_INPUT, ["monitor", "broken.npz"]),
     (BAD_INPUT, ["recalibrate", "--fit", "broken.npz"]),
     (BAD_INPUT, ["recalibrate", "--fit", "a.npz", "--method", "magic"]),
     (BAD_INPUT, ["compare", "a.npz", "broken.npz"]),
@@ -84,6 +82,9 @@ ENDS = [
     (WRONG_USAGE, ["report", "a.npz", "--bins", "many"]),
     (WRONG_USAGE, ["curves", "a.npz", "--kind", "best"]),
     (WRONG_USAGE, ["study"]),
+    (WRONG_USAGE, ["groups"]),
+    (WRONG_USAGE, ["explain", "a.npz"]),
+    (WRONG_USAGE, ["monitor", "a.npz", "--every", "moon"]),
     (WRONG_USAGE, ["study", "a.npz", "--divergence", "l1"]),
     (WRONG_USAGE, ["recalibrate"]),
     (WRONG_USAGE, ["compare", "a.npz", "b.npz", "--level", "high"]),
@@ -93,8 +94,8 @@ ENDS = [
     (WRONG_USAGE, ["demo", "--seed", "lucky"]),
     (WRONG_USAGE, ["demo", "-o", "taken"]),
     (GATE_TRIPPED, ["report", "a.npz", "--fail-if", "accuracy<1"]),
-    (GATE_TRIPPED, ["groups", "a.npz", "--group", "part", "--fail-if", "accuracy<1"]),
-    (GATE_TRIPPED, ["monitor", "a.npz", "--period", "part", "--fail-if", "accuracy<1"]),
+    (GATE_TRIPPED, ["groups", "parts.npz", "--group", "part", "--fail-if", "brier>0"]),
+    (GATE_TRIPPED, ["monitor", "a.npz", "--fail-if", "brier>0"]),
     (GATE_TRIPPED, ["compare", "a.npz", "b.npz", "--fail-if", "brier<0"]),
     (GATE_TRIPPED, ["study", "a.npz", "--methods", "temperature", "--fail-if", "brier>0"]),
 ]  # fmt: skip

@@ -339,6 +339,14 @@ def test_correct_may_be_said_in_words(csv):
     assert found.group.tolist() == ["1", "b", "c"]
 
 
+def test_a_file_without_rows_is_called_by_its_name(csv):
+    path = csv("label,prob\n")
+    for given in (path, [path]):
+        with pytest.raises(FileError) as raised:
+            read(given)
+        assert str(raised.value) == f"{path}: has no rows."
+
+
 @pytest.mark.parametrize("drop", [False, True])
 def test_a_decimal_comma_in_per_cent_is_asked_for_and_never_dropped(csv, drop):
     path = csv("prob;outcome\n;1\n39,8%;1\n60%;0\n")

@@ -271,6 +271,13 @@ def test_clusters_stay_whole_when_slices_are_found(rows):
     assert sum(ev.n for ev in found) % 4 == 0
 
 
+def test_a_matrix_among_features_is_its_columns(rows):
+    table = np.column_stack([np.zeros(2400), rows["age"]])
+    how = {"probs": rows["p"], "slices": 2, "interval": None}
+    found = cal.find_slices(rows["y"], features={"x": table}, **how)
+    assert all(name.startswith("x[1] ") for name in found.names)
+
+
 def test_slices_take_the_names_of_classes_from_a_frame():
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)

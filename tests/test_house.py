@@ -184,8 +184,10 @@ def imported(text):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_scripts_ask_for_names_that_exist(name):
+def test_scripts_ask_for_names_that_exist(name, part):
     text = (ROOT / name).read_text(encoding="utf-8")
+    if "calibrant.torch" in text:
+        part("torch")
     missing = [
         (module, wanted)
         for module, wanted in imported(text)

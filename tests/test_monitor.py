@@ -256,7 +256,7 @@ def test_numbers_are_in_order_of_size():
         ({"period": ["a", None]}, "row 1 is None"),
         (
             {"period": ["1 May", "2 May"], "every": "week"},
-            "row 0 is 1 May. Leave every out",
+            "row 0 is 1 May. Write dates so, or leave out every=",
         ),
         ({"period": ["a", "b"], "every": "hour"}, "every must be"),
         ({"period": ["a", "b"], "reference": "c"}, "reference must be"),

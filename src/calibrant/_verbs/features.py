@@ -29,7 +29,9 @@ def read_features(given: Any, rows: int, what: str) -> list[Feature]:
     named = hasattr(given, "columns") or isinstance(given, Mapping)
     if named:
         names = list(given) if isinstance(given, Mapping) else list(given.columns)
-        columns = {str(name): to_numpy(given[name], what) for name in names}
+        columns: dict[str, NDArray[Any]] = {}
+        for name in names:
+            columns |= _columns(str(name), to_numpy(given[name], what))
     else:
         table = to_numpy(given, what)
         table = table[:, None] if table.ndim == 1 else table.reshape(len(table), -1)
@@ -39,6 +41,14 @@ def read_features(given: Any, rows: int, what: str) -> list[Feature]:
             f"{what} must have 1 to {MOST_FEATURES:,} columns, got {len(columns)}."
         )
     return [_feature(name, column, rows, what) for name, column in columns.items()]
+
+
+def _columns(name: str, array: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """One column, or those of a matrix: embeddings are one array in a file."""
+    if array.ndim < 2:
+        return {name: array}
+    table = array.reshape(len(array), -1)
+    return {f"{name}[{j}]": table[:, j] for j in range(table.shape[1])}
 
 
 def _feature(name: str, column: NDArray[Any], rows: int, what: str) -> Feature:

@@ -488,7 +488,8 @@ def _named(text: str, every: str, place: NDArray[np.intp], number: int) -> str:
     except ValueError:
         row = int(np.argmax(place == number))
         rule = "period must be a date such as 2024-03-31 to be put together;"
-        raise RowError(rule, row, f"is {text}", remedy="Leave every out.") from None
+        remedy = "Write dates so, or leave out every=."
+        raise RowError(rule, row, f"is {text}", remedy=remedy) from None
     if every == "week":
         year, week, _ = day.isocalendar()
         return f"{year}-W{week:02d}"

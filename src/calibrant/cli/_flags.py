@@ -188,6 +188,8 @@ OPTIONS = {
     "sample_weight": "weight",
     "name": "names",
     "rng": "seed",
+    "every": "every",
+    "period": "period",
 }
 KEYWORD = re.compile(
     rf"(?<![\w/\\.=-])({'|'.join(OPTIONS)})=('[^']*'|\"[^\"]*\"|[\w.-]*\w)?(?![\w/\\=])"
@@ -211,6 +213,8 @@ def in_options(text: str) -> str:
     --------
     >>> in_options("If these are logits, pass logits=; or say target='positive'.")
     'If these are logits, pass --logits; or say --target positive.'
+    >>> in_options("put dates together with every='week', or leave out every=.")
+    'put dates together with --every week, or leave out --every.'
     """
     for phrase, said in PHRASES.items():
         text = re.sub(phrase, said, text)

@@ -412,7 +412,8 @@ def read(paths: Paths, roles: Roles | None = None) -> Found:
     """
     found = list(_batches(paths, as_roles(roles), None, in_memory=True))
     if not found:
-        raise FileError(str(paths), "has no rows.")
+        several = [paths] if isinstance(paths, str | Path) else paths
+        raise FileError(", ".join(map(str, several)), "has no rows.")
     whole = found[0] if len(found) == 1 else _join(found)
     return _without_single_task(whole, as_roles(roles))
 
