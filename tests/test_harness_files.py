@@ -659,3 +659,18 @@ def test_two_logs_of_a_model_and_task_are_models_by_name(tmp_path):
     assert done.returncode == 0, done.stderr
     models = json.loads(done.stdout)["evaluations"]
     assert [ev["name"] for ev in models] == ["short", "long"]
+
+
+def test_a_folder_of_helm_counts_each_answer_once(tmp_path):
+    """Statistics and predictions of a run hold the same answers."""
+    folder = tmp_path / "trees:kind=tall,model=lab_m"
+    folder.mkdir()
+    records = [helm_stats(i, *x) for i, x in enumerate(questions(made(40)))]
+    (folder / "per_instance_stats.json").write_text(json.dumps(records))
+    for record in records:
+        record["stats"] = {x["name"]["name"]: x["mean"] for x in record["stats"]}
+    (folder / "display_predictions.json").write_text(json.dumps(records))
+    done = calibrant("report", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    (model,) = json.loads(done.stdout)["evaluations"]
+    assert (model["name"], model["rows"]) == ("lab_m", 40)

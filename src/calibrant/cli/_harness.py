@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeGuard
+from typing import TypeAlias, TypeGuard
 
 import click
 
@@ -40,6 +40,9 @@ class _Model:
     task: str = field(default="", compare=False)  # of the file, if that says so
 
 
+_LookedInto: TypeAlias = tuple[Path, _Model | Exception | None]
+
+
 @dataclass
 class _Sorted:
     """Files by model, in the order in which models come."""
@@ -51,7 +54,9 @@ class _Sorted:
 
     def add(self, file: str) -> None:
         """One more argument, which may be a folder or a pattern."""
-        looked_into = [(path, _model_of(path, file)) for path in _texts_in(file)]
+        looked_into = _each_run_once(
+            [(path, _model_of(path, file)) for path in _texts_in(file)]
+        )
         damaged = [model for _, model in looked_into if _is_damage(model)]
         others = [None for _, model in looked_into if model is None]
         if len(damaged) + len(others) == len(looked_into):
@@ -98,6 +103,30 @@ class _Sorted:
             if len(ends) == len(runs):
                 return "/".join([*(parts[-i:] if i else ()), model.name])
         return model.name
+
+
+SAME_ANSWERS = (
+    "scenario_state.json",
+    "per_instance_stats.json",
+    "display_predictions.json",
+)
+"""Files of a run of HELM, that which says most about an answer first."""
+
+
+def _each_run_once(looked_into: list[_LookedInto]) -> list[_LookedInto]:
+    """All files, but one for each run of HELM, which writes each answer several times."""
+    written = [path for path, model in looked_into if isinstance(model, _Model)]
+    first: dict[Path, Path] = {}
+    for name in SAME_ANSWERS:
+        for path in written:
+            if path.name == name:
+                first.setdefault(path.parent, path)
+    again = {
+        path
+        for path in written
+        if path.name in SAME_ANSWERS and first[path.parent] != path
+    }
+    return [(path, model) for path, model in looked_into if path not in again]
 
 
 def _check_once(paths: Sequence[Path]) -> None:
