@@ -24,6 +24,8 @@ from harness_writers import (
     token,
     write_chat,
     write_eval,
+    write_helm_requests,
+    write_helm_stats,
     write_inspect_json,
     write_lines,
     write_lm_eval,
@@ -674,3 +676,14 @@ def test_a_folder_of_helm_counts_each_answer_once(tmp_path):
     assert done.returncode == 0, done.stderr
     (model,) = json.loads(done.stdout)["evaluations"]
     assert (model["name"], model["rows"]) == ("lab_m", 40)
+
+
+def test_a_folder_of_helm_is_read_by_the_scores_of_options_if_there_are(tmp_path):
+    folder = tmp_path / "trees:kind=tall,model=lab_m"
+    folder.mkdir()
+    write_helm_stats(folder / "per_instance_stats.json", made(40))
+    write_helm_requests(folder / "scenario_state.json", made(40))
+    done = calibrant("report", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    (model,) = json.loads(done.stdout)["evaluations"]
+    assert (model["target"], model["rows"]) == ("top-label", 40)

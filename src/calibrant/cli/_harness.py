@@ -38,6 +38,7 @@ class _Model:
     name: str
     folder: Path
     task: str = field(default="", compare=False)  # of the file, if that says so
+    has_options: bool = field(default=False, compare=False)  # not the chosen one alone
 
 
 _LookedInto: TypeAlias = tuple[Path, _Model | Exception | None]
@@ -106,26 +107,27 @@ class _Sorted:
 
 
 SAME_ANSWERS = (
-    "scenario_state.json",
     "per_instance_stats.json",
     "display_predictions.json",
+    "scenario_state.json",
 )
-"""Files of a run of HELM, that which says most about an answer first."""
+"""Files of a run of HELM, that which is nearest to its own numbers first."""
 
 
 def _each_run_once(looked_into: list[_LookedInto]) -> list[_LookedInto]:
-    """All files, but one for each run of HELM, which writes each answer several times."""
-    written = [path for path, model in looked_into if isinstance(model, _Model)]
-    first: dict[Path, Path] = {}
-    for name in SAME_ANSWERS:
-        for path in written:
-            if path.name == name:
-                first.setdefault(path.parent, path)
-    again = {
-        path
-        for path in written
-        if path.name in SAME_ANSWERS and first[path.parent] != path
-    }
+    """All files, but one for each run of HELM, which writes each answer several times.
+
+    It is one with scores of all options, if there is.
+    """
+    written = [
+        (not model.has_options, SAME_ANSWERS.index(path.name), path)
+        for path, model in looked_into
+        if isinstance(model, _Model) and path.name in SAME_ANSWERS
+    ]
+    kept: dict[Path, Path] = {}
+    for _, _, path in sorted(written):
+        kept.setdefault(path.parent, path)
+    again = {path for _, _, path in written if kept[path.parent] != path}
     return [(path, model) for path, model in looked_into if path not in again]
 
 
@@ -180,7 +182,8 @@ def _model_of(path: Path, file: str) -> _Model | Exception | None:
             first = next(source.blocks(Request(names, 1, most=1)))
             run = given.resolve() if given.is_dir() else Path()
             called, task = str(first["model"][0]), str(first.get(TASK, [""])[0])
-            return _Model(called, run, task) if called else own
+            whole = "logits" in source.roles
+            return _Model(called, run, task, whole) if called else own
     except FileError as error:
         return None if error.of_no_harness else error
 
