@@ -452,7 +452,7 @@ def test_words_for_confidences(tmp_path):
     scale = {"likely": 0.8, "Unsure": 0.5}
     found = read(tmp_path / "a.jsonl", Roles(scale=scale))
     assert found.scores.tolist() == [0.8, 0.5, 0.9]
-    with pytest.raises(FileError, match=r"row 1 of 'confidence' is 'unsure ', which"):
+    with pytest.raises(FileError, match=r"row 1 of 'confidence' is 'unsure ', .* null"):
         read(tmp_path / "a.jsonl", Roles(scale={"likely": 0.8}))
     for bad in ({"likely": 80}, {"a": 0.1, "A ": 0.2}, {}):
         with pytest.raises(ValueError, match="scale"):
@@ -579,6 +579,11 @@ def test_options_may_follow_the_question_with_nothing_between(tmp_path):
 
 NO_CHOICE = {
     "one text to score": {"resps": [[["-1.5", "True"]]], "target": " oak"},
+    "1 has one text to score": {
+        "resps": [["-1500.25"]],
+        "filtered_resps": ["-1500.25"],
+        "word_perplexity": ["-1500.25", 200],
+    },
     "a list of true options, [0, 2]": {"target": "[0, 2]"},
     "the acc 0.7, neither 0 nor 1": {"acc": 0.7},
 }
@@ -586,7 +591,7 @@ NO_CHOICE = {
 
 @pytest.mark.parametrize("said", NO_CHOICE)
 def test_tasks_without_one_true_option_are_left_out_and_why(said, run_folder):
-    """LAMBADA, tasks of several answers, and TruthfulQA's second form."""
+    """LAMBADA, WikiText, tasks of several answers, and TruthfulQA's second form."""
     folder = run_folder / "lab__small"
     sample = lm_eval_sample(0, [-1.0, -2.0, -3.0], 0) | NO_CHOICE[said]
     samples_in(folder, "other", [sample])
