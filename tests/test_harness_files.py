@@ -24,6 +24,8 @@ from harness_writers import (
     token,
     write_chat,
     write_eval,
+    write_helm_requests,
+    write_helm_stats,
     write_inspect_json,
     write_lines,
     write_lm_eval,
@@ -450,7 +452,7 @@ def test_words_for_confidences(tmp_path):
     scale = {"likely": 0.8, "Unsure": 0.5}
     found = read(tmp_path / "a.jsonl", Roles(scale=scale))
     assert found.scores.tolist() == [0.8, 0.5, 0.9]
-    with pytest.raises(FileError, match=r"row 1 of 'confidence' is 'unsure ', which"):
+    with pytest.raises(FileError, match=r"row 1 of 'confidence' is 'unsure ', .* null"):
         read(tmp_path / "a.jsonl", Roles(scale={"likely": 0.8}))
     for bad in ({"likely": 80}, {"a": 0.1, "A ": 0.2}, {}):
         with pytest.raises(ValueError, match="scale"):
@@ -577,6 +579,11 @@ def test_options_may_follow_the_question_with_nothing_between(tmp_path):
 
 NO_CHOICE = {
     "one text to score": {"resps": [[["-1.5", "True"]]], "target": " oak"},
+    "1 has one text to score": {
+        "resps": [["-1500.25"]],
+        "filtered_resps": ["-1500.25"],
+        "word_perplexity": ["-1500.25", 200],
+    },
     "a list of true options, [0, 2]": {"target": "[0, 2]"},
     "the acc 0.7, neither 0 nor 1": {"acc": 0.7},
 }
@@ -584,7 +591,7 @@ NO_CHOICE = {
 
 @pytest.mark.parametrize("said", NO_CHOICE)
 def test_tasks_without_one_true_option_are_left_out_and_why(said, run_folder):
-    """LAMBADA, tasks of several answers, and TruthfulQA's second form."""
+    """LAMBADA, WikiText, tasks of several answers, and TruthfulQA's second form."""
     folder = run_folder / "lab__small"
     sample = lm_eval_sample(0, [-1.0, -2.0, -3.0], 0) | NO_CHOICE[said]
     samples_in(folder, "other", [sample])
@@ -659,3 +666,29 @@ def test_two_logs_of_a_model_and_task_are_models_by_name(tmp_path):
     assert done.returncode == 0, done.stderr
     models = json.loads(done.stdout)["evaluations"]
     assert [ev["name"] for ev in models] == ["short", "long"]
+
+
+def test_a_folder_of_helm_counts_each_answer_once(tmp_path):
+    """Statistics and predictions of a run hold the same answers."""
+    folder = tmp_path / "trees:kind=tall,model=lab_m"
+    folder.mkdir()
+    records = [helm_stats(i, *x) for i, x in enumerate(questions(made(40)))]
+    (folder / "per_instance_stats.json").write_text(json.dumps(records))
+    for record in records:
+        record["stats"] = {x["name"]["name"]: x["mean"] for x in record["stats"]}
+    (folder / "display_predictions.json").write_text(json.dumps(records))
+    done = calibrant("report", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    (model,) = json.loads(done.stdout)["evaluations"]
+    assert (model["name"], model["rows"]) == ("lab_m", 40)
+
+
+def test_a_folder_of_helm_is_read_by_the_scores_of_options_if_there_are(tmp_path):
+    folder = tmp_path / "trees:kind=tall,model=lab_m"
+    folder.mkdir()
+    write_helm_stats(folder / "per_instance_stats.json", made(40))
+    write_helm_requests(folder / "scenario_state.json", made(40))
+    done = calibrant("report", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    (model,) = json.loads(done.stdout)["evaluations"]
+    assert (model["target"], model["rows"]) == ("top-label", 40)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeGuard
+from typing import TypeAlias, TypeGuard
 
 import click
 
@@ -38,6 +38,10 @@ class _Model:
     name: str
     folder: Path
     task: str = field(default="", compare=False)  # of the file, if that says so
+    has_options: bool = field(default=False, compare=False)  # not the chosen one alone
+
+
+_LookedInto: TypeAlias = tuple[Path, _Model | Exception | None]
 
 
 @dataclass
@@ -51,7 +55,9 @@ class _Sorted:
 
     def add(self, file: str) -> None:
         """One more argument, which may be a folder or a pattern."""
-        looked_into = [(path, _model_of(path, file)) for path in _texts_in(file)]
+        looked_into = _each_run_once(
+            [(path, _model_of(path, file)) for path in _texts_in(file)]
+        )
         damaged = [model for _, model in looked_into if _is_damage(model)]
         others = [None for _, model in looked_into if model is None]
         if len(damaged) + len(others) == len(looked_into):
@@ -98,6 +104,31 @@ class _Sorted:
             if len(ends) == len(runs):
                 return "/".join([*(parts[-i:] if i else ()), model.name])
         return model.name
+
+
+SAME_ANSWERS = (
+    "per_instance_stats.json",
+    "display_predictions.json",
+    "scenario_state.json",
+)
+"""Files of a run of HELM, that which is nearest to its own numbers first."""
+
+
+def _each_run_once(looked_into: list[_LookedInto]) -> list[_LookedInto]:
+    """All files, but one for each run of HELM, which writes each answer several times.
+
+    It is one with scores of all options, if there is.
+    """
+    written = [
+        (not model.has_options, SAME_ANSWERS.index(path.name), path)
+        for path, model in looked_into
+        if isinstance(model, _Model) and path.name in SAME_ANSWERS
+    ]
+    kept: dict[Path, Path] = {}
+    for _, _, path in sorted(written):
+        kept.setdefault(path.parent, path)
+    again = {path for _, _, path in written if kept[path.parent] != path}
+    return [(path, model) for path, model in looked_into if path not in again]
 
 
 def _check_once(paths: Sequence[Path]) -> None:
@@ -151,7 +182,8 @@ def _model_of(path: Path, file: str) -> _Model | Exception | None:
             first = next(source.blocks(Request(names, 1, most=1)))
             run = given.resolve() if given.is_dir() else Path()
             called, task = str(first["model"][0]), str(first.get(TASK, [""])[0])
-            return _Model(called, run, task) if called else own
+            whole = "logits" in source.roles
+            return _Model(called, run, task, whole) if called else own
     except FileError as error:
         return None if error.of_no_harness else error
 

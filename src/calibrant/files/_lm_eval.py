@@ -72,7 +72,8 @@ def _is_generated(record: dict[str, Any]) -> bool:
         if len(answers) == 2 and not isinstance(answers[0], list):
             return False
         answers = answers[0]
-    return isinstance(answers, str)
+    scored = any("perplexity" in name for name in record)  # a number in quotes
+    return isinstance(answers, str) and not scored
 
 
 def _no_choice(record: dict[str, Any]) -> str:

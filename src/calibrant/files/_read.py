@@ -223,7 +223,10 @@ def _check_words(
         row = int(np.argmax(unknown))
         shown = f"row {start + row} of {sources.shorten(name)!r} is {cells[row]!r}"
         known = sources.quoted(list(roles.words))
-        raise FileError(path, f"{shown}, which --scale does not have; it has {known}.")
+        way_out = "give the word a number, or write null where there is no answer"
+        raise FileError(
+            path, f"{shown}, which --scale does not have (it has {known}); {way_out}."
+        )
 
 
 def numbers_of(cells: NDArray[Any], roles: Roles) -> NDArray[np.float64]:
