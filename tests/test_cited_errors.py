@@ -12,10 +12,14 @@ import calibrant as cal
 from calibrant._verbs import smooth_calibration_error as smooth
 from calibrant._verbs.t_cal import Binned, scales
 
-RNG = np.random.default_rng(0)
-H = np.round(RNG.beta(2, 1, 300), 2)
-HIT = (RNG.random(300) < H**1.5).astype(int)
-W = RNG.exponential(size=300)
+
+def _drawn():
+    rng = np.random.default_rng(0)
+    h = np.round(rng.beta(2, 1, 300), 2)
+    return h, (rng.random(300) < h**1.5).astype(int), rng.exponential(size=300)
+
+
+H, HIT, W = _drawn()
 
 
 # -- smooth calibration error -----------------------------------------------------------------
@@ -57,7 +61,7 @@ def test_it_is_at_most_the_ece_and_at_least_the_gap():
 
 def test_many_distinct_confidences_are_rounded(monkeypatch):
     h = np.linspace(0, 1, 4000)
-    hit = RNG.random(4000) < h**2
+    hit = np.random.default_rng(1).random(4000) < h**2
     exact = cal.smooth_calibration_error(hit, confidence=h)
     monkeypatch.setattr(smooth, "MOST_VALUES", 1000)
     assert cal.smooth_calibration_error(hit, confidence=h) == pytest.approx(
@@ -120,13 +124,13 @@ def test_a_single_row_has_no_pair():
 
 # -- Dirichlet kernels --------------------------------------------------------------------------
 
-P = RNG.dirichlet(np.ones(3), 60)
-Y = (P.cumsum(axis=1) > RNG.random((60, 1))).argmax(axis=1)
+P = np.random.default_rng(2).dirichlet(np.ones(3), 60)
+Y = (P.cumsum(axis=1) > np.random.default_rng(3).random((60, 1))).argmax(axis=1)
 
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_dirichlet_row_by_row(power):
-    weight, h, total = RNG.exponential(size=60), 0.05, 0.0
+    weight, h, total = np.random.default_rng(4).exponential(size=60), 0.05, 0.0
     for i in range(60):
         others = [j for j in range(60) if j != i]
         kernel = np.array([dirichlet.pdf(P[i], P[j] / h + 1) for j in others])

@@ -27,9 +27,10 @@ def commands():
 
 
 def run(*command, cwd=ROOT):
-    done = subprocess.run(
-        list(map(str, command)), cwd=cwd, capture_output=True, text=True, check=False
-    )
+    """What it prints. PYTHONPATH is taken away: else it, not pip, may be what is tried."""
+    rest = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    given = {"cwd": cwd, "env": rest, "capture_output": True, "text": True}
+    done = subprocess.run(list(map(str, command)), check=False, **given)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -6,11 +6,16 @@ from oracles import softmax
 
 import calibrant as cal
 
-RNG = np.random.default_rng(0)
-H = RNG.random(150)
-HIT = (RNG.random(150) < H**1.3).astype(int)
-P = RNG.dirichlet(np.ones(5), 120)
-Y = (P.cumsum(axis=1) > RNG.random((120, 1))).argmax(axis=1)
+
+def _drawn():
+    rng = np.random.default_rng(0)
+    h = rng.random(150)
+    hit = (rng.random(150) < h**1.3).astype(int)
+    p = rng.dirichlet(np.ones(5), 120)
+    return h, hit, p, (p.cumsum(axis=1) > rng.random((120, 1))).argmax(axis=1)
+
+
+H, HIT, P, Y = _drawn()
 
 
 def all_pairs(p, y, width, weight=None, cluster=None):
@@ -35,7 +40,10 @@ def test_vectors_pair_by_pair():
     found = cal.kernel_calibration_error(Y, probs=P, width=0.3)
     assert (found.of, found.k, found.n, found.rows_used) == ("vector", 5, 120, 120)
     assert found.value == pytest.approx(all_pairs(P, Y, 0.3))
-    weight, cluster = RNG.exponential(size=120), np.arange(120) // 4
+    weight, cluster = (
+        np.random.default_rng(1).exponential(size=120),
+        np.arange(120) // 4,
+    )
     given = {"probs": P, "width": 0.3, "sample_weight": weight, "cluster": cluster}
     found = cal.kernel_calibration_error(Y, **given)
     assert found.value == pytest.approx(all_pairs(P, Y, 0.3, weight, cluster))
@@ -45,7 +53,10 @@ def test_vectors_pair_by_pair():
 def test_confidences_pair_by_pair():
     found = cal.kernel_calibration_error(HIT, confidence=H, width=0.2)
     assert found.value == pytest.approx(all_pairs(H, HIT, 0.2))
-    weight, cluster = RNG.exponential(size=150), np.arange(150) // 3
+    weight, cluster = (
+        np.random.default_rng(2).exponential(size=150),
+        np.arange(150) // 3,
+    )
     given = {"confidence": H, "width": 0.2, "sample_weight": weight, "cluster": cluster}
     found = cal.kernel_calibration_error(HIT, **given)
     assert found.value == pytest.approx(all_pairs(H, HIT, 0.2, weight, cluster))
@@ -69,7 +80,7 @@ def test_mmce_is_that_of_its_authors():
     residual = HIT - H
     expected = np.sqrt(residual @ kernel @ residual) / 150
     assert cal.mmce(HIT, confidence=H) == pytest.approx(expected)
-    weight = RNG.exponential(size=150)
+    weight = np.random.default_rng(3).exponential(size=150)
     expected = (
         np.sqrt((weight * residual) @ kernel @ (weight * residual)) / weight.sum()
     )

@@ -6,13 +6,19 @@ from oracles import softmax
 
 import calibrant as cal
 
-RNG = np.random.default_rng(0)
 N, K = 300, 4
-Z = 2 * RNG.normal(size=(N, K)) + RNG.normal(size=(N, 1))
+
+
+def _drawn():
+    rng = np.random.default_rng(0)
+    z = 2 * rng.normal(size=(N, K)) + rng.normal(size=(N, 1))
+    y = (rng.random((N, K)) < 1 / (1 + np.exp(-z / 2))).astype(int)
+    logits = 3 * rng.normal(size=(800, 6))
+    return z, y, logits, (logits / 2 + rng.gumbel(size=logits.shape)).argmax(axis=1)
+
+
+Z, Y, LOGITS, LABELS = _drawn()
 P = 1 / (1 + np.exp(-Z))
-Y = (RNG.random((N, K)) < 1 / (1 + np.exp(-Z / 2))).astype(int)
-LOGITS = 3 * RNG.normal(size=(800, 6))
-LABELS = (LOGITS / 2 + RNG.gumbel(size=LOGITS.shape)).argmax(axis=1)
 MULTI = {"target": "multi-label"}
 
 

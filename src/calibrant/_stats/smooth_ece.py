@@ -58,7 +58,7 @@ def series(c: Column, n: int) -> Column:
     Examples
     --------
     >>> series(np.array([9.0, -4.330127, 1.5]) / 3, 4).round(4)
-    array([0.5072, 1.8098, 4.1902, 5.4928])
+    array([1.0401, 1.1882, 3.3976, 6.3741])
     """
     half, few = np.zeros(n // 2 + 1, complex), min(len(c), n // 2 + 1)
     half[:few] = c[:few]

@@ -17,7 +17,7 @@ from calibrant._verbs.multicalibration_error import Multicalibration
 from calibrant._views.diagram import axis_words, view
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
-from calibrant.plot._layout import MOST_MODELS, check_room, read_figsize
+from calibrant.plot._layout import LEAST_PANEL, MOST_MODELS, check_room, read_figsize
 
 ROW, HEAD, FOOT, LEAST_HEIGHT, NAMES = 0.26, 0.3, 0.62, 2.0, 1.5
 
@@ -204,7 +204,8 @@ def group_gaps(
     """
     check_kind(found, Multicalibration, "found")
     room, count = style.theme().room, len(found.names)
-    usual = room * style.COLUMN, room * (0.75 + ROW * count)
+    tall = max(room * (0.75 + ROW * count), 0.7 * room + LEAST_PANEL)
+    usual = room * style.COLUMN, tall
     width, height = usual if figsize is None else read_figsize(figsize)
     names = room * 1.25
     check_room(figsize, (width - names, height - 0.7 * room), (width, height))
