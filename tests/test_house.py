@@ -187,7 +187,7 @@ def imported(text):
 def test_scripts_ask_for_names_that_exist(name, part):
     text = (ROOT / name).read_text(encoding="utf-8")
     if "calibrant.torch" in text:
-        part("torch")
+        part("torchmetrics")
     missing = [
         (module, wanted)
         for module, wanted in imported(text)
