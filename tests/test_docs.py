@@ -142,7 +142,10 @@ def test_records_of_the_case_studies_are_those_of_the_data(data, monkeypatch):
     for name, make in made["CASES"].items():
         kept = lzma.decompress((DOCS / "cases" / f"{name}.json.xz").read_bytes())
         again = make()
-        for old, new in zip(type(again).from_json(kept), again, strict=True):
+        found = type(again).from_json(kept)
+        single = isinstance(again, calibrant.Evaluation)
+        pairs = ([found], [again]) if single else (found, again)
+        for old, new in zip(*pairs, strict=True):
             assert old.metrics == pytest.approx(new.metrics, rel=1e-9, abs=1e-12), name
 
 

@@ -240,6 +240,18 @@ class Recalibrator(ABC):
         units of the scores: a probability, or log-odds (the logit of the positive class less
         the other). Where no score means so much it is infinite, where all do it is 0, or minus
         infinity. A map that falls somewhere has no inverse and is refused.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from calibrant.recalibration import TemperatureScaling
+        >>> rng = np.random.default_rng(0)
+        >>> p = rng.random(1000)
+        >>> y = rng.random(1000) < p**2 / (p**2 + (1 - p) ** 2)
+        >>> recalibrator = TemperatureScaling(scores="probs").fit(p, y)
+        >>> raw = recalibrator.inverse(0.8)
+        >>> round(raw, 2), round(float(recalibrator.predict_proba([raw])[0, 1]), 6)
+        (0.68, 0.8)
         """
         self._check_fitted()
         if len(self.classes_) != 2:
