@@ -145,7 +145,7 @@ def test_a_group_pulls_the_fit_as_its_weight_does():
         # Ranks move with the weights too, which is not what a pull says.
         K = np.exp(-0.5 * ((fit.cells.rank[:, None] - fit.cells.rank) / width) ** 2)
         changed = fit.fitted.shift.copy(), fit.fitted.slope.copy()
-        platt._fit_block(K, some, z, 1e-12, changed, (2.0, 1.0))
+        platt._climb(platt._problem(K, some, z, (2.0, 1.0)), *changed, 1e-12)
         moved = (fit.fitted.shift - changed[0]) / 1e-4
         np.testing.assert_allclose(pulls[g], moved, rtol=1e-2, atol=1e-4)
 

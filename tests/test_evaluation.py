@@ -166,9 +166,13 @@ def test_the_curve_is_infinite_only_near_rows_of_infinite_loss():
     assert np.isfinite(curve.loss[curve.confidence == 0.9]).all()
 
 
-def test_one_half_predicts_the_positive_class():
-    assert cal.accuracy([1], probs=[0.5]) == 1
-    assert cal.accuracy([0], probs=[0.5]) == 0
+def test_one_half_predicts_class_0():
+    """As `argmax` of (1 - p, p) does, whichever way the same forecast is given."""
+    for y in (0, 1):
+        assert cal.accuracy([y], probs=[0.5]) == 1 - y
+        both = cal.accuracy([y], probs=[[0.5, 0.5]], target="top-label")
+        assert cal.accuracy([y], probs=[0.5]) == both
+    assert cal.accuracy([1], probs=[np.nextafter(0.5, 1)]) == 1
 
 
 def test_class_wise_pools_the_pairs_of_all_classes():

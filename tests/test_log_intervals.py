@@ -244,7 +244,7 @@ def test_a_narrow_defect_is_named_and_included():
     for cells in drawn(SPREAD, jump(0.12), 50_000, 10):
         found = local_error(cells, LOG)
         assert found.widened
-        assert found.method.removeprefix("one-sided ") == "widened ladder"
+        assert found.method.removeprefix("one-sided ") == "widened close pairs"
         assert found.interval[1] > plain_interval(cells)[1]
 
 
@@ -260,5 +260,5 @@ def test_real_networks_have_no_narrow_defect(data):
         arrays = data(name)
         kind = {key: arrays[key] for key in ("logits", "probs") if key in arrays}
         ev = cal.evaluate(arrays["labels"], **kind)
-        assert ev.decompositions["log"].calibration.method == "ladder"
+        assert ev.decompositions["log"].calibration.method == "close pairs"
         assert "narrow-defect" not in {finding.code for finding in ev.audit()}

@@ -70,6 +70,7 @@ def test_weights_counts_clusters_and_groups_belong_to_rows():
     weight = np.arange(N) % 2 * 3.0
     half = cal.evaluate(Y, probs=P, sample_weight=weight, **MULTI)
     assert half.n == N * K / 2
+    assert half.sum_of_weights == weight.sum()
     grouped = cal.evaluate(Y, probs=P, group=np.arange(N) % 2, **MULTI)
     assert [x.n for x in grouped.per_group.values()] == [N * K / 2] * 2
     assert (

@@ -75,6 +75,11 @@ class Predictions:
         return len(self.classes)
 
     @property
+    def rows_given(self) -> int:
+        """Number of rows as they were given, of which each may have several labels."""
+        return len(self.scores) // (self.k if self.target == MULTI_LABEL else 1)
+
+    @property
     def soft(self) -> bool:
         """Whether labels are distributions over the classes, not classes."""
         return self.labels.dtype.kind == "f"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._base.records import Bins, Corp
+from calibrant._base.records import FORECASTS, Bins, Corp
 from calibrant._inputs.arrays import Column, Index
 from calibrant._inputs.divergences import BRIER
 from calibrant._inputs.options import Settings
@@ -109,7 +109,7 @@ class Sample:
         return self.k / (self.k - 1) if self.settings.counterpart == "tight" else 1.0
 
     def correct(self) -> Column:
-        """Whether the prediction was right; for a positive class, p >= 1/2 against it."""
+        """Whether the prediction was right; for a forecast, p > 1/2 against it."""
         return self.columns.correct(self.target)
 
     def sums(self, cell: Index, value: Column) -> Column:
@@ -138,9 +138,9 @@ class Sample:
     def predictions(self) -> Rows:
         """The rows by how sure the prediction is, and whether it was right.
 
-        Of a positive class that is p or, where the other class is likelier, 1 - p.
+        Of a forecast of a class or label that is p or, where the other is likelier, 1 - p.
         """
-        if self.target != "positive":
+        if self.target not in FORECASTS:
             return self.rows
         by_row = columns_of_predictions(self.rows.columns)
         same = self.clustered is None

@@ -139,7 +139,7 @@ def evaluate(
     )
     if settings.counterpart == "tight" and predictions.target != "top-label":
         raise ValueError("counterpart='tight' applies to target='top-label' only.")
-    total = sum_of_weights(sample_weight, frequency, len(predictions.scores))
+    total = sum_of_weights(sample_weight, frequency, predictions.rows_given)
     if predictions.target == "class-wise":
         found = evaluate_each_class(predictions, settings, name)
         return replace(found, sum_of_weights=total)
