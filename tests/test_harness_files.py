@@ -602,6 +602,7 @@ def test_tasks_without_one_true_option_are_left_out_and_why(said, run_folder):
 
 
 BROKEN = {
+    "its first line is none": '{"doc_id": 0, "target": "1", "resps": []}\n',
     "is not strict JSON": '{"doc_id": 0, "doc": {"que',
     "is empty": "",
     "does not follow": json.dumps(lm_eval_sample(0, [-1.0, -2.0], 0, acc=0.0)),

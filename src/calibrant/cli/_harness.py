@@ -66,6 +66,8 @@ class _Sorted:
         if damaged:
             raise damaged[0]
         for path, model in looked_into:
+            if model is None:
+                _check_name(path)
             if not isinstance(model, _Model):
                 self.left_out.append(model or ValueError(f"{path}: of no harness."))
                 continue
@@ -129,6 +131,15 @@ def _each_run_once(looked_into: list[_LookedInto]) -> list[_LookedInto]:
         kept.setdefault(path.parent, path)
     again = {path for _, _, path in written if kept[path.parent] != path}
     return [(path, model) for path, model in looked_into if path not in again]
+
+
+def _check_name(path: Path) -> None:
+    """Refuse a file that is called as samples are, but does not begin as they do."""
+    from calibrant.files._sources import FileError
+
+    if path.name.startswith("samples_"):
+        told = "is called as samples of lm-evaluation-harness are, but its first line is none"
+        raise FileError(path, f"{told}; write it again, or take it out of the folder.")
 
 
 def _check_once(paths: Sequence[Path]) -> None:
