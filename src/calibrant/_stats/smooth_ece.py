@@ -233,8 +233,8 @@ def _split(values: Column, place: Column, left: Index, nodes: int) -> Column:
 def logit_smoothed_error(columns: Columns, bandwidth: float) -> float:
     r"""ECE after Gaussian noise on the log-odds (Chidambaram et al. 2024).
 
-    .. math:: \int \Big| \frac1n \sum_i K_\sigma(t - z_i)\,(a_i - \mathrm{sigmoid}(t))
-              \Big|\, dt,
+    .. math:: \int \Bigl| \frac1n \sum_i K_\sigma(t - z_i)\,(a_i - \mathrm{sigmoid}(t))
+              \Bigr|\, dt,
 
     as a sum over a fine grid on which rows are split linearly.
     Confidences of exactly 0 or 1 cannot be moved and count as they are.

@@ -131,8 +131,8 @@ def t_cal(
     -----
     With rows of bin b as :math:`I_b` and weights 1,
 
-    .. math:: T_m = \frac1n \sum_b \frac{1}{|I_b|} \Big[\Big(\sum_{i \in I_b} (a_i -
-              h_i)\Big)^2 - \sum_{i \in I_b} (a_i - h_i)^2\Big] .
+    .. math:: T_m = \frac1n \sum_b \frac{1}{|I_b|} \Bigl[\Bigl(\sum_{i \in I_b} (a_i -
+              h_i)\Bigr)^2 - \sum_{i \in I_b} (a_i - h_i)^2\Bigr] .
 
     References
     ----------
