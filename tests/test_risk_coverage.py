@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant._sketch import cells
 from calibrant._stats.risk_coverage import Steps, _digamma
 from calibrant._verbs.compare import rows_of
 
@@ -155,6 +156,36 @@ def test_influence_is_what_a_row_moves(key, digits):
 def _value(right, h, key):
     _, place = np.unique(-h, return_inverse=True)
     return _steps_of_cells(right, -place).value(key)
+
+
+@pytest.mark.parametrize("target", ["pairs", "positive"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("order", ["drawn", "errors first", "errors last"])
+def test_a_sketch_is_within_its_bounds(monkeypatch, target, weighted, order):
+    """Also where all rows are in one cell and the order within is the worst."""
+    monkeypatch.setattr(cells, "MOST_VALUES", 0)
+    rng = np.random.default_rng(5)
+    h = rng.beta(3, 0.5, 3000) if order == "drawn" else 0.9 + 1e-7 * rng.random(3000)
+    a = (rng.random(3000) < h**1.3).astype(int)
+    if order != "drawn":
+        a = ((h > np.median(h)) == (order == "errors last")).astype(int)
+    given = {"sample_weight": rng.exponential(1, 3000) ** 2 if weighted else None}
+    if target == "pairs":
+        sketch = cal.Sketch().update_pairs(a, h, **given)
+        want = cal.evaluate_pairs(a, h, interval=None, **given).metrics
+    else:
+        h = np.where(rng.random(3000) < 0.5, h, 1 - h)
+        a = np.where(h < 0.5, 1 - a, a)
+        sketch = cal.Sketch().update(a, probs=h, **given)
+        want = cal.evaluate(a, probs=h, interval=None, **given).metrics
+    found, bounds = cal.evaluate(sketch, interval=None).metrics, sketch.bounds()
+    for key in AREAS:
+        off = abs(float(found[key]) - float(want[key]))
+        assert off <= bounds[key] + 1e-12, key
+        if order == "drawn":
+            assert bounds[key] < 1e-2  # else it would say nothing
+        elif key != "excess_aurc":
+            assert off > 0.2 * bounds[key]
 
 
 def test_a_sketch_is_within_its_stated_bound():

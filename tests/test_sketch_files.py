@@ -157,7 +157,10 @@ def test_every_array_is_checked(content):
 
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_losses_beyond_the_largest_square_are_read():
-    content = cal.Sketch().update(Y, logits=1e200 * Z).to_bytes()
+    """Logits end at 1e100, since their squares overflow; the losses at it are kept."""
+    with pytest.raises(ValueError, match=r"logits must be at most 1e\+100"):
+        cal.Sketch().update(Y, logits=1e200 * Z)
+    content = cal.Sketch().update(Y, logits=Z * (1e100 / np.abs(Z).max())).to_bytes()
     assert cal.Sketch.from_bytes(content).to_bytes() == content
 
 

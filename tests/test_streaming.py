@@ -23,7 +23,8 @@ from calibrant._sketch.ordered import order
 from calibrant._verbs.stream import evaluate_batches
 from calibrant.files import FileError, Found, batches
 
-OF_ORDER = {"ece_mass", "ece_debiased", "ks_error", "auroc", "mcb", "dsc"}
+OF_RISK = {"aurc", "excess_aurc", "augrc"}  # their bounds: tests/test_risk_coverage.py
+OF_ORDER = {"ece_mass", "ece_debiased", "ks_error", "auroc", "mcb", "dsc"} | OF_RISK
 INSIDE = (0.5, 0.2, 0.6, 1 / 3, 1 - 1e-9, 1e-12)
 
 

@@ -740,7 +740,7 @@ def check_groups(groups: Collection[str]) -> None:
 # -- how far metrics of a sketch may be from those of its rows -------------------------
 
 
-def bounds_of(cells: Cells, bins: int) -> dict[str, float]:
+def bounds_of(cells: Cells, bins: int, target: str) -> dict[str, float]:
     """Bounds of what depends on the order of rows within a cell; nothing else does."""
     if cells.exact:
         return {}
@@ -757,7 +757,35 @@ def bounds_of(cells: Cells, bins: int) -> dict[str, float]:
     if grid.CELLS % bins:
         shared = _weight_on_edges(cells.low, cells.high, weight, bins)
         found |= dict.fromkeys(("ece", "top_label_ece"), min(2 * shared / n, 1.0))
-    return found
+    return found | _bounds_of_risk(cells.scaled(), target)
+
+
+def _bounds_of_risk(cells: Cells, target: str) -> dict[str, float]:
+    """Bounds of AURC, E-AURC and AUGRC, where rows of one cell may come in any order.
+
+    With E(x) errors among the first x examples, an area is a constant and the integral of
+    k(x) E(x): k is 1 / n for AUGRC, and 2 psi'(x + 1) + x psi''(x + 1) for AURC, which is
+    between 0 and 2 / (x + 1/2). In a cell of w examples and e errors E is off by at most
+    a triangle with base w and height e (1 - e / w).
+    """
+    held = np.flatnonzero(cells["weight_0"] > 0)
+    low, high = cells.low[held], cells.high[held]
+    weight, wrong = cells["weight_0"][held], (cells["weight_0"] - cells["hit_0"])[held]
+    if target == "positive":
+        # Accepted by max(p, 1 - p): cells whose ranges then meet count as one.
+        other = high <= 0.5
+        wrong = np.where(other, weight - wrong, wrong)
+        low, high = np.where(other, 1 - high, low), np.where(other, 1 - low, high)
+    by = np.argsort(low, kind="stable")
+    reach = np.maximum.accumulate(high[by])
+    starts = np.flatnonzero(np.append(True, low[by][1:] > reach[:-1]))
+    weight, wrong = (np.add.reduceat(x[by], starts)[::-1] for x in (weight, wrong))
+    n, before = float(weight.sum()), np.cumsum(weight) - weight
+    height = np.clip(wrong, 0, weight) * np.clip(1 - wrong / weight, 0, 1)
+    share = weight / (before + 0.5)
+    area = float((height * np.minimum(share, 2 * np.log1p(share))).sum()) / n
+    found = dict.fromkeys(("aurc", "excess_aurc"), min(area, 1.0))
+    return found | {"augrc": 0.5 * float(height @ weight) / n**2}
 
 
 def _weight_on_edges(low: Column, high: Column, weight: Column, bins: int) -> float:

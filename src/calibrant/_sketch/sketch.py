@@ -334,11 +334,12 @@ class Sketch(Printed):
         >>> p = np.random.default_rng(0).random(200_000)
         >>> sketch = cal.Sketch().update_pairs(p > 0.5, p)
         >>> sorted(sketch.bounds())
-        ['auroc', 'ece_mass', 'ks_error']
+        ['augrc', 'auroc', 'aurc', 'ece_mass', 'excess_aurc', 'ks_error']
         >>> sketch.bounds()["auroc"] < 1e-4
         True
         """
-        return {} if self.checked() is None else bounds_of(self.cells, bins)
+        kind = self.checked()
+        return {} if kind is None else bounds_of(self.cells, bins, kind.target)
 
     def facts(self) -> dict[str, Any]:
         """What the sketch holds, as plain values.

@@ -198,14 +198,14 @@ def risk_coverage(
 
     Equal confidences come in random order, of which the expected risk is taken: a model
     that gives all examples one confidence has an AURC equal to its error rate. For
-    ``target="positive"`` an example is accepted by :math:`\max(p, 1 - p)`, and an error
-    if the likelier class did not come true. Weights count as so many examples, after they
+    ``target="positive"`` an example, and for ``"multi-label"`` each of its labels, is
+    accepted by :math:`\max(p, 1 - p)`, and an error if the likelier class did not come true. Weights count as so many examples, after they
     are scaled to a mean of 1. With soft labels an error is a share.
 
     ``y`` may be a `Sketch` or an `Evaluation` of rows that are at hand. Examples in one
     cell of a sketch count as ties; that moves the AURC by at most the sum over cells of
     :math:`e (1 - e / w) H / n`, with w examples and e errors in the cell, and H the sum
-    of 1 / m over its examples.
+    of 1 / m over its examples; `Sketch.bounds` gives a number that holds for weights too.
 
     References
     ----------
