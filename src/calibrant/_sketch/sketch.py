@@ -334,7 +334,7 @@ class Sketch(Printed):
         >>> p = np.random.default_rng(0).random(200_000)
         >>> sketch = cal.Sketch().update_pairs(p > 0.5, p)
         >>> sorted(sketch.bounds())
-        ['augrc', 'auroc', 'aurc', 'ece_mass', 'excess_aurc', 'ks_error']
+        ['augrc', 'aurc', 'auroc', 'ece_mass', 'excess_aurc', 'ks_error']
         >>> sketch.bounds()["auroc"] < 1e-4
         True
         """
