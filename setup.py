@@ -36,7 +36,7 @@ class Build(build_ext):
 LOOPS = Extension(
     "calibrant._rows._compiled",
     ["src/calibrant/_rows/_compiled.c"],
-    depends=["src/calibrant/_rows/_compiled_real.h"],
+    depends=[f"src/calibrant/_rows/_compiled_{x}.h" for x in ("real", "sums")],
     define_macros=STABLE,
     py_limited_api=not FREE_THREADED,
     optional=True,  # without a compiler the package is installed all the same

@@ -4,6 +4,8 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
+from itertools import product
 
 import numpy as np
 import oracles
@@ -22,8 +24,17 @@ from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch import ordered
 from calibrant._sketch.cells import Cells
-from calibrant._sketch.grid import CELLS, STEPS, add_moments, add_residual, cell_near
-from calibrant._stats import platt
+from calibrant._sketch.grid import (
+    CELLS,
+    STEPS,
+    add_moments,
+    add_residual,
+    cell_near,
+    node_weights,
+)
+from calibrant._sketch.kernels import GAUSSIAN, sums_at
+from calibrant._stats import platt, platt_error, quantiles
+from calibrant._stats.ladder import Ladder
 from calibrant._stats.neighbours import cells_of_rows
 
 DTYPES = [np.float16, np.float32, np.float64]
@@ -433,6 +444,94 @@ def test_fits_of_a_few_rows_agree(rows):
         assert_same_fit(cells, width, nodes)
 
 
+# -- kernel sums, laws and moments ---------------------------------------------------
+
+
+def both_ways(monkeypatch, work):
+    """What a function of no arguments gives by the loops, and without them."""
+    monkeypatch.setenv("CALIBRANT_ENGINE", "compiled")
+    got = work()
+    monkeypatch.setenv("CALIBRANT_ENGINE", "numpy")
+    return got, work()
+
+
+def some_cells(n, weighted):
+    rng = np.random.default_rng(n)
+    h = rng.beta(2, 1, n)
+    weight = rng.random(n) + 0.1 if weighted else None
+    return cells_of_rows(columns_of(h, rng.random(n) < h**1.5, weight))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [3, 60, 3000])
+def test_ladders_and_their_laws_agree(monkeypatch, n, weighted):
+    cells = some_cells(n, weighted)
+    got, want = both_ways(monkeypatch, lambda: Ladder.of(cells))
+    assert want.law.shape[1] == 400
+    scale = np.abs(want.law).max()
+    for name in ("rungs", "tested", "law"):
+        one, other = (getattr(x, name) / scale for x in (got, want))
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11, err_msg=name)
+    table = np.random.default_rng(0).normal(size=(len(cells.h), 37))
+    for level, power in product(want.levels, (1, 2)):
+        sums = both_ways(monkeypatch, partial(level.sums, table, power))
+        np.testing.assert_allclose(*sums, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("p", [0.025, 0.5, 0.975])
+@pytest.mark.parametrize("freedom", [0.05, 1.0, 40.0, 1900.0, 1e5])
+def test_quantiles_agree(monkeypatch, freedom, p):
+    work = [
+        lambda: quantiles.gamma_quantile(freedom, p),
+        lambda: [
+            quantiles.noncentrality_at(times * freedom, freedom, p)
+            for times in (0.3, 1.0, 2.0, 60.0)
+            if freedom < 1e4
+        ],
+    ]
+    for one in work:
+        np.testing.assert_allclose(*both_ways(monkeypatch, one), rtol=1e-8, atol=1e-12)
+
+
+def test_rows_left_out_agree(monkeypatch):
+    rng = np.random.default_rng(0)
+    eta, leverage = 6 * rng.normal(size=400), rng.uniform(1e-4, 15, 400)
+    leverage[7] = NAN
+    hit = np.stack([np.ones(400), np.zeros(400), rng.random(400)])
+    wide = np.broadcast_to(eta, hit.shape)
+    got, want = both_ways(
+        monkeypatch, lambda: platt_error.left_out(wide, leverage, hit)
+    )
+    np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
+
+
+def test_moments_and_kernel_sums_agree(monkeypatch):
+    rng = np.random.default_rng(0)
+    moments = rng.normal(size=(3, 5, 600))
+
+    def work():
+        weights = node_weights(moments)
+        places = np.linspace(0, 1, 70)
+        sums = sums_at(places, weights, GAUSSIAN, 0.02, "reflect")
+        far = sums_at(places, weights, GAUSSIAN, 1e-3)
+        return np.concatenate([weights.ravel(), sums.ravel(), far.ravel()])
+
+    got, want = both_ways(monkeypatch, work)
+    np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-11)
+
+
+def test_sums_over_cells_agree(monkeypatch):
+    rng = np.random.default_rng(0)
+    cells = Cells(BUILT_IN).update(columns_of(rng.random(500), rng.random(500) < 0.5))
+
+    def work():
+        cells._forget()
+        return np.concatenate([cells.moments.ravel(), cells.log_odds_sums.ravel()])
+
+    got, want = both_ways(monkeypatch, work)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
 # -- all of it --------------------------------------------------------------------
 
 
@@ -560,6 +659,20 @@ CALLS = {  # arguments that are fine
     ),
     "sort": (np.arange(N), np.zeros(N, np.int64), np.arange(N), np.zeros(N, np.int64)),
     "poisson": (1, 7, np.ones(K), np.full(K, 21), np.zeros((K, 7))),
+    "kernel_sums": (2, np.ones(4), np.arange(K), np.arange(N) // 2, *np.ones((2, N))),
+    "pairs": (
+        *(0.1, np.ones(4), np.arange(K), np.arange(N) // 2, np.ones((2, N))),
+        *(np.ones((N, 1)), *np.ones((8, N)), np.zeros((2, 1))),
+    ),
+    "events": (*np.full((2, K), 0.5), np.zeros((K, 7), np.float32), np.zeros((K, 7))),
+    "quantile": (4.0, 9.0, 0.1, 2.0),
+    "left_out": (0.25, 1.5, 6.0, 6, *np.full((3, N), 0.5), np.zeros(N)),
+    "add_up": (K, np.arange(N) // 2, np.ones((2, N)), np.zeros((2, K))),
+    "node_weights": (K, np.ones((5, 5)), np.ones((2, 5, K)), np.zeros((2, K + 4))),
+    "bells": (
+        *(0.1, 0.86, np.arange(N) / N, np.arange(K) / K, np.ones((2, K))),
+        np.zeros((2, N)),
+    ),
 }
 
 

@@ -8,7 +8,8 @@
    number of lanes, and exp and log are the polynomials below. A loop over lanes is written
    so that compilers turn it into vector instructions, for several kinds of processors where
    the loader can choose (CLONES). Products are fused with sums only in the loops over
-   matrices (`_compiled_real.h`), where the processor can. */
+   matrices (`_compiled_real.h`), local fits and kernel sums (`_compiled_sums.h`), where the
+   processor can. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -777,6 +778,13 @@ static PyObject *add_top(PyObject *self, PyObject *args)
 
 /* -- local Platt scaling: `platt.fit`, node by node over the cells it can see ------------ */
 
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#elif defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=fast")
+#endif
+
 #define SEEN 10.6 /* widths beyond which a kernel weighs less than 1e-24 of its peak */
 #define WIDE 32
 
@@ -839,6 +847,12 @@ CLONES static double look(double node, double at, double scale, const double *RE
         view->z[j] = t[j] = w[j] = view->a[j] = q[j] = 0.0;
     return square / most(total, 1e-300);
 }
+
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#elif defined(__GNUC__)
+#pragma GCC pop_options
+#endif
 
 typedef struct {
     double width, shift, slope, tolerance, longest; /* shift, slope: precision of priors */
@@ -1076,6 +1090,10 @@ static PyObject *sort(PyObject *self, PyObject *args)
     return PyBool_FromLong(swapped);
 }
 
+/* -- sums over cells, places and terms of laws -------------------------------------------- */
+
+#include "_compiled_sums.h"
+
 /* -- the module -------------------------------------------------------------------------- */
 
 #define FUNCTION(name) {#name, name, METH_VARARGS, NULL}
@@ -1084,6 +1102,8 @@ static PyMethodDef functions[] = {
     FUNCTION(reduce),    FUNCTION(bend),     FUNCTION(replace),   FUNCTION(follow),
     FUNCTION(stretches), FUNCTION(residual), FUNCTION(add_rows),  FUNCTION(add_pairs),
     FUNCTION(add_top),   FUNCTION(fit_platt), FUNCTION(poisson),  FUNCTION(sort),
+    FUNCTION(kernel_sums), FUNCTION(pairs), FUNCTION(events),   FUNCTION(quantile),
+    FUNCTION(left_out),  FUNCTION(add_up),   FUNCTION(node_weights), FUNCTION(bells),
     {NULL, NULL, 0, NULL},
 };
 

@@ -124,3 +124,50 @@ def sort(
 def poisson(
     seed: int, draws: int, means: Column, reaches: Index, counts: Column, /
 ) -> None: ...
+def kernel_sums(
+    power: int,
+    taps: Column,
+    number: Index,
+    place: Index,
+    table: Column,
+    sums: Column,
+    /,
+) -> None: ...
+def pairs(
+    scale: float,
+    taps: Column,
+    number: Index,
+    place: Index,
+    importance: Column,
+    r: Column,
+    /,
+    *columns: Column,
+) -> None: ...
+def events(
+    n: Column, p: Column, uniform: NDArray[np.float32], out: Column, /
+) -> None: ...
+def quantile(freedom: float, value: float, p: float, start: float, /) -> float: ...
+def left_out(
+    prior: float,
+    longest: float,
+    largest: float,
+    steps: float,
+    eta: Column,
+    leverage: Column,
+    hit: Column,
+    out: Column,
+    /,
+) -> None: ...
+def add_up(cells: int, cell: Index, table: Column, sums: Column, /) -> None: ...
+def node_weights(
+    cells: int, polynomials: Column, moments: Column, weights: Column, /
+) -> None: ...
+def bells(
+    bandwidth: float,
+    reach: float,
+    places: Column,
+    nodes: Column,
+    values: Column,
+    sums: Column,
+    /,
+) -> None: ...

@@ -16,7 +16,7 @@ try:
 except ImportError:  # no compiler was there when it was installed
     loops = None  # type: ignore[assignment]
 
-__all__ = ["loops", "ready", "rows_at_once"]
+__all__ = ["filled", "loops", "ready", "rows_at_once"]
 
 COPIED_BYTES = 1 << 18
 """Of the blocks of a matrix that is copied because of its type or its place in memory."""
@@ -24,7 +24,18 @@ COPIED_BYTES = 1 << 18
 
 def ready(array: NDArray[Any], dtype: Any = np.float64) -> NDArray[Any]:
     """The array as the loops read it: contiguous, aligned, of this native type."""
+    flags = array.flags
+    if array.dtype == dtype and flags.c_contiguous and flags.aligned:
+        return array  # as most are: asking NumPy takes longer than many a loop
     return np.require(array, dtype, ["C", "A"])
+
+
+def filled(name: str, shape: Any, *given: Any) -> NDArray[np.float64]:
+    """What a loop writes into its last argument, an array of this shape."""
+    out = np.zeros(shape)
+    arrays = (ready(x, x.dtype) if isinstance(x, np.ndarray) else x for x in given)
+    getattr(loops, name)(*arrays, out)
+    return out
 
 
 def rows_at_once(scores: NDArray[Any], dtype: np.dtype[Any]) -> int:

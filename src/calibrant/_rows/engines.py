@@ -23,10 +23,12 @@ def wanted(engine: str = "auto", *, plain: bool = True) -> bool:
 
     ``CALIBRANT_ENGINE`` says what ``"auto"`` is; else it is they, if they were built.
     """
-    check_choice(engine, "engine", ENGINES)
     if engine == "auto":
-        engine = os.environ.get("CALIBRANT_ENGINE") or "auto"
+        if not (chosen := os.environ.get("CALIBRANT_ENGINE")):
+            return plain and built()
+        engine = chosen
         check_choice(engine, "CALIBRANT_ENGINE", ENGINES)
+    check_choice(engine, "engine", ENGINES)
     if engine == "compiled" and not built():
         raise ImportError(
             "engine='compiled' needs the compiled module, which was not built when "

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._inputs.arrays import Column, sigmoid
-from calibrant._rows import compiled
+from calibrant._rows import compiled, engines
 from calibrant._rows.columns import Columns, log_odds_of
 from calibrant._rows.engines import PARTS, over_ranges
 
@@ -206,7 +206,10 @@ _LAGRANGE = _lagrange()
 def node_weights(moments: Moments) -> NDArray[np.float64]:
     """Weights on the cell centres, with PAD more nodes beyond each end."""
     columns, _, cells = moments.shape
-    weights = np.zeros((columns, cells + 2 * PAD))
+    shape = columns, cells + 2 * PAD
+    if engines.wanted():
+        return compiled.filled("node_weights", shape, cells, _LAGRANGE, moments)
+    weights = np.zeros(shape)
     for own, mine in zip(weights, moments, strict=True):
         for shift, poly in enumerate(_LAGRANGE):
             part = mine[0] * poly[0]

@@ -250,13 +250,7 @@ def lower_end(value: float, unit: float, chance: float, level: float) -> float:
 
 
 def noncentrality(value: float, freedom: float, p: float) -> float:
-    """At which a noncentral chi-square is below a value with probability p; 0 if none.
-
-    Examples
-    --------
-    >>> round(noncentrality(30.0, 10.0, 0.025), 3)
-    44.775
-    """
+    """At which a noncentral chi-square is below a value with probability p; 0 if none."""
     if not value > 0:
         return 0.0
     if max(value, freedom) > MANY:

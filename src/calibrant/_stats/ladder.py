@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._inputs.arrays import Column, Index, Table
+from calibrant._rows import compiled, engines
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.closed_forms import CALIBRATED_SHARE, quantile, student
 from calibrant._stats.neighbours import Groups, Neighbours, merged
@@ -57,19 +58,19 @@ def believed(t: Column) -> Column:
 # -- one level ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Level:
     """Cells at one resolution: put together in places, which see each other by a kernel.
 
-    `start` is the first cell of each place, `place` the place of each cell. `blocks` are
-    parts of the kernel's matrix: rows, columns, values. `near` is the sum of weights that
-    each cell sees.
+    `taps` is the kernel at distances of places, `number` where each is. `start` is the first cell of
+    each place, `place` the place of each cell, `near` the sum of weights that it sees.
     """
 
     width: float
+    taps: Column
+    number: Index
     start: Index
     place: Index
-    blocks: Sequence[tuple[slice, slice, Table]]
     near: Column
 
     @classmethod
@@ -78,9 +79,27 @@ class Level:
         number = _rounded(x, places / width)
         new = np.diff(number, prepend=-np.inf) > 0
         start, place = np.flatnonzero(new), np.cumsum(new) - 1
-        blocks = _blocks(number[start], places)
-        level = cls(width, start, place, blocks, weight)
+        taps = GAUSSIAN.profile(np.arange(REACH * places + 1) / places)
+        where = number[start].astype(np.int64)
+        level = cls(width, taps, where, start, place, weight)
         return replace(level, near=level.sums(weight[:, None])[:, 0])
+
+    @property
+    def kernel(self) -> tuple[Column, Index, Index]:
+        """As the compiled loops read it."""
+        return self.taps, self.number, self.place
+
+    @cached_property
+    def blocks(self) -> list[tuple[slice, slice, Table]]:
+        """Parts of the kernel's matrix, where places are near enough to meet."""
+        taps, number, found = np.append(self.taps, 0.0), self.number, []
+        for first in range(0, len(number), BLOCK):
+            rows = number[first : first + BLOCK]
+            ends = rows[0] - len(taps) + 2, rows[-1] + len(taps) - 1
+            seen = slice(*(int(i) for i in np.searchsorted(number, ends)))
+            apart = np.minimum(np.abs(rows[:, None] - number[seen]), len(taps) - 1)
+            found.append((slice(first, first + BLOCK), seen, taps[apart]))
+        return found
 
     def gather(self, columns: Table) -> Table:
         """Sums of cells over places."""
@@ -95,6 +114,9 @@ class Level:
 
     def sums(self, columns: Table, power: int = 1) -> Table:
         """The same of cells, at the cells."""
+        if engines.wanted():
+            given = power, *self.kernel, columns
+            return compiled.filled("kernel_sums", columns.shape, *given)
         return self.smooth(self.gather(columns), power)[self.place]
 
     def means(self, column: Column) -> Column:
@@ -102,28 +124,13 @@ class Level:
         return self.sums(column[:, None])[:, 0] / self.near
 
 
-def _blocks(number: Column, places: int) -> list[tuple[slice, slice, Table]]:
-    """Kernel between occupied places, where they are near enough to meet."""
-    found = []
-    for first in range(0, len(number), BLOCK):
-        rows = number[first : first + BLOCK]
-        ends = rows[0] - REACH * places, rows[-1] + REACH * places + 1
-        seen = slice(*(int(i) for i in np.searchsorted(number, ends)))
-        t = (rows[:, None] - number[seen]) / places
-        K = np.where(np.abs(t) <= REACH, GAUSSIAN.profile(t), 0.0)
-        found.append((slice(first, first + BLOCK), seen, K))
-    return found
-
-
 def levels_of(cells: Neighbours, places: int = PLACES) -> list[Level]:
     """From coarse to fine: by rank, by rank and confidence, and that four times as fine."""
-    step, w = 1 / sqrt(cells.effective), cells.weight
-    found = [
-        Level.of(cells.rank, COARSE * step, w, places),
-        Level.of(cells.coordinate, COARSE * step, w, places),
-    ]
+    step, how = 1 / sqrt(cells.effective), (cells.weight, places)
+    x = cells.coordinate
+    found = [Level.of(y, COARSE * step, *how) for y in (cells.rank, x)]
     if 2.5 * FINE / step >= LEAST_NEAR:
-        found.append(Level.of(cells.coordinate, FINE * step, w, places))
+        found.append(Level.of(x, FINE * step, *how))
     return found
 
 
@@ -132,53 +139,39 @@ def levels_of(cells: Neighbours, places: int = PLACES) -> list[Level]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Residuals:
-    """Sums over the rows of each cell, of w r, w^2 r, w^2 r^2 and w^3 r^2."""
+    """Sums over the rows of each cell, of w r, w^2 r, w^2 r^2 and w^3 r^2.
+
+    `r` has a column for each data set; the others are its `slopes` times that of the cell,
+    and `bases`. In simulated data one row is like another: squares of residuals add up to
+    a slope times their sum and a base, since hits are 0 or 1.
+    """
 
     r: Table
-    w2r: Table
-    w2r2: Table
-    w3r2: Table
+    bases: Sequence[Column]
+    slopes: Sequence[Column]
 
     @classmethod
     def of(cls, cells: Neighbours) -> Residuals:
         """Those of one data set, as a column."""
-        sums = cells.r1, cells.w2r, cells.w2r2, cells.w3r2
-        return cls(*(x[:, None] for x in sums))
+        none = np.zeros_like(cells.r1)
+        own = cells.w2r, cells.w2r2, cells.w3r2
+        return cls(cells.r1[:, None], own, (none, none, none))
 
     def agreement(self, importance: Table, near: Column, g: Table) -> Table:
         """Sums of w r g (1 + w / near), with importances of cells."""
-        return importance @ (self.r * g) + (importance / near) @ (self.w2r * g)
+        both = (importance * (1 + self.slopes[0] / near)) @ (self.r * g)
+        return both + (importance / near * self.bases[0]) @ g
 
     def squares(self, twice: Table, thrice: Table) -> Table:
         """Sums of w^2 r^2 and w^3 r^2, each with importances of its own."""
-        return twice @ self.w2r2 + thrice @ self.w3r2
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """The same of simulated data sets, a column each, in which one row is like another.
-
-    In a cell all rows have the same `weight`, and squares of residuals add up to
-    `slope` times the sum of residuals plus `base`, since hits are 0 or 1.
-    """
-
-    r: Table
-    weight: Column
-    slope: Column
-    base: Column
-
-    def agreement(self, importance: Table, near: Column, g: Table) -> Table:
-        """As above."""
-        return (importance * (1 + self.weight / near)) @ (self.r * g)
-
-    def squares(self, twice: Table, thrice: Table) -> Table:
-        """As above."""
-        each = twice + thrice * self.weight
-        return (each * self.slope) @ self.r + (each @ self.base)[:, None]
+        slope = twice * self.slopes[1] + thrice * self.slopes[2]
+        return (
+            slope @ self.r + (twice @ self.bases[1] + thrice @ self.bases[2])[:, None]
+        )
 
 
 def pairs(
-    cells: Neighbours, level: Level, found: Residuals | Drawn, importance: Table
+    cells: Neighbours, level: Level, found: Residuals, importance: Table
 ) -> Table:
     r"""Mean squared distance at one level: (importances, data sets).
 
@@ -195,6 +188,10 @@ def pairs(
     where R, :math:`R_2`, Q, :math:`Q_3` are sums of :math:`w r, w^2 r, w^2 r^2, w^3 r^2`.
     The sum over cells of N V is one of Q, seen from the other side of the kernel.
     """
+    if engines.wanted():
+        columns = found.r, level.near, cells.weight, *found.bases, *found.slopes
+        given = 1 / cells.n, *level.kernel, importance, *columns
+        return compiled.filled("pairs", (len(importance), found.r.shape[1]), *given)
     D, counted = level.near, importance * cells.weight
     g = level.smooth(level.gather(found.r)) / D[level.start, None]
     agreement = found.agreement(importance, D, g[level.place])
@@ -262,7 +259,7 @@ def rungs_and_surprise(cells: Neighbours, levels: Sequence[Level]) -> Table:
 def estimates(
     cells: Neighbours,
     levels: Sequence[Level],
-    found: Residuals | Drawn,
+    found: Residuals,
     importance: Table,
 ) -> Table:
     """Mean squared distance with an importance of each level: (importances, data sets)."""
@@ -295,7 +292,7 @@ def simulate(cells: Neighbours, dispersion: float = 1.0) -> tuple[Column, Table]
 
 def draw(
     cells: Neighbours, draws: int, rng: np.random.Generator, dispersion: float = 1.0
-) -> Drawn:
+) -> Residuals:
     """Residuals of calibrated models, a column each.
 
     Rows of unequal weight are as noisy as N^2 / W2 rows of equal weight.
@@ -306,8 +303,12 @@ def draw(
     scale = np.sqrt(dispersion * cells.w2 / n) * np.where(cells.h > 0.5, -1.0, 1.0)
     events = binomial_less_mean(n, p, draws, rng)
     events *= scale[:, None]
-    squares = (1 - 2 * p) * scale, scale**2 * n * p * (1 - p)
-    return Drawn(events, cells.w2 / cells.weight, *squares)
+    w, slope, base = (
+        cells.w2 / cells.weight,
+        (1 - 2 * p) * scale,
+        scale**2 * n * p * (1 - p),
+    )
+    return Residuals(events, (np.zeros_like(w), base, w * base), (w, slope, w * slope))
 
 
 ROUND_OFF = 1e-9
@@ -339,6 +340,8 @@ def binomial_less_mean(
 
 def _quantiles(n: Column, p: Column, uniform: NDArray[np.float32]) -> Table:
     """Number of events at each probability; means n p are in increasing order."""
+    if engines.wanted():
+        return compiled.filled("events", uniform.shape, n, p, uniform)
     events = np.zeros(uniform.shape)
     term = (1 - p) ** n
     below, odds, largest, k = term, p / (1 - p), uniform.max(axis=1, initial=0.0), 0

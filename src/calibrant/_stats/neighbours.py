@@ -109,9 +109,9 @@ class Neighbours:
         Within a cell, hits are taken to have nothing to do with weights.
         """
         (up, yes), (down, no) = self.two_values()
-        yes, no = yes - accuracy, no - accuracy
-        powers = (self.weight * (up * yes**k + down * no**k) for k in (1, 2, 3, 4))
-        r1, r2, r3, r4 = powers
+        off = np.stack([yes, no]) - accuracy
+        each = self.weight * np.stack([up, down]) * off
+        r1, r2, r3, r4 = np.cumprod([each, off, off, off], axis=0).sum(axis=1)
         plain, w = replace(self, r1=r1, r2=r2, r3=r3, r4=r4), self.w2 / self.weight
         return replace(plain, w2r=w * r1, w2r2=w * r2, w3r2=w * w * r2)
 

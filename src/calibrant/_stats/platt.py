@@ -106,7 +106,10 @@ def fit(
         shift[:], slope[:] = start.shift, start.slope
     found = shift, slope, leverage, variance
     if engines.wanted(engine):
-        _fit_compiled(cells, rank, width, nodes, at, tolerance, prior_sd, found)
+        seen = rank, cells.z, cells.weight, cells.hits, cells.w2, nodes, at
+        one, two = (1 / sd**2 for sd in prior_sd or (PRIOR_SD, np.inf))
+        rules = width, one, two, tolerance, MOST_STEPS, LONGEST_STEP
+        compiled.loops.fit_platt(*rules, *(*map(compiled.ready, seen), *found))
     else:
         _fit_blocks(cells, rank, width, nodes, at, tolerance, prior_sd, found)
     whole = LocalPlatt(width, nodes, *found)
@@ -143,23 +146,6 @@ Fit = tuple[Column, Column, Column, Column]
 """Shift, slope, leverage and variance at each node, filled in."""
 
 
-def _fit_compiled(
-    cells: Neighbours,
-    rank: Column,
-    width: float,
-    nodes: Column,
-    at: Column,
-    tolerance: float,
-    prior_sd: tuple[float, float] | None,
-    found: Fit,
-) -> None:
-    """As `_fit_blocks`, in one loop over the cells that each node can see."""
-    seen = rank, cells.z, cells.weight, cells.hits, cells.w2, nodes, at
-    shift, slope = (1 / sd**2 for sd in prior_sd or (PRIOR_SD, np.inf))
-    rules = width, shift, slope, tolerance, MOST_STEPS, LONGEST_STEP
-    compiled.loops.fit_platt(*rules, *(*map(compiled.ready, seen), *found))
-
-
 def _fit_blocks(
     cells: Neighbours,
     rank: Column,
@@ -170,7 +156,7 @@ def _fit_blocks(
     prior_sd: tuple[float, float] | None,
     found: Fit,
 ) -> None:
-    """Fit the nodes, whose shift and slope change in place, some at a time."""
+    """What the compiled loop does: fit the nodes, in place, some at a time."""
     shift, slope, leverage, variance = found
     squared = None if cells.w2 is cells.weight else cells.w2 / cells.weight
     block = max(BLOCK_NUMBERS // len(rank), 1)

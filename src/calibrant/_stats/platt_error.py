@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant._inputs.arrays import Column, sigmoid, softplus
 from calibrant._inputs.divergences import Divergence
+from calibrant._rows import compiled, engines
 from calibrant._stats import close_pairs, platt
 from calibrant._stats.close_pairs import DebiasedError
 from calibrant._stats.closed_forms import CALIBRATED_SHARE, quantile
@@ -344,6 +345,10 @@ def left_out(
     array([5.5])
     """
     m, prior = sigmoid(eta), 1 / prior_sd**2
+    if engines.wanted():
+        given = (np.broadcast_to(x, eta.shape) for x in (eta, leverage, a))
+        rules = prior, platt.LONGEST_STEP, LARGEST_CHANGE, STEPS
+        return compiled.filled("left_out", eta.shape, *rules, *given)
     w = np.maximum((1 / leverage - prior) / np.maximum(m * (1 - m), 1e-300), 1.0)
     shift = np.zeros_like(eta)
     for _ in range(STEPS):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._inputs.arrays import Column
+from calibrant._rows import compiled, engines
 
 FARTHEST, MOST_STEPS, CLOSE = 9.0, 100, 1e-9
 """Standard deviations beyond which nothing is left; a step of Newton so short is the last."""
@@ -107,7 +108,16 @@ def gamma_quantile(shape: float, p: float) -> float:
     least = exp(
         (log(p) + lgamma(shape + 1)) / shape
     )  # where nearly all mass lies above
-    return _solve(lambda x: _gamma(shape, x, p), max(start, least))
+    found = _compiled(shape, 0.0, p, max(start, least))
+    return found or _solve(lambda x: _gamma(shape, x, p), max(start, least))
+
+
+def _compiled(freedom: float, value: float, p: float, start: float) -> float | None:
+    """What the compiled loops find, where they can; without a value, of the gamma law."""
+    if not engines.wanted():
+        return None
+    found = compiled.loops.quantile(freedom, value, p, start)
+    return None if np.isnan(found) else found
 
 
 def _gamma(shape: float, x: float, p: float) -> tuple[float, float]:
@@ -167,6 +177,9 @@ def noncentrality_at(value: float, freedom: float, p: float) -> float:
     >>> round(noncentrality_at(30.0, 10.0, 0.025), 6)
     44.774876
     """
+    start = max(noncentrality_near(value, freedom, p), 1e-3)
+    if (found := _compiled(freedom, value, p, start)) is not None:
+        return found
     terms = gamma_terms(freedom / 2, value / 2)
     below = terms[::-1].cumsum()[::-1]
     if below[0] <= p:
@@ -179,7 +192,7 @@ def noncentrality_at(value: float, freedom: float, p: float) -> float:
         law = float(chances[:n] @ below[:n])
         return p - law, 0.5 * float(chances[:n] @ terms[:n])
 
-    return _solve(excess, max(noncentrality_near(value, freedom, p), 1e-3))
+    return _solve(excess, start)
 
 
 def noncentrality_near(value: float, freedom: float, p: float) -> float:
