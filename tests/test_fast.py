@@ -34,6 +34,7 @@ from calibrant._sketch.grid import (
 )
 from calibrant._sketch.kernels import GAUSSIAN, sums_at
 from calibrant._stats import platt, platt_error, quantiles
+from calibrant._stats.intervals import Family, total_size
 from calibrant._stats.ladder import Ladder
 from calibrant._stats.neighbours import cells_of_rows
 
@@ -505,6 +506,15 @@ def test_rows_left_out_agree(monkeypatch):
     np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.parametrize("cells", [1, 16, 45])
+def test_scales_at_which_sizes_cross_a_bound_agree(monkeypatch, cells):
+    rng = np.random.default_rng(cells)
+    family = Family(rng.normal(size=cells), rng.normal(size=(300, cells)), total_size)
+    for bound in (0.1, float(np.median(family.null)), 9.0 * cells):
+        found = both_ways(monkeypatch, partial(family.crossings, bound, family.null))
+        np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
+
+
 def test_moments_and_kernel_sums_agree(monkeypatch):
     rng = np.random.default_rng(0)
     moments = rng.normal(size=(3, 5, 600))
@@ -666,6 +676,7 @@ CALLS = {  # arguments that are fine
     ),
     "events": (*np.full((2, K), 0.5), np.zeros((K, 7), np.float32), np.zeros((K, 7))),
     "quantile": (4.0, 9.0, 0.1, 2.0),
+    "crossings": (8, 2.0, np.ones(K), np.ones((N, K)), np.ones(N)),
     "left_out": (0.25, 1.5, 6.0, 6, *np.full((3, N), 0.5), np.zeros(N)),
     "add_up": (K, np.arange(N) // 2, np.ones((2, N)), np.zeros((2, K))),
     "node_weights": (K, np.ones((5, 5)), np.ones((2, 5, K)), np.zeros((2, K + 4))),

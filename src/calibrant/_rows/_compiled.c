@@ -1104,6 +1104,7 @@ static PyMethodDef functions[] = {
     FUNCTION(add_top),   FUNCTION(fit_platt), FUNCTION(poisson),  FUNCTION(sort),
     FUNCTION(kernel_sums), FUNCTION(pairs), FUNCTION(events),   FUNCTION(quantile),
     FUNCTION(left_out),  FUNCTION(add_up),   FUNCTION(node_weights), FUNCTION(bells),
+    FUNCTION(crossings),
     {NULL, NULL, 0, NULL},
 };
 

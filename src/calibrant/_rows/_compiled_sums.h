@@ -429,6 +429,55 @@ static PyObject *left_out(PyObject *self, PyObject *args)
     return leave(&arrays, NULL);
 }
 
+/* -- sizes of residuals with noise: `intervals.Family.crossings` -------------------------- */
+
+/* The sum of |scale shape + noise|, and how it grows with the scale. */
+CLONES static double size_at(double scale, const double *RESTRICT shape,
+                             const double *RESTRICT noise, Size n, double *growth)
+{
+    double size[LANES] = {0.0}, slope[LANES] = {0.0}, sum = 0.0;
+    Size whole = n - n % LANES;
+    *growth = 0.0;
+    for (Size first = 0; first < whole; first += LANES)
+        for (int l = 0; l < LANES; l++) {
+            double x = scale * shape[first + l] + noise[first + l];
+            size[l] += fabs(x);
+            slope[l] += x > 0.0 ? shape[first + l] : x < 0.0 ? -shape[first + l] : 0.0;
+        }
+    for (Size i = whole; i < n; i++) {
+        double x = scale * shape[i] + noise[i];
+        sum += fabs(x);
+        *growth += x > 0.0 ? shape[i] : x < 0.0 ? -shape[i] : 0.0;
+    }
+    for (int l = 0; l < LANES; l++) {
+        sum += size[l];
+        *growth += slope[l];
+    }
+    return sum;
+}
+
+/* crossings(steps, bound, shape, noise, scale): as `Family._descend`, from the scales given */
+static PyObject *crossings(PyObject *self, PyObject *args)
+{
+    Arrays arrays;
+    Size steps = PyLong_AsSsize_t(PyTuple_GetItem(args, 0));
+    double bound = PyFloat_AsDouble(PyTuple_GetItem(args, 1));
+    if (take(args, 2, "ddD", &arrays)) return leave(&arrays, "arrays");
+    Size n = COUNT(0), rows = COUNT(2);
+    double *scale = AT(double, 2);
+    if (COUNT(1) != n * rows) return leave(&arrays, "arrays do not fit each other");
+    Py_BEGIN_ALLOW_THREADS
+    for (Size r = 0; r < rows; r++)
+        for (Size step = 0; step < steps; step++) {
+            double growth, before = scale[r];
+            double size = size_at(before, AT(double, 0), AT(double, 1) + r * n, n, &growth);
+            scale[r] = most(before - (size - bound) / (growth > 0.0 ? growth : INFINITY), 0.0);
+            if (fabs(scale[r] - before) <= 1e-12 * before) break;
+        }
+    Py_END_ALLOW_THREADS
+    return leave(&arrays, NULL);
+}
+
 /* -- moments of cells: `cells._added_up`, `grid.node_weights`, `kernels.sums_at` ---------- */
 
 /* add_up(cells, cell, table, sums): sums over runs of cells of each row of a table */

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant._base.records import Bins
 from calibrant._inputs.arrays import Column, Index, Mask, Table
 from calibrant._inputs.divergences import BRIER
+from calibrant._rows import compiled, engines
 from calibrant._sketch.grid import CELLS, cell_of
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._sketch.ordered import Ordered
@@ -83,6 +84,10 @@ class Family:
         Newton's steps go to the crossing from above without passing it.
         """
         scale, rows = (bound + null) / self.size, max(AT_ONCE // len(self.shape), 1)
+        if self.norm is total_size and engines.wanted():
+            shape, noise = map(compiled.ready, (self.shape, self.noise))
+            compiled.loops.crossings(STEPS, bound, shape, noise, scale)
+            return np.where(null >= bound, 0.0, scale)
         for first in range(0, len(null), rows):  # parts that stay in cache
             part = slice(first, first + rows)
             scale[part] = self._descend(self.noise[part], scale[part], bound)
@@ -117,11 +122,15 @@ def invert(family: Family, value: float, level: float, most: float = inf) -> Int
 def scales(family: Family, value: float, level: float) -> Interval:
     """Factors of the shape, whose size is not 0, that the value does not contradict."""
     tail, null = (1 - level) / 2, family.null
-    unusual = float(np.quantile(null, 1 - tail))
-    detectable = float(np.median(family.crossings(unusual, null)))
-    crossings = family.crossings(value, null)
-    low, high = np.quantile(crossings, [tail, 1 - tail])
-    return float(low), max(detectable, float(high))
+    (unusual,) = _quantiles(null, 1 - tail)
+    (detectable,) = _quantiles(family.crossings(unusual, null), 0.5)
+    low, high = _quantiles(family.crossings(value, null), tail, 1 - tail)
+    return low, max(detectable, high)
+
+
+def _quantiles(x: Column, *p: float) -> list[float]:
+    """Of numbers; NumPy's own take longer to be asked than to answer."""
+    return np.interp(p, np.linspace(0, 1, len(x)), np.sort(x)).tolist()
 
 
 def band(family: Family, value: float, level: float, most: float = inf) -> Interval:
@@ -198,12 +207,8 @@ class Resampled:
         noise = stretch * through(self.noise)
         shapes = shape, observed, np.where(observed < 0, -share, share)
         value = size_of(observed, total_size)
-        return widest(
-            [
-                invert(Family(x, noise, total_size), value, self.level, most=1.0)
-                for x in shapes
-            ]
-        )
+        each = (Family(x, noise, total_size) for x in shapes)
+        return widest([invert(x, value, self.level, most=1.0) for x in each])
 
     def largest(self, through: Map, stretch: Column) -> Interval:
         """Interval of the largest size, each being known as well as its noise allows.

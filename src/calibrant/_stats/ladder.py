@@ -84,11 +84,6 @@ class Level:
         level = cls(width, taps, where, start, place, weight)
         return replace(level, near=level.sums(weight[:, None])[:, 0])
 
-    @property
-    def kernel(self) -> tuple[Column, Index, Index]:
-        """As the compiled loops read it."""
-        return self.taps, self.number, self.place
-
     @cached_property
     def blocks(self) -> list[tuple[slice, slice, Table]]:
         """Parts of the kernel's matrix, where places are near enough to meet."""
@@ -115,7 +110,7 @@ class Level:
     def sums(self, columns: Table, power: int = 1) -> Table:
         """The same of cells, at the cells."""
         if engines.wanted():
-            given = power, *self.kernel, columns
+            given = power, self.taps, self.number, self.place, columns
             return compiled.filled("kernel_sums", columns.shape, *given)
         return self.smooth(self.gather(columns), power)[self.place]
 
@@ -190,7 +185,8 @@ def pairs(
     """
     if engines.wanted():
         columns = found.r, level.near, cells.weight, *found.bases, *found.slopes
-        given = 1 / cells.n, *level.kernel, importance, *columns
+        kernel = level.taps, level.number, level.place
+        given = 1 / cells.n, *kernel, importance, *columns
         return compiled.filled("pairs", (len(importance), found.r.shape[1]), *given)
     D, counted = level.near, importance * cells.weight
     g = level.smooth(level.gather(found.r)) / D[level.start, None]
