@@ -28,7 +28,9 @@ class Ratio:
     def __post_init__(self) -> None:
         clocks = [x for one in self.seconds.values() for x in one.values()]
         if not clocks or not all(0 < x < inf for x in clocks):
-            raise ValueError(f"a ratio needs the seconds it rests on, got {self.seconds}")
+            raise ValueError(
+                f"a ratio needs the seconds it rests on, got {self.seconds}"
+            )
 
     @classmethod
     def of(cls, above: str, below: str, timings: dict[str, Timing], *checks: str):

@@ -181,7 +181,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--once", action="store_true", help="each task once, on few rows of Parquet"
     )
-    parser.add_argument("--into", type=Path, help="folder of results.md and results.json")
+    parser.add_argument(
+        "--into", type=Path, help="folder of results.md and results.json"
+    )
     parser.add_argument(
         "--no-peers", action="store_true", help="skip the other libraries"
     )

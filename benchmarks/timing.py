@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-
 ONCE = bool(os.environ.get("CALIBRANT_BENCH_ONCE"))
 """Whether each task is done once, to see that it works."""
 

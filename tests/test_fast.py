@@ -530,6 +530,11 @@ CALLS = {  # arguments that are fine
         *(K, np.full((N, K), 0.2), np.arange(5) / 4, np.zeros((4, K))),
         *(np.zeros(0, np.int64), np.zeros((N, K))),
     ),
+    "tally": (
+        *(K, np.full((N, K), 0.2), np.arange(5) / 4, None),
+        *(np.zeros(N, np.int64), *np.zeros((2, K, 4))),
+    ),
+    "add_up": (K, np.full((N, K), 0.2), np.zeros(N)),
     "follow": (
         *(K, np.arange(K + 1), np.zeros((K, 4)), np.zeros(K), np.zeros(K)),
         *(np.full((N, K), 0.2), np.zeros((N, K))),

@@ -38,6 +38,17 @@ def bend(
 def replace(
     k: int, probs: Real, edges: Column, values: Real, absent: Index, out: Real, /
 ) -> None: ...
+def tally(
+    k: int,
+    probs: Real,
+    edges: Column,
+    weight: Column | None,
+    labels: Index,
+    counts: Column,
+    hits: Column,
+    /,
+) -> None: ...
+def add_up(k: int, probs: Real, sums: Column, /) -> bool: ...
 def follow(
     k: int,
     starts: Index,
