@@ -150,6 +150,6 @@ clean: ## Remove environments, caches and built files
 
 # torch first: the peers then find it there and do not bring another.
 .venv-bench/.bench: pyproject.toml benchmarks/peers.txt | .venv-bench/.pip
-	.venv-bench/bin/pip install --quiet $(TORCH)
+	.venv-bench/bin/pip install --quiet $(firstword $(TORCH))
 	.venv-bench/bin/pip install --quiet -e . -r benchmarks/peers.txt
 	touch $@

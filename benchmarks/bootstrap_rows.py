@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from registry import Ratio, agree, benchmark
+from registry import Ratio, agree, benchmark, seconds_in
 from timing import race
 
 from calibrant._inputs.options import Settings
@@ -71,7 +71,7 @@ def naive_bootstrap() -> Ratio:
         naive=lambda: several(SHOWN),
     )
     check = agree("width of ECE's interval", timings["full"].answer, several(100), 2e-3)
-    seconds = {name: {"wall": t.wall, "cpu": t.cpu} for name, t in timings.items()}
+    seconds = seconds_in(timings)
     by_cpu, by_wall = (_ratio(seconds, clock) for clock in ("cpu", "wall"))
     return Ratio(by_cpu, by_wall, (check,), seconds)
 

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 from registry import Ratio, agree, benchmark
-from timing import Timing
+from timing import ONCE, Timing
 
-ROWS = int(float(os.environ.get("CALIBRANT_BENCH_ROWS", "1e8")))
+ROWS = int(float(os.environ.get("CALIBRANT_BENCH_ROWS", "1e6" if ONCE else "1e8")))
 ROWS_OF_PROBS, CLASSES = ROWS // 10, 10
-SMALL = 2_000_000
+SMALL = min(2_000_000, ROWS)
 """Rows to warm up on."""
 
 SLICE, GROUP = 1_000_000, 1 << 17
@@ -199,7 +199,7 @@ def peak():
 def raced(task, against, kind):
     """Timings of a task and of what it is compared with, by turns; its peak memory."""
     timings, most = {"ours": Timing(), "theirs": Timing()}, 0
-    for _ in range(1 if task == "in_spark" else 2):
+    for _ in range(1 if ONCE or task == "in_spark" else 2):
         for name, work in (("theirs", against), ("ours", task)):
             used = run_alone(work, kind, timings[name])
         most = max(most, used)
@@ -237,21 +237,22 @@ ENGINES = {
 
 for engine, (task, most, needs) in ENGINES.items():
     benchmark(
-        f"`cal.sketch_frame`, {engine} / DuckDB's `SELECT sum` of the same 3 columns",
+        f"`cal.sketch_frame`, {engine} / DuckDB's `SELECT sum` of the same 3 columns, "
+        f"{ROWS:,} rows of Parquet",
         at_most=most,
         needs=(*NEEDS, *needs),
     )(functools.partial(against_the_sum, task))
 
 
 def memory_of(task):
-    _, most = raced(task, "sum_in_duckdb", "pairs")
-    return Ratio(most / 1e6, checks=(f"{ROWS} rows",))
+    timings, most = raced(task, "sum_in_duckdb", "pairs")
+    return Ratio.amount(most / 1e6, timings, f"{ROWS} rows")
 
 
 for engine, (task, _, needs) in ENGINES.items():
     if task != "in_spark":  # most of it is Java's, and set by its options
         benchmark(
-            f"peak memory of `cal.sketch_frame`, {engine}",
+            f"peak memory of `cal.sketch_frame`, {engine}, {ROWS:,} rows of Parquet",
             at_most=400,
             needs=(*NEEDS, *needs),
             unit=" MB",
@@ -260,7 +261,7 @@ for engine, (task, _, needs) in ENGINES.items():
 
 @benchmark(
     f"`cal.sketch_frame` of {CLASSES} columns of probabilities, record batches / "
-    "reading them and taking maxima",
+    f"reading them and taking maxima, {ROWS_OF_PROBS:,} rows of Parquet",
     at_most=4,
     needs=NEEDS,
 )

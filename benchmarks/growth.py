@@ -1,11 +1,14 @@
-"""How time and memory grow with examples and with classes: numbers and two figures.
+"""How time and memory grow with examples and with classes: numbers and a figure.
 
-    python benchmarks/growth.py [--rows 1e7] [--draw]
+    python benchmarks/growth.py [--rows 1e8] [--draw]
 
 Each point is a process of its own, one thread: it makes its data, does the task once on
 something small, then once in full, and prints CPU seconds, the rise of memory above the
-input, and the bytes of the input. `growth.json` keeps the numbers, and
-docs/images/growth.svg is drawn of it; with --draw nothing is measured again.
+input, and the bytes of the input. Pairs are of float32 and bool, 5 bytes each: at a
+hundred million that is half a gigabyte, and a machine of 24 GiB can hold all that is made
+of them. A sketch is given a million of them again and again. `growth.json` keeps the
+numbers with date and machine, and docs/images/growth.svg is drawn of it; with --draw
+nothing is measured again.
 """
 
 import argparse
@@ -14,9 +17,12 @@ import os
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import peak_memory
+import run
 import synthetic
 
 HERE = Path(__file__).resolve().parent
@@ -25,13 +31,17 @@ ENTRIES = 20_000_000
 """Of the matrices whose classes grow; a thousand rows at least."""
 
 CLASSES = (2, 10, 100, 1000, 5000, 30_000)
-TASKS = {
-    "pairs": "evaluate_pairs, no intervals",
-    "intervals": "evaluate_pairs, default intervals",
-    "smooth": "smooth_ece",
-    "classes": "evaluate, no intervals",
-    "logits": "evaluate, default intervals",
+TASKS = {  # what it is called, and its line: colours that differ in grey, too
+    "intervals": ("evaluate_pairs, default intervals", "#0072B2", "o-"),
+    "pairs": ("evaluate_pairs, interval=None", "#D55E00", "s-"),
+    "sketch": ("Sketch in batches, then evaluate", "#009E73", "^-"),
+    "smooth": ("smooth_ece", "#CC79A7", "D-"),
+    "logits": ("evaluate, default intervals", "#0072B2", "o-"),
+    "classes": ("evaluate, interval=None", "#D55E00", "s-"),
 }
+BATCH, SMALL = 1_000_000, 100
+MOST = {"intervals": 10_000_000}
+"""Where a point more would take longer than all others."""
 
 
 def work_on(task, size):
@@ -45,17 +55,38 @@ def work_on(task, size):
             {"interval": None} if task == "classes" else {}
         )
         return (scores, y), lambda z, y: dict(cal.evaluate(y, logits=z, **how).curves)
-    given = synthetic.pairs(size)
+    given = pairs(min(size, BATCH) if task == "sketch" else size)
+    if task == "sketch":
+        return given, lambda h, a: sketched(h, a, size if len(h) > SMALL else 1)
     if task == "smooth":
         return given, lambda h, a: cal.smooth_ece(a, confidence=h)
     how = {"interval": None} if task == "pairs" else {}
     return given, lambda h, a: dict(cal.evaluate_pairs(a, h, **how).curves)
 
 
+def pairs(size):
+    """Confidence and correctness in 5 bytes a row, made ten million at a time."""
+    h, a = np.empty(size, np.float32), np.empty(size, bool)
+    for seed, first in enumerate(range(0, size, 10 * BATCH)):
+        part = slice(first, min(first + 10 * BATCH, size))
+        h[part], a[part] = synthetic.pairs(part.stop - first, seed)
+    return h, a
+
+
+def sketched(h, a, rows):
+    """The evaluation of so many rows that come in batches."""
+    import calibrant as cal
+
+    sketch = cal.Sketch()
+    for _ in range(0, rows, len(h)):
+        sketch.update_pairs(a, h)
+    return dict(cal.evaluate(sketch).curves)
+
+
 def measure(task, size):
     """In this process: CPU seconds, rise of memory, bytes and rows of the input."""
     given, work = work_on(task, size)
-    work(*(x[:100] for x in given))
+    work(*(x[:SMALL] for x in given))
     peak_memory.CLEAR.write_text("5")
     before, cpu = peak_memory.status("VmRSS"), time.process_time()
     work(*given)
@@ -67,10 +98,9 @@ def measure(task, size):
 def points(most):
     """Tasks and sizes."""
     sizes = [10**i for i in range(3, 9) if 10**i <= most]
-    for task in ("pairs", "intervals", "smooth"):
-        yield from ((task, size) for size in sizes)
-    for task in ("classes", "logits"):
-        yield from ((task, size) for size in CLASSES)
+    for task in TASKS:
+        chosen = CLASSES if task in ("classes", "logits") else sizes
+        yield from ((task, size) for size in chosen if size <= MOST.get(task, most))
 
 
 def measured(most):
@@ -103,34 +133,49 @@ def draw(found):
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
-    mpl.rcParams["svg.hashsalt"] = "growth"
-    figure, axes = plt.subplots(2, 2, figsize=(8.4, 6), sharex="col", sharey="row")
-    sides = (("pairs", "intervals", "smooth"), ("classes", "logits"))
+    mpl.rcParams |= {"svg.hashsalt": "growth", "font.size": 9, "svg.fonttype": "path"}
+    figure, axes = plt.subplots(2, 2, figsize=(7.2, 5.4), sharex="col", sharey="row")
+    sides = (("intervals", "pairs", "sketch", "smooth"), ("logits", "classes"))
     for column, tasks in enumerate(sides):
         for task in tasks:
-            mine = [x for x in found if x["task"] == task]
-            size = [x["size"] for x in mine]
-            axes[0, column].plot(
-                size, [x["cpu"] for x in mine], "o-", label=TASKS[task]
-            )
-            rise = [max(x["rise"], 1e5) / 1e6 for x in mine]
-            axes[1, column].plot(size, rise, "o-", label=TASKS[task])
+            draw_task(axes[:, column], [x for x in found if x["task"] == task])
         given = {x["size"]: x["input"] / 1e6 for x in found if x["task"] == tasks[0]}
-        how = {"color": "0.6", "linestyle": "--", "label": "the input itself"}
+        how = {"color": "0.4", "linestyle": "--", "label": "the input itself"}
         axes[1, column].plot(list(given), list(given.values()), **how)
-    for ax in axes.flat:
+    for ax, letter in zip(axes.flat, "abcd", strict=True):
         ax.set(xscale="log", yscale="log")
-        ax.grid(alpha=0.3)
-    axes[0, 0].set(ylabel="CPU seconds, one thread", title="examples (pairs)")
-    axes[0, 1].set(title=f"classes ({ENTRIES / 1e6:.0f} million logits at most)")
-    axes[1, 0].set(ylabel="MB above the input", xlabel="examples")
-    axes[1, 1].set(xlabel="classes")
-    axes[0, 0].legend(fontsize=8)
-    axes[0, 1].legend(fontsize=8)
-    axes[1, 1].legend(fontsize=8)
+        ax.grid(alpha=0.25, linewidth=0.5)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.text(0.02, 0.95, letter, transform=ax.transAxes, weight="bold", va="top")
+    axes[0, 0].set(ylabel="CPU time (s), one thread")
+    axes[1, 0].set(ylabel="memory above the input (MB)", xlabel="examples n")
+    axes[1, 1].set(xlabel="classes k")
+    axes[0, 0].legend(
+        fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0.06, 1)
+    )
+    axes[0, 1].legend(
+        fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0.06, 1)
+    )
+    axes[1, 0].legend(
+        handles=axes[1, 0].lines[-1:],
+        fontsize=8,
+        frameon=False,
+        loc="upper left",
+        bbox_to_anchor=(0.06, 1),
+    )
+    figure.align_ylabels()
     figure.tight_layout()
     figure.savefig(FIGURE, metadata={"Date": None})
     plt.close(figure)
+
+
+def draw_task(axes, mine):
+    """One line of each kind; below 0.1 MB nothing can be told from noise."""
+    label, color, line = TASKS[mine[0]["task"]]
+    how = {"label": label, "color": color, "markersize": 4, "linewidth": 1.2}
+    size = [x["size"] for x in mine]
+    axes[0].plot(size, [x["cpu"] for x in mine], line, **how)
+    axes[1].plot(size, [max(x["rise"], 1e5) / 1e6 for x in mine], line, **how)
 
 
 def main():
@@ -143,9 +188,10 @@ def main():
     if said.task:
         return measure(said.task, said.size)
     if not said.draw:
-        found = measured(said.rows)
+        date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        found = {"date": date, "machine": run.machine(), "points": measured(said.rows)}
         NUMBERS.write_text(json.dumps(found, indent=1) + "\n")
-    return draw(json.loads(NUMBERS.read_text()))
+    return draw(json.loads(NUMBERS.read_text())["points"])
 
 
 if __name__ == "__main__":

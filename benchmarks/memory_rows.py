@@ -12,8 +12,8 @@ from synthetic import logits
 def extra_memory(engine: str) -> Ratio:
     scores, labels = imagenet_sized()
     rise, found = peak_memory.rise(scores, labels, engine)
-    check = agree("accuracy", found, accuracy(scores, labels), 1e-12)
-    return Ratio(100 * rise / scores.nbytes, checks=(check,))
+    check = agree("accuracy", found.answer, accuracy(scores, labels), 1e-12)
+    return Ratio.amount(100 * rise / scores.nbytes, {"ours": found}, check)
 
 
 for engine in ("compiled", "numpy"):
@@ -30,8 +30,9 @@ def memory_of(name: str) -> Ratio:
     rise, found = peak_memory.rise(scores, y, "auto", name)
     applied = slice(int(peak_memory.FIT_SHARE * len(y)), None)
     plain = np.mean(scores[applied].argmax(axis=1) == y[applied])
-    check = agree("accuracy", found, plain, 0.03)
-    return Ratio(100 * max(rise, 0) / scores[applied].nbytes, checks=(check,))
+    check = agree("accuracy", found.answer, plain, 0.03)
+    share = 100 * max(rise, 0) / scores[applied].nbytes
+    return Ratio.amount(share, {"ours": found}, check)
 
 
 for method in ("TemperatureScaling", "HistogramBinning", "IsotonicCalibration"):

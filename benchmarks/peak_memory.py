@@ -4,15 +4,18 @@
 
 is a process of its own: it does the task on something small first, so that imports and
 compilation are over, then loads the input, and prints the rise in bytes and a number to
-check the answer by. What a task returns as its result does not count as a rise.
+check the answer by, and the CPU and wall seconds it took. What a task returns as its
+result does not count as a rise.
 """
 
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
+from timing import Timing
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 FIT_SHARE = 0.2
@@ -21,16 +24,16 @@ FIT_SHARE = 0.2
 
 def rise(
     scores: np.ndarray, labels: np.ndarray, engine: str, task: str = "evaluate"
-) -> tuple[int, float]:
-    """Bytes that a task needs at its peak beyond input and output; its answer."""
+) -> tuple[int, Timing]:
+    """Bytes that a task needs at its peak beyond input and output; seconds and answer."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(Path(folder, name)) for name in ("scores.npy", "labels.npy")]
         for path, array in zip(paths, (scores, labels), strict=True):
             np.save(path, array)
         command = [sys.executable, __file__, task, engine, *paths]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-    rise, answer = done.stdout.split()
-    return int(rise), float(answer)
+    rise, answer, cpu, wall = map(float, done.stdout.split())
+    return int(rise), Timing(wall, cpu, wall, answer)
 
 
 def status(field: str) -> int:
@@ -86,9 +89,11 @@ def main(task: str, engine: str, scores_path: str, labels_path: str) -> None:
     scores, labels = np.load(scores_path), np.load(labels_path)
     CLEAR.write_text("5")  # let the high-water mark start from here
     before = status("VmRSS")
+    cpu, wall = time.process_time(), time.perf_counter()
     answer, result = work(scores, labels, engine)
+    took = time.process_time() - cpu, time.perf_counter() - wall
     output = 0 if result is None else result.nbytes
-    print(status("VmHWM") - before - output, answer)
+    print(status("VmHWM") - before - output, answer, *took)
 
 
 if __name__ == "__main__":

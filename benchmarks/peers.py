@@ -38,6 +38,15 @@ def available(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
+def importable(name: str) -> bool:
+    """Whether a library is there, and can be imported."""
+    try:
+        load(name)
+    except Exception:  # noqa: BLE001  whatever it is that breaks another library
+        return False
+    return True
+
+
 def load(name: str) -> types.ModuleType:
     """Import a peer quietly; several warn on import about things we do not use."""
     if name.split(".")[0] == "sharpcal":

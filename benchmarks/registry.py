@@ -1,7 +1,8 @@
 """What a benchmark is: a function that returns a ratio it has checked, and a target."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import inf
 
 from timing import Timing
 
@@ -15,20 +16,38 @@ class Ratio:
     """One measured ratio: of CPU times (or memory), and of wall times where it applies.
 
     The targets judge CPU time: on a busy machine the wall clock also measures the
-    others. `checks` says what was compared; `seconds` is kept for the curious.
+    others. `checks` says what was compared. `seconds` is what it rests on, by contestant
+    and clock: there is no ratio without.
     """
 
     value: float
-    by_wall: float | None = None
-    checks: tuple[str, ...] = ()
-    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
+    by_wall: float | None
+    checks: tuple[str, ...]
+    seconds: dict[str, dict[str, float]]
+
+    def __post_init__(self) -> None:
+        clocks = [x for one in self.seconds.values() for x in one.values()]
+        if not clocks or not all(0 < x < inf for x in clocks):
+            raise ValueError(
+                f"a ratio needs the seconds it rests on, got {self.seconds}"
+            )
 
     @classmethod
     def of(cls, above: str, below: str, timings: dict[str, Timing], *checks: str):
         """How many times longer `above` took than `below`."""
         top, bottom = timings[above], timings[below]
-        seconds = {name: {"wall": t.wall, "cpu": t.cpu} for name, t in timings.items()}
-        return cls(top.cpu / bottom.cpu, top.wall / bottom.wall, checks, seconds)
+        return cls(
+            top.cpu / bottom.cpu, top.wall / bottom.wall, checks, seconds_in(timings)
+        )
+
+    @classmethod
+    def amount(cls, value: float, timings: dict[str, Timing], *checks: str):
+        """What is no ratio of times, as memory, with the seconds it was measured in."""
+        return cls(value, None, checks, seconds_in(timings))
+
+
+def seconds_in(timings: dict[str, Timing]) -> dict[str, dict[str, float]]:
+    return {name: {"wall": t.wall, "cpu": t.cpu} for name, t in timings.items()}
 
 
 @dataclass(frozen=True)

@@ -325,8 +325,8 @@ def linear_in_rows() -> Ratio:
 def memory_of_pairs() -> Ratio:
     h, a = synthetic.pairs(10_000_000)
     rise, found = peak_memory.rise(h, a, "auto", "pairs")
-    check = agree("Brier", found, np.mean((h - a) ** 2), 1e-9)
-    return Ratio(rise / (h.nbytes + a.nbytes), checks=(check,))
+    check = agree("Brier", found.answer, np.mean((h - a) ** 2), 1e-9)
+    return Ratio.amount(rise / (h.nbytes + a.nbytes), {"ours": found}, check)
 
 
 @benchmark("class-wise `cal.evaluate`, 10,000 x 100 / top-label, default", at_most=6)

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+ONCE = bool(os.environ.get("CALIBRANT_BENCH_ONCE"))
+"""Whether each task is done once, to see that it works."""
+
 
 @dataclass
 class Timing:
@@ -31,18 +34,24 @@ class Timing:
 def race(
     least: float = 2.0,
     most: float = 45.0,
+    together: float = 25.0,
     once: tuple[str, ...] = (),
     **contestants: Callable[[], Any],
 ) -> dict[str, Timing]:
     """Time contestants by turns, so that all meet the same load on the machine.
 
-    Rounds go on until everyone has had three turns and `least` seconds, but who has used
-    up `most` seconds, or is named in `once`, sits out the rest. A first turn that
-    warms a cache loses to a later one and does not count.
+    Rounds go on until everyone has had three turns and `least` seconds, or all of them
+    `together` so many; but who has used up `most` seconds, or is named in `once`, sits
+    out the rest. A first turn that warms a cache loses to a later one and does not count.
     """
     timings = {name: Timing() for name in contestants}
     rounds = 0
-    while rounds < 3 or min(timing.spent for timing in timings.values()) < least:
+
+    def go_on() -> bool:
+        spent = [timing.spent for timing in timings.values()]
+        return rounds < 3 or (min(spent) < least and sum(spent) < together)
+
+    while go_on() and not (rounds and ONCE):
         for name, work in contestants.items():
             if timings[name].spent < (0 if name in once and rounds else most):
                 timings[name].add(work)
@@ -53,7 +62,7 @@ def race(
 def seconds_of(repeats: int = 7, **commands: list[str]) -> dict[str, Timing]:
     """Best CPU and wall seconds of fresh interpreters with these words, by turns."""
     timings = {name: Timing() for name in commands}
-    for _ in range(repeats):
+    for _ in range(1 if ONCE else repeats):
         for name, words in commands.items():
             _run_once(words, timings[name])
     return timings

@@ -639,6 +639,11 @@ CALLS = {  # arguments that are fine
         *(K, np.full((N, K), 0.2), np.arange(5) / 4, np.zeros((4, K))),
         *(np.zeros(0, np.int64), np.zeros((N, K))),
     ),
+    "tally": (
+        *(K, np.full((N, K), 0.2), np.arange(5) / 4, None),
+        *(np.zeros(N, np.int64), *np.zeros((2, K, 4))),
+    ),
+    "add_up": (K, np.full((N, K), 0.2), np.zeros(N)),
     "follow": (
         *(K, np.arange(K + 1), np.zeros((K, 4)), np.zeros(K), np.zeros(K)),
         *(np.full((N, K), 0.2), np.zeros((N, K))),
@@ -678,7 +683,7 @@ CALLS = {  # arguments that are fine
     "quantile": (4.0, 9.0, 0.1, 2.0),
     "crossings": (8, 2.0, np.ones(K), np.ones((N, K)), np.ones(N)),
     "left_out": (0.25, 1.5, 6.0, 6, *np.full((3, N), 0.5), np.zeros(N)),
-    "add_up": (K, np.arange(N) // 2, np.ones((2, N)), np.zeros((2, K))),
+    "add_cells": (K, np.arange(N) // 2, np.ones((2, N)), np.zeros((2, K))),
     "node_weights": (K, np.ones((5, 5)), np.ones((2, 5, K)), np.zeros((2, K + 4))),
     "bells": (
         *(0.1, 0.86, np.arange(N) / N, np.arange(K) / K, np.ones((2, K))),

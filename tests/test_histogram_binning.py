@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from oracles import effective, softmax
 from strategies import problems
 
+from calibrant._rows.engines import built
 from calibrant._sketch.ordered import Ordered
 from calibrant._stats.bins import mass_bins
 from calibrant.recalibration import FitWarning
@@ -404,3 +405,36 @@ def test_logits_and_their_probabilities_give_the_same(data):
     assert from_logits.dtype == np.float32
     # A handful of 80,000 lie within single precision of an edge.
     assert (np.abs(from_logits - from_probs) > 1e-5).any(axis=1).sum() <= 5
+
+
+@needs_loops
+@quiet
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counts_by_the_compiled_loop_are_those_of_numpy(dtype, weighted):
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.full(70, 0.05), 500).astype(dtype)
+    p[:20] = 0  # on an edge, and at both ends
+    p[:10, 3], p[:10, 7] = 0.2, 0.8
+    p[10:20, 69] = 1
+    y = rng.integers(0, 70, 500)
+    weight = rng.random(500) if weighted else None
+    slow, fast = (
+        fitted(p, y, weight, bins=5, engine=engine) for engine in ("numpy", "compiled")
+    )
+    np.testing.assert_allclose(fast.counts_, slow.counts_, rtol=1e-12)
+    np.testing.assert_allclose(fast.values_, slow.values_, rtol=1e-12)
+    assert np.array_equal(fast.counts_ > 0, slow.counts_ > 0)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+@pytest.mark.parametrize("bad", [-0.1, np.nan])
+@pytest.mark.parametrize("place", [0, 35, 69])
+def test_an_entry_that_is_no_probability_is_refused_by_either(
+    engine, bad, place, monkeypatch
+):
+    monkeypatch.setenv("CALIBRANT_ENGINE", engine if built() else "numpy")
+    p = np.full((40, 70), 1 / 70)
+    p[31, place], p[31, place - 1] = bad, 2 / 70 - bad
+    with pytest.raises(ValueError, match="row 31"):
+        HistogramBinning("probs").fit(p, np.arange(40))

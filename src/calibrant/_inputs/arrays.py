@@ -179,6 +179,20 @@ FEW_ROWS, FEW_NUMBERS = 10, 100
 """Below so many rows, or single numbers, logits may look like probabilities by chance."""
 
 
+IN_CACHE = 1 << 15
+"""Numbers that are looked at twice before the next."""
+
+
+def in_unit_interval(column: Column) -> bool:
+    """Whether all numbers are in [0, 1], and none is NaN.
+
+    >>> in_unit_interval(np.array([0.0, 1.0])), in_unit_interval(np.array([0.5, np.nan]))
+    (True, False)
+    """
+    parts = (column[i : i + IN_CACHE] for i in range(0, len(column), IN_CACHE))
+    return all(part.min() >= 0 and part.max() <= 1 for part in parts)
+
+
 def check_logits(scores: Matrix, remedy: str = "Pass probs= instead.") -> None:
     """Raise if logits are probabilities, which would be believed and give nonsense.
 

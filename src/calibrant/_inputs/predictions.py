@@ -29,6 +29,7 @@ from calibrant._inputs.arrays import (
     as_scores,
     check_indices,
     check_logits,
+    in_unit_interval,
     to_numpy,
 )
 from calibrant._inputs.targets import Target, read_target
@@ -412,7 +413,7 @@ def _read_hits(y: Any, n: int, name: str) -> NDArray[Any]:
     if hits.dtype.kind not in "biuf":
         raise _no_hits(hits, name)
     hits = hits.astype(np.float64, copy=False)
-    if not (hits.min() >= 0 and hits.max() <= 1):  # NaN fails too
+    if not in_unit_interval(hits):
         outside = ~((hits >= 0) & (hits <= 1))
         remedy = leave_out(name) if np.isnan(hits[outside.argmax()]) else ""
         rule = f"{name} must be in [0, 1];"

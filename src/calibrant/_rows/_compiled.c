@@ -334,15 +334,67 @@ static PyObject *replace(PyObject *self, PyObject *args)
     int fits = k > 0 && bins > 0 && size % k == 0 && COUNT(2) == bins * k;
     if (!(same && fits && COUNT(4) == size && within_reach(AT(int64_t, 3), absents, k)))
         return leave(&arrays, "arrays do not fit each other");
+    void *fresh = malloc((size_t)k * sizeof(double));
+    if (!fresh) {
+        PyErr_NoMemory();
+        return leave(&arrays, "memory");
+    }
     Py_BEGIN_ALLOW_THREADS
     if (IS_FLOAT(0))
         replace_f(AT(float, 0), size / k, k, AT(double, 1), bins, AT(float, 2),
-                  AT(int64_t, 3), absents, AT(float, 4));
+                  AT(int64_t, 3), absents, (float *)fresh, AT(float, 4));
     else
         replace_d(AT(double, 0), size / k, k, AT(double, 1), bins, AT(double, 2),
-                  AT(int64_t, 3), absents, AT(double, 4));
+                  AT(int64_t, 3), absents, (double *)fresh, AT(double, 4));
     Py_END_ALLOW_THREADS
+    free(fresh);
     return leave(&arrays, NULL);
+}
+
+/* tally(k, probs, edges, weight or None, labels, counts, hits): adds to counts and hits */
+static PyObject *tally(PyObject *self, PyObject *args)
+{
+    Arrays arrays;
+    Size k = PyLong_AsSsize_t(PyTuple_GetItem(args, 0));
+    if (take(args, 1, "rd?dqDD", &arrays)) return leave(&arrays, "arrays");
+    Size n = COUNT(3), bins = COUNT(1) - 1;
+    const double *weight = AT(double, 2);
+    int fits = k > 0 && bins > 0 && COUNT(0) == n * k && (!weight || COUNT(2) == n);
+    if (!(fits && COUNT(4) == k * bins && COUNT(5) == k * bins &&
+          within_reach(AT(int64_t, 3), n, k)))
+        return leave(&arrays, "arrays do not fit each other");
+    double *first = (double *)calloc((size_t)k, sizeof(double));
+    if (!first) {
+        PyErr_NoMemory();
+        return leave(&arrays, "memory");
+    }
+    Py_BEGIN_ALLOW_THREADS
+    if (IS_FLOAT(0))
+        tally_f(AT(float, 0), n, k, AT(double, 1), bins, weight, AT(int64_t, 3), first,
+                AT(double, 4), AT(double, 5));
+    else
+        tally_d(AT(double, 0), n, k, AT(double, 1), bins, weight, AT(int64_t, 3), first,
+                AT(double, 4), AT(double, 5));
+    Py_END_ALLOW_THREADS
+    free(first);
+    return leave(&arrays, NULL);
+}
+
+/* add_up(k, probs, sums) -> whether an entry is negative or NaN */
+static PyObject *add_up(PyObject *self, PyObject *args)
+{
+    Arrays arrays;
+    Size k = PyLong_AsSsize_t(PyTuple_GetItem(args, 0));
+    if (take(args, 1, "rD", &arrays)) return leave(&arrays, "arrays");
+    Size n = COUNT(1);
+    int wrong = 0;
+    if (!(k > 0 && COUNT(0) == n * k)) return leave(&arrays, "arrays do not fit each other");
+    Py_BEGIN_ALLOW_THREADS
+    wrong = IS_FLOAT(0) ? add_rows_up_f(AT(float, 0), n, k, AT(double, 1))
+                        : add_rows_up_d(AT(double, 0), n, k, AT(double, 1));
+    Py_END_ALLOW_THREADS
+    release(&arrays);
+    return PyBool_FromLong(wrong);
 }
 
 /* Whether starts go from 0 to `end` without falling: one more than there are classes. */
@@ -1103,8 +1155,8 @@ static PyMethodDef functions[] = {
     FUNCTION(stretches), FUNCTION(residual), FUNCTION(add_rows),  FUNCTION(add_pairs),
     FUNCTION(add_top),   FUNCTION(fit_platt), FUNCTION(poisson),  FUNCTION(sort),
     FUNCTION(kernel_sums), FUNCTION(pairs), FUNCTION(events),   FUNCTION(quantile),
-    FUNCTION(left_out),  FUNCTION(add_up),   FUNCTION(node_weights), FUNCTION(bells),
-    FUNCTION(crossings),
+    FUNCTION(left_out),  FUNCTION(add_cells),  FUNCTION(node_weights), FUNCTION(bells),
+    FUNCTION(crossings), FUNCTION(tally),    FUNCTION(add_up),
     {NULL, NULL, 0, NULL},
 };
 

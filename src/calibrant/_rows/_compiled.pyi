@@ -38,6 +38,17 @@ def bend(
 def replace(
     k: int, probs: Real, edges: Column, values: Real, absent: Index, out: Real, /
 ) -> None: ...
+def tally(
+    k: int,
+    probs: Real,
+    edges: Column,
+    weight: Column | None,
+    labels: Index,
+    counts: Column,
+    hits: Column,
+    /,
+) -> None: ...
+def add_up(k: int, probs: Real, sums: Column, /) -> bool: ...
 def follow(
     k: int,
     starts: Index,
@@ -158,7 +169,7 @@ def left_out(
     out: Column,
     /,
 ) -> None: ...
-def add_up(cells: int, cell: Index, table: Column, sums: Column, /) -> None: ...
+def add_cells(cells: int, cell: Index, table: Column, sums: Column, /) -> None: ...
 def crossings(
     steps: int, bound: float, shape: Column, noise: Column, scale: Column, /
 ) -> None: ...

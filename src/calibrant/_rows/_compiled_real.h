@@ -315,9 +315,45 @@ CLONES static double NAME(sum)(const REAL *x, Size k)
     return total;
 }
 
-CLONES static void NAME(divide)(REAL *RESTRICT x, Size k, REAL by)
+/* The sum of a row, in double; `wrong` is set where an entry is negative or NaN. */
+CLONES static double NAME(checked_sum)(const REAL *x, Size k, int32_t *wrong)
 {
-    for (Size j = 0; j < k; j++) x[j] /= by;
+    double lane[LANES] = {0.0}, total = 0.0;
+    int32_t odd[LANES] = {0};
+    Size whole = k - k % LANES;
+    for (Size j = 0; j < whole; j += LANES)
+        for (int l = 0; l < LANES; l++) {
+            lane[l] += x[j + l];
+            odd[l] |= !(x[j + l] >= (REAL)0);
+        }
+    for (Size j = whole; j < k; j++) {
+        lane[j - whole] += x[j];
+        odd[0] |= !(x[j] >= (REAL)0);
+    }
+    for (int l = 0; l < LANES; l++) {
+        total += lane[l];
+        *wrong |= odd[l];
+    }
+    return total;
+}
+
+CLONES static void NAME(divide)(const REAL *RESTRICT x, Size k, REAL by, REAL *RESTRICT out)
+{
+    for (Size j = 0; j < k; j++) out[j] = x[j] / by;
+}
+
+/* The next place from `at` on whose entry is not below `near`, or k. */
+CLONES static Size NAME(next_from)(const REAL *x, Size at, Size k, REAL near)
+{
+    for (; at % LANES && at < k; at++)
+        if (x[at] >= near) return at;
+    for (; at + LANES <= k; at += LANES) {
+        int32_t found = 0;
+        for (int l = 0; l < LANES; l++) found |= x[at + l] >= near;
+        if (found) break;
+    }
+    while (at < k && !(x[at] >= near)) at++;
+    return at;
 }
 
 /* The bin (a, b] of equal width; a product rounds to one too far at most. */
@@ -330,25 +366,60 @@ INLINE Size NAME(bin_of)(double p, const double *edges, Size bins)
     return at;
 }
 
-/* Nearly all probabilities are in the first bin; `values` by bin, then class. */
+/* Nearly all probabilities are in the first bin; `values` by bin, then class. A row is
+   made in `fresh`, and written once. */
 static void NAME(replace)(const REAL *x, Size n, Size k, const double *edges, Size bins,
-                          const REAL *values, const int64_t *absent, Size absents, REAL *out)
+                          const REAL *values, const int64_t *absent, Size absents,
+                          REAL *fresh, REAL *out)
 {
     REAL near = (REAL)edges[1];
     for (Size i = 0; i < n; i++) {
         const REAL *row = x + i * k;
-        REAL *new = out + i * k;
-        memcpy(new, values, (size_t)k * sizeof(REAL));
-        for (Size j = 0; j < k; j++)
-            if (row[j] >= near) new[j] = values[NAME(bin_of)(row[j], edges, bins) * k + j];
-        for (Size c = 0; c < absents; c++) new[absent[c]] = row[absent[c]];
-        double total = NAME(sum)(new, k);
+        memcpy(fresh, values, (size_t)k * sizeof(REAL));
+        for (Size j = NAME(next_from)(row, 0, k, near); j < k;
+             j = NAME(next_from)(row, j + 1, k, near))
+            fresh[j] = values[NAME(bin_of)(row[j], edges, bins) * k + j];
+        for (Size c = 0; c < absents; c++) fresh[absent[c]] = row[absent[c]];
+        double total = NAME(sum)(fresh, k);
         if (total == 0) {
-            memcpy(new, row, (size_t)k * sizeof(REAL));
-            total = NAME(sum)(new, k);
+            memcpy(fresh, row, (size_t)k * sizeof(REAL));
+            total = NAME(sum)(fresh, k);
         }
-        NAME(divide)(new, k, (REAL)total);
+        NAME(divide)(fresh, k, (REAL)total, out + i * k);
     }
+}
+
+/* Add a weight for each entry that is below `near`. */
+CLONES static void NAME(add_below)(const REAL *RESTRICT row, Size k, REAL near, double w,
+                                   double *RESTRICT first)
+{
+    for (Size c = 0; c < k; c++) first[c] += row[c] < near ? w : 0.0;
+}
+
+/* Weight of all rows, and of those of the class, by class, then bin; `first` is that of
+   entries below the second bin. */
+static void NAME(tally)(const REAL *x, Size n, Size k, const double *edges, Size bins,
+                        const double *weight, const int64_t *labels, double *first,
+                        double *counts, double *hits)
+{
+    REAL near = (REAL)edges[1];
+    for (Size i = 0; i < n; i++) {
+        const REAL *row = x + i * k;
+        double w = weight ? weight[i] : 1.0;
+        NAME(add_below)(row, k, near, w, first);
+        for (Size j = NAME(next_from)(row, 0, k, near); j < k;
+             j = NAME(next_from)(row, j + 1, k, near))
+            counts[j * bins + NAME(bin_of)(row[j], edges, bins)] += w;
+        hits[labels[i] * bins + NAME(bin_of)(row[labels[i]], edges, bins)] += w;
+    }
+    for (Size c = 0; c < k; c++) counts[c * bins] += first[c];
+}
+
+static int NAME(add_rows_up)(const REAL *x, Size n, Size k, double *sums)
+{
+    int32_t wrong = 0;
+    for (Size i = 0; i < n; i++) sums[i] = NAME(checked_sum)(x + i * k, k, &wrong);
+    return wrong != 0;
 }
 
 /* Nearly all probabilities get the least value of their class: up to `flat`. A segment is

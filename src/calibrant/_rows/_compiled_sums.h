@@ -480,8 +480,8 @@ static PyObject *crossings(PyObject *self, PyObject *args)
 
 /* -- moments of cells: `cells._added_up`, `grid.node_weights`, `kernels.sums_at` ---------- */
 
-/* add_up(cells, cell, table, sums): sums over runs of cells of each row of a table */
-static PyObject *add_up(PyObject *self, PyObject *args)
+/* add_cells(cells, cell, table, sums): sums over runs of cells of each row of a table */
+static PyObject *add_cells(PyObject *self, PyObject *args)
 {
     Arrays arrays;
     Size cells = PyLong_AsSsize_t(PyTuple_GetItem(args, 0));
@@ -502,13 +502,13 @@ static PyObject *add_up(PyObject *self, PyObject *args)
     return leave(&arrays, NULL);
 }
 
-CLONES static void weigh_nodes(const double *RESTRICT moments, Size cells,
+CLONES static void weigh_nodes(const double *RESTRICT moments, Size order, Size cells,
                                const double *RESTRICT poly, double *RESTRICT weights)
 {
-    for (int shift = 0; shift < ORDER; shift++, poly += ORDER)
+    for (int shift = 0; shift < ORDER; shift++, poly += order)
         for (Size c = 0; c < cells; c++) {
             double sum = moments[c] * poly[0];
-            for (int j = 1; j < ORDER; j++) sum += moments[j * cells + c] * poly[j];
+            for (Size j = 1; j < order; j++) sum += moments[j * cells + c] * poly[j];
             weights[shift + c] += sum;
         }
 }
@@ -519,14 +519,15 @@ static PyObject *node_weights(PyObject *self, PyObject *args)
     Arrays arrays;
     Size cells = PyLong_AsSsize_t(PyTuple_GetItem(args, 0));
     if (take(args, 1, "ddD", &arrays)) return leave(&arrays, "arrays");
-    Size nodes = cells + ORDER - 1, columns = cells > 0 ? COUNT(1) / (ORDER * cells) : 0;
-    if (!(cells > 0 && COUNT(0) == ORDER * ORDER && COUNT(1) == columns * ORDER * cells &&
-          COUNT(2) == columns * nodes))
+    Size nodes = cells + ORDER - 1, order = COUNT(0) / ORDER; /* higher moments may be left out */
+    Size columns = cells > 0 && order > 0 ? COUNT(1) / (order * cells) : 0;
+    if (!(cells > 0 && order > 0 && order <= ORDER && COUNT(0) == ORDER * order &&
+          COUNT(1) == columns * order * cells && COUNT(2) == columns * nodes))
         return leave(&arrays, "arrays do not fit each other");
     Py_BEGIN_ALLOW_THREADS
     memset(AT(double, 2), 0, (size_t)(columns * nodes) * sizeof(double));
     for (Size c = 0; c < columns; c++)
-        weigh_nodes(AT(double, 1) + c * ORDER * cells, cells, AT(double, 0),
+        weigh_nodes(AT(double, 1) + c * order * cells, order, cells, AT(double, 0),
                     AT(double, 2) + c * nodes);
     Py_END_ALLOW_THREADS
     return leave(&arrays, NULL);

@@ -19,6 +19,7 @@ from calibrant._inputs.arrays import (
     Mask,
     Matrix,
     dtype_of,
+    in_unit_interval,
     largest,
     row_tolerance,
     sigmoid,
@@ -333,7 +334,7 @@ def _unit_interval(predictions: Predictions, name: str) -> Column:
     tolerance = ROW_SUM_TOLERANCE[predictions.scores.dtype.name]
     if name == "probs" and 1 < h.max() <= 1 + tolerance:  # round-off, as in a matrix
         h = np.minimum(h, 1.0)
-    if not (h.min() >= 0 and h.max() <= 1):  # NaN fails too
+    if not in_unit_interval(h):
         outside = ~((h >= 0) & (h <= 1))
         _refuse(predictions, outside, f"{name} must be in [0, 1]", h)
     return h

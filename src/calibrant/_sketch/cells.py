@@ -476,7 +476,7 @@ _COMPUTED = ("weight", "moments", "infinite", "log_odds_sums", "distinct")
 def _added_up(table: Table, cell: Index, cells: int) -> Table:
     """Sums over cells of each row of a table."""
     if engines.wanted():
-        return compiled.filled("add_up", (len(table), cells), cells, cell, table)
+        return compiled.filled("add_cells", (len(table), cells), cells, cell, table)
     sums = np.empty((len(table), cells))
     for number, row in enumerate(table):
         sums[number] = np.bincount(cell, row, cells)

@@ -163,14 +163,16 @@ def add_residual(moments: NDArray[np.float64], columns: Columns) -> None:
     h, a, w = columns.confidence, columns.hit, columns.weight
 
     def work(start: int, stop: int) -> NDArray[np.float64]:
-        total, chunk = np.zeros((2, *moments.T.shape))
+        total = chunk = np.zeros(moments.T.shape)
         for first in range(start, stop, ROWS_OF_RESIDUALS):
             part = slice(first, min(first + ROWS_OF_RESIDUALS, stop))
             weight = None if w is None else compiled.ready(w[part])
             rows = compiled.ready(h[part]), compiled.ready(a[part]), weight
+            if first > start:
+                chunk = np.zeros_like(total)
             compiled.loops.residual(len(moments), *rows, chunk)
-            total += chunk
-            chunk[:] = 0.0
+            if first > start:
+                total += chunk
         return total
 
     for total in over_ranges(work, len(columns), parts=PARTS):
@@ -204,17 +206,17 @@ _LAGRANGE = _lagrange()
 
 
 def node_weights(moments: Moments) -> NDArray[np.float64]:
-    """Weights on the cell centres, with PAD more nodes beyond each end."""
-    columns, _, cells = moments.shape
-    shape = columns, cells + 2 * PAD
+    """Weights on the cell centres, with PAD more nodes beyond each end.
+
+    Higher moments may be left out where they are not worth their sums.
+    """
+    columns, order, cells = moments.shape
+    shape, polynomials = (columns, cells + 2 * PAD), _LAGRANGE[:, :order]
     if engines.wanted():
-        return compiled.filled("node_weights", shape, cells, _LAGRANGE, moments)
+        return compiled.filled("node_weights", shape, cells, polynomials, moments)
     weights = np.zeros(shape)
     for own, mine in zip(weights, moments, strict=True):
-        for shift, poly in enumerate(_LAGRANGE):
-            part = mine[0] * poly[0]
-            for moment, factor in zip(mine[1:], poly[1:], strict=True):
-                part += moment * factor
+        for shift, part in enumerate(polynomials @ mine):
             own[shift : shift + cells] += part
     return weights
 

@@ -60,13 +60,19 @@ def series(c: Column, n: int) -> Column:
     >>> series(np.array([9.0, -4.330127, 1.5]) / 3, 4).round(4)
     array([1.0401, 1.1882, 3.3976, 6.3741])
     """
+    if len(c) <= n // 2:  # as it is unless cells are few
+        return _unfolded(c * _turns(n)[: len(c)], n)
     half, few = np.zeros(n // 2 + 1, complex), min(len(c), n // 2 + 1)
     half[:few] = c[:few]
     rest = c[n // 2 + 1 :]  # beyond the middle: the imaginary parts, mirrored
     half.imag[(n - 1) // 2 - len(rest) + 1 : (n - 1) // 2 + 1] -= rest[::-1]
     if n % 2 == 0 and len(c) > n // 2:
         half.imag[n // 2] = -half.real[n // 2]
-    folded = np.fft.irfft(half * _turns(n), n) * n
+    return _unfolded(half * _turns(n), n)
+
+
+def _unfolded(half: NDArray[np.complex128], n: int) -> Column:
+    folded = np.fft.irfft(half, n, norm="forward")
     found = np.empty(n)
     found[::2], found[1::2] = folded[: (n + 1) // 2], folded[(n + 1) // 2 :][::-1]
     return found
@@ -75,6 +81,12 @@ def series(c: Column, n: int) -> Column:
 @lru_cache(maxsize=16)
 def _turns(n: int) -> NDArray[np.complex128]:
     return np.exp(0.5j * pi / n * np.arange(n // 2 + 1))
+
+
+@lru_cache(maxsize=16)
+def _squares(n: int) -> Column:
+    """Of the frequencies of the first n coefficients."""
+    return np.asarray((pi * np.arange(n)) ** 2)
 
 
 # -- SmoothECE ---------------------------------------------------------------------
@@ -90,15 +102,20 @@ class SmoothedResidual:
 
     def __init__(self, nodes: Column, total: float) -> None:
         self.coefficients = coefficients(nodes) / total
+        self._known: dict[float, float] = {}
 
     def error(self, bandwidth: float) -> float:
         """Integral of the absolute residual, smoothed with this bandwidth."""
+        if bandwidth not in self._known:
+            self._known[bandwidth] = self._error(bandwidth)
+        return self._known[bandwidth]
+
+    def _error(self, bandwidth: float) -> float:
         cells = len(self.coefficients)
         used = min(cells, ceil(8.6 / (pi * bandwidth)) + 1)
         points = max(1024, 1 << (min(cells, 8 * used) - 1).bit_length())
-        frequency = np.arange(min(used, points))
-        damping = np.exp(-0.5 * (pi * frequency * bandwidth) ** 2)
-        damped = self.coefficients[: len(frequency)] * damping
+        damping = np.exp(-0.5 * bandwidth**2 * _squares(cells)[: min(used, points)])
+        damped = self.coefficients[: len(damping)] * damping
         return _absolute_integral(series(damped, points))
 
     def fixed_point(self, start: float = START) -> float:
@@ -169,14 +186,14 @@ def smooth_error(columns: Columns, bandwidth: float | None = None) -> float:
 
 
 def _residual_of_rows(columns: Columns, moments: int) -> SmoothedResidual:
-    sums = np.zeros((1, grid.ORDER, grid.CELLS))
+    sums = np.zeros((1, moments, grid.CELLS))
     if engines.wanted():
-        grid.add_residual(sums[0, :moments], columns)
+        grid.add_residual(sums[0], columns)
     else:
         h, r = columns.confidence, columns.hit - columns.confidence
         if columns.weight is not None:
             r *= columns.weight
-        grid.add_moments(sums[:, :moments], h, [r], grid.cell_near)
+        grid.add_moments(sums, h, [r], grid.cell_near)
     return SmoothedResidual(fold(node_weights(sums))[0], columns.total_weight)
 
 

@@ -14,6 +14,7 @@ from calibrant._base.checks import as_number, read_strategy
 from calibrant._base.records import CLOSE, SLACK, Amounts, Shares
 from calibrant._inputs.arrays import Column, Index, Mask, Matrix
 from calibrant._rows import compiled, engines
+from calibrant._rows.engines import PARTS, over_ranges
 from calibrant.recalibration import _modes as modes
 from calibrant.recalibration._estimator import Places, wrong_shape
 from calibrant.recalibration._modes import Report
@@ -57,9 +58,13 @@ def place(p: Matrix, edges: Column, closed: Closed = "right") -> Index:
     return np.searchsorted(edges[1:-1], p, "left" if closed == "right" else "right")
 
 
-def count(rows: Rows, edges: Column, closed: Closed) -> tuple[Column, Column]:
+def count(
+    rows: Rows, edges: Column, closed: Closed, engine: str = "auto"
+) -> tuple[Column, Column]:
     """Weight of all rows, and of those of the class, in each bin of each class."""
     k, bins = rows.k, len(edges) - 1
+    if engines.wanted(engine, plain=closed == "right"):
+        return _counted(rows, edges)
 
     def work(part: slice) -> Column:
         probs, y = modes.probabilities(rows, part), rows.y[part]
@@ -74,6 +79,23 @@ def count(rows: Rows, edges: Column, closed: Closed) -> tuple[Column, Column]:
         return np.stack([counts, _tally(own, weight, k * bins)])
 
     counts, hits = rows.add_up(work).reshape(2, k, bins)
+    return counts, hits
+
+
+def _counted(rows: Rows, edges: Column) -> tuple[Column, Column]:
+    """As `count` by the compiled loop, of bins of equal width."""
+
+    def work(start: int, stop: int) -> Column:
+        found = np.zeros((2, rows.k, len(edges) - 1))
+        for part in rows.parts(start, stop):
+            weight = None if rows.weight is None else compiled.ready(rows.weight[part])
+            labels = compiled.ready(rows.y[part], np.int64)
+            probs = modes.probabilities(rows, part)
+            compiled.loops.tally(rows.k, probs, edges, weight, labels, *found)
+        return found
+
+    found = over_ranges(work, len(rows), rows.scores.size, PARTS)
+    counts, hits = np.sum(found, axis=0)
     return counts, hits
 
 
@@ -105,6 +127,14 @@ def look_up(probs: Matrix, edges: Column, values: Matrix, out: Matrix) -> None:
     above = np.flatnonzero(probs >= float(edges[1]))
     at = place(probs.ravel()[above], edges)
     out.reshape(-1)[above] = values[above % probs.shape[1], at]
+
+
+def look_up_compiled(
+    rows: Rows, edges: Column, values: Matrix, absent: Index, part: slice, out: Matrix
+) -> None:
+    """As `look_up`, then `modes.divide`, in one go; `values` by bin, then class."""
+    probs = modes.probabilities(rows, part)
+    compiled.loops.replace(rows.k, probs, edges, values, absent, out)
 
 
 def look_up_mass(probs: Matrix, inner: Matrix, values: Matrix, out: Matrix) -> None:
@@ -250,7 +280,7 @@ class HistogramBinning(modes.ByMode):
             edges = self.edges_.astype(rows.work_type)
             self.counts_, hits = count(rows, edges, "left")
         else:
-            self.counts_, hits = count(rows, self.edges_, "right")
+            self.counts_, hits = count(rows, self.edges_, "right", self.engine)
         self.values_ = shares(self.counts_, hits, self.edges_, self.smoothing)
         if self.compat == "netcal":
             self.values_[self.absent_] = 0
@@ -280,8 +310,9 @@ class HistogramBinning(modes.ByMode):
             # For numbers of this type, to exceed these is to exceed the edge itself.
             inner = modes.rounded_down(self.edges_[:, 1:-1].T, rows.work_type)
         elif engines.wanted(self.engine, plain=not self.compat):
-            by_bin = np.ascontiguousarray(values.T)
-            return "probs", rows.filled(partial(self._look_up_compiled, rows, by_bin))
+            edges, absent = self.edges_, compiled.ready(self.absent_, np.int64)
+            known = compiled.ready(edges), np.ascontiguousarray(values.T), absent
+            return "probs", rows.filled(partial(look_up_compiled, rows, *known))
         return "probs", rows.filled(partial(self._look_up, rows, values, inner))
 
     def _give(self, rows: Rows, part: slice, out: Matrix) -> None:
@@ -299,12 +330,3 @@ class HistogramBinning(modes.ByMode):
         else:
             look_up_mass(np.minimum(probs, 1), inner, values, out)
         self._divide(out, probs)
-
-    def _look_up_compiled(
-        self, rows: Rows, values: Matrix, part: slice, out: Matrix
-    ) -> None:
-        """As `look_up`, then `modes.divide`, in one go; `values` by bin, then class."""
-        probs = modes.probabilities(rows, part)
-        absent = compiled.ready(self.absent_, np.int64)
-        edges = compiled.ready(self.edges_)
-        compiled.loops.replace(rows.k, probs, edges, values, absent, out)

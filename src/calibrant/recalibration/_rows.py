@@ -24,6 +24,7 @@ from calibrant._inputs.arrays import (
     to_numpy,
 )
 from calibrant._inputs.predictions import Predictions
+from calibrant._rows import compiled, engines
 from calibrant._rows.engines import PARTS, over_ranges
 from calibrant._rows.reduce import BLOCK_BYTES, raise_for_offenders
 
@@ -269,6 +270,12 @@ class Rows:
         weight = None if self.weight is None else self.weight[chosen]
         return Rows(self.scores[chosen], self.kind, labels, weight)
 
+    def compact(self) -> Rows:
+        """The same rows, side by side in memory."""
+        return Rows(
+            np.ascontiguousarray(self.scores), self.kind, self.labels, self.weight
+        )
+
     def check(self) -> None:
         """Raise one error for all rows that break a rule, if there are any."""
         bad = [self.offends(self.scores[part]) for part in self.parts()]
@@ -281,13 +288,23 @@ class Rows:
         """Which rows break a rule."""
         if self.kind == "logits":
             return ~np.isfinite(block.max(axis=1))
-        off = np.abs(block.sum(axis=1, dtype=np.float64) - 1)
+        sums, wrong = _row_sums(block)
+        off = np.abs(sums - 1)
         offends = ~(off <= ROW_SUM_TOLERANCE[self.scores.dtype.name])
         if self.scores.dtype == np.float32 and offends.any():
             offends = ~(off <= row_tolerance(self.scores))
-        if not block.min() >= 0:
+        if wrong:
             offends |= ~(block >= 0).all(axis=1)
         return offends
+
+
+def _row_sums(block: Matrix) -> tuple[Column, bool]:
+    """Sums of rows, and whether any entry is negative or NaN."""
+    ready = block.flags.c_contiguous and block.dtype in (np.float32, np.float64)
+    if not engines.wanted(plain=ready):
+        return block.sum(axis=1, dtype=np.float64), not block.min() >= 0
+    sums = np.empty(len(block))
+    return sums, compiled.loops.add_up(block.shape[1], block, sums)
 
 
 def inside(share: float, n: float) -> float:
