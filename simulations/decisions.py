@@ -191,7 +191,10 @@ def truth_of(world: World) -> tuple[dict[str, float], float]:
 
 def _true_differences(m, h, other, risk, given) -> dict[str, float]:
     ours, theirs = (
-        {k: float(v) for k, v in (*selective(m, x, risk, **given), *decisions(m, x, **given))}
+        {
+            k: float(v)
+            for k, v in (*selective(m, x, risk, **given), *decisions(m, x, **given))
+        }
         for x in (h, other)
     )
     more = {key: theirs[key] - ours[key] for key in ours}
@@ -267,9 +270,8 @@ def page(known: Mapping[str, dict]) -> str:
 @click.option("--minutes", default=60.0, show_default=True)
 @click.option("--only", default="seen,unseen", show_default=True)
 def main(replicates: int, minutes: float, only: str):
-    chosen = [f.__name__ for f in (seen, unseen) if f.__name__ in only.split(",")]
     every = [*cases(unseen()), *cases(seen())]
-    own = {c.name for name in chosen for c in cases(globals()[name]())}
+    own = tallies.chosen(only, {"seen": cases(seen()), "unseen": cases(unseen())})
     tallies.run(every, HERE / "decisions.json", page, replicates, minutes, own)
 
 

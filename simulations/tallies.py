@@ -76,6 +76,13 @@ def _go_on(case: Case, own: dict, goal: int, stop: float) -> None:
         own["sets"] += 1
 
 
+def chosen(only: str, kinds: Mapping[str, Sequence[Case]]) -> set[str]:
+    """Names of the cases of these kinds, or of these names."""
+    asked = only.split(",")
+    every = [(kind, case.name) for kind, cases in kinds.items() for case in cases]
+    return {name for kind, name in every if kind in asked or name in asked}
+
+
 # -- pages -----------------------------------------------------------------------------
 
 
@@ -101,18 +108,24 @@ def coverage_table(
     cases: Sequence[Case],
     known: Mapping[str, dict],
     bands: Sequence[str] = (),
+    plain: Sequence[str] = (),
 ) -> str:
-    """A line per number, a column per case."""
+    """A line per number, a column per case; plain ones are never bold."""
     used = [case for case in cases if known.get(case.name, {}).get("sets")]
     keys = dict.fromkeys(key for case in used for key in known[case.name]["of"])
     lines = [
         [
             f"*{key}*" if key in bands else key,
-            *(share(known[c.name]["of"].get(key), band=key in bands) for c in used),
+            *(_cell(known[c.name]["of"].get(key), key, bands, plain) for c in used),
         ]
         for key in keys
     ]
     return table(["", *(f"`{case.name}`" for case in used)], lines)
+
+
+def _cell(tally: Sequence[float] | None, key: str, bands, plain) -> str:
+    told = share(tally, band=key in bands)
+    return told.strip("*") if key in plain else told
 
 
 def legend(cases: Sequence[Case], known: Mapping[str, dict]) -> str:

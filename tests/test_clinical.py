@@ -11,7 +11,8 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant._verbs.clinical import local_linear
+from calibrant._verbs.clinical import fit, local_linear
+from calibrant._verbs.reading import read_sample
 from calibrant.recalibration import PlattScaling
 
 PEERS = Path(__file__).parent.parent / "benchmarks" / "peer_decisions.json"
@@ -63,6 +64,16 @@ def test_local_linear_fits_reproduce_lines_and_the_brute_force_of_lowess():
         assert (L @ y)[i] == pytest.approx(np.polyval(line, x[i]), abs=1e-9)
 
 
+def _sandwich(y, p):
+    """Errors without what undoes the leverage of rows, as statsmodels has them."""
+    rows = read_sample(y, {"probs": p}, None, None, 0.95).sample.rows
+    z = rows.columns.log_odds
+    ones = np.ones((len(z), 1))
+    alone, both = fit(rows, ones, z), fit(rows, np.column_stack([ones, z]), 0 * z)
+    errors = [rows.error_of(x) for x in (*alone.moved.T, *both.moved.T)]
+    return dict(zip(("intercept", "joint_intercept", "slope"), errors, strict=True))
+
+
 @pytest.mark.parametrize("name", REAL)
 def test_statsmodels_and_the_definitions_of_val_prob(name, data):
     file = data(name)
@@ -74,7 +85,8 @@ def test_statsmodels_and_the_definitions_of_val_prob(name, data):
         value, error = theirs[key]
         found = getattr(ours, key)
         assert found == pytest.approx(value, abs=1e-6)
-        assert np.ptp(found.interval) / 2 / 1.96 == pytest.approx(error, rel=1e-3)
+        assert _sandwich(y, p)[key] == pytest.approx(error, rel=1e-3)
+        assert 1 < np.ptp(found.interval) / 2 / 1.96 / error < 1.02  # Student, leverage
     some = np.sort(np.random.default_rng(0).permutation(len(y))[:4000])
     part = cal.clinical(y[some], probs=p[some], resamples=100)
     for key in ("ici", "e50", "e90", "emax"):
