@@ -14,12 +14,18 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
 import calibrant as cal
+from calibrant._base.measures import MEASURES
+from calibrant._stats.metrics import METRICS
+from calibrant._verbs import decisions as verb
+from calibrant._verbs.compare import ModelRows, paired_difference
+from calibrant._verbs.reading import read_sample
 from simulations import tallies
 from simulations.tallies import Case
 from simulations.worlds import (
@@ -139,20 +145,35 @@ def rival(h, noise):
 
 
 def differences(hit, h, other, **given) -> Numbers:
-    """What the other model has more, on the same rows."""
+    """What the other model has more, on the same rows.
+
+    By what `murphy`, `decision_curve` and `compare` call: whole evaluations, most of whose
+    numbers are not looked at here, take ten times as long.
+    """
+    scores = {"sample_weight": given.get("sample_weight")}
     ours, theirs = (
-        cal.evaluate(hit.astype(int), probs=x, interval=None, name=name, **given)
-        for name, x in {"own": h, "rival": other}.items()
+        read_sample(
+            hit.astype(int), scores | {"probs": x}, given.get("cluster"), None, 0.95
+        )
+        for x in (h, other)
     )
-    curve = cal.murphy(theirs, baseline=ours, thresholds=COST)
-    ends = curve.score, curve.low, curve.high
-    yield from along("Murphy difference", COST, *ends)
-    curve = cal.decision_curve(theirs, baseline=ours, thresholds=BENEFIT)
-    ends = curve.net_benefit, curve.low, curve.high
-    yield from along("net benefit difference", BENEFIT, *ends)
-    found = cal.compare(ours, theirs).differences["rival"]
+    both = theirs.sample, ours.sample
+    for what, at, worth in (
+        ("Murphy", COST, verb._cost),
+        ("net benefit", BENEFIT, verb._benefit),
+    ):
+        found = verb._along(*both, np.array(at), worth)
+        yield from along(f"{what} difference", at, *found)
+    models = [_model_rows(sample) for sample in both]
     for key, words in AREAS.items():
-        yield f"{words} difference", found[key]
+        found = paired_difference(*models, MEASURES[key])
+        yield f"{words} difference", found
+
+
+def _model_rows(sample) -> ModelRows:
+    """Rows with the areas of an evaluation of them."""
+    areas = {key: METRICS[key].estimate(sample) for key in AREAS}
+    return ModelRows(SimpleNamespace(metrics=areas), sample)
 
 
 AREAS = {"aurc": "AURC", "excess_aurc": "E-AURC", "augrc": "AUGRC"}
@@ -258,7 +279,7 @@ def page(known: Mapping[str, dict]) -> str:
     """The whole of `decisions.md`."""
     told = {"before": BEFORE, "noise": NOISE}
     for name, worlds in (("unseen", unseen), ("seen", seen)):
-        some = cases(worlds())
+        some = [case for case in cases(worlds()) if known[case.name]["sets"]]
         told[f"{name}_words"] = tallies.legend(some, known)
         told[f"{name}_outside"] = tallies.outside(some, known, BANDS)
         told[name] = tallies.coverage_table(some, known, BANDS)
