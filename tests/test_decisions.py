@@ -390,3 +390,18 @@ def test_few_rows_that_decide_an_error_leave_few_degrees_of_freedom():
     repeated, counted = np.repeat(values, often), rows(values, frequency=often)
     expected = freedom_of(rows(repeated), repeated)
     assert freedom_of(counted, values) == pytest.approx(expected)
+
+
+def test_many_false_alarms_do_not_hide_that_a_miss_would_be_dear():
+    """At a threshold of 1 %: 300 alarms more, and no miss seen, which costs 99 times that."""
+    n = 1000
+    y, ours = np.zeros(n, int), np.full(n, 0.005)
+    theirs = np.where(np.arange(n) < 300, 0.02, 0.005)
+    both = [
+        cal.evaluate(y, probs=x, interval=None, name=name)
+        for name, x in {"ours": ours, "theirs": theirs}.items()
+    ]
+    found = cal.murphy(both[1], baseline=both[0], thresholds=[0.01])
+    assert found.score[0] == pytest.approx(0.006)
+    missed = 2 * 0.99 * 3.69 / n  # the upper end of none in n, by the Poisson law
+    assert 0.006 - found.low[0] > 0.9 * missed

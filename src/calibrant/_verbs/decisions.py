@@ -26,6 +26,7 @@ from calibrant._base.records import (
 from calibrant._base.views import Plotted, Printed
 from calibrant._inputs.arrays import Column, Mask, as_scores
 from calibrant._inputs.options import Scores, takes_scores
+from calibrant._rows.columns import Columns
 from calibrant._stats import closed_forms, intervals
 from calibrant._stats.closed_forms import Mean, Surprises
 from calibrant._stats.sample import Sample
@@ -386,14 +387,33 @@ def mean_of_few(rows: Rows, values: Column, possible: Column) -> Mean:
     """A mean of few possible values, of which all but the usual one may be rare.
 
     Examples of any other value are surprises, each at what it is more or less than usual.
+    If none was seen, as many may come at once as are in a cluster.
     """
     columns, clustered = rows.columns, rows.clusters is not None
     usual = min(possible, key=lambda x: float(columns.weights @ np.abs(values - x)))
-    ends = possible[-1] - usual, usual - possible[0]
-    rises = _unusual(rows, np.maximum(values - usual, 0.0), float(ends[0]))
-    falls = _unusual(rows, np.maximum(usual - values, 0.0), float(ends[1]))
     se, df = rows.error_of(values), freedom_of(rows, values)
-    return Mean(columns.mean(values), se, df, rises, falls, clustered)
+    one = 1 / (columns.effective if se > 0 else rows.independent(columns.weights))
+    rises, falls = (
+        _unusual(columns, np.maximum(side * (values - usual), 0.0), one, float(most))
+        for side, most in ((1, possible[-1] - usual), (-1, usual - possible[0]))
+    )
+    return MeanOfFew(columns.mean(values), se, df, rises, falls, clustered)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanOfFew(Mean):
+    """A mean whose surprises have unlike costs: many cheap ones do not make up for few dear.
+
+    They are counted together, with one more of each kind.
+    """
+
+    @property
+    def share(self) -> float:
+        """Share of the gamma interval, by how many of equal cost would vary as much."""
+        both = self.rises, self.falls
+        total = sum(x.total + x.next for x in both)
+        square = sum(x.variance + x.next**2 for x in both)
+        return closed_forms.share_of_few(total**2 / square) if square > 0 else 0.0
 
 
 def freedom_of(rows: Rows, values: Column) -> float:
@@ -410,17 +430,11 @@ def freedom_of(rows: Rows, values: Column) -> float:
     return min(2 * total**2 / spread, rows.df) if spread > 0 else rows.df
 
 
-def _unusual(rows: Rows, cost: Column, most: float) -> Surprises:
-    """Costs of examples, of which one may be as large as this, as a Poisson sum.
-
-    If none was seen, as many may come at once as are in a cluster.
-    """
-    columns, n = rows.columns, rows.columns.total_weight
-    total, square = columns.mean(cost), float(columns.squares @ cost**2) / n**2
-    size = float(columns.squares.sum()) / n**2
-    if not total > 0:
-        size = 1 / rows.independent(columns.weights)
-    return Surprises(total, square, most * size, most)
+def _unusual(columns: Columns, cost: Column, one: float, most: float) -> Surprises:
+    """Costs of examples as a sum, of which the next may be as large as `most`."""
+    total = columns.mean(cost)
+    square = float(columns.squares @ (cost - total) ** 2) / columns.total_weight**2
+    return Surprises(total, square, one * most, most)
 
 
 def _area(one: Sample, other: Sample | None) -> Estimate:
