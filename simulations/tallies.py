@@ -33,7 +33,7 @@ class Case:
 
 Tally = dict[str, list[float]]
 """By number: data sets, those with an interval, those whose interval holds the truth, those
-whose interval begins above it, and the sums of estimates and truths."""
+whose interval begins above it, and the sums of estimates, truths and squared errors."""
 
 
 def tally_of(found: Found, tally: Tally) -> Tally:
@@ -44,6 +44,7 @@ def tally_of(found: Found, tally: Tally) -> Tally:
         low, high = value.interval if known else (truth, truth)
         held = known and low - slack <= truth <= high + slack
         new = [1, known, held, known and low - slack > truth, float(value), truth]
+        new.append((float(value) - truth) ** 2)
         old = tally.get(key, [0] * len(new))
         tally[key] = [x + y for x, y in zip(old, map(float, new), strict=True)]
     return tally
