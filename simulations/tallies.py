@@ -121,7 +121,8 @@ def coverage_table(
         ]
         for key in keys
     ]
-    return table(["", *(f"`{case.name}`" for case in used)], lines)
+    names = (f"`{case.name.rstrip('*')}`" for case in used)
+    return table(["", *names], lines)
 
 
 def _cell(tally: Sequence[float] | None, key: str, bands, plain) -> str:

@@ -212,11 +212,12 @@ def clinical(
     Notes
     -----
     Intercept and slope are fitted by maximum likelihood, with sandwich standard errors that
-    undo leverage, and with few events are not below those of the fitted law; the interval of the ratio is that of its logarithm. ICI (Austin and Steyerberg 2019)
-    and its like come from a local linear fit of the events, as in ``rms::val.prob``, in
-    cells at most 1/256 wide; the interval of the ICI inverts a test, those of E50, E90
-    and Emax are bands, which hold at least as often as their level says. The ICI is above
-    0 for a calibrated model, too: its interval takes the noise out.
+    undo leverage, and with few events are not below those of the fitted law; the interval
+    of the ratio is that of its logarithm. ICI (Austin and Steyerberg 2019) and its like
+    come from a local linear fit of the events, as in ``rms::val.prob``, in cells at most
+    1/256 wide; the interval of the ICI inverts a test, those of E50, E90 and Emax are
+    bands, which hold at least as often as their level says. The ICI is above 0 for a
+    calibrated model, too: its interval takes the noise out.
 
     ``y`` may be an `Evaluation` of rows that are at hand, or a `Sketch`.
 
