@@ -11,7 +11,9 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant._verbs.clinical import local_linear
+from calibrant._verbs.clinical import _scaled, fit, local_linear, logistic
+from calibrant._verbs.decisions import of_square
+from calibrant._verbs.reading import read_sample
 from calibrant.recalibration import PlattScaling
 
 PEERS = Path(__file__).parent.parent / "benchmarks" / "peer_decisions.json"
@@ -63,6 +65,16 @@ def test_local_linear_fits_reproduce_lines_and_the_brute_force_of_lowess():
         assert (L @ y)[i] == pytest.approx(np.polyval(line, x[i]), abs=1e-9)
 
 
+def _sandwich(y, p):
+    """Errors without what undoes the leverage of rows, as statsmodels has them."""
+    rows = read_sample(y, {"probs": p}, None, None, 0.95).sample.rows
+    z = rows.columns.log_odds
+    ones = np.ones((len(z), 1))
+    alone, both = fit(rows, ones, z), fit(rows, np.column_stack([ones, z]), 0 * z)
+    errors = [rows.error_of(x) for x in (*alone.moved.T, *both.moved.T)]
+    return dict(zip(("intercept", "joint_intercept", "slope"), errors, strict=True))
+
+
 @pytest.mark.parametrize("name", REAL)
 def test_statsmodels_and_the_definitions_of_val_prob(name, data):
     file = data(name)
@@ -74,7 +86,8 @@ def test_statsmodels_and_the_definitions_of_val_prob(name, data):
         value, error = theirs[key]
         found = getattr(ours, key)
         assert found == pytest.approx(value, abs=1e-6)
-        assert np.ptp(found.interval) / 2 / 1.96 == pytest.approx(error, rel=1e-3)
+        assert _sandwich(y, p)[key] == pytest.approx(error, rel=1e-3)
+        assert 1 < np.ptp(found.interval) / 2 / 1.96 / error < 1.02  # Student, leverage
     some = np.sort(np.random.default_rng(0).permutation(len(y))[:4000])
     part = cal.clinical(y[some], probs=p[some], resamples=100)
     for key in ("ici", "e50", "e90", "emax"):
@@ -204,3 +217,38 @@ def test_skill_of_one_event_is_the_scaled_brier():
 def test_an_infinite_loss_has_no_skill():
     assert cal.skill([1, 0, 1], probs=[0.0, 0.4, 0.6], divergence="log") == -np.inf
     assert np.isnan(cal.skill([1, 1], probs=[0.6, 0.7]))
+
+
+@pytest.mark.simulation
+def test_intercept_and_slope_of_few_events_are_covered():
+    """300 rows with 9 events; errors of the moves alone cover 88 %."""
+    held = {"slope": 0, "joint_intercept": 0, "scaled_brier": 0, "brier": 0}
+    a, b = 0.6, 19.0
+    square = a * b / (a + b) / (a + b + 1)  # E p(1 - p), the Brier score
+    rate = a / (a + b)
+    truth = {"slope": 1, "joint_intercept": 0, "brier": square}
+    truth["scaled_brier"] = 1 - square / (rate * (1 - rate))
+    for seed in range(200):
+        rng = np.random.default_rng([seed, 5])
+        p = np.clip(rng.beta(a, b, 300), 1e-9, 1)
+        sample = read_sample(rng.random(300) < p, {"confidence": p}, None, None, 0.95)
+        rows = sample.sample.rows
+        found = {**logistic(sample.sample), "brier": of_square(rows, 0.95)}
+        found["scaled_brier"] = _scaled(sample.sample)
+        for key in held:
+            low, high = found[key].interval or (-np.inf, np.inf)
+            held[key] += low <= truth[key] <= high
+    for key, count in held.items():
+        assert count >= 0.925 * 200, key
+
+
+def test_whole_clusters_draw_a_fit_towards_themselves():
+    """With as many copies of each row, the error is that of the rows, leverage and all."""
+    y, p = risks(60)
+    plain = cal.clinical(y, probs=p, cluster=np.arange(60), resamples=100)
+    copies = np.repeat(np.arange(60), 3)
+    found = cal.clinical(y[copies], probs=p[copies], cluster=copies, resamples=100)
+    for key in ("intercept", "slope", "joint_intercept"):
+        one, other = getattr(plain, key), getattr(found, key)
+        assert np.ptp(other.interval) == pytest.approx(np.ptp(one.interval), rel=0.02)
+    assert np.ptp(plain.slope.interval) > 1.03 * 2 * 2.001 * _sandwich(y, p)["slope"]

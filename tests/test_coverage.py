@@ -1,5 +1,6 @@
 """How often intervals hold the truth, and the harness of `simulations` that counts it."""
 
+import json
 import re
 from dataclasses import astuple, replace
 
@@ -10,7 +11,16 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import calibrant as cal
-from simulations import enumeration, measure, pages, runs
+from simulations import (
+    decisions,
+    enumeration,
+    grouping,
+    groups,
+    measure,
+    pages,
+    runs,
+    tallies,
+)
 from simulations.worlds import Clusters, World, atoms, mixture, normal, same, truths
 
 WORLDS = {world.name: world for world in runs.find_worlds(["development", "holdout"])}
@@ -366,3 +376,38 @@ def test_real_confidences_with_known_accuracy(data, name):
         ours, paper = found[f"d_{divergence}"], found[f"paper_{divergence}"]
         assert ours.covered >= 25
         assert ours.rmse < paper.rmse
+
+
+# -- pages of the questions that came later ------------------------------------------------
+
+
+LATER = {"decisions": decisions, "groups": groups, "grouping": grouping}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_later_pages_are_made_of_their_tallies(name):
+    path = runs.HERE / f"{name}.json"
+    known = json.loads(path.read_text(encoding="utf-8"))
+    page = path.with_suffix(".md").read_text(encoding="utf-8")
+    assert LATER[name].page(known) == page
+
+
+def test_shares_are_told_with_their_error_and_marked_outside_93_to_97():
+    assert tallies.share([400, 400, 380]) == "95.0 ± 1.1"
+    assert tallies.share([400, 400, 368]) == "**92.0 ± 1.4**"
+    assert tallies.share([400, 400, 392], band=True) == "98.0 ± 0.7"
+    assert tallies.share([400, 300, 285]) == "95.0 ± 1.3 (100 none)"
+    assert tallies.share([400, 0, 0]) == "no interval"
+
+
+def test_tallies_go_on_where_they_ended(tmp_path):
+    def measure(replicate):
+        yield "x", cal.Estimate(replicate, (replicate - 1.5, replicate + 1.5)), 2.0
+
+    case = tallies.Case("case", "words", 10, measure)
+    path = tmp_path / "page.json"
+    for count in (3, 6):
+        tallies.run([case], path, str, count)
+    own = json.loads(path.read_text())["case"]
+    assert own["sets"] == 6
+    assert own["of"]["x"] == [6, 6, 3, 2, 15, 12, 4 + 1 + 0 + 1 + 4 + 9]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from math import comb
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit, logit
 
 import calibrant as cal
 import calibrant.plot
+from calibrant._verbs.decisions import freedom_of
+from calibrant._verbs.reading import read_sample
 
 PEERS = Path(__file__).parent.parent / "benchmarks" / "peer_decisions.json"
 REAL = ["adult_random_forest", "fivethirtyeight_governors"]
@@ -120,7 +124,7 @@ def test_where_nobody_is_acted_on_more_may_be():
     found = cal.decision_curve(y, probs=p, thresholds=[0.5])
     assert found.net_benefit.tolist() == [0.0]
     assert found.low[0] == -found.high[0]
-    assert 0.003 < found.high[0] < 0.005  # 3.84 / n, by Wilson's interval of none
+    assert 0.003 < found.high[0] < 0.005  # 3.69 / n, by the Poisson law of none
 
 
 def test_a_sketch_has_the_curves_of_its_cells():
@@ -307,7 +311,97 @@ def test_more_models_than_can_be_told_apart_are_refused():
 def test_intervals_hold_the_truth(name, simulation):
     """25 data sets; `simulations/decisions.md` has more."""
     harness = simulation("decisions")
-    world = next(x for x in harness.WORLDS if x.name == name)
-    found = harness.coverage(world, range(25), n=400)
-    for key, (sets, held) in found.items():
-        assert held >= 0.75 * sets, key
+    world = next(x for x, _ in harness.seen() if x.name == name)
+    found = {}
+    for replicate in range(25):
+        harness.tallies.tally_of(harness.measure(world, 400, replicate), found)
+    for key, (_, intervals, held, *_) in found.items():
+        assert held >= 0.75 * intervals, key
+
+
+def multinomial(n, p):
+    """All counts of two rare kinds in n rows, and how likely they are."""
+    for i in range(n + 1):
+        for j in range(n + 1 - i):
+            chance = p[0] ** i * p[1] ** j * (1 - sum(p)) ** (n - i - j)
+            if (ways := comb(n, i) * comb(n - i, j) * chance) > 1e-7:
+                yield i, j, ways
+
+
+def test_net_benefit_of_few_that_are_acted_on_is_covered_exactly_as_promised():
+    """60 rows, acted on rightly in 6 % and wrongly in 4 %: every data set, by its chance."""
+    n, t, p = 60, 0.3, (0.06, 0.04)
+    truth, held, size = p[0] - p[1] * t / (1 - t), 0.0, 0.0
+    for right, wrong, chance in multinomial(n, p):
+        y = np.repeat([1.0, 0.0], [right, n - right])
+        h = np.repeat([0.6, 0.1], [right + wrong, n - right - wrong])
+        found = cal.decision_curve(y, confidence=h, thresholds=[t])
+        held += chance * (found.low[0] <= truth <= found.high[0])
+        size += chance * (found.high[0] - found.low[0])
+    assert 0.93 <= held <= 0.985
+    error = np.sqrt((p[0] + p[1] * (t / (1 - t)) ** 2 - truth**2) / n)
+    assert size < 1.25 * 2 * 1.96 * error
+
+
+def test_the_brier_score_of_rare_events_is_covered_exactly():
+    """100 rows of one risk of 3 %: without events, rows do not vary at all."""
+    n, p = 100, 0.03
+    truth = held = 0.0
+    for k in range(n + 1):
+        chance = comb(n, k) * p**k * (1 - p) ** (n - k)
+        y, h = np.repeat([1.0, 0.0], [k, n - k]), np.full(n, p)
+        area = cal.murphy(y, confidence=h, thresholds=[0.5]).area
+        held += chance * (area.interval[0] <= p * (1 - p) <= area.interval[1])
+        truth += chance * float(area)
+    assert truth == pytest.approx(p * (1 - p))
+    assert 0.93 <= held <= 0.99
+
+
+def test_clusters_of_independent_rows_widen_a_difference_little():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1.2, 3, 1000)
+    y = (rng.random(1000) < p).astype(int)
+    other = expit(0.8 * logit(p) + 0.5 * rng.normal(size=1000))
+    widths = []
+    for cluster in (None, np.repeat(np.arange(100), 10)):
+        both = [
+            cal.evaluate(y, probs=x, cluster=cluster, interval=None, name=name)
+            for name, x in {"one": p, "two": other}.items()
+        ]
+        found = cal.murphy(both[1], baseline=both[0], thresholds=[0.2, 0.5])
+        widths.append(found.high - found.low)
+    np.testing.assert_allclose(widths[1], widths[0], rtol=0.25)
+
+
+def test_few_rows_that_decide_an_error_leave_few_degrees_of_freedom():
+    def rows(values, **given):
+        scores = {"confidence": np.full(len(values), 0.5), **given}
+        return read_sample(values > 0, scores, None, None, 0.95).sample.rows
+
+    even = np.tile([1.0, -1.0], 50)
+    assert freedom_of(rows(even), even) == 99
+    values = np.concatenate([even, [20.0, -20.0]])
+    squares = values**2  # of mean 0
+    spread = (squares**2).sum() - squares.sum() ** 2 / 102
+    assert freedom_of(rows(values), values) == pytest.approx(
+        2 * squares.sum() ** 2 / spread
+    )
+    often = np.random.default_rng(0).integers(1, 5, 102)
+    repeated, counted = np.repeat(values, often), rows(values, frequency=often)
+    expected = freedom_of(rows(repeated), repeated)
+    assert freedom_of(counted, values) == pytest.approx(expected)
+
+
+def test_many_false_alarms_do_not_hide_that_a_miss_would_be_dear():
+    """At a threshold of 1 %: 300 alarms more, and no miss seen, which costs 99 times that."""
+    n = 1000
+    y, ours = np.zeros(n, int), np.full(n, 0.005)
+    theirs = np.where(np.arange(n) < 300, 0.02, 0.005)
+    both = [
+        cal.evaluate(y, probs=x, interval=None, name=name)
+        for name, x in {"ours": ours, "theirs": theirs}.items()
+    ]
+    found = cal.murphy(both[1], baseline=both[0], thresholds=[0.01])
+    assert found.score[0] == pytest.approx(0.006)
+    missed = 2 * 0.99 * 3.69 / n  # the upper end of none in n, by the Poisson law
+    assert 0.006 - found.low[0] > 0.9 * missed

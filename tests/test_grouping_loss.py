@@ -118,6 +118,19 @@ def test_the_bound_is_near_the_truth_and_not_above_it(divergence):
     assert 0.8 * truth < np.mean(found) < truth + 2 * error
 
 
+@pytest.mark.simulation
+def test_errors_of_rare_outcomes_in_a_region_are_not_too_small(simulation):
+    """Cells without events do not vary; the spread of the bound is known from 150 sets."""
+    harness = simulation("grouping")
+    rng, found = np.random.default_rng(0), []
+    for _ in range(150):
+        y, h, kind, _, _ = harness.drawn("an unseen feature", "-", rng)
+        found.append(cal.grouping_loss(y, probs=h, explain=kind, divergence="log"))
+    spread = np.std([float(x) for x in found])
+    error = np.mean([np.ptp(x.interval) for x in found]) / 2 / 1.96
+    assert 0.91 < error / spread < 1.15
+
+
 @pytest.mark.parametrize("method", ["tree", "ridge"])
 def test_features_that_the_model_does_not_see_are_found(rows, method):
     given = {"explain": rows["x"], "method": method}

@@ -536,12 +536,16 @@ def of_gap(rows: Rows, value: float, level: float) -> Found:
 
 def _surprises(ordered: Ordered) -> tuple[Surprises, Surprises]:
     """Misses where hits are likely, and hits where they are not, at a cost of 1 each."""
+    likely = (ordered.confidence >= 0.5).astype(np.float64)
+    return surprised_at(ordered, likely), surprised_at(ordered, 1 - likely)
+
+
+def surprised_at(ordered: Ordered, cost: Column) -> Surprises:
+    """What turned out against the odds, at these costs."""
     h, weight, squared = ordered.confidence, ordered.weight, ordered.squared
-    likely = (h >= 0.5).astype(np.float64)
-    seen = np.where(likely, weight - ordered.hits, ordered.hits)
+    seen = np.where(h >= 0.5, weight - ordered.hits, ordered.hits)
     rows = np.minimum(h, 1 - h), weight, squared, seen, seen * (squared / weight)
-    n = ordered.total
-    return Surprises.of(*rows, likely, n), Surprises.of(*rows, 1 - likely, n)
+    return Surprises.of(*rows, cost, ordered.total)
 
 
 def of_uncertainty(

@@ -120,18 +120,29 @@ def error_of_mean(
     >>> round(error_of_mean(values, None, np.array([0, 0, 1, 1])), 4)
     0.5
     """
+    squares, _, factor = parts_of_error(values, weight, clusters, squared)
+    return sqrt(float(squares.sum()) * factor)
+
+
+def parts_of_error(
+    values: Column,
+    weight: Column | None,
+    clusters: Index | None,
+    squared: Column | None,
+) -> tuple[Column, Column, float]:
+    """Squares that rows or clusters add to that of an error, how many add each, a factor."""
     w = np.ones(len(values)) if weight is None else weight
-    n = w.sum()
+    n = float(w.sum())
     centred = values - (w * values).sum() / n
     if clusters is not None:
         share = np.bincount(clusters, w) / n
         sums = np.bincount(clusters, w * centred) / _left(share)
-        return sqrt(float((sums * sums).sum()) * (1 - 1 / len(sums))) / float(n)
+        return (sums / n) ** 2, np.ones(len(sums)), 1 - 1 / len(sums)
     if squared is None:
-        return sqrt(float((w * centred * centred).sum())) / float(n)
+        return w * (centred / n) ** 2, w, 1.0
     centred /= _left(squared / w / n)
     apart = max(1 - float(squared.sum() / n**2), 0.0)  # below 0 by round-off
-    return sqrt(float((squared * centred * centred).sum()) * apart) / float(n)
+    return squared * (centred / n) ** 2, w * w / squared, apart
 
 
 def _left(share: Column) -> Column:

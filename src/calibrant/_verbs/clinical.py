@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import exp, log, nan
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from calibrant._stats.sample import Sample
 from calibrant._stats.standard_errors import Rows
 from calibrant._verbs.calibration_test import run_test
 from calibrant._verbs.compare import check_level
-from calibrant._verbs.decisions import check_one_event
+from calibrant._verbs.decisions import check_one_event, freedom_of, of_square
 from calibrant._verbs.reading import read_sample
 
 SPAN = 2 / 3
@@ -211,12 +211,13 @@ def clinical(
 
     Notes
     -----
-    Intercept and slope are fitted by maximum likelihood, with sandwich standard errors;
-    the interval of the ratio is that of its logarithm. ICI (Austin and Steyerberg 2019)
-    and its like come from a local linear fit of the events, as in ``rms::val.prob``, in
-    cells at most 1/256 wide; the interval of the ICI inverts a test, those of E50, E90
-    and Emax are bands, which hold at least as often as their level says. The ICI is above
-    0 for a calibrated model, too: its interval takes the noise out.
+    Intercept and slope are fitted by maximum likelihood, with sandwich standard errors that
+    undo leverage, and with few events are not below those of the fitted law; the interval
+    of the ratio is that of its logarithm. ICI (Austin and Steyerberg 2019) and its like
+    come from a local linear fit of the events, as in ``rms::val.prob``, in cells at most
+    1/256 wide; the interval of the ICI inverts a test, those of E50, E90 and Emax are
+    bands, which hold at least as often as their level says. The ICI is above 0 for a
+    calibrated model, too: its interval takes the noise out.
 
     ``y`` may be an `Evaluation` of rows that are at hand, or a `Sketch`.
 
@@ -251,7 +252,7 @@ def clinical(
         oe_ratio=_ratio(sample),
         **logistic(sample),
         **curve,
-        brier=_mean(rows, (columns.hit - columns.confidence) ** 2, level),
+        brier=of_square(rows, level),
         scaled_brier=_scaled(sample),
         c_statistic=_c_statistic(sample),
         spiegelhalter=z,
@@ -266,9 +267,17 @@ def _suffix(rows: Rows) -> str:
     return "" if rows.clusters is None else ", clusters"
 
 
-def _normal(rows: Rows, value: float, moved: Column, level: float) -> Estimate:
-    """A number that rows move so much, with Student's interval."""
-    mean = Mean(value, rows.error_of(moved), rows.df)
+def _normal(
+    rows: Rows, value: float, moved: Column, level: float, least: float = 0.0
+) -> Estimate:
+    """A number that rows move so much, with Student's interval.
+
+    As far as events are few its error is not below `least`.
+    """
+    se, few = rows.error_of(moved), 0.0
+    if least > se:
+        few = closed_forms.share_of_few(intervals.rare_events(rows))
+    mean = Mean(value, se + few * max(least - se, 0.0), freedom_of(rows, moved))
     ends = closed_forms.mean_interval(mean, level)
     return Estimate(value, ends, "normal" + _suffix(rows))
 
@@ -364,14 +373,28 @@ def logistic(sample: Sample) -> dict[str, Estimate]:
         (("intercept",), ("joint_intercept", "slope")), fits, strict=True
     ):
         if fitted is not None:
+            each = fitted.moved / _left_by(rows, fitted.pull)[:, None]
             for place, name in enumerate(names):
-                value, moved = float(fitted[0][place]), fitted[1][:, place]
-                found[name] = _normal(rows, value, moved, level)
+                value, least = float(fitted.value[place]), float(fitted.least[place])
+                found[name] = _normal(rows, value, each[:, place], level, least)
     return found
 
 
-def fit(rows: Rows, x: Table, offset: Column) -> tuple[Column, Table] | None:
-    """Logistic regression by Newton's method, and how much each row moves it.
+class Fit(NamedTuple):
+    """Coefficients, how much rows move them, and draw them towards themselves (leverage).
+
+    `least` are the errors if outcomes were independent and of the fitted law: of few
+    events the moves may show less.
+    """
+
+    value: Column
+    moved: Table
+    pull: Column
+    least: Column
+
+
+def fit(rows: Rows, x: Table, offset: Column) -> Fit | None:
+    """Logistic regression by Newton's method.
 
     None where it has no end: all are events, or none, or x tells them apart.
     """
@@ -388,9 +411,31 @@ def fit(rows: Rows, x: Table, offset: Column) -> tuple[Column, Table] | None:
         if np.abs(beta).max() > FURTHEST:
             return None
         if np.abs(step).max() < 1e-10:
-            moved = np.linalg.solve(information, (x * (hit - p)[:, None]).T).T
-            return beta, w.sum() * moved
+            return _moves(rows, x, beta, p, np.linalg.solve(information, x.T))
     return None
+
+
+def _moves(rows: Rows, x: Table, beta: Column, p: Column, along: Table) -> Fit:
+    """A fit with what rows do to it; `along` is what a residual of each moves."""
+    w, noise = rows.columns.weights, p * (1 - p)
+    moved = w.sum() * along.T * (rows.columns.hit - p)[:, None]
+    pull = w * noise * (along.T * x).sum(axis=1)
+    return Fit(beta, moved, pull, np.sqrt(along**2 @ (rows.columns.squares * noise)))
+
+
+def _left_by(rows: Rows, pull: Column) -> Column:
+    """What a fit leaves of a residual, beside what a mean does; never less than half.
+
+    `pull` is how far rows draw the fit towards themselves (their leverage); whole clusters
+    do. As in the jackknife, that is undone.
+    """
+    w = rows.columns.weights
+    share = w / w.sum()
+    if rows.clusters is not None:
+        excess = np.bincount(rows.clusters, pull - share)[rows.clusters]
+    else:
+        excess = (pull - share) * rows.columns.squares / w**2
+    return 1 - np.clip(excess, 0.0, 0.5)
 
 
 # -- distances of the curve from the diagonal ----------------------------------------------

@@ -26,18 +26,16 @@ from calibrant._base.records import (
 from calibrant._base.views import Plotted, Printed
 from calibrant._inputs.arrays import Column, Mask, as_scores
 from calibrant._inputs.options import Scores, takes_scores
-from calibrant._stats import closed_forms
-from calibrant._stats.closed_forms import NOTHING, Mean, Surprises
+from calibrant._rows.columns import Columns
+from calibrant._stats import closed_forms, intervals
+from calibrant._stats.closed_forms import Mean, Surprises
 from calibrant._stats.sample import Sample
-from calibrant._stats.standard_errors import degrees_of_freedom, error_of_mean
+from calibrant._stats.standard_errors import Rows, parts_of_error
 from calibrant._verbs.compare import same_clusters, same_rows
 from calibrant._verbs.reading import Given, read_sample
 
 Numbers = Annotated[NDArray[np.float64], Range()]
 Level = Annotated[float, Range(0, 1, above=True)]
-
-MANY = 2000.0
-"""So many events among those acted on that few surprises need not be thought of."""
 
 PRINTED = (0.05, 0.1, 0.2, 0.3, 0.5)
 
@@ -363,85 +361,106 @@ def _along(
 def _at(
     one: Sample, other: Sample | None, t: float, worth: Worth
 ) -> tuple[float, float, float]:
-    columns, level = one.rows.columns, one.settings.level
-    h, hit = columns.confidence, columns.hit
-    miss_adds, hit_adds = worth(h >= t, t)
-    values = miss_adds + (hit_adds - miss_adds) * hit
-    rises = falls = NOTHING
+    rows, columns = one.rows, one.rows.columns
+    values, possible = _worth_of(one, t, worth)
     if other is not None:
         theirs = other.rows.columns
-        subtracted = worth(theirs.confidence >= t, t)
-        values = values - subtracted[0] - (subtracted[1] - subtracted[0]) * theirs.hit
-        if np.array_equal(h, theirs.confidence):
+        if np.array_equal(columns.confidence, theirs.confidence):
             return 0.0, 0.0, 0.0
-        if one.target == "positive":
-            rest = miss_adds - subtracted[0], hit_adds - subtracted[1]
-            rises, falls = _surprises(one, 0.5 * (h + theirs.confidence), *rest)
-    else:
-        rises, falls = _surprises(one, h, miss_adds, hit_adds)
-    se = error_of_mean(values, columns.weight, one.clusters, columns.squared)
-    value, df = columns.mean(values), degrees_of_freedom(columns, one.clusters)
-    mean = Mean(value, se, df, rises, falls, one.clusters is not None)
-    low, high = closed_forms.mean_interval(mean, level)
-    down, up = _unseen(one, values, worth, t, paired=other is not None)
-    return value, min(low, value - down), max(high, value + up)
+        values = values - _worth_of(other, t, worth)[0]
+        possible = np.unique(possible[:, None] - possible)
+    low, high = closed_forms.mean_interval(
+        mean_of_few(rows, values, possible), one.settings.level
+    )
+    return columns.mean(values), low, high
 
 
-FEW = 20.0
-"""Up to so many examples that matter, more of them may be what was not seen."""
+def _worth_of(sample: Sample, t: float, worth: Worth) -> tuple[Column, Column]:
+    """What each example adds at a threshold, and all that one can add."""
+    columns = sample.rows.columns
+    miss_adds, hit_adds = worth(columns.confidence >= t, t)
+    possible = np.unique(worth(np.array([True, False]), t))
+    return miss_adds + (hit_adds - miss_adds) * columns.hit, possible
 
 
-def _unseen(
-    sample: Sample, values: Column, worth: Worth, t: float, *, paired: bool
-) -> tuple[float, float]:
-    """How much less, and more, there may be if more examples are acted on than were.
+def mean_of_few(rows: Rows, values: Column, possible: Column) -> Mean:
+    """A mean of few possible values, of which all but the usual one may be rare.
 
-    Where hardly any is, their number is what is not known: at most what Wilson's interval
-    of their share leaves room for, at what one can lose or gain at most.
+    Examples of any other value are surprises, each at what it is more or less than usual.
+    If none was seen, as many may come at once as are in a cluster.
     """
-    rows = sample.rows
-    matter = rows.columns.mean((values != 0).astype(np.float64))
-    n = min(rows.independent(rows.columns.weights), rows.ordered.effective)
-    if matter * n >= FEW:
-        return 0.0, 0.0
-    more = closed_forms.of_share(matter, n, sample.settings.level)[1] - matter
-    acted, not_acted = (np.array(worth(np.array([x]), t)) for x in (True, False))
-    changes = (acted - not_acted).ravel()
-    if paired:
-        changes = np.concatenate([changes, -changes])
-    return more * max(-changes.min(), 0.0), more * max(changes.max(), 0.0)
+    columns, clustered = rows.columns, rows.clusters is not None
+    usual = min(possible, key=lambda x: float(columns.weights @ np.abs(values - x)))
+    se, df = rows.error_of(values), freedom_of(rows, values)
+    one = 1 / (columns.effective if se > 0 else rows.independent(columns.weights))
+    rises, falls = (
+        _unusual(columns, np.maximum(side * (values - usual), 0.0), one, float(most))
+        for side, most in ((1, possible[-1] - usual), (-1, usual - possible[0]))
+    )
+    return MeanOfFew(columns.mean(values), se, df, rises, falls, clustered)
 
 
-def _surprises(
-    sample: Sample, h: Column, miss_adds: Column, hit_adds: Column
-) -> tuple[Surprises, Surprises]:
-    """What turned out against the odds, and made the mean larger, or smaller."""
-    columns, n = sample.rows.columns, sample.rows.columns.total_weight
-    weight, squared, hit = columns.weights, columns.squares, columns.hit
-    likely = h >= 0.5
-    more = np.where(likely, miss_adds - hit_adds, hit_adds - miss_adds)
-    seen = np.where(likely, 1 - hit, hit) * (more != 0)
-    if float(weight @ seen) > MANY:
-        return NOTHING, NOTHING
-    rows = np.minimum(h, 1 - h), weight, squared, weight * seen, squared * seen
-    up, down = np.maximum(more, 0.0), np.maximum(-more, 0.0)
-    return Surprises.of(*rows, up, n), Surprises.of(*rows, down, n)
+@dataclass(frozen=True, slots=True)
+class MeanOfFew(Mean):
+    """A mean whose surprises have unlike costs: many cheap ones do not make up for few dear.
+
+    They are counted together, with one more of each kind.
+    """
+
+    @property
+    def share(self) -> float:
+        """Share of the gamma interval, by how many of equal cost would vary as much."""
+        both = self.rises, self.falls
+        total = sum(x.total + x.next for x in both)
+        square = sum(x.variance + x.next**2 for x in both)
+        return closed_forms.share_of_few(total**2 / square) if square > 0 else 0.0
+
+
+def freedom_of(rows: Rows, values: Column) -> float:
+    """Degrees of freedom of the error of a mean, by how much its square varies.
+
+    Satterthwaite's: a few rows or clusters that make up most of it leave few, however many
+    there are.
+    """
+    columns = rows.columns
+    given = columns.weight, rows.clusters, columns.squared
+    squares, count, _ = parts_of_error(values, *given)
+    total, units = float(squares.sum()), float(count.sum())
+    spread = float((squares * squares / count).sum()) - total**2 / units
+    return min(2 * total**2 / spread, rows.df) if spread > 0 else rows.df
+
+
+def _unusual(columns: Columns, cost: Column, one: float, most: float) -> Surprises:
+    """Costs of examples as a sum, of which the next may be as large as `most`."""
+    total = columns.mean(cost)
+    square = float(columns.squares @ (cost - total) ** 2) / columns.total_weight**2
+    return Surprises(total, square, one * most, most)
 
 
 def _area(one: Sample, other: Sample | None) -> Estimate:
     """The Brier score of one probability, or the difference of two."""
-    columns, clusters = one.rows.columns, one.clusters
+    rows, columns, level = one.rows, one.rows.columns, one.settings.level
+    if other is None:
+        return of_square(rows, level)
+    theirs = other.rows.columns
     values = (columns.hit - columns.confidence) ** 2
-    if other is not None:
-        theirs = other.rows.columns
-        values = values - (theirs.hit - theirs.confidence) ** 2
-    se = error_of_mean(values, columns.weight, clusters, columns.squared)
-    mean = Mean(columns.mean(values), se, degrees_of_freedom(columns, clusters))
-    ends = closed_forms.mean_interval(mean, one.settings.level)
-    suffix = "" if clusters is None else ", clusters"
+    values -= (theirs.hit - theirs.confidence) ** 2
+    mean = Mean(columns.mean(values), rows.error_of(values), freedom_of(rows, values))
+    ends = closed_forms.mean_interval(mean, level)
     return Estimate(
-        mean.value, ends, ("normal" if other is None else "paired") + suffix
+        mean.value, ends, "paired" if one.clusters is None else "paired, clusters"
     )
+
+
+def of_square(rows: Rows, level: float) -> Estimate:
+    """Mean square of hit less confidence, the Brier score of one probability."""
+    columns, ordered = rows.columns, rows.ordered
+    squares = (columns.hit - columns.confidence) ** 2
+    costs = intervals.surprised_at(ordered, np.abs(1 - 2 * ordered.confidence))
+    about = rows.error_of(squares), freedom_of(rows, squares), costs
+    mean = Mean(columns.mean(squares), *about, clustered=rows.clusters is not None)
+    low, high = closed_forms.mean_interval(mean, level)
+    return Estimate(mean.value, (max(low, 0.0), min(high, 1.0)), mean.method)
 
 
 # -- in words ---------------------------------------------------------------------------

@@ -184,9 +184,12 @@ def explained(
         main, mix = (
             float((np.bincount(clusters, x) ** 2).sum()) for x in (first, moves)
         )
-    inflated = float((cells.share**2 * bend**2 * cells.noise * cells.whole).sum())
-    second = 0.5 * float((cells.share**2 * bend**2 * cells.whole * cells.noise).sum())
-    return Explained(value, max(main - inflated, 0.0) + mix, second)
+    hidden = np.maximum(m * (1 - m) * cells.one - cells.whole, 0.0)  # rare in a cell
+    main += float((cells.share**2 * slope**2 * hidden).sum())
+    noise = float((cells.share**2 * bend**2 * cells.noise * cells.whole).sum())
+    if divergence.by_pairs:  # slopes of others, of shares drawn in, are not inflated
+        main = max(main - noise, 0.0)
+    return Explained(value, main + mix, 0.5 * noise)
 
 
 def _bias(divergence: Divergence, cells: Cells, c: Column) -> Column:
@@ -605,7 +608,7 @@ def _explained_by(
     given = _given_regions(explain, kept)
     if given is not None:
         count = int(given.max()) + 1
-        bins = _level_sets(rows, count)
+        bins = _level_sets(rows, divergence, count)
         whole = np.ones(len(columns), bool)
         return _measured(
             rows, divergence, bins, [(whole, given)], level, f"{count} regions as given"
@@ -613,7 +616,7 @@ def _explained_by(
     features = read_features(explain, len(predictions.scores), "explain")
     features = [x._replace(values=x.values[kept]) for x in features]
     method = _method(features, how.method)
-    bins = _level_sets(rows, how.regions * how.folds)
+    bins = _level_sets(rows, divergence, how.regions * how.folds)
     fold = _folds(len(columns), clusters, how.folds, how.rng)
     parts = []
     for test in (fold == k for k in range(how.folds)):
@@ -622,8 +625,12 @@ def _explained_by(
     return _measured(rows, divergence, bins, parts, level, f"regions of a {method}")
 
 
-def _level_sets(rows: _Rows, cells: int) -> Index:
-    """Bins of confidence with enough independent rows for so many cells each."""
+def _level_sets(rows: _Rows, divergence: Divergence, cells: int) -> Index:
+    """Bins of confidence with enough independent rows for so many cells each.
+
+    Twice as many where the divergence bends sharply, as that of the log loss.
+    """
+    cells *= 1 if divergence.by_pairs else 2
     columns, clusters = rows.columns, rows.clusters
     units = columns.effective if clusters is None else float(clusters.max() + 1)
     least = max(ROWS_A_CELL * cells, LEAST_UNITS)
