@@ -81,6 +81,21 @@ MATRICES = {
         "labels": [1, 1, 2, 0],
         "bins": 4,
     },
+    "few_values": {
+        "about": "fewer distinct values than a quarter of the rows: each may be a bin",
+        "probs": [[0.7, 0.2, 0.1]] * 10
+        + [[0.1, 0.6, 0.3]] * 9
+        + [[0.25, 0.25, 0.5]] * 5,
+        "labels": [0] * 5
+        + [1] * 4
+        + [2]
+        + [1] * 3
+        + [0] * 4
+        + [2] * 2
+        + [2] * 2
+        + [0] * 3,
+        "bins": 4,
+    },
 }
 
 

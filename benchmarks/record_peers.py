@@ -62,6 +62,10 @@ files.<name>
         ROOT of the binned squared error, top label, same two binnings; debiased takes
         acc(1 - acc)/(n_b - 1) off each bin, counts a bin of one row as 0, and is cut
         off at 0 before the root.
+    uncertainty_calibration.marginal
+        `get_calibration_error`, its default: debiased L2 error of each class in 15 bins of
+        equal mass (one for each distinct value, if these are fewer than a quarter of the
+        rows in every class), cut off at 0, and the ROOT of the mean over classes of squares.
 arrays.<name>
     Small inputs that pin an edge convention. `about` says which; the input is
     `confidence` and `correct` (tiled `repeat` times if given) or `probs` and `labels`,
@@ -122,6 +126,11 @@ def uncertainty_calibration(probs, labels, bins: int) -> dict:
     ece = float(cal.get_ece(probs, labels, num_bins=bins))
     ece_mass = float(cal.get_ece_em(probs, labels, num_bins=bins))
     return {"ece": ece, "ece_mass": ece_mass} | l2
+
+
+def marginal(probs, labels) -> dict:
+    error = peers.load("calibration").get_calibration_error(probs, labels)
+    return {"marginal": float(error)}
 
 
 def calibration_curve(confidence, correct, bins: int) -> dict:
@@ -193,7 +202,7 @@ def of_file(path: Path, bins: int = 15) -> dict:
     if peers.available("calibration"):
         answers["uncertainty_calibration"] = uncertainty_calibration(
             probs, labels, bins
-        )
+        ) | marginal(probs, labels)
     return answers
 
 
@@ -219,12 +228,15 @@ def of_pairs(case: dict) -> dict:
 
 def of_matrix(case: dict) -> dict:
     (probs, labels), bins = matrix_of(case), case["bins"]
-    return {
+    answers = {
         "netcal": netcal(probs, labels, bins),
         "torchmetrics": torchmetrics(probs, labels, bins),
         "sklearn": log_loss_and_brier(probs, labels),
         "sharpcal": sharpcal(probs, labels),
     }
+    if peers.available("calibration"):
+        answers["uncertainty_calibration"] = marginal(probs, labels)
+    return answers
 
 
 def record(folder: Path) -> dict:

@@ -95,7 +95,10 @@ def test_temperatures_that_depend_on_the_row_are_found():
     best = -np.mean(np.log(softmax(z[new] / heat[new])[np.arange(3000), y[new]]))
     adaptive, single = (log_loss(m, z[new], y[new]) for m in (found, plain))
     assert found.slope_ < -0.2  # the less unsure, the hotter
-    assert adaptive - best < 0.67 * (single - best)  # a third of what is to be had
+    # One temperature finds some labels next to impossible and mixes in the uniform
+    # distribution, which would hide the scores of sure rows.
+    assert (plain.lapse_ > 0, found.lapse_) == (True, 0)
+    assert adaptive - best < 0.3 * (single - best)  # 70 % of what is to be had
 
 
 def test_adaptive_is_never_worse_on_the_rows_of_the_fit():

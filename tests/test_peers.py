@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant._verbs.metric_functions import _torch_edges
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "benchmarks" / "peer_outputs.json").read_text(encoding="utf-8")
@@ -91,7 +92,7 @@ def test_paper_preset_reports_netcal_and_relplot(data, file):
 
 NETCAL = [
     *("middle_edge", "one_when_right", "one_when_wrong", "zero"),
-    *("three_to_one", "zero_at_the_true_class"),
+    *("three_to_one", "zero_at_the_true_class", "few_values"),
 ]
 
 
@@ -154,6 +155,62 @@ def test_torchmetrics_errors_of_real_models(data, file):
     )
 
 
+NORMS = {"l1": 1, "l2": 2, "max": "max"}
+
+
+def like_torchmetrics(y, scores, **options):
+    compat = {"compat": "torchmetrics", **options}
+    return {name: cal.ece(y, **scores, norm=q, **compat) for name, q in NORMS.items()}
+
+
+@both_files
+def test_compat_with_torchmetrics_reproduces_it_on_real_models(data, file):
+    # To the last digits of single precision, in which it adds up its bins.
+    labels, scores = read_file(data, file)
+    found = like_torchmetrics(labels, scores)
+    assert found == pytest.approx(FILES[file]["torchmetrics"], rel=2e-7)
+
+
+MATRICES = ["three_to_one", "zero_at_the_true_class", "few_values"]
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_compat_with_torchmetrics_reproduces_it_on_a_matrix(name):
+    labels, scores = read_array(name)
+    found = like_torchmetrics(labels, scores, bins=ARRAYS[name]["bins"])
+    assert found == pytest.approx(ARRAYS[name]["answers"]["torchmetrics"], rel=2e-7)
+
+
+@pytest.mark.parametrize(
+    "name", ["middle_edge", "zero", "one_when_right", "one_when_wrong"]
+)
+def test_compat_with_torchmetrics_reproduces_it_at_edges(name):
+    correct, scores = read_array(name)
+    found = like_torchmetrics(correct, scores, bins=ARRAYS[name]["bins"])
+    assert found == same(ARRAYS[name]["answers"]["torchmetrics"])
+
+
+def test_compat_with_torchmetrics_has_the_edges_of_its_linspace(part):
+    torch = part("torch")
+    for bins in (1, 2, 3, 9, 10, 15, 20, 100, 1000):
+        for dtype in (np.float32, np.float64):
+            given = torch.as_tensor(np.zeros(1, dtype)).dtype
+            want = torch.linspace(0, 1, bins + 1, dtype=given).numpy()
+            np.testing.assert_array_equal(_torch_edges(bins, dtype), want)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"strategy": "mass"}, {"norm": 3}, {"debias": True, "norm": 2}),
+        {"sample_weight": [1.0, 2.0]},
+    ],
+)
+def test_compat_with_torchmetrics_refuses_what_it_has_not(wrong):
+    with pytest.raises(ValueError, match="compat='torchmetrics' has equal-width bins"):
+        cal.ece([0, 1], probs=[0.2, 0.7], compat="torchmetrics", **wrong)
+
+
 TORCHMETRICS = ["middle_edge", "zero"]
 TORCHMETRICS_ONES = ["one_when_right", "one_when_wrong"]
 
@@ -181,7 +238,7 @@ def test_torchmetrics_gives_certainty_a_bin_of_its_own():
     assert known == pytest.approx(0.525)
 
 
-@pytest.mark.parametrize("name", ["three_to_one", "zero_at_the_true_class"])
+@pytest.mark.parametrize("name", MATRICES)
 def test_torchmetrics_errors_of_a_matrix(name):
     labels, scores = read_array(name)
     p = scores["probs"]
@@ -238,7 +295,7 @@ def test_scikit_learn_calibration_curve_at_edges(name):
     assert_same_bins(bins, case["answers"]["sklearn"]["calibration_curve"])
 
 
-SKLEARN_LOSSES = ["three_to_one", "zero_at_the_true_class"]
+SKLEARN_LOSSES = MATRICES
 
 
 @pytest.mark.parametrize("name", SKLEARN_LOSSES)
@@ -340,7 +397,7 @@ def test_sharpcal_curve_of_real_models(data, file, shown):
         np.testing.assert_allclose(getattr(curve, name)[at][near], expected, atol=1e-9)
 
 
-SHARPCAL = [*RELPLOT, "three_to_one", "zero_at_the_true_class"]
+SHARPCAL = [*RELPLOT, *MATRICES]
 
 
 @pytest.mark.parametrize("name", SHARPCAL)
@@ -384,6 +441,14 @@ def test_uncertainty_calibration_equal_mass_errors_of_real_models(data, file, ke
     assert cal.ece(y, **scores, **MASS[key]) == pytest.approx(known, rel=0, abs=1e-4)
 
 
+@pytest.mark.parametrize("name", MATRICES)
+def test_uncertainty_calibration_marginal_error_of_a_matrix(name):
+    labels, scores = read_array(name)
+    known = ARRAYS[name]["answers"]["uncertainty_calibration"]["marginal"]
+    found = cal.classwise_ece(labels, **scores, compat="uncertainty-calibration")
+    assert found == same(known)
+
+
 @pytest.mark.parametrize("name", SKLEARN_BINS)
 @pytest.mark.parametrize("key", [*WIDTH, *MASS])
 def test_uncertainty_calibration_errors_at_edges(name, key):
@@ -394,3 +459,27 @@ def test_uncertainty_calibration_errors_at_edges(name, key):
     options = (WIDTH | MASS)[key]
     found = cal.ece(correct, **scores, bins=ARRAYS[name]["bins"], **options)
     assert found == same(known)
+
+
+@both_files
+def test_uncertainty_calibration_marginal_error_of_real_models(data, file):
+    y, scores = read_file(data, file)
+    known = FILES[file]["uncertainty_calibration"]["marginal"]
+    found = cal.classwise_ece(y, **scores, compat="uncertainty-calibration")
+    assert found == same(known)
+    own = {"strategy": "mass", "norm": 2, "debias": True, "reduce": "norm"}
+    # 15 does not divide n, and ties stay together: bins differ by a row here and there.
+    assert cal.classwise_ece(y, **scores, **own) == pytest.approx(known, rel=1e-3)
+
+
+def test_class_wise_debiased_error_by_hand():
+    # One bin: .9 - .6 for class 0, and minus that for class 1; noise of .6 * .4 / 9.
+    y, p = [0] * 6 + [1] * 4, [[0.9, 0.1]] * 10
+    options = {"norm": 2, "debias": True}
+    each = cal.classwise_ece(y, probs=p, **options, reduce="none")
+    assert each**2 == pytest.approx([0.09 - 0.24 / 9] * 2)
+    p = [[0.9, 0.1, 0.0]] * 10
+    three = cal.classwise_ece(y, probs=p, **options, reduce="norm")
+    assert three**2 == pytest.approx(2 / 3 * (0.09 - 0.24 / 9))
+    plain = cal.classwise_ece(y, probs=p, **options)
+    assert plain == pytest.approx(2 / 3 * (0.09 - 0.24 / 9) ** 0.5)

@@ -11,7 +11,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import wraps
+from math import inf
 from typing import (
     Any,
     Concatenate,
@@ -29,11 +31,12 @@ from calibrant._base.checks import (
     check_flags,
     check_kind,
     check_number,
+    read_strategy,
     shown,
 )
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import FORECASTS, Corp, Estimate
-from calibrant._inputs.arrays import Index, Matrix, as_scores
+from calibrant._inputs.arrays import Column, Index, Matrix, as_scores
 from calibrant._inputs.divergences import BRIER, LOG, find_divergence
 from calibrant._inputs.options import (
     PAPER_BANDWIDTH,
@@ -45,6 +48,8 @@ from calibrant._inputs.options import (
     target_of,
     with_target,
 )
+from calibrant._inputs.predictions import Predictions
+from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import each_class, read
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import cell_of
@@ -389,6 +394,7 @@ def ece(
     norm: float | str = 1,
     debias: bool = False,
     closed: str = "right",
+    compat: str | None = None,
     **given: Unpack[Scores],
 ) -> float:
     r"""Expected calibration error over bins.
@@ -407,6 +413,10 @@ def ece(
         Subtract the sampling variance of each bin (``norm=2`` only; Kumar et al. 2019).
     closed : {"right", "left"}
         Which end of an equal-width bin belongs to it; 0 and 1 are always inside.
+    compat : {"torchmetrics"}, optional
+        Reproduce torchmetrics 1.9: equal-width bins closed on the left, one more for a
+        confidence of exactly 1, in the precision that it works in, which is single for a
+        matrix. It has the norms 1, 2 and "max", and no weights.
 
     Notes
     -----
@@ -424,13 +434,64 @@ def ece(
     0.25
     """
     check_flags(debias=debias)
-    columns = read(y, given)[1]
+    check_choice(compat, "compat", (None, "torchmetrics"))
+    predictions, columns = read(y, given)
+    if compat:
+        _check_torchmetrics(columns, strategy, norm, debias=debias)
+        return _torchmetrics_error(predictions, columns, bins, norm)
     found = binning.find_bins(columns, bins, strategy, closed)
     if not debias:
         return binning.binned_error(found, norm)
+    _check_debias(norm)
+    return binning.debiased_error(found, order(columns))
+
+
+def _check_debias(norm: Any) -> None:
     if norm != 2:
         raise ValueError("debias=True is defined for norm=2 only.")
-    return binning.debiased_error(found, order(columns))
+
+
+def _check_torchmetrics(
+    columns: Columns, strategy: Any, norm: Any, *, debias: bool
+) -> None:
+    """Raise where torchmetrics has no such number."""
+    width = strategy is None or read_strategy(strategy) == "width"
+    known = norm in (1, 2, "max") and width and not debias
+    if not known or columns.weight is not None or not columns.hard:
+        raise ValueError(
+            "compat='torchmetrics' has equal-width bins, norm 1, 2 or 'max', hard labels, "
+            "and neither weights nor debias=True; leave compat or these out."
+        )
+
+
+def _torchmetrics_error(
+    predictions: Predictions, columns: Columns, bins: Any, norm: Any
+) -> float:
+    """The error as torchmetrics adds it up: row by row, in single precision for a matrix."""
+    count = binning.count_bins(bins, len(columns))
+    single = predictions.scores.ndim == 2 or predictions.scores.dtype != np.float64
+    dtype: Any = np.float32 if single else np.float64
+    h, hit = columns.confidence.astype(dtype), columns.hit.astype(dtype)
+    place = np.searchsorted(_torch_edges(count, dtype), h, side="right") - 1
+    rows, claimed, hits = np.zeros((3, count + 1), dtype)
+    for total, x in ((rows, np.ones_like(h)), (claimed, h), (hits, hit)):
+        np.add.at(total, place, x)
+    whole = np.where(rows > 0, rows, dtype(1))
+    gap, share = np.abs(hits / whole - claimed / whole), rows / rows.sum()
+    if norm == "max":
+        return float(gap.max())
+    return float(np.sum(gap * share) if norm == 1 else np.sqrt(np.sum(gap**2 * share)))
+
+
+def _torch_edges(bins: int, dtype: Any) -> Any:
+    """What ``torch.linspace(0, 1, bins + 1)`` gives: steps from either end to the middle.
+
+    Those from the upper end are rounded once, as by a fused multiply and add.
+    """
+    step, half = dtype(1) / dtype(bins), (bins + 1) // 2
+    exact = Fraction(float(step))
+    upper = [float(1 - exact * (bins - i)) for i in range(half, bins + 1)]
+    return np.concatenate([step * np.arange(half).astype(dtype), upper]).astype(dtype)
 
 
 @_metric
@@ -491,13 +552,34 @@ def classwise_ece(
     bins: int = 15,
     strategy: str | None = None,
     norm: float | str = 1,
+    debias: bool = False,
     closed: str = "right",
     reduce: str = "mean",
+    compat: str | None = None,
     **given: Unpack[Scores],
 ) -> Any:
-    """ECE of each class's probability against that class, averaged over classes.
+    r"""ECE of each class's probability against that class, averaged over classes.
 
-    ``reduce="none"`` returns one number per class, as an array.
+    Parameters
+    ----------
+    bins, strategy, norm, debias, closed
+        As in `ece`.
+    reduce : {"mean", "norm", "none"}
+        The plain mean over classes; the q-th root of the mean of q-th powers, with the q of
+        `norm`; or one number per class, as an array.
+    compat : {"uncertainty-calibration"}, optional
+        Reproduce ``get_calibration_error`` of uncertainty-calibration 0.1, its "marginal"
+        error: `bins` of equal mass, cut as it cuts them, or one for each distinct value if
+        these are few; debiased, with the norm 2, over classes too. Other options have no say.
+
+    Notes
+    -----
+    With ``norm=2, debias=True, reduce="norm"`` it is the debiased class-wise L2 error of
+    Kumar et al. (2019). With :math:`n_{bj}` rows in bin b of class j of k, their share of that
+    class :math:`a_{bj}` and mean probability :math:`p_{bj}`,
+
+    .. math:: \Bigl(\frac1k \sum_j \Bigl[\sum_b \frac{n_{bj}}{n} \Bigl((a_{bj} - p_{bj})^2 -
+              \frac{a_{bj} (1 - a_{bj})}{n_{bj} - 1}\Bigr)\Bigr]_+\Bigr)^{1/2} .
 
     Examples
     --------
@@ -505,14 +587,79 @@ def classwise_ece(
     >>> p = [[0.8, 0.2], [0.8, 0.2], [0.3, 0.7]]
     >>> cal.classwise_ece([0, 1, 1], probs=p, bins=2, reduce="none").round(3)
     array([0.3, 0.3])
+    >>> y, p = [0] * 6 + [1] * 4, [[0.9, 0.1]] * 10  # (.9 - .6)^2 less .6 * .4 / 9
+    >>> squared = {"norm": 2, "debias": True, "reduce": "norm"}
+    >>> round(cal.classwise_ece(y, probs=p, **squared) ** 2, 4)
+    0.0633
     """
-    check_choice(reduce, "reduce", ("mean", "none"))
+    check_choice(reduce, "reduce", ("mean", "norm", "none"))
+    check_choice(compat, "compat", (None, "uncertainty-calibration"))
+    check_flags(debias=debias)
+    if debias:
+        _check_debias(norm)
     predictions = read_given(y, with_target(given, "class-wise", "classwise_ece"))
-    errors = [
-        binning.binned_error(binning.find_bins(columns, bins, strategy, closed), norm)
-        for columns in each_class(predictions)
+    if compat:
+        norm, reduce = 2, "norm" if reduce == "mean" else reduce
+        errors = _kumar_errors(predictions, bins)
+    else:
+        options = bins, strategy, norm, closed
+        each = each_class(predictions)
+        errors = np.array([_error_of_class(x, *options, debias=debias) for x in each])
+    return _over_classes(errors, reduce, binning.check_norm(norm))
+
+
+def _error_of_class(
+    columns: Columns, bins: Any, strategy: Any, norm: Any, closed: str, *, debias: bool
+) -> float:
+    found = binning.find_bins(columns, bins, strategy, closed)
+    if debias:
+        return binning.debiased_error(found, order(columns))
+    return binning.binned_error(found, norm)
+
+
+def _over_classes(errors: Column, reduce: str, q: float) -> Any:
+    """The errors of classes as one number, unless all are asked for."""
+    if reduce == "none":
+        return errors
+    if reduce == "mean":
+        return float(errors.mean())
+    return float(errors.max() if q == inf else np.mean(errors**q) ** (1 / q))
+
+
+def _kumar_errors(predictions: Predictions, bins: Any) -> Column:
+    """Debiased L2 errors of classes, in the bins of uncertainty-calibration."""
+    if predictions.weight is not None:
+        raise ValueError("compat='uncertainty-calibration' has no weights.")
+    pairs = [(columns.confidence, columns.hit) for columns in each_class(predictions)]
+    values = [np.unique(h) for h, _ in pairs]
+    atoms = all(
+        len(some) < len(h) / 4 for some, (h, _) in zip(values, pairs, strict=True)
+    )
+    count = binning.count_bins(bins, len(pairs[0][0]))
+    edges = [
+        (some[1:] + some[:-1]) / 2 if atoms else _split_edges(h, count)
+        for some, (h, _) in zip(values, pairs, strict=True)
     ]
-    return np.array(errors) if reduce == "none" else float(np.mean(errors))
+    squares = [
+        _kumar_square(*pair, cut) for pair, cut in zip(pairs, edges, strict=True)
+    ]
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _split_edges(h: Column, bins: int) -> Column:
+    """Half way between the last row of each of `bins` even parts and the first of the next."""
+    ranked = np.sort(h)
+    first = np.cumsum([len(x) for x in np.array_split(ranked, min(bins, len(h)))])[:-1]
+    return np.unique((ranked[first - 1] + ranked[first]) / 2)
+
+
+def _kumar_square(h: Column, hit: Column, edges: Column) -> float:
+    place = np.searchsorted(edges, h)
+    n, hits, claimed = (np.bincount(place, x) for x in (None, hit, h))
+    n, hits, claimed = n[n > 1], hits[n > 1], claimed[n > 1]
+    rate = hits / n
+    square = (rate - claimed / n) ** 2 - rate * (1 - rate) / (n - 1)
+    return float(n @ square / len(h))
 
 
 @_metric

@@ -132,7 +132,11 @@ def t_cal(
     With rows of bin b as :math:`I_b` and weights 1,
 
     .. math:: T_m = \frac1n \sum_b \frac{1}{|I_b|} \Bigl[\Bigl(\sum_{i \in I_b} (a_i -
-              h_i)\Bigr)^2 - \sum_{i \in I_b} (a_i - h_i)^2\Bigr] .
+              h_i)\Bigr)^2 - \sum_{i \in I_b} (a_i - h_i)^2\Bigr] ,
+
+    as in the authors' code, to round-off, but for a confidence of exactly 1, which has a bin
+    of its own there. They draw confidences, too, with replacement; here these are given and
+    labels alone are drawn. There may be one scale more here, for their code rounds down.
 
     References
     ----------

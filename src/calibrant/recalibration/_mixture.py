@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -45,6 +45,14 @@ def log_entropy(d: Matrix, beta: float) -> Column:
     return np.log(np.maximum(share, LEAST_ENTROPY))
 
 
+class TemperatureLine(NamedTuple):
+    """How log T depends on the entropy, and the log loss with its prior."""
+
+    intercept: float
+    slope: float
+    loss: float
+
+
 @dataclass(eq=False, repr=False)
 class AdaptiveTemperatureScaling(Recalibrator):
     """A temperature for each row, by how unsure the row is.
@@ -62,11 +70,11 @@ class AdaptiveTemperatureScaling(Recalibrator):
     Attributes
     ----------
     temperature_ : float
-        T0, that of `TemperatureScaling`.
+        T0, that of `TemperatureScaling`, or of the same without a lapse rate.
     intercept_, slope_ : float
         How log T depends on log H; a slope of 0 is one temperature.
     lapse_ : float
-        As in `TemperatureScaling`.
+        As in `TemperatureScaling`, unless temperatures that differ explain the rows better.
 
     References
     ----------
@@ -95,28 +103,34 @@ class AdaptiveTemperatureScaling(Recalibrator):
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
         single = plain_temperature(self.scores, rows)
+        found = self._learn_line(temperature.lifted(rows, single.lapse_), single)
+        progress(0.5, "slope")
+        if single.lapse_ and not single.impossible_:
+            # Rows that one temperature leaves next to impossible may just be hotter.
+            bare = temperature.TemperatureScaling(self.scores)
+            bare.notes_, bare.lapse_ = (), 0.0
+            bare._learn_temperature(rows)
+            trial = self._learn_line(rows, bare)
+            if trial.loss < found.loss:
+                single, found = bare, trial
         self.temperature_, self.lapse_ = single.temperature_, single.lapse_
         self.notes_ = single.notes_
-        progress(0.5, "temperature")
-        lifted = temperature.lifted(rows, self.lapse_)
-        self.intercept_, self.slope_ = float(np.log(self.temperature_)), 0.0
-        if not single.at_boundary_:  # there rows do not tell one temperature
-            self.intercept_, self.slope_ = self._learn_line(lifted)
+        self.intercept_, self.slope_ = found.intercept, found.slope
         progress(1.0, "slope")
 
-    def _learn_line(self, rows: Rows) -> tuple[float, float]:
+    def _learn_line(
+        self, rows: Rows, single: temperature.TemperatureScaling
+    ) -> TemperatureLine:
         """Intercept and slope that make log loss and prior least."""
         from scipy.optimize import minimize
 
         d, own = temperature.below_top(rows, slice(0, len(rows)))
         d, known = d.astype(np.float64), own > temperature.FARTHEST
-        start, weight = float(np.log(self.temperature_)), rows.weight_of_each * known
-        x = log_entropy(d, 1 / self.temperature_)
+        start, weight = float(np.log(single.temperature_)), rows.weight_of_each * known
+        x = log_entropy(d, 1 / single.temperature_)
         centre = float(weight @ x / weight.sum()) if known.any() else 0.0
         spread = float(np.sqrt(weight @ (x - centre) ** 2 / max(weight.sum(), 1e-300)))
-        if spread <= 1e-9:
-            return start, 0.0
-        unit = np.clip((x - centre) / spread, -10, 10)
+        unit = np.clip((x - centre) / max(spread, 1e-9), -10, 10)
 
         def loss(line: Column) -> tuple[float, Column]:
             beta = np.exp(-(start + line[0] + line[1] * unit))
@@ -128,13 +142,15 @@ class AdaptiveTemperatureScaling(Recalibrator):
             slopes = np.array([weight @ in_log, weight @ (in_log * unit)])
             return float(value + 0.5 * off @ off), slopes + off / SLOPE_SD
 
-        bounds = [(-STEEPEST, STEEPEST)] * 2
+        plain, bounds = loss(np.zeros(2))[0], [(-STEEPEST, STEEPEST)] * 2
+        if spread <= 1e-9 or single.at_boundary_:  # rows do not tell one temperature
+            return TemperatureLine(start, 0.0, plain)
         found: Any = minimize(
             loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=bounds
         )
-        shift, slope = found.x if found.fun < loss(np.zeros(2))[0] else (0.0, 0.0)
-        slope = float(slope) / spread
-        return start + float(shift) - slope * centre, slope
+        shift, slope = found.x if found.fun < plain else (0.0, 0.0)
+        slope, least = float(slope) / spread, min(float(found.fun), plain)
+        return TemperatureLine(start + float(shift) - slope * centre, slope, least)
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
         rows = temperature.lifted(rows, self.lapse_)
