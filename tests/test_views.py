@@ -162,7 +162,8 @@ def test_methods_of_intervals_are_named_in_plain_words():
 
 def test_print_says_once_how_fine_the_calibration_error_is():
     ev = cal.evaluate_pairs(*forecasts(10_000), name="sure")
-    said = f"d_CAL at a resolution of {100 * ev.decomposition.resolution:.2g} % of the"
+    share = f"{100 * ev.decomposition.resolution:.2g} % of the examples"
+    said = f"d_CAL resolves ranges of confidence with at least {share}"
     assert 0.001 < ev.decomposition.resolution < 0.1
     for text in (str(ev), str(cal.Comparison((ev,)))):
         assert " ".join(text.split()).count(said) == 1
@@ -170,4 +171,4 @@ def test_print_says_once_how_fine_the_calibration_error_is():
     few = cal.evaluate_pairs([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7])
     several = cal.Comparison((ev, replace(ev, name="other")))
     for other in (fixed, few, several):
-        assert "resolution" not in str(other)
+        assert "d_CAL resolves" not in str(other)
