@@ -154,6 +154,19 @@ def test_print_names_groups_with_size_and_headline():
     assert "  and 8 more" in str(many)
 
 
+def test_few_examples_are_not_called_over_confident_and_calibrated_at_once():
+    """Below 50 examples the gap has no interval, but the calibration error has one."""
+    rng = np.random.default_rng(0)
+    h = rng.uniform(0.5, 1, 30)
+    ev = cal.evaluate_pairs(np.arange(30) < 19, h)
+    assert ev.metrics["confidence_gap"].interval is None
+    assert ev.metrics["confidence_gap"] > 0.1
+    assert "no evidence of miscalibration" in str(ev)
+    assert "over-confident" not in str(ev).lower()
+    assert "Over-confident" not in str(cal.Comparison((ev,)))
+    assert "over-confident" in str(cal.evaluate_pairs(np.arange(30) < 2, h))
+
+
 def test_methods_of_intervals_are_named_in_plain_words():
     text = str(cal.evaluate_pairs(*forecasts(2000)))
     assert "close pairs (brier d_CAL" in text

@@ -221,7 +221,7 @@ def direction(ev: Evaluation, least: float = FAR_OFF) -> str:
     'Forecasts too high'
     """
     gap = ev.metrics.get("confidence_gap", Estimate(0.0))
-    chance = gap.interval is not None and not excludes_zero(gap)
+    chance = no_evidence(ev) if gap.interval is None else not excludes_zero(gap)
     if chance or not gap or abs(gap) < least:
         return ""
     return DIRECTIONS[ev.target in FORECASTS][gap > 0]
