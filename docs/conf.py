@@ -24,6 +24,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 nitpicky = True
+default_role = "autolink"  # `calibrant.evaluate` is a link; names of arguments are not
+nitpick_ignore_regex = [("py:obj", r"(?!calibrant\.).*|calibrant\.plot")]
 
 # Scripts of a gallery become pages in docs/generated, which git ignores.
 GALLERIES = [

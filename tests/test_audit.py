@@ -525,7 +525,7 @@ def test_a_guess_is_found_beside_the_commonest_class_or_a_random_order():
     z = rng.normal(size=(2000, 3)) + np.array([2, 0, 0])
     found = only(rowful(y, logits=z), "at-chance")
     assert found.evidence["chance"] == share
-    assert f"always the commonest class gives {share:.3f}" in found.text
+    assert f"always predicting the commonest class gives {share:.3f}" in found.text
     each = only(rowful(y, logits=z, target="class-wise"), "at-chance")
     assert each.evidence["chance"] == share
     weight = np.where(y == 0, 0.5, 1.0)

@@ -1,5 +1,6 @@
 """Tests of calibration: slow twins, known laws, p-values that are uniform, power."""
 
+from dataclasses import replace
 from math import erfc, exp, pi, sqrt
 
 import numpy as np
@@ -19,6 +20,7 @@ from calibrant._verbs.calibration_test import (
     calibration_test,
     distance_tail,
     extremes,
+    in_words,
     range_tail,
     run_test,
 )
@@ -485,10 +487,14 @@ def test_a_result_survives_json_and_reads_as_a_sentence():
     h = rng.random(500)
     found = calibration_test(rng.random(500) < h, confidence=h)
     assert CalibrationTest.from_json(found.to_json()) == found
-    assert str(found).startswith(
-        f"p = {found.p_value:.3f}: no evidence of miscalibration"
+    assert str(found) == (
+        f"p = {found.p_value:.3f} (Kuiper test, 500 examples): no evidence of "
+        "miscalibration (this does not prove calibration)."
     )
-    assert "(kuiper, 500 examples)" in str(found)
+    for p, said in ((0.0004, "p < 0.001"), (0.04, "p = 0.040")):
+        told = in_words(replace(found, p_value=p))
+        assert told.startswith(f"{said} (Kuiper test, 500 examples): such a gap is ")
+        assert ("very unlikely" in told) == (p < 0.01)
     sure = calibration_test([0, 0], confidence=[0.0, 1.0])
     assert CalibrationTest.from_json(sure.to_json()) == sure
 

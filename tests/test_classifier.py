@@ -336,6 +336,31 @@ def test_an_ensemble_is_as_good_as_scikit_learn(digits, part):
         assert losses[0] <= losses[1]
 
 
+@pytest.mark.parametrize("name", ["digits", "breast_cancer", "wine"])
+def test_sigmoids_of_neighbours_are_as_good_as_scikit_learn(name, part):
+    """Of 5 neighbours 0, 1, … are for a class: 0 must not count as 1."""
+    split = part("sklearn.model_selection").train_test_split
+    base = part("sklearn.neighbors").KNeighborsClassifier()
+    theirs = part("sklearn.calibration").CalibratedClassifierCV
+    models = (
+        RecalibratedClassifier(base, PlattScaling(scores="probs"), cv=5),
+        theirs(base, method="sigmoid", cv=5, ensemble=False),
+    )
+    X, y = getattr(part("sklearn.datasets"), f"load_{name}")(return_X_y=True)
+    losses = np.zeros(2)
+    for seed in range(5):
+        X_fit, X_test, y_fit, y_test = split(
+            X, y, test_size=0.5, random_state=seed, stratify=y
+        )
+        losses += [
+            cal.nll(
+                y_test, m.fit(X_fit, y_fit).predict_proba(X_test), target="top-label"
+            )
+            for m in models
+        ]
+    assert losses[0] < losses[1]
+
+
 def test_a_model_without_scores_is_refused(part):
     regression = part("sklearn.linear_model").LinearRegression()
     with pytest.raises(ValueError, match="LinearRegression has neither"):
@@ -363,6 +388,7 @@ PEERS = [
     (BAYES, "temperature", TemperatureScaling),
     (BAYES, "temperature", EnsembleTemperatureScaling),
     (NEIGHBOURS, "temperature", TemperatureScaling),
+    (NEIGHBOURS, "sigmoid", PlattScaling),
 ]
 
 

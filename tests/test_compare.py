@@ -405,8 +405,8 @@ def test_real_networks_compared_in_plain_sentences(data):
     assert told[-1].endswith("All remain significant after Holm's correction.")
     close = compare(*models.values(), baseline="resnet_basic_110")
     assert (
-        "ECE differs by -0.0027 [-0.0072, 0.0019]: these 10,000 examples cannot tell "
-        "resnet_preact_bottleneck_164 and resnet_basic_110 apart."
+        "ECE differs by -0.0027 [-0.0072, 0.0019]: not significant on these 10,000 "
+        "examples."
     ) in close.sentences
     assert "Against resnet_basic_110:" in str(close)
 
@@ -593,6 +593,11 @@ def test_a_difference_that_may_be_chance_among_many_is_named():
     )
     assert found.sentences[-1].endswith(
         "Not significant after Holm's correction: B's ECE."
+    )
+    weaker = dict.fromkeys(("brier", "nll", "ece", "calibration"), weak)
+    found = Contrast((a, b), baseline="A", differences={"B": weaker})
+    assert found.sentences[-1].endswith(
+        "Not significant after Holm's correction: 4 of them."
     )
 
 

@@ -190,7 +190,6 @@ def test_print_shows_protocol_table_effects_and_remarks():
         "12",
         "5",
         "3",
-        "1.50",
     ]
     assert "tied (several classes share the largest probability)" in words
     assert remarks.startswith("Over-confident on average: ViT + TS (")

@@ -120,6 +120,26 @@ def test_column_names_are_the_classes_where_they_fit_the_labels(part):
     assert sketch.kind.classes == tuple(NAMES)
 
 
+def test_a_label_that_is_no_column_is_named(part):
+    pandas = part("pandas")
+    p = pandas.DataFrame({"Dog": [0.9, 0.2], "cat": [0.1, 0.8]})
+    with pytest.raises(ValueError, match=r"y holds 'dog', which is no column of probs"):
+        cal.evaluate(["dog", "cat"], probs=p, target="top-label")
+    p = p.rename(columns={"Dog": "dog"})
+    for missing in (None, float("nan")):
+        with pytest.raises(ValueError, match=r"only names in classes; row 1 is"):
+            y = pandas.Series(["dog", missing], dtype=object)
+            cal.evaluate(y, probs=p, target="top-label")
+
+
+def test_names_without_classes_are_answered_with_one_of_them():
+    p = [[0.9, 0.1], [0.2, 0.8]]
+    with pytest.raises(TypeError, match=r"y holds names, such as 'dog'; pass classes="):
+        cal.evaluate(np.array(["dog", "cat"]), probs=p, target="top-label")
+    with pytest.raises(TypeError, match=r"in column order, the positive class last\."):
+        cal.evaluate(["ham", "spam"], probs=[0.9, 0.2])
+
+
 def test_studies_and_recalibrators_take_the_names_of_columns(part):
     frame = frames(part)[0]
     found = cal.study(NAMES[Y], probs=frame, methods=["temperature"])

@@ -135,7 +135,7 @@ def test_numbers_above_the_axes_are_those_of_the_record():
     assert f"gap {100 * parts.sharpness_gap:.2f}" in text
     assert f"{100 * parts.total:.2f}" in text
     note = plot.calibration_sharpness(ev).figure.legends[0].get_title().get_text()
-    assert note == "numbers: Brier ×100, [95% close pairs interval]"
+    assert note == "numbers: Brier ×100, [95% interval]"
     fixed = plot.calibration_sharpness(ev, bandwidth=0.05).figure.legends[0]
     assert "Gaussian kernel, bandwidth 0.05" in fixed.get_title().get_text()
 

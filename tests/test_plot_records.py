@@ -193,7 +193,7 @@ def test_the_description_has_the_numbers_of_the_record():
     assert (
         f"{parts.total:.4f} is a calibration error of {parts.calibration:.4f}" in text
     )
-    assert f"(95% close pairs interval {low:.4f} to {high:.4f})" in text
+    assert f"(95% interval {low:.4f} to {high:.4f})" in text
     assert f"sharpness gap of {parts.sharpness_gap:.4f}" in text
     assert "below the diagonal (over-confident)" in text
     assert f"{ev.paper.calibration:.4f}" in ev.describe("paper")

@@ -100,8 +100,8 @@ def number(text):
 NOTES = [
     (
         "lower, but meaningless: ViT + MRR gives (nearly) every example the same "
-        "confidence. That is calibrated by matching one number, cannot tell one example "
-        "from another, and is never best in a calibration column."
+        "confidence. A constant needs only the right average to be calibrated. It cannot "
+        "tell one example from another and is never best in a calibration column."
     ),
     "NLL is infinite where a true class was given probability 0: ViT + IR (3 examples).",
     (
@@ -128,9 +128,9 @@ ViT + IR   83.82   4.53        ∞    0.64
 ViT + MRR  85.14*  0.18†  144.66    0.00†
 
 * best of its column
-† lower, but meaningless: ViT + MRR gives (nearly) every example the same confidence.
-  That is calibrated by matching one number, cannot tell one example from another, and
-  is never best in a calibration column.
+† lower, but meaningless: ViT + MRR gives (nearly) every example the same confidence. A
+  constant needs only the right average to be calibrated. It cannot tell one example
+  from another and is never best in a calibration column.
 NLL is infinite where a true class was given probability 0: ViT + IR (3 examples).
 Numbers are ×100. ECE uses 15 bins of equal width. d_CAL (calibration error) + sharpness
 gap = Brier; d_CAL is the debiased adaptive estimate."""
@@ -500,12 +500,31 @@ def test_sets_leave_out_what_no_model_has_and_names_do_not():
 
 def test_study_columns_need_a_study():
     made = make_table(studied(), Style(), columns="study")
-    assert keys(made)[-5:] == ["accuracy_change", "changed", "tied", "impossible", "fit_seconds"]  # fmt: skip
-    texts = [cell.text for cell in made.rows[1].cells[-5:]]
-    assert texts == ["-1.32", "12", "5", "3", "1.50"]
+    assert keys(made)[-4:] == ["accuracy_change", "changed", "tied", "impossible"]
+    texts = [cell.text for cell in made.rows[1].cells[-4:]]
+    assert texts == ["-1.32", "12", "5", "3"]
     for columns in ("study", "effects", ["changed"]):
         with pytest.raises(ValueError, match="needs the effects of recalibration"):
             table(small(), columns=columns)
+
+
+def test_seconds_are_shown_only_if_asked_for():
+    """They differ from run to run, so that two prints of one study would differ."""
+    for text in (str(studied()), studied().table(columns="effects")):
+        assert "fit (s)" not in text
+    asked = make_table(studied(), Style(), columns=["fit_seconds"])
+    assert asked.rows[1].cells[0].text == "1.50"
+    assert "fit_seconds" in keys(make_table(studied(), Style(), columns="all"))
+
+
+def test_a_constant_that_is_off_is_not_called_calibrated():
+    y = np.tile([0, 1, 2, 3], 100)
+    p = np.tile([0.94, 0.02, 0.02, 0.02], (400, 1))
+    off = cal.evaluate(y, probs=p, name="off")
+    text = " ".join(f"{off} {table(off)}".split())
+    assert "off gives (nearly) every example the same confidence" in text
+    assert "is calibrated by" not in text
+    assert "needs only the right average to be calibrated" in text
 
 
 def test_wrong_options_are_named():

@@ -154,6 +154,19 @@ def test_print_names_groups_with_size_and_headline():
     assert "  and 8 more" in str(many)
 
 
+def test_few_examples_are_not_called_over_confident_and_calibrated_at_once():
+    """Below 50 examples the gap has no interval, but the calibration error has one."""
+    rng = np.random.default_rng(0)
+    h = rng.uniform(0.5, 1, 30)
+    ev = cal.evaluate_pairs(np.arange(30) < 19, h)
+    assert ev.metrics["confidence_gap"].interval is None
+    assert ev.metrics["confidence_gap"] > 0.1
+    assert "no evidence of miscalibration" in str(ev)
+    assert "over-confident" not in str(ev).lower()
+    assert "Over-confident" not in str(cal.Comparison((ev,)))
+    assert "over-confident" in str(cal.evaluate_pairs(np.arange(30) < 2, h))
+
+
 def test_methods_of_intervals_are_named_in_plain_words():
     text = str(cal.evaluate_pairs(*forecasts(2000)))
     assert "close pairs (brier d_CAL" in text
@@ -162,7 +175,8 @@ def test_methods_of_intervals_are_named_in_plain_words():
 
 def test_print_says_once_how_fine_the_calibration_error_is():
     ev = cal.evaluate_pairs(*forecasts(10_000), name="sure")
-    said = f"d_CAL at a resolution of {100 * ev.decomposition.resolution:.2g} % of the"
+    share = f"{100 * ev.decomposition.resolution:.2g} % of the examples"
+    said = f"d_CAL resolves ranges of confidence with at least {share}"
     assert 0.001 < ev.decomposition.resolution < 0.1
     for text in (str(ev), str(cal.Comparison((ev,)))):
         assert " ".join(text.split()).count(said) == 1
@@ -170,4 +184,4 @@ def test_print_says_once_how_fine_the_calibration_error_is():
     few = cal.evaluate_pairs([1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7])
     several = cal.Comparison((ev, replace(ev, name="other")))
     for other in (fixed, few, several):
-        assert "resolution" not in str(other)
+        assert "d_CAL resolves" not in str(other)

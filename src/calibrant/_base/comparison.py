@@ -26,8 +26,9 @@ from calibrant._base.records import (
 )
 from calibrant._base.views import Views
 
-EFFECTS = ("accuracy_change", "changed", "tied", "impossible", "fit_seconds")
-"""Numbers of an `Effect` that can be columns too."""
+PRINTED_EFFECTS = ("accuracy_change", "changed", "tied", "impossible")
+EFFECTS = (*PRINTED_EFFECTS, "fit_seconds")
+"""Numbers of an `Effect` that can be columns too; seconds differ from run to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +184,8 @@ class Comparison(Views, Record):
         if not honest:
             raise ValueError(
                 f"no model can be best by {by!r}: each has (nearly) the same confidence "
-                "for every example, and such a model is calibrated by matching one number. Use "
-                "by='brier' or by='nll'."
+                "for every example, and a constant needs only the right average to be "
+                "calibrated. Use by='brier' or by='nll'."
             )
         if place[honest[0].name] > place[ranked[0].name]:
             warnings.warn(

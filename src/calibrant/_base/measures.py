@@ -180,8 +180,8 @@ def near_key(name: str) -> str | None:
 def is_trivial(ev: Evaluation) -> bool:
     """Whether the spread of the confidences explains (almost) nothing.
 
-    Such a model is calibrated by matching one number, and cannot tell one example from
-    another: (nearly) all confidences are equal, or they lie close together and explain
+    Such a model needs only the right average to be calibrated, and cannot tell one example
+    from another: (nearly) all confidences are equal, or they lie close together and explain
     the outcomes no better than their mean does. Rare events are no such case: confidences
     of 0.0001 and 0.001 are close together, but one is ten times the other. Forecasts of an
     event are also trivial if the predicted class always has the same probability.

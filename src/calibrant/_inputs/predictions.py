@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from math import isnan
 from typing import Any, Literal
 
 import numpy as np
@@ -274,8 +275,19 @@ def named_classes(
         _check_agree(columns, kind, "classes= says", classes)
         return classes
     labels = _distinct(y)
-    if labels is not None and labels <= set(columns) and not labels <= set(range(k)):
-        return columns
+    if labels is not None and not labels <= set(range(k)):
+        named = {x for x in labels if not _is_missing(x)}
+        if named <= set(columns):
+            return columns
+        if (
+            strange := sorted(map(shown, named - set(columns)))
+            if named & set(columns)
+            else []
+        ):
+            raise ValueError(
+                f"y holds {strange[0]}, which is no column of {kind} ({_listed(columns)}). "
+                "Rename the column, or pass classes=[...], the names in column order."
+            )
     if all(str(name).lstrip("-").isdecimal() for name in columns):
         raise ValueError(
             f"the columns of {kind} are {_listed(columns)}: which of them is class 0? Pass "
@@ -283,6 +295,10 @@ def named_classes(
             "labels are the numbers of columns."
         )
     return None
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or (isinstance(label, float) and isnan(label))
 
 
 def _columns_of(frame: Any, k: int) -> tuple[Hashable, ...] | None:
@@ -370,9 +386,10 @@ def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
             rest = "not whole", "Soft labels are given as an n x k matrix."
             raise RowError.at_first("y must hold class numbers;", broken, labels, *rest)
     elif labels.dtype.kind not in "iub":
+        two = ", the positive class last" if k == 2 else ""
         raise TypeError(
-            f"y holds {labels.dtype} labels; pass classes=[...], the names of the "
-            "classes in column order."
+            f"y holds names, such as {shown(labels.tolist()[0])}; pass classes=[...], the "
+            f"names of the classes in column order{two}."
         )
     outside = (labels < 0) | (labels >= k)
     if outside.any():

@@ -31,7 +31,7 @@ from calibrant._sketch.ordered import gather, order
 ROUGH = 0.008
 """Mean step of a walk, relative to its whole spread, up to which it passes for smooth."""
 
-SIGNIFICANT, ROUND_OFF = 0.05, 1e-9
+SIGNIFICANT, VERY, ROUND_OFF = 0.05, 0.01, 1e-9
 POINTS_AT_ONCE = 2_000_000
 
 CELLS, WALK_CELLS, REACH = 600, 2000, 20.0
@@ -603,19 +603,26 @@ def _simulated(
     return float((1 + (redrawn >= statistic - slack).sum()) / (1 + len(redrawn)))
 
 
+TITLES = {
+    "kuiper": "Kuiper test",
+    "ks": "Kolmogorov-Smirnov test",
+    "spiegelhalter": "Spiegelhalter's z",
+    "bootstrap": "bootstrap test",
+}
+
+
 def in_words(found: CalibrationTest) -> str:
     """One sentence that claims no more than the p-value does."""
-    size = f"({found.method}, {found.n:,.10g} example{'' if found.n == 1 else 's'})"
-    p = found.p_value
+    p, name = found.p_value, TITLES[found.method]
     told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
     if found.law == "exact" and p == 0:
-        said = "p = 0: a confidence of 0 or 1 was contradicted"
+        told, said = "p = 0", "a confidence of 0 or 1 was contradicted"
     elif found.law == "exact":
-        said = "p = 1: these examples could not show miscalibration"
+        told, said = "p = 1", "these examples could not show miscalibration"
     elif p < SIGNIFICANT:
-        said = f"{told}: such a gap is very unlikely if the model is calibrated"
+        very = "very " if p < VERY else ""
+        said = f"such a gap is {very}unlikely if the model is calibrated"
     else:
-        said = (
-            f"{told}: no evidence of miscalibration (this does not prove calibration)"
-        )
-    return f"{said} {size}."
+        said = "no evidence of miscalibration (this does not prove calibration)"
+    size = f"{found.n:,.10g} example{'' if found.n == 1 else 's'}"
+    return f"{told} ({name}, {size}): {said}."

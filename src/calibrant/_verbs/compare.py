@@ -66,7 +66,7 @@ def sentence(
     if not is_clear(difference):
         ends = _interval(*difference.interval)
         told = f"{_capital(what)} differs by {_number(value)} {ends}"
-        return f"{told}: {rows} cannot tell {both} apart."
+        return f"{told}: not significant on {rows}."
     low, high = sorted(abs(end) for end in difference.interval)
     told = f"{ev.name}'s {what} is {_size(value)} {_interval(low, high)}"
     return f"{told}: significant on {rows}.{_trivial(ev, key, value)}"
@@ -143,12 +143,19 @@ def multiple_note(
     yield (
         f"{len(claimed)} of {len(tested)} differences are significant, each at "
         f"{100 * level:g} %; about {expected:.1g} would be expected by chance. "
-        + (
-            f"Not significant after Holm's correction: {', '.join(lost)}."
-            if lost
-            else "All remain significant after Holm's correction."
-        )
+        f"{_after_holm(lost)}"
     )
+
+
+MOST_LOST = 3
+"""Differences named as not significant after correction; more are counted."""
+
+
+def _after_holm(lost: list[str]) -> str:
+    if not lost:
+        return "All remain significant after Holm's correction."
+    which = ", ".join(lost) if len(lost) <= MOST_LOST else f"{len(lost)} of them"
+    return f"Not significant after Holm's correction: {which}."
 
 
 # ----------------------------------------------------------------------------

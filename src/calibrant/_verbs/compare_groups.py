@@ -189,14 +189,15 @@ class Groups(Contrast):
             if key in self.worst:
                 where = one_line(self.worst_group[key], MOST_NAME)
                 value = with_interval(self.worst[key])
-                yield f"Worst {name_of(key)}: {value} in {where}, of all groups at once."
+                yield f"Worst {name_of(key)}: {value} in {where}; the interval allows for choosing the worst."
         if self.equality is not None:
-            p, alike = (
-                self.equality.p_value,
-                "cannot be told from being calibrated alike",
+            p = self.equality.p_value
+            said = (
+                "Calibration differs"
+                if p < 1 - self.level
+                else "No evidence that calibration differs"
             )
-            said = "are not calibrated alike" if p < 1 - self.level else alike
-            yield f"The groups {said} (p = {p:.2g}, one test of all groups)."
+            yield f"{said} between the groups (p = {p:.2g}, one test of all groups)."
         if self.origin:
             yield self.origin
 

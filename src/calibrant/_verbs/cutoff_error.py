@@ -111,7 +111,7 @@ def _lines(found: CutoffError) -> Iterator[str]:
         said = "" if ends is None else f" [{ends[0]:.4f}, {ends[1]:.4f}]"
         yield f"  {label:<14} {value:.4f}{said}"
     yield ""
-    yield f"Most is lost by who acts from {found.cutoff:.3g} on."
+    yield f"The decision threshold with the largest loss is {found.cutoff:.3g}."
 
 
 @takes_scores

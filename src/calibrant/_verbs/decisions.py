@@ -484,7 +484,7 @@ def _some(threshold: Column) -> Iterator[int]:
 def _decision_lines(found: DecisionCurve) -> Iterator[str]:
     yield f"{_called(found)}: net benefit, {found.n:,.10g} examples, event rate {found.rate:.4f}"
     yield ""
-    yield f"  act from   net benefit  [{100 * found.level:g}% interval]    treat all"
+    yield f"  threshold  net benefit  [{100 * found.level:g}% interval]      treat all"
     for i in _some(found.threshold):
         ends = f"[{found.low[i]:+.4f}, {found.high[i]:+.4f}]"
         value, every = found.net_benefit[i], found.treat_all[i]

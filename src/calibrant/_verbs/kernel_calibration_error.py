@@ -195,7 +195,9 @@ class KernelError(Printed, Record):
     def __str__(self) -> str:
         what = f"all {self.k} classes" if self.of == "vector" else "the confidence"
         verdict = (
-            "Miscalibrated" if self.p_value <= SIGNIFICANT else "No evidence against"
+            "Miscalibrated"
+            if self.p_value <= SIGNIFICANT
+            else "No evidence of miscalibration"
         )
         return (
             f"squared kernel calibration error of {what}, {self.n:,.10g} examples: "

@@ -90,21 +90,19 @@ class Selection(Printed, Record):
         """Whether recalibration is worth it, in a sentence."""
         score = LABELS[self.by]
         if {*self.votes} == {self.chosen} and not float(self.gain):
-            return f"Recalibration does not pay: no method has a better {score}."
+            return f"Recalibration does not help: no method has a better {score}."
         if not isfinite(self.gain):
             now = f"is {float(self.honest):.4g} with {self.chosen}"
-            return f"Recalibration is worth it: the {score} was infinite, and {now}."
+            return f"Recalibration helps: the {score} was infinite, and {now}."
         low, high = self.gain.interval or (-np.inf, np.inf)
-        verdict = (
-            "is worth it" if low > 0 else "does harm" if high < 0 else "may not pay"
-        )
+        verdict = "helps" if low > 0 else "does harm" if high < 0 else "may not help"
         verb, ends = (
-            ("saves", (low, high)) if self.gain >= 0 else ("costs", (-high, -low))
+            ("lowers", (low, high)) if self.gain >= 0 else ("raises", (-high, -low))
         )
         return (
-            f"Recalibration {verdict}: the method chosen by {score} ({self.chosen}) {verb} "
-            f"{abs(self.gain):.4f} [{ends[0]:.4f}, {ends[1]:.4f}] of {self.before:.4f}, on "
-            "examples that had no say in the choice."
+            f"Recalibration {verdict}: the method with the best {score} ({self.chosen}) {verb} "
+            f"it by {abs(self.gain):.4f} [{ends[0]:.4f}, {ends[1]:.4f}] from "
+            f"{self.before:.4f}, measured on examples that were not used to choose it."
         )
 
     def __str__(self) -> str:
@@ -115,10 +113,10 @@ class Selection(Printed, Record):
             [
                 f"chosen by {LABELS[self.by]} on {self.n:,.10g} examples: {self.chosen}",
                 f"  uncalibrated          {self.before:9.5f}",
-                f"  chosen, as it seems   {self.apparent:9.5f}",
-                f"  chosen, on new rows   {float(self.honest):9.5f}",
-                f"  optimism              {self.optimism:9.5f}",
-                f"  folds that chose      {others}",
+                f"  apparent              {self.apparent:9.5f}  (the examples chose the method, too)",
+                f"  cross-validated       {float(self.honest):9.5f}  (others chose the method)",
+                f"  optimism              {self.optimism:9.5f}  (the difference)",
+                f"  chosen in folds       {others}",
                 self.worth,
             ]
         )

@@ -100,7 +100,9 @@ class TCal(Printed, Record):
     def __str__(self) -> str:
         worst = self.bins[int(np.argmin(self.p_values))]
         verdict = (
-            "Miscalibrated" if self.p_value <= SIGNIFICANT else "No evidence against"
+            "Miscalibrated"
+            if self.p_value <= SIGNIFICANT
+            else "No evidence of miscalibration"
         )
         return (
             f"T-Cal on {self.n:,.10g} examples: {verdict} (p = {self.p_value:.3g} over "

@@ -147,12 +147,13 @@ def resolution(ev: Evaluation) -> str:
     --------
     >>> import calibrant as cal
     >>> resolution(cal.evaluate_pairs([1, 0, 1, 1] * 100, [0.9, 0.4, 0.8, 0.7] * 100))
-    'd_CAL at a resolution of 5 % of the examples'
+    'd_CAL resolves ranges of confidence with at least 5 % of the examples'
     """
     share = ev.decomposition.resolution
     if share is None or share >= 1:
         return ""
-    return f"d_CAL at a resolution of {100 * share:.2g} % of the examples"
+    what = f"with at least {100 * share:.2g} % of the examples"
+    return f"d_CAL resolves ranges of confidence {what}"
 
 
 def remarks(comparison: Comparison, found: Iterable[Finding]) -> list[Note]:
@@ -220,7 +221,7 @@ def direction(ev: Evaluation, least: float = FAR_OFF) -> str:
     'Forecasts too high'
     """
     gap = ev.metrics.get("confidence_gap", Estimate(0.0))
-    chance = gap.interval is not None and not excludes_zero(gap)
+    chance = no_evidence(ev) if gap.interval is None else not excludes_zero(gap)
     if chance or not gap or abs(gap) < least:
         return ""
     return DIRECTIONS[ev.target in FORECASTS][gap > 0]
@@ -510,7 +511,7 @@ def _score(ev: Evaluation, parts: Decomposition) -> str:
     if parts.calibration.interval is not None and isfinite(parts.calibration):
         low, high = (number(end) for end in parts.calibration.interval)
         level = 100 * float(ev.settings["level"])
-        cal += f" ({level:g}% {parts.calibration.method} interval {low} to {high})"
+        cal += f" ({level:g}% interval {low} to {high})"
     name, gap = score_in_words(parts.divergence), number(parts.sharpness_gap)
     return (
         f"The {name} of {number(parts.total)} is {cal} plus a sharpness gap of {gap}."

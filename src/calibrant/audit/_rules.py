@@ -113,7 +113,7 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
     """The spread of the confidences explains (almost) nothing.
 
     All confidences are equal, or so close together that they explain the outcomes no better
-    than their mean. Such a model is calibrated by matching one number, its accuracy, and
+    than their mean. Such a model needs only the right average to be calibrated, and
     cannot tell one example from another. Mean replacement does this to any model, with
     or without noise on top: accuracy stays, calibration errors vanish, and only a proper
     score or the sharpness gap shows what was lost.
@@ -128,12 +128,9 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
             given = f"gives every example (nearly) the same confidence, {middle:.3g}"
             given += f" with a standard deviation of {spread:.1g} that explains nothing"
         off = excludes_zero(ev.decomposition.calibration)
-        means = "it is calibrated by matching one number"
-        if off:
-            means = "it cannot tell one example from another"
         yield Told(
             "serious",
-            f"{ev.name} {given}: {means}.",
+            f"{ev.name} {given}: it cannot tell one example from another.",
             {
                 "miscalibrated": float(off),
                 "largest_share": ev.largest_share,
@@ -261,11 +258,11 @@ def between(low: float, high: float) -> str:
 
     Examples
     --------
-    >>> between(0.5, 0.75), between(0.99951, 0.99987), between(0.3, 0.3)
-    ('0.50 to 0.75', '0.9995 to 0.9999', '0.3')
+    >>> between(0.5, 0.75), between(0.99951, 0.99987), between(0.793333, 0.793333)
+    ('0.50 to 0.75', '0.9995 to 0.9999', '0.7933')
     """
     if low == high:
-        return f"{low:.6g}"
+        return f"{low:.{4 if 0.001 < low < 0.999 else 6}g}"
     least = 10.0 ** -np.arange(2, 15)
     digits = 2 + int(np.argmax(least <= max(high - low, 1e-14)))
     return f"{low:.{digits}f} to {high:.{digits}f}"
@@ -657,7 +654,7 @@ def below_chance(ev: Evaluation) -> Iterator[Told]:
     if high < chance:
         yield Told(
             "serious",
-            f"{ev.name} does worse than chance: {MEASURES[key].label} {value:.3f} where "
+            f"{ev.name} does worse than chance: {compare.name_of(key)} {value:.3f} where "
             f"guessing gives {chance:.3f}.",
             {key: float(value), "chance": chance},
             "Check the order of the classes (classes=), which class is positive, and "
@@ -682,8 +679,8 @@ def at_chance(ev: Evaluation) -> Iterator[Told]:
     if low <= guess and high >= _level(ev):  # below that, it is worse than chance
         yield Told(
             "warning",
-            f"{ev.name} is not significantly better than chance: {MEASURES[key].label} "
-            f"{value:.3f} [{low:.3f}, {high:.3f}], and {how} gives {guess:.3f}.",
+            f"{ev.name} is not significantly better than chance: {compare.name_of(key)} "
+            f"{value:.3f} [{low:.3f}, {high:.3f}]; {how} gives {guess:.3f}.",
             {key: float(value), "low": low, "high": high, "chance": guess},
             "Do not quote its calibration error alone, which is easily small at chance.",
         )
@@ -695,7 +692,7 @@ def _guess(ev: Evaluation, key: str) -> tuple[float, str]:
         return HALF, "a random order"
     if ev.largest_class is None:
         return 1 / ev.k, "guessing"
-    return ev.largest_class, "always the commonest class"
+    return ev.largest_class, "always predicting the commonest class"
 
 
 def _level(ev: Evaluation) -> float:
@@ -781,8 +778,8 @@ def score_worse(audited: Audited) -> Iterator[Told]:
         recalibrated = bool(audited.comparison.effects) or is_trivial(ev)
         yield Told(
             "warning" if recalibrated else "note",
-            f"{name} wins over {listed(others)} in calibration error and loses in proper "
-            f"score: {MEASURES[key].label} is {score:.4f} worse than that of {best}.",
+            f"{name} has a lower calibration error than {listed(others)}, but a worse "
+            f"score: its {compare.name_of(key)} is {score:.4f} higher than that of {best}.",
             {"calibration_difference": calibration, f"{key}_difference": score},
             "Choose by the proper score, and show the sharpness gap.",
             (name, *others),
@@ -924,8 +921,8 @@ def too_few_rows_to_rank(audited: Audited) -> Iterator[Told]:
             first, second = ranked[0].name, ranked[1].name
             yield Told(
                 "note",
-                f"{measure.label} of {first} leads {second} by {abs(lead):.4f}, which "
-                f"{ranked[0].n:,.10g} examples cannot tell from chance.",
+                f"The {compare.name_of(key)} of {first} is {abs(lead):.4f} below that of {second}: "
+                f"not significant on these {ranked[0].n:,.10g} examples.",
                 {"difference": float(lead), "rows_needed": needed},
                 f"About {needed:,.0f} examples would settle a difference of this size.",
                 (first, second),

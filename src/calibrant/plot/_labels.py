@@ -216,7 +216,7 @@ def method(views: list[View]) -> str:
     named = [v.parts.calibration for v in views if v.parts.calibration.interval]
     if named:
         level = 100 * float(ev.settings["level"])
-        return f"{text}, [{level:g}% {named[0].method} interval]"
+        return f"{text}, [{level:g}% interval]"
     if parts.bandwidth is None:
         return text
     return f"{text}, {parts.kernel.capitalize()} kernel, bandwidth {parts.bandwidth:g}"

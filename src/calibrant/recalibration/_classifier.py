@@ -78,8 +78,8 @@ class RecalibratedClassifier(
     n_features_in_, feature_names_in_
         Number and names of the columns of X, if the classifier has them.
     floor_ : float
-        Least probability of the classifier that is told from 0: the least positive one of
-        the fit if there were zeros, at least the rounding error. 0 with ``"logits"``.
+        What a probability of 0 counts as: half of the least positive one of the fit if
+        there were zeros, at least the rounding error. 0 with ``"logits"``.
     least_ : float
         What a class gets to which the recalibrator gives 0: an even share of half an
         example in n + 1.
@@ -352,7 +352,7 @@ class RecalibratedClassifier(
         self.floor_ = 0.0
         if self.recalibrator_.scores == "probs":
             least = p.min(where=p > 0, initial=1.0) if (p == 0).any() else 0.0
-            self.floor_ = float(max(least, np.finfo(p.dtype).eps))
+            self.floor_ = float(max(least / 2, np.finfo(p.dtype).eps))
 
     def _respond(self, X: Any) -> Any:
         check_is_fitted(self, "estimator_")

@@ -73,8 +73,8 @@ class ByMode(Recalibrator):
             return
         if certain := self._certainties():
             self._note(
-                f"{certain}, so a class can become impossible, and the log loss of a new "
-                "row infinite; smoothing=1 rules that out."
+                f"{certain}, so a class can get probability 0, and a new example an "
+                "infinite log loss; smoothing=1 rules that out."
             )
 
     def _strangely_absent(self, k: int) -> str | None:

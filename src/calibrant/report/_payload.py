@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.comparison import Comparison, as_comparison, as_shown, shown_names
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, is_trivial, sample_size, some_of
+from calibrant._base.measures import MEASURES, is_trivial, some_of
 from calibrant._base.records import Estimate, Finding, as_plain
 from calibrant._base.text import number, with_interval
 from calibrant._inputs.options import PAPER_BANDWIDTH
@@ -75,9 +75,7 @@ LEVELS = {"serious": "bad", "warning": "warn", "note": "note"}
 SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
     "below-chance": lambda _: "worse than chance",
     "at-chance": lambda _: "no better than chance",
-    "trivial-confidence": lambda e: (
-        f"constant confidence{'' if e.get('miscalibrated') else ': trivially calibrated'}"
-    ),
+    "trivial-confidence": lambda _: "constant confidence",
     "few-confidences": lambda e: f"only {e['distinct']:,.0f} distinct confidences",
     "rounded-confidences": lambda e: f"multiples of {100 * e['step']:g}%",
     "left-out": lambda e: f"coverage {100 * e['coverage']:.1f}%",
@@ -206,8 +204,7 @@ def _lead(
     elif is_clear(lead):
         yield f"That of the next, {second.name}, is significantly higher: by {by}."
     elif lead.interval is not None:
-        of = f"that of the next, {second.name} (higher by {by})"
-        yield f"But {sample_size(best, in_sentence=True)} cannot tell it from {of}."
+        yield f"The lead over the next, {second.name}, is not significant: {by}."
 
 
 # -- views of parts: classes one against the rest, or groups of rows -------------------

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._base.checks import check_flags, check_number, shown
-from calibrant._base.comparison import EFFECTS, Comparison
+from calibrant._base.comparison import EFFECTS, PRINTED_EFFECTS, Comparison
 from calibrant._base.measures import MEASURES, Measure, is_trivial, key_of, plain
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.records import Estimate
@@ -200,10 +200,11 @@ def keys_of(name: str) -> tuple[str, ...]:
     """The columns of a set: the paper's are what print shows, and the parts of the score."""
     if name == "all":
         return (*columns_of_tables(), *EFFECTS)
-    parts, effects = ("calibration", "sharpness_gap"), name in ("study", "effects")
+    parts = ("calibration", "sharpness_gap")
+    effects = PRINTED_EFFECTS if name in ("study", "effects") else ()
     shown = [key for key, x in columns_of_tables().items() if x.line and not x.aside]
     paper = [key for key in columns_of_tables() if key in (*shown, *parts)]
-    return (*(paper if name != "effects" else ()), *(EFFECTS if effects else ()))
+    return (*(paper if name != "effects" else ()), *effects)
 
 
 EFFECT_HEADINGS = {

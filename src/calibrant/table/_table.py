@@ -230,8 +230,9 @@ def _trivial(shown: Shown) -> Iterator[Note]:
     gives = "gives" if len(found) == 1 else "give"
     yield Note(
         f"{'lower, but meaningless: ' if marked else ''}{names(found)} {gives} (nearly) "
-        "every example the same confidence. That is calibrated by matching one number, "
-        "cannot tell one example from another, and is never best in a calibration column.",
+        "every example the same confidence. A constant needs only the right average to be "
+        "calibrated. It cannot tell one example from another and is never best in a "
+        "calibration column.",
         DAGGER if marked else "",
         finding=True,
     )

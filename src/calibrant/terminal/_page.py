@@ -11,7 +11,7 @@ from math import isinf
 from typing import Any, TextIO
 
 from calibrant._base.checks import check_choice, check_number, one_line, shown
-from calibrant._base.comparison import EFFECTS, Comparison, as_shown
+from calibrant._base.comparison import PRINTED_EFFECTS, Comparison, as_shown
 from calibrant._base.records import Finding
 from calibrant._views.diagram import shared_top
 from calibrant._views.words import can_show, head_lines, remarks
@@ -41,7 +41,7 @@ from calibrant.terminal._diagram import (
     spelt,
 )
 
-FIRST_TO_GO = ("ace", "smooth_ece", "nll", "fit_seconds", "ece", "impossible", "tied")
+FIRST_TO_GO = ("ace", "smooth_ece", "nll", "ece", "impossible", "tied")
 """Columns that a narrow terminal does without, in this order."""
 
 GAP = "  "
@@ -64,7 +64,7 @@ def page(
     ]
     if comparison.effects:
         title: Line = (Span("What recalibration did", "title"),)
-        effects = _table(comparison, columns, EFFECTS, unicode=unicode)
+        effects = _table(comparison, columns, PRINTED_EFFECTS, unicode=unicode)
         parts.append([title, *effects])
     parts.append(list(_notes(remarks(comparison, found), columns)))
     parts += _diagrams(comparison, columns, unicode=unicode)
