@@ -1,7 +1,8 @@
-"""The same answers as harnesses for language models write them, after their schemas.
+"""The same answers as harnesses for language models write them.
 
-Written by hand: lm-evaluation-harness 0.4 (`--log_samples`), HELM 0.5 (files of a run),
-Inspect 0.3 (`.eval` and `.json`), and the API of OpenAI.
+Fields are those of files that lm-evaluation-harness 0.4.13 (`--log_samples`, its dummy
+model) and Inspect 0.3.285 (`.eval` and `.json`, its mock model) wrote; HELM 0.5 and the API
+of OpenAI after their schemas.
 """
 
 import json
@@ -54,6 +55,33 @@ def lm_eval_sample(number, scores, label, choices=CHOICES, **more):
     }
 
 
+def lm_eval_mutual(number, scores, alone, label):
+    """A line with mutual information: each option is asked for without the question too."""
+    sample = lm_eval_sample(number, scores, label)
+    without = lm_eval_sample(number, alone, label)
+    k = len(scores)
+    for i in range(k):
+        option = without["arguments"][f"gen_args_{i}"] | {"arg_0": ""}
+        sample["arguments"][f"gen_args_{k + i}"] = option
+    for name in ("resps", "filtered_resps"):
+        sample[name] = sample[name] + without[name]
+    added = [x - y for x, y in zip(scores, alone, strict=True)]
+    return sample | {"acc_mutual_info": float(best(added) == label)}
+
+
+def lm_eval_one(number, request, answer, **more):
+    """A line of a task with one request: generated text, a last word, or a whole text."""
+    sample = lm_eval_sample(number, [-1.0, -2.0], 0)
+    del sample["acc_norm"]
+    sample["arguments"] = {"gen_args_0": {f"arg_{i}": x for i, x in enumerate(request)}}
+    return sample | {"resps": [[answer]], "filtered_resps": [answer]} | more
+
+
+def lm_eval_poem(number):
+    asked = ["Question: q\nAnswer:", {"until": ["\n"]}]
+    return lm_eval_one(number, asked, "an oak", target="oak", exact_match=0.0)
+
+
 def write_lm_eval(path, arrays):
     records = (lm_eval_sample(i, *x) for i, x in enumerate(questions(arrays)))
     write_lines(path, records)
@@ -82,6 +110,26 @@ def helm_stats(number, scores, label, trial=0, **more):
 def write_helm_stats(path, arrays):
     records = [helm_stats(i, *x) for i, x in enumerate(questions(arrays))]
     path.write_text(json.dumps(records, indent=2), encoding="utf-8")
+
+
+def helm_answer(number, text, logprob, label, k):
+    """A request for the letter of an option, all of which stand in the question."""
+    state = helm_request(number, 0, logprob, label, k)
+    del state["reference_index"]
+    state["output_mapping"] = dict(zip(LETTERS, CHOICES[:k], strict=False))
+    tokens = [{"text": text, "logprob": logprob}]
+    completion = {"text": text, "logprob": logprob, "tokens": tokens}
+    return state | {"result": {"success": True, "completions": [completion]}}
+
+
+def write_helm_answers(path, arrays):
+    states = [
+        helm_answer(i, f" {LETTERS[best(scores)]}", max(below_one(scores)), label, 5)
+        for i, (scores, label) in enumerate(questions(arrays))
+    ]
+    spec = {"method": "multiple_choice_joint"}
+    whole = {"adapter_spec": spec, "request_states": states}
+    path.write_text(json.dumps(whole), encoding="utf-8")
 
 
 def helm_request(number, place, score, label, k, mode="original"):
@@ -134,42 +182,74 @@ def inspect_sample(number, scores, label, epoch=1, score=None):
     said = LETTERS[best(scores)]
     graded = {"value": "C" if best(scores) == label else "I", "answer": said}
     choice = {
-        "message": {"role": "assistant", "content": f"ANSWER: {said}"},
+        "message": {"id": "m", "role": "assistant", "content": f"ANSWER: {said}"},
         "stop_reason": "stop",
         "logprobs": {"content": answer_tokens(below_one(scores))},
     }
     return {
         "id": number,
         "epoch": epoch,
-        "input": "…",
+        "input": "Which tree?",
         "choices": CHOICES[: len(scores)],
         "target": LETTERS[label],
+        "messages": [{"id": "u", "role": "user", "content": "Which tree?"}],
         "output": {"model": "m", "choices": [choice], "completion": f"ANSWER: {said}"},
-        "scores": {"choice": score or graded},
+        "scores": {"choice": {"explanation": "…", "history": []} | (score or graded)},
         "metadata": {},
+        "store": {},
+        "model_usage": {},
+        "total_time": 0.1,
+        "uuid": "u",
+        "error_retries": [],
+        "attachments": {},
+        "turn_count": 1,
     }
 
 
-def inspect_header(task="trees", epochs=1, accuracy=None):
-    about = {"task": task, "model": "lab/m", "config": {"epochs": epochs}}
-    metrics = {"accuracy": {"name": "accuracy", "value": accuracy}}
-    results = {"scores": [{"name": "choice", "metrics": metrics}]}
-    return {"version": 2, "status": "success", "eval": about, "results": results}
+def stated_sample(number, said, right, epoch=1):
+    """A sample without log-probabilities, whose scorer kept a stated confidence."""
+    score = {"value": "C" if right else "I", "metadata": {"confidence": said}}
+    sample = inspect_sample(number, [-1.0, -2.0], 0, epoch, score)
+    del sample["output"]["choices"][0]["logprobs"]
+    return sample
+
+
+def inspect_header(count, task="trees", epochs=1, **more):
+    config = {"epochs": epochs, "fail_on_error": True, "log_samples": True}
+    data = {"name": task, "samples": count // epochs, "shuffled": False}
+    about = {"task": task, "dataset": data, "model": "lab/m", "config": config}
+    metrics = {"accuracy": {"name": "accuracy", "value": 0.5, "params": {}}}
+    scores = [{"name": "choice", "scorer": "choice", "metrics": metrics}]
+    results = {"total_samples": count, "completed_samples": count, "scores": scores}
+    header = {"version": 2, "status": "success", "eval": about, "plan": {"steps": []}}
+    return {**header, "results": results, "stats": {}, "invalidated": False, **more}
+
+
+def write_log(path, samples, **more):
+    whole = {**inspect_header(len(samples), **more), "samples": samples}
+    path.write_text(json.dumps(whole), "utf-8")
 
 
 def write_inspect_json(path, arrays):
-    samples = [inspect_sample(i, *x) for i, x in enumerate(questions(arrays))]
-    path.write_text(json.dumps({**inspect_header(), "samples": samples}), "utf-8")
+    write_log(path, [inspect_sample(i, *x) for i, x in enumerate(questions(arrays))])
+
+
+def write_stated(path, arrays):
+    answers = [(max(softmax(x)), best(x) == label) for x, label in questions(arrays)]
+    write_log(path, [stated_sample(i, *answer) for i, answer in enumerate(answers)])
 
 
 def write_eval(path, samples, header=None):
+    header = header or inspect_header(len(samples))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("_journal/start.json", "{}")
         for sample in samples:
             name = f"samples/{sample['id']}_epoch_{sample['epoch']}.json"
             archive.writestr(name, json.dumps(sample))
+        archive.writestr("_journal/summaries/1.json", "[]")
         archive.writestr("summaries.json", "[]")
-        archive.writestr("header.json", json.dumps(header or inspect_header()))
+        archive.writestr("reductions.json", "[]")
+        archive.writestr("header.json", json.dumps(header))
 
 
 def write_inspect_eval(path, arrays):
@@ -200,7 +280,9 @@ HARNESS_WRITERS = {
     "samples_trees_2024-05-01T10-00-00.1.jsonl": write_lm_eval,
     "per_instance_stats.json": write_helm_stats,
     "scenario_state.json": write_helm_requests,
+    "scenario_state_joint.json": write_helm_answers,
     "log.json": write_inspect_json,
+    "stated.json": write_stated,
     "log.eval": write_inspect_eval,
     "chat.jsonl": write_chat,
     "letters.jsonl": write_letters,

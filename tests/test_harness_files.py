@@ -15,12 +15,18 @@ from harness_writers import (
     LETTERS,
     best,
     chat_line,
+    helm_answer,
     helm_request,
     helm_stats,
     inspect_header,
     inspect_sample,
+    lm_eval_mutual,
+    lm_eval_one,
+    lm_eval_poem,
     lm_eval_sample,
     questions,
+    stat,
+    stated_sample,
     token,
     write_chat,
     write_eval,
@@ -29,10 +35,12 @@ from harness_writers import (
     write_inspect_json,
     write_lines,
     write_lm_eval,
+    write_log,
 )
 
 import calibrant as cal
 from calibrant.files import FileError, Roles, batches, inspect, read
+from calibrant.files._harness_base import Field
 from calibrant.files._inspect_logs import grade
 from calibrant.files._lm_eval import task_of
 
@@ -83,7 +91,7 @@ def test_a_file_is_known_by_what_is_in_it_and_inspect_says_so(name, tmp_path):
     assert contents.rows == 60
     said = str(contents)
     assert "written by" in said or name == "letters.jsonl"
-    assert "up to 5 options" in said or "max_prob" in said
+    assert "up to 5 options" in said or "max_prob" in said or "confidence" in said
 
 
 def test_absent_options_change_no_score(tmp_path):
@@ -128,8 +136,7 @@ def test_older_forms_of_samples(tmp_path):
     numbers["arguments"] = [["Q", f" {x}"] for x in CHOICES[:3]]
     del numbers["filtered_resps"]
     text = lm_eval_sample(1, scores, 2, target=" birch")
-    mutual = lm_eval_sample(2, scores, 1, acc_mutual_info=0.0)
-    mutual["filtered_resps"] = mutual["filtered_resps"] * 2
+    mutual = lm_eval_mutual(2, scores, [-1.0, -5.0, -1.0], 1)
     write_lines(tmp_path / "a.jsonl", [numbers, text, mutual])
     found = read(tmp_path / "a.jsonl")
     assert found.y.tolist() == [1, 2, 1]
@@ -154,13 +161,18 @@ def test_infinite_log_likelihoods_are_meant(tmp_path):
 
 
 LM_EVAL_DAMAGE = {
-    "is not as lm-evaluation-harness writes it": {"arguments": {}},
-    "acc is 0.0, which does not follow": {"acc": 0.0},
-    "acc_norm is 0.0, which does not follow": {"acc_norm": 0.0},
+    "'arguments' has a request without a text": {"arguments": {}},
+    "'acc' is 0.0, which does not follow": {"acc": 0.0},
+    "'acc_norm' is 0.0, which does not follow": {"acc_norm": 0.0},
     "is none of the 3 options": {"target": "[0, 2]"},
-    "'nan' is no number": {"filtered_resps": [["nan", "False"]] * 3},
+    "'filtered_resps[0][0]' is 'nan', not a number": {
+        "filtered_resps": [["nan", "False"]] * 3
+    },
+    "'filtered_resps[2][0]' is 2, which is above 0": {
+        "filtered_resps": [["-1.0", "False"], ["-9.0", "False"], ["2", "False"]]
+    },
     "fewer than two options": {"filtered_resps": [["-1.0", "False"]]},
-    "is a generated text": {"filtered_resps": ["the oak"], "resps": [["the oak"]]},
+    "'filtered_resps[0]' is 'the oak', not a list": {"filtered_resps": ["the oak"]},
 }
 
 
@@ -178,7 +190,7 @@ def test_a_damaged_line_is_named(said, tmp_path):
 def test_samples_of_two_filters_are_refused(tmp_path):
     records = [lm_eval_sample(0, [-1.0, -2.0], 0, filter=x) for x in ("a", "b")]
     write_lines(tmp_path / "a.jsonl", records)
-    with pytest.raises(FileError, match="filters 'a' and 'b'"):
+    with pytest.raises(FileError, match="filters 'a' and, in line 2, 'b'"):
         read(tmp_path / "a.jsonl")
 
 
@@ -240,18 +252,8 @@ def test_scores_of_options_are_those_of_their_tokens(tmp_path):
 
 
 def test_a_letter_that_was_generated_is_a_pair(tmp_path):
-    state = helm_request(0, 0, -1.0, 1, 2)
-    state["output_mapping"] = {"A": CHOICES[0], "B": CHOICES[1]}
-    states = []
-    for number, (text, logprob) in enumerate(
-        [(" B", -0.5), (" A", -1.0), (" Z", -2.0)]
-    ):
-        one = json.loads(json.dumps(state))
-        one["instance"]["id"] = f"id{number}"
-        one["result"]["completions"] = [
-            {"text": text, "logprob": logprob, "tokens": []}
-        ]
-        states.append(one)
+    said = [(" B", -0.5), (" A", -1.0), (" Z", -2.0)]
+    states = [helm_answer(i, *answer, 1, 2) for i, answer in enumerate(said)]
     spec = {"method": "multiple_choice_joint"}
     whole = {"adapter_spec": spec, "request_states": states}
     (tmp_path / "a.json").write_text(json.dumps(whole))
@@ -297,7 +299,7 @@ def test_stated_confidences_and_epochs_of_inspect(tmp_path):
         for i, value in enumerate("CICIPNCI")
         for epoch in (1, 2)
     ]
-    write_eval(tmp_path / "a.eval", samples, inspect_header(epochs=2))
+    write_eval(tmp_path / "a.eval", samples, inspect_header(16, epochs=2))
     found = read(tmp_path / "a.eval")
     assert found.pairs
     assert len(set(found.cluster.tolist())) == 8
@@ -319,9 +321,9 @@ def test_a_sample_that_was_not_scored_is_missing(tmp_path):
 
 def test_values_of_scores_are_those_of_inspect():
     values = ["C", "I", "P", "N", "yes", "False", "0.25", True, 0.5]
-    assert [grade(x) for x in values] == [1, 0, 0.5, 0, 1, 0, 0.25, 1, 0.5]
-    with pytest.raises(ValueError, match="is no number"):
-        grade({"a": 1})
+    assert [grade(Field(x)) for x in values] == [1, 0, 0.5, 0, 1, 0, 0.25, 1, 0.5]
+    with pytest.raises(ValueError, match="'value' is an object, not a number"):
+        grade(Field({"a": 1}, "value"))
 
 
 def test_a_log_without_confidences_says_how_to_get_them(tmp_path):
@@ -346,7 +348,7 @@ def test_members_in_zstandard(tmp_path, part):
     packed = arrow.Codec("zstd").compress(plain, asbytes=True)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("samples/0_epoch_1.json", packed)
-        archive.writestr("header.json", json.dumps(inspect_header()))
+        archive.writestr("header.json", json.dumps(inspect_header(1)))
     whole = path.read_bytes()
     was = struct.pack("<III", zlib.crc32(packed), len(packed), len(packed))
     now = struct.pack("<III", zlib.crc32(plain), len(packed), len(plain))
@@ -491,8 +493,8 @@ def run_folder(tmp_path):
             arrays["logits"] *= 1 + number  # twice as sure
             write_lm_eval(folder / name, arrays)
         (folder / "results_2024-05-01T10-00-00.1.json").write_text('{"results": {}}')
-        sample = lm_eval_sample(0, [-1.0, -2.0], 0) | {"filtered_resps": ["text"]}
-        write_lines(folder / "samples_poems_2024-05-01T10-00-00.1.jsonl", [sample])
+        poems = folder / "samples_poems_2024-05-01T10-00-00.1.jsonl"
+        write_lines(poems, [lm_eval_poem(0)])
     return tmp_path
 
 
@@ -577,15 +579,16 @@ def test_options_may_follow_the_question_with_nothing_between(tmp_path):
     assert found.scores[0].tolist() == [-1.0, -1.0]
 
 
+THREE = lm_eval_sample(0, [-1.0, -2.0, -3.0], 0)
 NO_CHOICE = {
-    "one text to score": {"resps": [[["-1.5", "True"]]], "target": " oak"},
-    "1 has one text to score": {
-        "resps": [["-1500.25"]],
-        "filtered_resps": ["-1500.25"],
-        "word_perplexity": ["-1500.25", 200],
-    },
-    "a list of true options, [0, 2]": {"target": "[0, 2]"},
-    "the acc 0.7, neither 0 nor 1": {"acc": 0.7},
+    "one text to score": lm_eval_one(
+        0, ["Q", " oak"], ["-0.7", "True"], target=" oak", perplexity=-0.7, acc=1
+    ),
+    "1 has one text to score": lm_eval_one(
+        0, ["A whole text."], "-9.5", target="A whole text.", word_perplexity=[-9.5, 3]
+    ),
+    "a list of true options, [0, 2]": THREE | {"target": "[0, 2]"},
+    "the acc 0.7, neither 0 nor 1": THREE | {"acc": 0.7},
 }
 
 
@@ -593,8 +596,7 @@ NO_CHOICE = {
 def test_tasks_without_one_true_option_are_left_out_and_why(said, run_folder):
     """LAMBADA, WikiText, tasks of several answers, and TruthfulQA's second form."""
     folder = run_folder / "lab__small"
-    sample = lm_eval_sample(0, [-1.0, -2.0, -3.0], 0) | NO_CHOICE[said]
-    samples_in(folder, "other", [sample])
+    samples_in(folder, "other", [NO_CHOICE[said]])
     done = calibrant("report", folder, "--json")
     assert done.returncode == 0, done.stderr
     assert said in done.stderr
@@ -603,6 +605,9 @@ def test_tasks_without_one_true_option_are_left_out_and_why(said, run_folder):
 
 BROKEN = {
     "its first line is none": '{"doc_id": 0, "target": "1", "resps": []}\n',
+    "line 1 is not as": json.dumps(
+        lm_eval_sample(0, [-1.0, -2.0], 0) | {"filtered_resps": ["oak", "elm"]}
+    ),
     "is not strict JSON": '{"doc_id": 0, "doc": {"que',
     "is empty": "",
     "does not follow": json.dumps(lm_eval_sample(0, [-1.0, -2.0], 0, acc=0.0)),
@@ -693,3 +698,71 @@ def test_a_folder_of_helm_is_read_by_the_scores_of_options_if_there_are(tmp_path
     assert done.returncode == 0, done.stderr
     (model,) = json.loads(done.stdout)["evaluations"]
     assert (model["target"], model["rows"]) == ("top-label", 40)
+
+
+def test_a_folder_of_a_harness_is_studied_inspected_and_split_into_groups(run_folder):
+    """The summary beside the samples made it a folder of two formats, which was refused."""
+    folder = run_folder / "lab__small"
+    done = calibrant("study", folder, "--folds", "3", "--methods", "temperature")
+    assert done.returncode == 0, done.stderr
+    assert "cross-fitted on 160 examples" in done.stdout
+    seen = calibrant("inspect", folder)
+    assert "written by lm-evaluation-harness" in seen.stdout
+    assert "2 groups, 160 examples" in calibrant("groups", folder).stdout
+    both = calibrant("study", run_folder)
+    assert both.returncode == 1
+    assert "has 2 models (lab__large, lab__small); name the folder" in both.stderr
+
+
+def test_options_that_a_solver_shuffled_are_refused(tmp_path):
+    """Tokens name the shuffled letter, the scorer's answer is that of the log."""
+    samples = [inspect_sample(i, [-1.0, -2.0, -3.0], 0) for i in range(4)]
+    samples[2]["scores"]["choice"]["answer"] = "B"
+    write_log(tmp_path / "a.json", samples)
+    with pytest.raises(FileError, match=r"sample 3: 'scores\.choice\.answer' is 'B'"):
+        read(tmp_path / "a.json")
+
+
+def test_a_token_of_two_letters_is_no_option(tmp_path):
+    sample = inspect_sample(0, [-1.0, -2.0, -3.0], 0)
+    content = sample["output"]["choices"][0]["logprobs"]["content"]
+    content += [token("BC", -0.5), token("", -0.1)]
+    write_log(tmp_path / "a.json", [sample])
+    assert read(tmp_path / "a.json").scores.argmax() == 0
+
+
+@pytest.mark.parametrize("suffix", ["json", "eval"])
+def test_a_run_of_inspect_that_ended_in_an_error_is_refused(suffix, tmp_path):
+    samples, path = [inspect_sample(0, [-1.0, -2.0], 0)], tmp_path / f"a.{suffix}"
+    header = inspect_header(1, status="error")
+    if suffix == "eval":
+        write_eval(path, samples, header)
+    else:
+        path.write_text(json.dumps({**header, "samples": samples}))
+    with pytest.raises(FileError, match="'status' 'error'; run it again"):
+        read(path)
+
+
+def test_a_sample_less_than_the_header_counts_is_missed(tmp_path):
+    samples = [inspect_sample(i, [-1.0, -2.0], 0) for i in range(3)]
+    write_eval(tmp_path / "a.eval", samples, inspect_header(4))
+    with pytest.raises(FileError, match="has 3 samples, and its header says 4"):
+        read(tmp_path / "a.eval")
+
+
+def test_an_error_of_a_row_names_the_file_not_the_model(tmp_path):
+    samples = [stated_sample(i, 0.5 + i, i % 2) for i in range(3)]
+    write_log(tmp_path / "a.json", samples)
+    done = calibrant("report", tmp_path / "a.json")
+    assert f"{tmp_path / 'a.json'}: confidence must be in [0, 1]; row 1" in done.stderr
+
+
+def test_a_match_that_one_instance_lacks_is_missing_and_not_another_one(tmp_path):
+    """HELM has several; the file is read by the first of them, all of it."""
+    records = [helm_stats(i, [-1.0, -2.0], 0) for i in range(3)]
+    for record in records:
+        record["stats"].append(stat("quasi_exact_match", 1.0))
+    del records[1]["stats"][1]
+    path = tmp_path / "per_instance_stats.json"
+    path.write_text(json.dumps(records))
+    assert read(path, Roles(drop_missing=True)).dropped == 1

@@ -1,6 +1,7 @@
 """The recipes for harnesses run as they stand, on stand-ins of the packages they import."""
 
 import asyncio
+import inspect
 import runpy
 import sys
 from pathlib import Path
@@ -47,6 +48,24 @@ def test_the_metric_for_evaluate(hugging_face):
     )
 
 
+class SampleScore(SimpleNamespace):
+    """A score and the id of its sample, as Inspect gives them to metrics."""
+
+
+def is_of_samples(metric):
+    """Whether Inspect gives a metric scores of samples: it asks for them by its types.
+
+    Without, Inspect takes it for an old one, and gives it bare scores.
+    """
+    (given,) = inspect.signature(metric).parameters.values()
+    return given.annotation == list[SampleScore]
+
+
+def as_number(value):
+    """The value of a score as Inspect's `value_to_float` has it; means stay as they are."""
+    return {"C": 1.0, "I": 0.0, "N": 0.0}.get(value, value)
+
+
 @pytest.fixture
 def inspect_recipe(monkeypatch):
     def decorated(metrics):
@@ -54,6 +73,7 @@ def inspect_recipe(monkeypatch):
 
     letters = {"CORRECT": "C", "INCORRECT": "I", "NOANSWER": "N"}
     functions = {"metric": lambda make: make, "scorer": decorated, "accuracy": str}
+    functions |= {"value_to_float": lambda: as_number, "SampleScore": SampleScore}
     stand_in(monkeypatch, "inspect_ai")
     stand_in(
         monkeypatch, "inspect_ai.scorer", Score=SimpleNamespace, **letters, **functions
@@ -89,7 +109,7 @@ def test_the_metrics_for_inspect(inspect_recipe):
         sure, correct = rng.choice([60, 80, 90]), rng.random() < 0.7
         text = f"ANSWER: {'B' if correct else 'C'}\nCONFIDENCE: {sure}%"
         score = scored(inspect_recipe, text if i % 12 else "no idea")
-        items.append(SimpleNamespace(score=score, sample_id=i // 2))
+        items.append(SampleScore(score=score, sample_id=i))
         if i % 12:
             right.append(correct)
             said.append(sure / 100)
@@ -97,3 +117,14 @@ def test_the_metrics_for_inspect(inspect_recipe):
     assert inspect_recipe["brier"]()(items) == pytest.approx(ev.metrics["brier"])
     assert inspect_recipe["coverage"]()(items) == pytest.approx(110 / 120)
     assert inspect_recipe["calibration_error"]()(items) < ev.metrics["brier"]
+
+
+@pytest.mark.parametrize("name", ["brier", "calibration_error", "coverage"])
+def test_metrics_for_inspect_ask_for_scores_of_samples(inspect_recipe, name):
+    """They were given bare scores, and the run ended in an error."""
+    assert is_of_samples(inspect_recipe[name]())
+
+
+def test_no_stated_confidence_does_not_end_a_run_of_inspect(inspect_recipe):
+    items = [SampleScore(score=scored(inspect_recipe, "no idea"), sample_id=0)]
+    assert np.isnan(inspect_recipe["brier"]()(items))

@@ -1,6 +1,6 @@
 """Calibration and sharpness as a metric of Hugging Face's `evaluate`.
 
-Put this file into a folder ``calibration`` of the same name, and load it::
+Save this file as ``calibration/calibration.py``, and load the folder::
 
     metric = evaluate.load("./calibration")
     metric.compute(predictions=answers, references=truth, confidences=stated)

@@ -2,7 +2,8 @@
 
 Use it as ``scorer=stated_confidence()`` of a task whose prompt ends in "Answer with two
 lines, ANSWER: and a letter, CONFIDENCE: and a number from 0 to 100." The log is then read
-by ``calibrant report logs/*.eval``.
+by ``calibrant report logs/*.eval --drop-missing``. With several epochs take the numbers from
+there: Inspect gives its metrics the mean score of a sample and its first confidence only.
 """
 
 import re
@@ -11,10 +12,12 @@ from inspect_ai.scorer import (
     CORRECT,
     INCORRECT,
     NOANSWER,
+    SampleScore,
     Score,
     accuracy,
     metric,
     scorer,
+    value_to_float,
 )
 
 import calibrant as cal
@@ -23,32 +26,35 @@ ANSWER = re.compile(r"ANSWER:\s*([A-Z])\b")
 CONFIDENCE = re.compile(r"CONFIDENCE:\s*(\d+(?:\.\d+)?)\s*%?")
 
 
-def evaluated(scores):
-    """The evaluation of all samples; those that state no confidence are left out."""
-    right = [item.score.value in (CORRECT, 1, 1.0, True) for item in scores]
-    said = [(item.score.metadata or {}).get("confidence") for item in scores]
-    question = [item.sample_id for item in scores]
-    repeated = len(set(question)) < len(question)
-    rows = {"cluster": question} if repeated else {}
-    return cal.evaluate_pairs(right, said, **rows, drop_missing=True)
+def of_evaluation(number):
+    """A metric that is a number of the evaluation of all samples; NaN if none is sure."""
+
+    def compute(scores: list[SampleScore]) -> float:
+        right = [value_to_float()(item.score.value) for item in scores]
+        said = [(item.score.metadata or {}).get("confidence") for item in scores]
+        if all(sure is None for sure in said):
+            return float("nan")
+        return float(number(cal.evaluate_pairs(right, said, drop_missing=True)))
+
+    return compute
 
 
 @metric
 def brier():
     """Brier score of the stated confidences."""
-    return lambda scores: float(evaluated(scores).metrics["brier"])
+    return of_evaluation(lambda ev: ev.metrics["brier"])
 
 
 @metric
 def calibration_error():
     """The part of the Brier score that recalibration can save."""
-    return lambda scores: float(evaluated(scores).decomposition.calibration)
+    return of_evaluation(lambda ev: ev.decomposition.calibration)
 
 
 @metric
 def coverage():
     """Share of the samples that state a confidence."""
-    return lambda scores: evaluated(scores).coverage
+    return of_evaluation(lambda ev: ev.coverage)
 
 
 @scorer(metrics=[accuracy(), brier(), calibration_error(), coverage()])

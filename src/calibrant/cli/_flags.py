@@ -235,8 +235,15 @@ def about(*files: str | None) -> Iterator[None]:
     except (ValueError, TypeError) as error:
         if any(path in str(error) for file in given for path in paths_of(file)):
             raise
-        named = ["standard input" if file == STDIN else file for file in given]
-        raise ValueError(f"{', '.join(named)}: {error}") from error
+        raise ValueError(f"{', '.join(map(_in_words, given))}: {error}") from error
+
+
+def _in_words(file: str) -> str:
+    """What a file is called where its rows are counted."""
+    if isinstance(file, Files):
+        paths = file.paths
+        return paths[0] if len(paths) == 1 else f"{file} (rows of {', '.join(paths)})"
+    return "standard input" if file == STDIN else file
 
 
 def roles_of(said: Mapping[str, str | None], **more: Any) -> Any:

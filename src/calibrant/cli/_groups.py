@@ -9,6 +9,7 @@ import click
 
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
+from calibrant.cli._harness import model_in
 
 
 @click.command()
@@ -50,6 +51,7 @@ def groups(
       calibrant groups predictions.csv --slices age,sex --output groups.html
     """
     gates = out.gates_of(said)
+    file = model_in(file, quiet=said["quiet"])
     out.check_outputs(output, reads=[file], force=force)
     out.check_suffix(output, ".html", ".htm")
     options = {**flags.evaluation_of(said), "name": called}

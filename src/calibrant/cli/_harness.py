@@ -31,6 +31,16 @@ def models_in(files: Iterable[str], *, quiet: bool) -> list[str]:
     return sorted_.found()
 
 
+def model_in(file: str, *, quiet: bool) -> str:
+    """The one model that a file is, or a folder of a harness holds."""
+    found = models_in([file], quiet=quiet)
+    if len(found) > 1:
+        named = ", ".join(found[:4]) + (", …" if len(found) > 4 else "")
+        one = "name the folder or the files of one"
+        raise ValueError(f"{file} has {len(found)} models ({named}); {one}.")
+    return found[0]
+
+
 @dataclass(frozen=True)
 class _Model:
     """A model of a harness: its name, and the folder that tells runs of it apart."""

@@ -9,6 +9,7 @@ import click
 
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
+from calibrant.cli._harness import model_in
 
 
 @click.command()
@@ -25,7 +26,7 @@ def inspect(file: str, *, as_json: bool, **said: str | None) -> None:
     """
     from calibrant.files._inspect import inspect as look
 
-    paths = flags.paths_of(file)
+    paths = flags.paths_of(model_in(file, quiet=False))
     if (sketch := out.sketch_in(paths)) is not None:
         click.echo(json.dumps(sketch.facts()) if as_json else str(sketch))
         return

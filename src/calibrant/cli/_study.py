@@ -10,6 +10,7 @@ import click
 
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
+from calibrant.cli._harness import model_in
 
 
 @click.command()
@@ -53,10 +54,13 @@ def study(
     Example:
       calibrant study calibration.npz test.npz --output study.html
       calibrant study predictions.npz --folds 5 --methods temperature,vector
+      calibrant study out/model --folds 5 --methods temperature
     """
     from calibrant._verbs.study import study as run_study
 
     gates = out.gates_of(said)
+    fit = model_in(fit, quiet=said["quiet"])
+    test = test and model_in(test, quiet=said["quiet"])
     out.check_outputs(output, reads=(fit, test), force=force)
     out.check_suffix(output, ".html", ".htm")
     arguments = _arguments(fit, test, said)

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from calibrant.files._sources import FileError, Numbered, one_line
+from calibrant.files._sources import FileError, Numbered, shorten
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,14 @@ class NoProbabilitiesError(FileError):
     """A file in good order, of answers without any probability or confidence."""
 
 
+class OddError(ValueError):
+    """What is not as a harness writes it; the message says which field."""
+
+
+class MixedError(OddError):
+    """What is in good order, but means another thing than it seems to."""
+
+
 @contextmanager
 def as_written_by(harness: str, path: Path, where: str) -> Iterator[None]:
     """Name the line where a file is not as its harness writes it."""
@@ -60,24 +68,116 @@ def as_written_by(harness: str, path: Path, where: str) -> Iterator[None]:
         yield
     except FileError:
         raise
+    except MixedError as error:
+        raise FileError(path, f"{where}: {error}.") from error
     except Exception as error:
-        said = one_line(f"{type(error).__name__}: {error}")
-        problem = f"{where} is not as {harness} writes it ({said}); it is damaged"
+        said = f" ({error})" if isinstance(error, OddError) else ""
+        problem = f"{where} is not as {harness} writes it{said}; it is damaged"
         raise FileError(path, f"{problem}, or of a version not known.") from error
 
 
 def need(holds: object, rule: str) -> None:
     """Refuse a record that breaks a rule."""
     if not holds:
-        raise ValueError(rule)
+        raise OddError(rule)
 
 
-def finite(value: Any) -> float:
-    """A number, which may have been written as text; infinity is one, NaN is none.
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A value in a record, with the names that lead to it, by which errors call it.
 
-    >>> finite("-2.5"), finite("-inf")
-    (-2.5, -inf)
+    >>> record = Field({"result": {"tokens": [{"logprob": "-2.5"}]}})
+    >>> record["result"]["tokens"].elements()[0]["logprob"].number()
+    -2.5
+    >>> record["result"]["text"]
+    Traceback (most recent call last):
+    calibrant.files._harness_base.OddError: 'result.text' is missing
     """
-    number = float(value)
-    need(not isnan(number) and not isinstance(value, bool), f"{value!r} is no number")
-    return number
+
+    value: Any
+    name: str = ""
+
+    def __getitem__(self, key: str) -> Field:
+        """What an object must have."""
+        found = self.get(key)
+        if found.value is None and key not in self.value:
+            raise OddError(f"{found.name!r} is missing")
+        return found
+
+    def get(self, key: str) -> Field:
+        """What an object may have; its value is None if not."""
+        if not isinstance(self.value, dict):
+            self.refuse("an object")
+        name = f"{self.name}.{key}" if self.name else key
+        return Field(self.value.get(key), name)
+
+    def has(self, key: str) -> bool:
+        """Whether an object says something of this name."""
+        return self.get(key).value is not None
+
+    def members(self) -> dict[str, Field]:
+        """What an object has, by name."""
+        if not isinstance(self.value, dict):
+            self.refuse("an object")
+        return {key: self.get(key) for key in self.value}
+
+    def elements(self) -> list[Field]:
+        """What a list has, in order."""
+        if not isinstance(self.value, list):
+            self.refuse("a list")
+        return [Field(x, f"{self.name}[{i}]") for i, x in enumerate(self.value)]
+
+    def text(self) -> str:
+        """A text."""
+        if not isinstance(self.value, str):
+            self.refuse("text")
+        return str(self.value)
+
+    def called(self) -> str:
+        """A name: text, or a whole number."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int | str):
+            self.refuse("text or a whole number")
+        return str(self.value)
+
+    def number(self, low: float = -float("inf"), high: float = float("inf")) -> float:
+        """A number, which may have been written as text; infinity is one, NaN is none."""
+        try:
+            number = float(self.value)
+        except (TypeError, ValueError, OverflowError):
+            self.refuse("a number")
+        if isnan(number) or isinstance(self.value, bool):
+            self.refuse("a number")
+        if not low <= number <= high:
+            raise OddError(f"{self.name!r} is {number:g}, not from {low:g} to {high:g}")
+        return number
+
+    def log_probability(self) -> float:
+        """The logarithm of a probability, which may be rounded."""
+        number = self.number()
+        if number > ROUNDING:
+            above = f"{self.name!r} is {number:g}, which is above 0"
+            raise OddError(f"{above}, and so no logarithm of a probability")
+        return number
+
+    def refuse(self, what: str) -> NoReturn:
+        """Say that it is not what it must be."""
+        raise OddError(f"{self.name!r} is {told(self.value)}, not {what}")
+
+
+ROUNDING = 1e-3
+"""How far above 0 a sum of logarithms of probabilities may come by rounding."""
+
+
+def told(value: Any) -> str:
+    """A value of JSON in a few words.
+
+    >>> told([]), told({"a": 1}), told("x"), told(None), told(2)
+    ('an empty list', 'an object', "'x'", 'null', '2')
+    """
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    if isinstance(value, dict):
+        return "an object" if value else "an empty object"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return shorten(repr(value), 40)

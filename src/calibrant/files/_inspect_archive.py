@@ -22,7 +22,7 @@ MOST_SAMPLE = 1 << 28
 def open_eval(held: Held) -> Source:
     """Read the header of an archive, and find its samples."""
     path = held.path
-    with sources.reading(path):
+    with as_written_by(NAME, path, "the archive"):
         archive = zipfile.ZipFile(held)
     members = {member.filename: member for member in archive.infolist()}
     if "header.json" not in members:
@@ -43,10 +43,9 @@ def _json(
     path, name = held.path, repr(sources.shorten(member.filename))
     if member.file_size > MOST_SAMPLE:
         raise FileError(path, f"{name} is larger than {MOST_SAMPLE >> 20} MB.")
-    with sources.reading(path):
+    with as_written_by(NAME, path, name):
         packed = member.compress_type == ZSTANDARD
         content = _unpacked(held, member) if packed else archive.read(member)
-    with as_written_by(NAME, path, name):
         found = decoded(path, content, name, LENIENT)
         need(isinstance(found, dict), "it is no object")
     return dict(found)

@@ -12,8 +12,15 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from calibrant.files._harness_base import Harness, as_written_by, need
-from calibrant.files._sources import TASK, Numbered
+from calibrant.files._harness_base import (
+    Field,
+    Harness,
+    MixedError,
+    as_written_by,
+    need,
+    told,
+)
+from calibrant.files._sources import TASK, FileError, Numbered
 from calibrant.files._token_logprobs import answer_of
 
 NAME = "Inspect"
@@ -25,14 +32,20 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def knows(first: dict[str, Any]) -> bool:
-    """Whether an object is a whole log."""
-    return first.keys() >= {"version", "eval", "samples"}
+    """Whether an object is a whole log, or lacks one or two of its parts."""
+    return len(first.keys() & PARTS) >= 3
+
+
+PARTS = {"version", "status", "eval", "plan", "results", "stats", "samples"}
 
 
 def rows(path: Path, given: Any) -> Iterator[Numbered]:
     """One flat record for each sample of a log."""
     header = {key: x for key, x in given.items() if key != "samples"}
-    yield from rows_of_samples(path, header, enumerate(given["samples"] or [], 1))
+    with as_written_by(NAME, path, "the log"):
+        samples = [x.value for x in Field(given)["samples"].elements()]
+        need(samples, "'samples' is an empty list")
+    yield from rows_of_samples(path, header, enumerate(samples, 1))
 
 
 def rows_of_samples(
@@ -40,28 +53,49 @@ def rows_of_samples(
 ) -> Iterator[Numbered]:
     """Flat records of samples; what was asked several times is one cluster."""
     with as_written_by(NAME, path, "the header"):
-        task, model = str(header["eval"]["task"]), str(header["eval"]["model"])
-        epochs = header["eval"].get("config", {}).get("epochs") or 1
+        about = Field(header)
+        status, run = about["status"].text(), about["eval"]
+        task, model = run["task"].text(), run["model"].text()
+        epochs = _count(run.get("config"), "epochs")
+        expected = _count(about.get("results"), "completed_samples")
+    if status != FINISHED:
+        again = "run it again (inspect eval-retry)"
+        raise FileError(path, f"is of a run with the 'status' {status!r}; {again}.")
+    number = 0
     for number, sample in samples:
         with as_written_by(NAME, path, f"sample {number}"):
-            row = {**_row(sample, task), "model": model}
+            row = {**_row(Field(sample), task), "model": model}
             if epochs > 1:
                 row["cluster"] = row["sample"]
-            yield number, row
+        yield number, row
+    if number < expected:
+        lost = f"has {number} samples, and its header says {expected:g}"
+        raise FileError(path, f"{lost} ('results.completed_samples'); it is damaged.")
 
 
-def _row(sample: dict[str, Any], task: str) -> dict[str, Any]:
-    name = f"{task}/{sample['id']}"
-    about = {"question": f"{name}/{sample['epoch']}", "sample": name, TASK: task}
-    return {**about, **_scores(sample.get("scores") or {}), **_answer(sample)}
+FINISHED = "success"
 
 
-def _scores(scores: dict[str, Any]) -> dict[str, Any]:
+def _count(part: Field, name: str) -> float:
+    """A number of the header; 0 if it is not there."""
+    if part.value is None or not part.has(name):
+        return 0
+    return part[name].number(0)
+
+
+def _row(sample: Field, task: str) -> dict[str, Any]:
+    name = f"{task}/{sample['id'].called()}"
+    epoch = sample["epoch"].called()
+    about = {"question": f"{name}/{epoch}", "sample": name, TASK: task}
+    scores = {} if not sample.has("scores") else sample["scores"].members()
+    return {**about, **_scores(scores), **_answer(sample, scores)}
+
+
+def _scores(scores: dict[str, Field]) -> dict[str, Any]:
     """Whether the answer is right, by each scorer, and how sure it was said to be."""
     found: dict[str, Any] = {}
     for name, score in scores.items():
-        right = grade(score["value"])
-        sure = (score.get("metadata") or {}).get("confidence")
+        right, sure = grade(score["value"]), _sure(score.get("metadata"))
         found |= {f"{name}.correct": right, f"{name}.confidence": sure}
         found.setdefault("correct", right)  # that of the first scorer
         if found.get("confidence") is None:
@@ -69,27 +103,74 @@ def _scores(scores: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def grade(value: Any) -> float | None:
+def _sure(metadata: Field) -> Any:
+    """What a scorer kept as the confidence: a number, text, or nothing."""
+    if metadata.value is None:
+        return None
+    found = metadata.get("confidence")
+    if isinstance(found.value, bool | list | dict):
+        found.refuse("a number")
+    return found.value
+
+
+def grade(given: Field) -> float | None:
     """The value of a score as a number; None if it was not scored.
 
-    >>> grade("C"), grade("P"), grade("yes"), grade(float("nan"))
-    (1.0, 0.5, 1.0, None)
+    >>> [grade(Field(x)) for x in ("C", "P", "yes", float("nan"))]
+    [1.0, 0.5, 1.0, None]
     """
+    value = given.value
     if isinstance(value, str):
         known = GRADES.get(value, WORDS.get(value.lower()))
-        return float(value) if known is None else known
-    need(isinstance(value, int | float), f"a score of {value!r} is no number")
-    return None if isnan(value) else float(value)
+        return given.number() if known is None else known
+    if isinstance(value, bool):
+        return float(value)
+    return None if isinstance(value, float) and isnan(value) else given.number()
 
 
-def _answer(sample: dict[str, Any]) -> dict[str, Any]:
+def _answer(sample: Field, scores: dict[str, Field]) -> dict[str, Any]:
     """Options and their log-probabilities, if the log has those of tokens."""
-    target, choices = sample.get("target"), sample.get("choices")
-    made = (sample.get("output") or {}).get("choices") or [{}]
-    tokens = (made[0].get("logprobs") or {}).get("content") or []
-    found = answer_of(tokens, LETTERS[: len(choices)] if choices else None)
-    single = isinstance(target, str) and bool(choices)
-    return {**found, "target": str(target).strip() if single else None}
+    count = len(sample["choices"].elements()) if sample.has("choices") else 0
+    letters = [*LETTERS[:count]] if count else None
+    found = answer_of(_tokens(sample), letters)
+    target = _target(sample["target"]) if letters else None
+    if letters and found["answer"] is not None:
+        known = target is None or target in letters
+        need(known, f"'target' is {told(target)}, none of the {count} options")
+        for score in [*scores.values()][:1]:
+            _check_same(score.get("answer"), found["answer"], letters)
+    return {**found, "target": target}
+
+
+def _check_same(said: Field, answer: str, letters: list[str]) -> None:
+    """Refuse tokens that name another option than the scorer read."""
+    value = said.value.strip() if isinstance(said.value, str) else None
+    if value in letters and value != answer:
+        both = f"{said.name!r} is {value!r}, but the last token of an option {answer!r}"
+        why = (
+            "multiple_choice(shuffle=True) has this effect: shuffle the dataset instead"
+        )
+        raise MixedError(f"{both}; {why}")
+
+
+def _target(given: Field) -> str | None:
+    """The letter of the true option; None if there are several."""
+    if not isinstance(given.value, list):
+        return given.text().strip()
+    texts = [x.text().strip() for x in given.elements()]
+    return texts[0] if len(texts) == 1 else None
+
+
+def _tokens(sample: Field) -> list[Field]:
+    """Tokens of the first answer; none if there are no log-probabilities."""
+    at = sample.get("output")
+    for name in ("choices", "logprobs", "content"):
+        if at.value is None:
+            return []
+        at = at.get(name)
+        if name == "choices" and at.value is not None:
+            at = (at.elements() or [Field(None)])[0]
+    return [] if at.value is None else at.elements()
 
 
 INSPECT_LOG = Harness(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count, islice
 from math import inf
@@ -50,14 +50,22 @@ def open_jsonl(held: Held) -> Source:
     """Read the first lines, which say what each line must have."""
     path = held.path
     with sources.reading(path):
-        _, first = next(_records(held, LENIENT), (0, None))
-    harness = harness_of(first)
+        harness = _harness_in(record for _, record in _records(held, LENIENT))
     if harness is None:
         with _of_no_harness():
             return source_of_records(path, "jsonl", lambda: _records(held))
     return source_of_records(
         path, harness.name, lambda: harness.rows(path, _records(held, LENIENT)), harness
     )
+
+
+def _harness_in(records: Iterable[Any]) -> Harness | None:
+    """The harness that wrote one of the first records: the very first may be damaged."""
+    given = iter(records)
+    found = harness_of(next(given, None))
+    with suppress(FileError):  # who reads it says so
+        return found or next(filter(None, map(harness_of, islice(given, FIRST))), None)
+    return None
 
 
 def open_json(held: Held) -> Source:
@@ -70,7 +78,7 @@ def open_json(held: Held) -> Source:
     with sources.reading(path), io.BufferedReader(Place(held)) as file:
         content = file.read().removeprefix(BYTE_ORDER_MARK)
     found = decoded(path, content, "the file", LENIENT)
-    if harness := harness_of(found[0] if isinstance(found, list) and found else found):
+    if harness := _harness_in(found if isinstance(found, list) else [found]):
         with sources.reading(path):
             rows = list(harness.rows(path, found))
         return source_of_records(path, harness.name, lambda: rows, harness)
@@ -134,7 +142,7 @@ def source_of_records(
 
     def options_in(name: str) -> tuple[Any, ...]:
         with sources.reading(path):
-            return _options(record.get(name) for _, record in read())
+            return _options((record.get(name) for _, record in read()), known[name])
 
     roles = {} if harness is None else harness.roles_in(path, first)
     return Source(
@@ -150,14 +158,14 @@ def source_of_records(
     )
 
 
-def _options(values: Iterable[Any]) -> tuple[Any, ...]:
+def _options(values: Iterable[Any], entry: Entry) -> tuple[Any, ...]:
     """All options there are: names of objects, or places in lists."""
     names: dict[Any, None] = {}
     for value in values:
-        if isinstance(value, dict | list):
-            names |= dict.fromkeys(
-                value if isinstance(value, dict) else range(len(value))
-            )
+        if entry.dtype == OPTIONS:
+            names |= dict.fromkeys(value if isinstance(value, dict) else ())
+        elif isinstance(value, list):
+            names |= dict.fromkeys(range(len(value)))
     return tuple(names)
 
 
@@ -245,7 +253,7 @@ def _column(
     options = request.options
     differ = entry.shape[-1] is None or entry.dtype == OPTIONS
     if len(entry.shape) == 2 and (options or differ):
-        options = options or _options(record.get(entry.name) for _, record in part)
+        options = options or _options((x.get(entry.name) for _, x in part), entry)
         entry = replace(entry, shape=(None, len(options)), kind="number")
     for number, record in part:
         value = record.get(entry.name, None if request.missing else _ABSENT)
@@ -266,17 +274,22 @@ def _column(
 
 def _in_places(value: Any, options: tuple[Any, ...]) -> Any:
     """Scores in the order of the options; -inf for those that a question does not have."""
+    if isinstance(options[0], str) != isinstance(value, dict) or not value:
+        return value  # which is none
     if isinstance(value, list):
         value = dict(enumerate(value))
-    if not isinstance(value, dict) or not value:
+    if not isinstance(value, dict):
         return value
     found = [value.get(option) for option in options]
     return [-inf if x is None else x for x in found]
 
 
+PLACES = {".json": "item", ".eval": "sample"}
+
+
 def _misfit(path: Path, number: int, entry: Entry, value: Any) -> FileError:
     name = repr(sources.shorten(entry.name))
-    where = f"{'item' if path.suffix == '.json' else 'line'} {number}"
+    where = f"{PLACES.get(path.suffix, 'line')} {number}"
     if value is _ABSENT or value is None:
         way_out = "--drop-missing leaves such examples out"
         return FileError(path, f"{name} is missing in {where}; {way_out}.")

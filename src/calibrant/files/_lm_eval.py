@@ -14,43 +14,41 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.files._harness_base import (
+    Field,
     Harness,
     NoProbabilitiesError,
+    OddError,
     as_written_by,
-    finite,
     need,
 )
-from calibrant.files._sources import TASK, FileError, Numbered
+from calibrant.files._sources import TASK, FileError, Numbered, shorten
 
 NAME = "lm-evaluation-harness"
-FIELDS = {"doc_id", "doc", "target", "arguments"}
+FIELDS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps"}
+ENOUGH = 4
+"""How many of its fields a line must have, to be taken for a sample that lacks the rest."""
+
 DATE = re.compile(r"_\d{4}-\d{2}-\d{2}T[\d.:-]+$")
 
 
 def knows(first: dict[str, Any]) -> bool:
-    """Whether a line has what all samples have."""
-    return first.keys() >= FIELDS and bool({"resps", "filtered_resps"} & first.keys())
+    """Whether a line has what samples have."""
+    return len(first.keys() & FIELDS) >= ENOUGH
 
 
 def rows(path: Path, given: Iterable[Numbered]) -> Iterator[Numbered]:
     """One flat record for each question."""
-    task, filter_ = task_of(path), None
+    task, first = task_of(path), True
     for number, record in given if not isinstance(given, list) else enumerate(given, 1):
-        where = f"line {number}"
-        if _is_generated(record):
-            raise NoProbabilitiesError(
-                path,
-                f"{where} is a generated text, which has no probability; only samples of "
-                "multiple choice have. Ask for a stated confidence, and write it as JSON "
-                "lines of confidence and correct.",
-            )
-        with as_written_by(NAME, path, where):
-            if filter_ is None and (reason := _no_choice(record)):
+        with as_written_by(NAME, path, where := f"line {number}"):
+            sample = Field(record)
+            if first and (reason := _no_choice(sample)):
                 raise NoProbabilitiesError(path, f"{where} {reason}.")
-            row = _row(record, task)
-        filter_ = filter_ or record.get("filter")
+            row = _row(sample, task)
+        if first:
+            filter_, first = record.get("filter"), False
         if record.get("filter") != filter_:
-            both = f"{filter_!r} and {record.get('filter')!r}"
+            both = f"{filter_!r} and, in {where}, {record.get('filter')!r}"
             way_out = "each question would count twice, so keep the lines of one"
             raise FileError(path, f"has samples of the filters {both}; {way_out}.")
         yield number, row
@@ -65,64 +63,121 @@ def task_of(path: Path) -> str:
     return DATE.sub("", path.stem.removesuffix(".jsonl")).removeprefix("samples_")
 
 
-def _is_generated(record: dict[str, Any]) -> bool:
-    """Whether an answer is text, not the log-likelihood of a given one."""
-    answers = record.get("filtered_resps") or record.get("resps")
-    while isinstance(answers, list) and answers:
-        if len(answers) == 2 and not isinstance(answers[0], list):
-            return False
-        answers = answers[0]
-    scored = any("perplexity" in name for name in record)  # a number in quotes
-    return isinstance(answers, str) and not scored
+GENERATED = (
+    "is a generated text, which has no probability; only samples of multiple choice have. "
+    "Ask for a stated confidence, and write it as JSON lines of confidence and correct"
+)
 
 
-def _no_choice(record: dict[str, Any]) -> str:
-    """Why a task has not one true option among several; empty if it has."""
-    if len(record.get("resps") or record.get("filtered_resps") or ()) == 1:
+def _no_choice(sample: Field) -> str:
+    """Why a task has not one true option among several; empty if it has.
+
+    Requests and answers must agree on it, so that no damaged sample is taken for one of
+    another task, and left out.
+    """
+    asked, answered = _requests(sample["arguments"]), _answers(sample)
+    need(
+        len(asked) == len(answered),
+        f"'arguments' are {len(asked)}, and answers {len(answered)}",
+    )
+    if asked and all(not isinstance(x[1].value, str) for x in asked if len(x) > 1):
+        if len(asked[0]) == 1:
+            return "has one text to score, not several options to choose from"
+        need(all(map(_is_text, answered)), f"{answered[0].name!r} is no text")
+        return GENERATED
+    if len(asked) == 1:
         return "has one text to score, not several options to choose from"
-    if re.fullmatch(r"\[[\d, ]*\]", str(record["target"])):
-        return f"has a list of true options, {record['target']}, not one"
-    share = float(record.get("acc", 0))
+    target = str(sample["target"].value)
+    if re.fullmatch(r"\[\d[\d, ]*\]", target):
+        return f"has a list of true options, {target}, not one"
+    share = _share(sample, "acc") or 0
     several = "so several options may be true" if 0 < share < 1 else ""
     return several and f"has the acc {share:.3g}, neither 0 nor 1, {several}"
 
 
-def _row(record: dict[str, Any], task: str) -> dict[str, Any]:
-    scores = _loglikelihoods(record)
-    texts = _continuations(record["arguments"], len(scores))
-    target = _target(record, scores, [text.strip() for text in texts])
+def _is_text(answer: Field) -> bool:
+    """Whether an answer is a text, or a list of texts, as of repeated requests."""
+    value = answer.value
+    return isinstance(value, str) or (
+        isinstance(value, list) and all(isinstance(x, str) for x in value)
+    )
+
+
+def _requests(arguments: Field) -> list[list[Field]]:
+    """What was asked for each option: the question, and mostly what follows it."""
+    if isinstance(arguments.value, list):
+        found = [request.elements() for request in arguments.elements()]
+    else:
+        found = [_in_order(x, "arg_{}") for x in _in_order(arguments, "gen_args_{}")]
+    need(found and all(found), f"{arguments.name!r} has a request without a text")
+    return found
+
+
+def _in_order(given: Field, name: str) -> list[Field]:
+    """What an object has under numbered names."""
+    return [given[name.format(i)] for i in range(len(given.members()))]
+
+
+def _answers(sample: Field) -> list[Field]:
+    """What came back for each option: a number, and whether it is the likeliest text."""
+    return [_first_of(answer) for answer in sample[_answered(sample)].elements()]
+
+
+def _answered(sample: Field) -> str:
+    return "filtered_resps" if sample.has("filtered_resps") else "resps"
+
+
+def _first_of(answer: Field) -> Field:
+    """An answer, or the first where requests may be repeated."""
+    value = answer.value
+    several = isinstance(value, list) and value and isinstance(value[0], list)
+    return answer.elements()[0] if several else answer
+
+
+def _share(sample: Field, name: str) -> float | None:
+    """A metric of one question; None if there is none."""
+    found = sample.get(name)
+    if found.value is None or isinstance(found.value, bool):
+        return found.value if found.value is None else float(found.value)
+    return found.number(0, 1)
+
+
+def _row(sample: Field, task: str) -> dict[str, Any]:
+    scores = _loglikelihoods(sample)
+    texts = _continuations(sample, len(scores))
+    target = _target(sample, scores, [text.strip() for text in texts])
     found = {
-        "question": f"{task}/{record['doc_id']}",
+        "question": f"{task}/{sample['doc_id'].called()}",
         TASK: task,
         "target": target,
         "loglikelihood": scores,
-        **_normalised(record, scores, texts, target),
+        **_normalised(sample, scores, texts, target),
     }
-    kept = ("acc", "acc_norm")
-    return found | {key: float(record[key]) for key in kept if key in record}
+    kept = {name: _share(sample, name) for name in ("acc", "acc_norm")}
+    return found | {name: x for name, x in kept.items() if x is not None}
 
 
-def _loglikelihoods(record: dict[str, Any]) -> list[float]:
-    given = record.get("filtered_resps")
-    if given is None or not all(isinstance(x, list) and len(x) == 2 for x in given):
-        given = [answers[0] for answers in record["resps"]]
-    need(all(len(pair) == 2 for pair in given), "an answer is no (number, is_greedy)")
-    scores = [finite(number) for number, _ in given]
-    if "acc_mutual_info" in record:  # the second half is without the question
-        scores = scores[: len(scores) // 2]
-    need(len(scores) > 1, "there are fewer than two options")
-    return scores
+def _loglikelihoods(sample: Field) -> list[float]:
+    pairs = [(answer, answer.elements()) for answer in _answers(sample)]
+    for answer, pair in pairs:
+        need(len(pair) == 2, f"{answer.name!r} is no pair of a number and is_greedy")
+    scores = [pair[0].log_probability() for _, pair in pairs]
+    need(len(scores) > 1, f"{_answered(sample)!r} has fewer than two options")
+    return scores[: _options(sample, len(scores))]
 
 
-def _continuations(arguments: Any, count: int) -> list[str]:
+def _options(sample: Field, asked: int) -> int:
+    """How many options there are; with mutual information each was asked for twice."""
+    return asked // 2 if sample.has("acc_mutual_info") else asked
+
+
+def _continuations(sample: Field, count: int) -> list[str]:
     """What follows the question: what stands between them, and an option."""
-    if isinstance(arguments, dict):
-        pairs = [arguments[f"gen_args_{i}"] for i in range(count)]
-        texts = [pair["arg_1"] for pair in pairs]
-    else:
-        texts = [pair[1] for pair in arguments[:count]]
-    need(len(texts) == count, "arguments are not as many as answers")
-    return texts
+    asked = _requests(sample["arguments"])
+    given = _options(sample, len(asked))
+    need(given == count, f"'arguments' are {len(asked)}, not one for each answer")
+    need(all(len(x) > 1 for x in asked), "'arguments' has a request without an option")
+    return [request[1].text() for request in asked[:count]]
 
 
 def _choices(texts: list[str]) -> list[list[str]]:
@@ -136,40 +191,40 @@ def _choices(texts: list[str]) -> list[list[str]]:
     return [*shorter, texts, [text.lstrip() for text in texts]]
 
 
-def _target(record: dict[str, Any], scores: Sequence[float], texts: list[str]) -> int:
+def _target(sample: Field, scores: Sequence[float], texts: list[str]) -> int:
     """The place of the true option: a number or, in some tasks, its text.
 
     The text of an option can be a number too: then `acc` says which is meant.
     """
-    given, k = str(record["target"]), len(scores)
+    given, k = sample["target"].called(), len(scores)
     places = [int(given)] if re.fullmatch(r"\d{1,3}", given) else []
     places += [i for i, text in enumerate(texts) if text == given.strip()]
     places = [place for place in places if place < k]
-    need(places, f"the target {given!r} is none of the {k} options")
-    said = record.get("acc")
+    need(places, f"the 'target', {shorten(given)!r}, is none of the {k} options")
+    said = _share(sample, "acc")
     if said is None:
         return places[0]
-    fits = [x for x in places if float(x == first_of_largest(scores)) == float(said)]
-    need(fits, f"acc is {said}, which does not follow from the log-likelihoods")
+    fits = [x for x in places if float(x == first_of_largest(scores)) == said]
+    need(fits, f"'acc' is {said}, which does not follow from the log-likelihoods")
     return fits[0]
 
 
 def _normalised(
-    record: dict[str, Any], scores: Sequence[float], texts: list[str], target: int
+    sample: Field, scores: Sequence[float], texts: list[str], target: int
 ) -> dict[str, list[float] | None]:
     """Log-likelihoods by characters and bytes, where options are different texts."""
     by_character, by_byte = "loglikelihood_per_character", "loglikelihood_per_byte"
     ways = [choices for choices in _choices(texts) if "" not in choices]
     if len({text.strip() for text in texts}) < len(texts) or not ways:
         return dict.fromkeys((by_character, by_byte))
-    said = record.get("acc_norm")
+    said = _share(sample, "acc_norm")
     for choices in ways:
         found = _over(scores, [len(text) for text in choices])
-        if said is None or float(said) == float(first_of_largest(found) == target):
+        if said is None or said == float(first_of_largest(found) == target):
             sizes = [len(text.encode()) for text in choices]
             return {by_character: found, by_byte: _over(scores, sizes)}
-    raise ValueError(
-        f"acc_norm is {said}, which does not follow from the log-likelihoods"
+    raise OddError(
+        f"'acc_norm' is {said}, which does not follow from the log-likelihoods"
     )
 
 
