@@ -182,6 +182,11 @@ def test_overlapping_groups_are_found_where_they_are_off(rows):
     assert found.error == pytest.approx(slow)
     assert found.error.interval[0] <= found.error <= found.error.interval[1]
     assert str(cal.Multicalibration.from_json(found.to_json())) == str(found)
+    for name in ("names", "sizes", "gaps"):
+        plain = found.to_dict()
+        plain[name] = plain[name][:-1]
+        with pytest.raises(ValueError, match=r"names, . sizes and . gaps"):
+            cal.Multicalibration.from_dict(plain)
 
 
 def test_a_matrix_a_frame_and_a_mapping_are_the_same_groups(rows, part):

@@ -125,6 +125,11 @@ class Multicalibration(Told, Record):
     sizes: Amounts
     gaps: tuple[Estimate, ...]
 
+    def _disagreement(self) -> str | None:
+        counts = [len(self.names), len(self.sizes), len(self.gaps)]
+        told = "has {} names, {} sizes and {} gaps".format(*counts)
+        return told if not 0 < min(counts) == max(counts) else None
+
     def frame(self, kind: str | None = None) -> Frame:
         """One row per group: its size, its gap and the ends of that."""
         ends = [x.interval or (np.nan, np.nan) for x in self.gaps]

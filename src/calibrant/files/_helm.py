@@ -53,6 +53,7 @@ def _row_of_stats(record: dict[str, Any]) -> dict[str, Any]:
     given = record["stats"]
     if isinstance(given, list):
         given = {x["name"]["name"]: x["mean"] for x in given if x.get("count", 1)}
+    need(all(isinstance(name, str) for name in given), "a statistic has no name")
     stats = {name: None if x is None else finite(x) for name, x in given.items()}
     right = next((stats[name] for name in MATCHES if name in stats), None)
     confidence = stats.pop("max_prob", None)

@@ -24,6 +24,7 @@ from calibrant._inputs.arrays import (
     to_numpy,
 )
 from calibrant._inputs.predictions import Predictions
+from calibrant._rows import compiled
 from calibrant._rows.engines import PARTS, over_ranges
 from calibrant._rows.reduce import BLOCK_BYTES, raise_for_offenders
 
@@ -228,7 +229,7 @@ class Rows:
 
     def block(self, part: slice) -> Matrix:
         """Scores of some rows in the working precision, checked. Do not write to it."""
-        block = np.ascontiguousarray(self.scores[part], dtype=self.work_type)
+        block = compiled.ready(self.scores[part], self.work_type)
         if self.offends(block).any():
             self.check()
         return block
