@@ -33,7 +33,7 @@ from .engine import (
 from .judge import limit_memory
 
 SLICE = 20.0
-"""Seconds of a process: then a new one begins."""
+"""Seconds that a process computes: then a new one begins."""
 
 MODULES = (
     "calibrant.cli", "calibrant.recalibration", "calibrant.report", "calibrant.terminal",
@@ -111,19 +111,23 @@ class Run:
                 break
             for one, found in finish(running):
                 running = [other for other in running if other is not one]
-                spent[one.kind] += time.monotonic() - one.begun
+                spent[one.kind] += found.seconds
                 self._fold(found)
             time.sleep(0.2)
         shutil.rmtree(place)
 
     def _start(self, kind: str, until: float, place: Path) -> Slice:
         done = self.results["kinds"].get(kind, {}).get("slices", 0)
-        seconds = min(SLICE, until - time.monotonic())
         known = self.arcs[kind], self.costs[kind], self.means[kind]
         found = Found(kind, arcs=known[0], costs=known[1], means=known[2])
         left = self.number - self.inputs[kind]
         return start(
-            found, self.kept[kind], f"{self.seed} {kind} {done}", left, seconds, place
+            found,
+            self.kept[kind],
+            f"{self.seed} {kind} {done}",
+            left,
+            (SLICE, until),
+            place,
         )
 
     def _fold(self, found: Found) -> None:
@@ -141,6 +145,17 @@ class Run:
         click.echo(
             f"{kind}: {self.results['kinds'][kind]['inputs']:,} inputs", err=True
         )
+
+
+@main.command()
+@click.argument("others", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option("--results", default=stored.RESULTS, type=click.Path(path_type=Path))
+def add(others: tuple[Path, ...], results: Path) -> None:
+    """Add the figures of runs that kept their own results to those of this folder."""
+    known = stored.load(results)
+    for other in others:
+        stored.add(known, stored.load(other))
+    stored.save(known, results)
 
 
 @main.command()
@@ -195,12 +210,18 @@ def replay(kind: str, data: str, keep: Path | None) -> None:
 @click.option("--package", default="_rows,_sketch,_stats", show_default=True)
 @click.option("--minutes", default=10.0, show_default=True)
 @click.option("--results", default=mutation.RESULTS, type=click.Path(path_type=Path))
+@click.option("--contexts", type=click.Path(path_type=Path), help="Data of coverage.")
 def mutants(
-    seed: int, number: int, package: str, minutes: float, results: Path
+    seed: int,
+    number: int,
+    package: str,
+    minutes: float,
+    results: Path,
+    contexts: Path | None,
 ) -> None:
     """Change the code at random places, and see whether a test fails."""
-    packages = package.split(",")
-    mutation.run(packages, random.Random(seed), number, minutes, results, click.echo)
+    packages, rng = package.split(","), random.Random(seed)
+    mutation.run(packages, rng, number, minutes, results, click.echo, contexts)
 
 
 @main.command()

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .cases import Case, place, predictions, special, write
 from .choices import Choices
 from .rows import Rows
@@ -150,6 +152,8 @@ def _files(c: Choices, line: Line, name: str) -> None:
     shown: list[str] = []
     for number in range(count):
         own = predictions(c)
+        if name in NEEDED:
+            _add_columns(own)
         stem = (
             c.one(("a", "b", "a\x1b[31m", "[x]", "it's"))
             if c.chance(60)
@@ -178,6 +182,14 @@ def _files(c: Choices, line: Line, name: str) -> None:
     line.words += (
         shown if c.chance(250) else [*shown, c.one(("", ",", "nope.npz", "*.x"))]
     )
+
+
+def _add_columns(made: Rows) -> None:
+    """Columns for groups, periods and features."""
+    n = len(next(iter(made.arrays.values())))
+    made.arrays.setdefault("group", np.array(["x", "y"])[np.arange(n) % 2])
+    if "frequency" not in made.arrays:
+        made.arrays.setdefault("weight", 1.0 + np.arange(n) % 3)
 
 
 def sketch_of(made: Rows, path: Path, c: Choices) -> Path:

@@ -7,6 +7,7 @@ ended by the system, leaves behind the input it was working on.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import random
@@ -194,9 +195,17 @@ class Search:
 
 
 def search(
-    found: Found, corpus: list[bytes], seed: str, number: int, until: float, mark: Any
+    found: Found,
+    corpus: list[bytes],
+    seed: str,
+    number: int,
+    until: float,
+    mark: Any,
+    seconds: float = math.inf,
 ) -> Found:
-    """Try inputs until there were enough, or it is late; `mark` is told of each before.
+    """Try inputs until there were enough, it is late, or it has computed for so long.
+
+    `mark` is told of each input before it is tried.
 
     The first slice of a run begins with the corpus of runs before, and keeps of it what
     leads somewhere.
@@ -209,6 +218,8 @@ def search(
     work = Search(found, random.Random(seed), bench, mark, replay)
     start = time.process_time()
     while found.inputs < number and time.monotonic() < until:
+        if time.process_time() - start > seconds:
+            break
         work.step()
     found.corpus += work.replay
     found.seconds = time.process_time() - start
@@ -291,10 +302,10 @@ def start(
     corpus: list[bytes],
     seed: str,
     number: int,
-    seconds: float,
+    limits: tuple[float, float],
     place: Path,
 ) -> Slice:
-    """Start a process that searches for so many seconds."""
+    """Start a process that computes for so many seconds, but not after some time."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
     path = place / f"{found.kind}-{time.monotonic_ns()}.now"
@@ -302,13 +313,13 @@ def start(
 
     def work() -> None:
         limit_memory(GIGABYTES)
-        until, marked = time.monotonic() + seconds, os.open(path, os.O_WRONLY)
+        (seconds, until), marked = limits, os.open(path, os.O_WRONLY)
 
         def mark(data: bytes) -> None:
             os.pwrite(marked, len(data).to_bytes(4, "big") + data, 0)
 
         try:
-            there.send(search(found, corpus, seed, number, until, mark))
+            there.send(search(found, corpus, seed, number, until, mark, seconds))
         except Exception:  # noqa: BLE001
             there.send(traceback.format_exc())
 

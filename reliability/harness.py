@@ -54,7 +54,11 @@ def written(name: str, seed: int) -> tuple[bytes, float]:
         lines = [{"confidence": f"{x:.0f}%", "correct": bool(x > 50)} for x in (90, 30, 70, 55, 2)]  # fmt: skip
         right = 0.6
     elif name == "words.jsonl":
-        lines = [{"confidence": 0.5, "pred": "ABBA"[i], "label": "ABAB"[i]} for i in range(4)]  # fmt: skip
+        said = ("sure", "likely", "sure", "unsure")
+        lines = [
+            {"confidence": word, "pred": "ABBA"[i], "label": "ABAB"[i]}
+            for i, word in enumerate(said)
+        ]
         right = 0.5
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
@@ -75,25 +79,46 @@ def harness_case(c: Choices, home: Path) -> Case:
         wrong = special(c, home, [path])
     how = c.one(("read", "batches", "inspect"))
     rows = c.one((3, 1, 100))
+    roles, plain = _roles(c, name)
     return Case(
         f"{name[:20].rstrip('_')} {how}".replace("_trees_2024-05", ""),
-        lambda: _use(path, how, rows),
-        (*spelled([path]), *WORDS),
+        lambda: _use(path, how, rows, roles),
+        (*spelled([path]), *WORDS, *roles),
         f"calibrant.files.{how}({name!r})",
         "?" if how == "inspect" else wrong or "?",
-        lambda found: _off(found, right) if not wrong else "",
+        lambda found: _off(found, right) if not wrong and plain else "",
     )
 
 
-def _use(path: Path, how: str, rows: int) -> float | None:
+OTHER = (
+    {"percent": True}, {"drop_missing": True}, {"ragged": True}, {"with_id": True},
+    {"scale": {"sure": 2.0}}, {"scale": {}}, {"confidence": "nope"}, {"group": "model"},
+    {"cluster": "question"}, {"y": "target"}, {"decimal": ","}, {"with_others": True},
+)  # fmt: skip
+"""Things to say of a file that it may contradict."""
+
+
+def _roles(c: Choices, name: str) -> tuple[dict[str, Any], bool]:
+    """What is said of the file, and whether it is what should be said."""
+    usual: dict[str, Any] = {
+        "percent.jsonl": {"percent": True},
+        "words.jsonl": {"scale": {"sure": 0.9, "likely": 0.7, "unsure": 0.5}},
+    }.get(name, {})
+    return (usual, True) if not c.chance(40) else ({**usual, **c.one(OTHER)}, False)
+
+
+def _use(path: Path, how: str, rows: int, said: dict[str, Any]) -> float | None:
     """The accuracy, by the rows as they were read."""
     from calibrant import accuracy, files
 
+    roles = files.Roles(**said)
     if how == "inspect":
-        str(files.inspect(path))
+        str(files.inspect(path, roles))
         return None
     parts = (
-        list(files.batches(path, rows=rows)) if how == "batches" else [files.read(path)]
+        list(files.batches(path, roles, rows=rows))
+        if how == "batches"
+        else [files.read(path, roles)]
     )
     right = total = 0.0
     for part in parts:

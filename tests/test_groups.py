@@ -345,3 +345,9 @@ def test_the_figures_show_every_group(rows):
     gaps = cal.multicalibration_error(rows["y"], probs=rows["p"], groups=masks)
     ax = gaps.plot()
     assert [x.get_text() for x in ax.get_yticklabels()] == ["women", "over 65"]
+
+
+@pytest.mark.parametrize("groups", [None, True, np.ones((2, 2, 2), bool)])
+def test_groups_that_are_no_columns_are_named(groups):
+    with pytest.raises(ValueError, match="groups must have one column for each group"):
+        cal.multicalibration_error([0, 1], probs=[0.2, 0.8], groups=groups)

@@ -7,6 +7,7 @@ import re
 import time
 import warnings
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -386,6 +387,45 @@ def test_mutants_are_drawn_alike_for_a_seed():
 def test_tests_that_speak_of_a_file_come_first():
     tests = mutants.tests_of("src/calibrant/_stats/ladder.py", ROOT, {})
     assert tests[0] == "test_ladder.py"
+
+
+def test_tests_that_take_the_line_and_little_else_come_first():
+    taken = mutants.Taken(
+        {"src/a.py": {7: ["test_b.py::test_wide", "test_a.py::test_narrow"]}},
+        Counter({"test_b.py::test_wide": 900, "test_a.py::test_narrow": 3}),
+    )
+    mutant = mutants.Mutant("src/a.py", 7, 0, 1, "a", "b", "x")
+    assert taken.by(mutant) == ["test_a.py::test_narrow", "test_b.py::test_wide"]
+    assert taken.by(replace(mutant, line=8)) == []
+
+
+@pytest.mark.parametrize(
+    ("context", "test"),
+    [
+        ("test_bins.test_x", "test_bins.py::test_x"),
+        ("tests.test_bins.test_x", "test_bins.py::test_x"),
+        ("calibrant._stats.bins.width", ""),
+        ("test_docs.test_x", ""),
+        ("", ""),
+    ],
+)
+def test_contexts_are_read_as_tests(context, test):
+    assert mutants._node(context) == test
+
+
+def test_results_of_two_machines_add_up():
+    found = Found("api", inputs=3, seconds=1.0)
+    found.about = {"evaluate": Counter(fine=2, traceback=1)}
+    found.findings = {"a": {"count": 1, "input": "", "said": "", "shown": ""}}
+    one, other = ({"kinds": {}, "findings": {}} for _ in range(2))
+    results.fold(one, found)
+    results.fold(other, found)
+    other["findings"]["a"]["mended"] = True
+    results.add(one, other)
+    assert one["kinds"]["api"]["inputs"] == 6
+    assert one["kinds"]["api"]["about"] == {"evaluate": {"fine": 4, "traceback": 2}}
+    assert one["findings"]["a"]["count"] == 2
+    assert not one["findings"]["a"]["mended"]
 
 
 # -- the page -------------------------------------------------------------------------

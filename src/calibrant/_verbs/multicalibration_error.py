@@ -295,6 +295,9 @@ def read_masks(given: Any, rows: Predictions) -> tuple[list[str], NDArray[np.boo
     else:
         table = to_numpy(given, "groups")
         table = table[:, None] if table.ndim == 1 else table
+        if table.ndim != 2:
+            shape = f"got an array of shape {table.shape}"
+            raise ValueError(f"groups must have one column for each group, {shape}.")
         names = [f"group {j}" for j in range(table.shape[1])]
         columns = [*table.T]
     n = len(rows.scores)
