@@ -4,11 +4,13 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: processes share the cores
 
+import importlib
 import random
 import shutil
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -19,6 +21,7 @@ from . import results as stored
 from .engine import (
     GIGABYTES,
     KINDS,
+    SHARED,
     Bench,
     Found,
     Slice,
@@ -29,8 +32,15 @@ from .engine import (
 )
 from .judge import limit_memory
 
-SLICE = 240.0
-"""Seconds of a process: then a new one begins, which takes a few to import all."""
+SLICE = 20.0
+"""Seconds that a process computes: then a new one begins."""
+
+MODULES = (
+    "calibrant.cli", "calibrant.recalibration", "calibrant.report", "calibrant.terminal",
+    "calibrant.plot", "pandas", "click.testing", "duckdb", "pyarrow.parquet", "safetensors",
+    *(f"calibrant.cli._{name}" for name in ("report", "study", "compare", "sketch", "monitor")),
+)  # fmt: skip
+"""What is imported once, before processes begin."""
 
 
 @click.group(help=__doc__)
@@ -56,6 +66,9 @@ def fuzz(
     corpus: Path,
 ) -> None:
     """Try inputs until time is up; figures are added to those of earlier runs."""
+    for module in MODULES:
+        with suppress(ImportError):
+            importlib.import_module(module)
     found = Run(stored.load(results), corpus, seed, number, results)
     found.search(stored.kinds(named), processes, time.monotonic() + 60 * minutes)
     new = [name for name in found.findings if name not in found.before]
@@ -81,11 +94,12 @@ class Run:
         self.kept = {kind: stored.read_corpus(kind, corpus) for kind in KINDS}
         self.arcs: dict[str, set[int]] = {kind: set() for kind in KINDS}
         self.costs: dict[str, dict[bytes, float]] = {kind: {} for kind in KINDS}
+        self.means: dict[str, dict[str, float]] = {kind: {} for kind in KINDS}
 
     def search(self, kinds: list[str], processes: int, until: float) -> None:
         """Keep the processes busy, the kind that had least time first."""
         spent, running = dict.fromkeys(kinds, 0.0), []
-        place = Path(tempfile.mkdtemp(prefix="calibrant-marks-"))
+        place = Path(tempfile.mkdtemp(prefix="calibrant-marks-", dir=SHARED))
         while True:
             busy = {one.kind for one in running}
             due = [k for k in kinds if k not in busy and self.inputs[k] < self.number]
@@ -97,18 +111,23 @@ class Run:
                 break
             for one, found in finish(running):
                 running = [other for other in running if other is not one]
-                spent[one.kind] += time.monotonic() - one.begun
+                spent[one.kind] += found.seconds
                 self._fold(found)
-            time.sleep(0.05)
+            time.sleep(0.2)
         shutil.rmtree(place)
 
     def _start(self, kind: str, until: float, place: Path) -> Slice:
         done = self.results["kinds"].get(kind, {}).get("slices", 0)
-        seconds = min(SLICE, until - time.monotonic())
-        found = Found(kind, arcs=self.arcs[kind], costs=self.costs[kind])
+        known = self.arcs[kind], self.costs[kind], self.means[kind]
+        found = Found(kind, arcs=known[0], costs=known[1], means=known[2])
         left = self.number - self.inputs[kind]
         return start(
-            found, self.kept[kind], f"{self.seed} {kind} {done}", left, seconds, place
+            found,
+            self.kept[kind],
+            f"{self.seed} {kind} {done}",
+            left,
+            (SLICE, until),
+            place,
         )
 
     def _fold(self, found: Found) -> None:
@@ -116,7 +135,8 @@ class Run:
         self.inputs[kind] += found.inputs
         self.arcs[kind] |= found.arcs
         self.costs[kind] |= found.costs
-        self.kept[kind] += found.kept
+        self.means[kind] |= found.means
+        self.kept[kind] = found.corpus or self.kept[kind]
         for name, finding in found.findings.items():
             self.findings[name] = self.findings.get(name, 0) + finding["count"]
         stored.fold(self.results, found)
@@ -125,6 +145,17 @@ class Run:
         click.echo(
             f"{kind}: {self.results['kinds'][kind]['inputs']:,} inputs", err=True
         )
+
+
+@main.command()
+@click.argument("others", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option("--results", default=stored.RESULTS, type=click.Path(path_type=Path))
+def add(others: tuple[Path, ...], results: Path) -> None:
+    """Add the figures of runs that kept their own results to those of this folder."""
+    known = stored.load(results)
+    for other in others:
+        stored.add(known, stored.load(other))
+    stored.save(known, results)
 
 
 @main.command()
@@ -179,12 +210,18 @@ def replay(kind: str, data: str, keep: Path | None) -> None:
 @click.option("--package", default="_rows,_sketch,_stats", show_default=True)
 @click.option("--minutes", default=10.0, show_default=True)
 @click.option("--results", default=mutation.RESULTS, type=click.Path(path_type=Path))
+@click.option("--contexts", type=click.Path(path_type=Path), help="Data of coverage.")
 def mutants(
-    seed: int, number: int, package: str, minutes: float, results: Path
+    seed: int,
+    number: int,
+    package: str,
+    minutes: float,
+    results: Path,
+    contexts: Path | None,
 ) -> None:
     """Change the code at random places, and see whether a test fails."""
-    packages = package.split(",")
-    mutation.run(packages, random.Random(seed), number, minutes, results, click.echo)
+    packages, rng = package.split(","), random.Random(seed)
+    mutation.run(packages, rng, number, minutes, results, click.echo, contexts)
 
 
 @main.command()

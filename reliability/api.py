@@ -18,18 +18,29 @@ from .rows import EDGES
 METRICS = (
     "accuracy", "brier", "nll", "ece", "ace", "mce", "auroc", "ks_error", "smooth_ece",
     "confidence_gap", "corp", "calibration_error", "classwise_ece", "top_label_ece",
-    "full_vector_ece", "logit_smoothed_ece",
+    "full_vector_ece", "logit_smoothed_ece", "aurc", "mmce", "dirichlet_ece", "skill",
+    "smooth_calibration_error",
 )  # fmt: skip
 VERBS = (
     "evaluate", "evaluate_pairs", "calibration_test", "calibration_bracket",
-    "canonical_calibration_error", "choose_bandwidth", "confidence_split",
+    "canonical_calibration_error", "choose_bandwidth", "confidence_split", "risk_coverage",
+    "decision_curve", "murphy", "cutoff_error", "clinical", "kernel_calibration_error", "t_cal",
+    "grouping_loss", "loss_parts", "compare_groups", "find_slices", "multicalibration_error",
+    "monitor",
 )  # fmt: skip
 OTHERS = ("fit", "study", "compare", "sketch", "table", "paper_spread", "sketch_frame")
+ANSWERS = ("p_true", "self_consistency", "sequence_probability")
 METHODS = (
     "TemperatureScaling", "Identity", "MeanReplacement", "HistogramBinning", "PlattScaling",
     "IsotonicCalibration", "VectorScaling", "MatrixScaling", "BetaCalibration",
-    "DirichletCalibration", "EnsembleTemperatureScaling",
+    "DirichletCalibration", "EnsembleTemperatureScaling", "VennAbers", "PriorShift",
+    "OffsetScaling", "MixtureScaling", "AdaptiveTemperatureScaling", "TopLabelBinning",
 )  # fmt: skip
+
+ONE_EVENT = (
+    "auroc", "corp", "clinical", "decision_curve", "murphy", "smooth_calibration_error",
+)  # fmt: skip
+"""Functions of the probability of one event."""
 
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "divergence": ("brier", "log"),
@@ -77,6 +88,47 @@ OWN: dict[str, dict[str, tuple[Any, ...]]] = {
         "of": ("rows", "points"),
         "rng": (0,),
     },
+    "risk_coverage": {"level": (0.95,)},
+    "decision_curve": {"thresholds": ([0.2, 0.5], [0.1]), "level": (0.95,)},
+    "murphy": {"thresholds": ([0.2, 0.5], [0.1]), "level": (0.95,)},
+    "cutoff_error": {"resamples": (100,), "level": (0.95,), "rng": (0,)},
+    "clinical": {"resamples": (100,), "level": (0.95,)},
+    "kernel_calibration_error": {
+        "of": (None, "class-wise"),
+        "width": ("median", 0.5),
+        "resamples": (19,),
+    },
+    "t_cal": {"resamples": (19,), "rng": (0,)},
+    "mmce": {"width": (0.4,)},
+    "dirichlet_ece": {"power": (1, 2), "bandwidth": ("auto", 0.1)},
+    "skill": {
+        "divergence": ("brier", "log"),
+        "reference": (None, 0.5),
+        "level": (0.95,),
+    },
+    "grouping_loss": {
+        "method": ("auto", "tree", "ridge"),
+        "regions": (8, 2),
+        "folds": (2,),
+        "rng": (0,),
+    },
+    "loss_parts": {"votes": (None, 3), "regions": (8, 2), "method": ("auto", "tree")},
+    "compare_groups": {"baseline": (None, "a", "b"), "level": (0.95,), "bins": (15,)},
+    "find_slices": {
+        "slices": (4, 2),
+        "least": (0.05, 0.3),
+        "split": (0.5,),
+        "rng": (0,),
+    },
+    "multicalibration_error": {"bins": (10, 2), "level": (0.95,), "rng": (0,)},
+    "monitor": {
+        "against": ("calibration", "reference"),
+        "alpha": (0.01, 0.5),
+        "tolerance": (0.0, 0.1),
+        "every": (None, "day"),
+        "reference": (None, ["a"]),
+    },
+    "sequence_probability": {"per_token": (False, True)},
     "table": {"format": ("text", "markdown", "latex", "html")},
     "fit": {"scores": ("probs",), "classes": (None,)},
 }
@@ -147,33 +199,44 @@ def _with(base: Any, value: float, c: Choices) -> Any:
 
 
 ARRAYS = ("y", "probs", "logits", "confidence", "sample_weight", "frequency", "cluster",
-          "group", "correct", "classes", "y_test", "loss")  # fmt: skip
+          "group", "correct", "classes", "y_test", "loss", "explain", "features", "groups",
+          "period", "true", "false", "answer", "question", "logprobs")  # fmt: skip
 WORDS = (
     *ARRAYS, "scores", "label", "class", "target", "model", "evaluation", "frame", "sketch",
-    "row", "option", "X has",
+    "row", "option", "X has", "feature", "periods", "dates", "token",
 )  # fmt: skip
 """Words by which a message may call the argument that is wrong."""
 
 
+SAID = ("true", "answer", "logprobs")
+BESIDE = ("sample_weight", "frequency", "cluster", "group", "classes", "target")
+"""What most functions take, and those of what models say do not."""
+
+
 def api_case(c: Choices, home: Path) -> Case:
     """A call of a public function."""
-    function = c.one((*VERBS, *METRICS, *OTHERS))
+    function = c.one((*VERBS, *METRICS, *OTHERS, *ANSWERS))
     given, n, k = _good(c, function)
     options = OWN.get(function, {})
     said = {name: c.one(good) for name, good in options.items() if c.chance(60)}
     given |= said
     changed = [_attack(c, given, options, n, k) for _ in range(c.one((0, 1, 1, 2)))]
-    wrong = "?" if changed or said else ""  # options may contradict each other
+    few = function in ("find_slices", "grouping_loss", "loss_parts", "monitor")
+    wrong = "?" if changed or said or few else ""  # options may contradict each other
     names = tuple({*WORDS, *given, *options, *OPTIONS, *changed})
-    shown = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
     return Case(
         f"{function}",
         lambda: _called(function, given),
         names,
-        f"{function}({shown})",
+        lambda: f"{function}({_listed(given)})",
         wrong,
         lambda result: _objection(result, given),
+        like=f"{said.get('interval', 'auto')}",
     )
+
+
+def _listed(given: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={_short(value)}" for name, value in given.items())
 
 
 def _short(value: Any) -> str:
@@ -188,9 +251,11 @@ def _good(c: Choices, function: str) -> tuple[dict[str, Any], int, int]:
     probs, y = rng.dirichlet(np.ones(k), n), rng.integers(0, k, n)
     y[:k] = range(k)
     given: dict[str, Any] = {"y": y, "probs": probs}
+    if function in ANSWERS:
+        return _answers(rng, function, n), n, k
     if function == "evaluate_pairs":
         given = {"correct": y == 0, "confidence": probs[:, 0]}
-    elif function in ("auroc", "corp") or (function not in OTHERS and c.chance(40)):
+    elif function in ONE_EVENT or (function not in OTHERS and c.chance(40)):
         given = {"y": (y == 0).astype(int), "probs": probs[:, 0]}
         if function in (
             "classwise_ece",
@@ -200,16 +265,45 @@ def _good(c: Choices, function: str) -> tuple[dict[str, Any], int, int]:
             given = {"y": y, "probs": probs}
     elif c.chance(60) and function != "fit":
         given = {"y": y, "logits": 3 * np.log(probs)}
-    if function not in (*OTHERS, "logit_smoothed_ece") and c.chance(30):
+    if function not in (*OTHERS, "logit_smoothed_ece", "monitor") and c.chance(30):
         given["sample_weight"] = rng.random(n) + 0.1
-    return given, n, k
+    return given | _beside(rng, function, n), n, k
+
+
+def _answers(rng: np.random.Generator, function: str, n: int) -> dict[str, Any]:
+    """What language models say of their answers."""
+    if function == "p_true":
+        return {"true": -rng.random(n), "false": -rng.random(n)}
+    if function == "self_consistency":
+        return {"answer": list("ab" * n)[:n], "question": [i // 3 for i in range(n)]}
+    return {"logprobs": [(-rng.random(3)).tolist() for _ in range(n)]}
+
+
+def _beside(rng: np.random.Generator, function: str, n: int) -> dict[str, Any]:
+    """What a function asks for beside labels and scores."""
+    name = {
+        "grouping_loss": "explain",
+        "loss_parts": "explain",
+        "find_slices": "features",
+        "compare_groups": "group",
+        "multicalibration_error": "groups",
+        "monitor": "period",
+    }.get(function)
+    if name is None:
+        return {}
+    if name in ("explain", "features"):
+        return {name: rng.normal(size=(n, 2))}
+    if name == "groups":
+        return {name: {"a": rng.random(n) < 0.5, "b": np.ones(n, bool)}}
+    letters = np.array(list("ab"))[rng.integers(0, 2, n)]
+    return {name: np.sort(letters) if name == "period" else letters}
 
 
 def _attack(
     c: Choices, given: dict[str, Any], options: dict[str, Any], n: int, k: int
 ) -> str:
     """Put something else in the place of an argument, or beside them."""
-    more = ("sample_weight", "frequency", "cluster", "group", "classes", "target")
+    more = () if given.keys() & set(SAID) else BESIDE
     name = c.one((*given, *given, *options, *more))
     if name in ARRAYS and c.chance(190):
         given[name] = _arrays(c, n, k)
@@ -223,7 +317,7 @@ def _called(function: str, given: dict[str, Any]) -> Any:
     from calibrant import recalibration
 
     given = dict(given)
-    if function in VERBS or function in METRICS or function == "study":
+    if function in (*VERBS, *METRICS, *ANSWERS, "study"):
         return getattr(cal, function)(**given)
     if function == "sketch":
         sketch = cal.Sketch(target=given.pop("target", "top-label"))
@@ -289,7 +383,7 @@ def _objection(result: Any, given: dict[str, Any]) -> str:
 
     if isinstance(result, Evaluation):
         return evaluation_objection(result) or _merged(result, given)
-    if isinstance(result, np.ndarray):
+    if isinstance(result, np.ndarray) and result.ndim == 2:
         return probability_objection(result)
     return ""
 

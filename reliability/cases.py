@@ -24,7 +24,7 @@ def nothing_wrong(_: Any) -> str:
 
 @dataclass
 class Case:
-    """One input: `about` is the row it is counted in, `shown` what a reader may try.
+    """One input: `about` is the row it is counted in, `show` what a reader may try.
 
     `names` are words of which the message of an error must have one; `wrong` says what
     must be refused, and is "?" where both answers are allowed.
@@ -33,11 +33,26 @@ class Case:
     about: str
     call: Callable[[], Any]
     names: tuple[str, ...]
-    shown: str
+    show: str | Callable[[], str]
     wrong: str = "?"
     check: Callable[[Any], str] = nothing_wrong
     keep: tuple[Path, ...] = ()
     is_command: bool = False
+    like: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What a reader may try, put into words only when it is asked for."""
+        return self.show if isinstance(self.show, str) else self.show()
+
+    @property
+    def alike(self) -> str:
+        """Cases that cost about the same."""
+        return f"{self.about} {self.like}"
+
+
+class Refused:
+    """What a call gives back that was refused in a way of its own."""
 
 
 Builder = Callable[[Choices, Path], Case]

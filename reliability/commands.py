@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .cases import Case, place, predictions, special, write
 from .choices import Choices
 from .rows import Rows
@@ -39,8 +41,49 @@ SOME = {
     "compare": ("--names", "--baseline", "--unpaired"),
     "study": ("--split", "--folds", "--methods", "--fail-if"),
     "sketch": ("--resume", "--target"),
+    "curves": ("--kind", "--names", "--percent", "--drop-missing"),
+    "groups": ("--slices", "--most", "--baseline", "--name", "--fail-if", "--group"),
+    "explain": ("--by", "--method", "--regions", "--by"),
+    "monitor": (
+        "--period",
+        "--every",
+        "--state",
+        "--reference",
+        "--against",
+        "--alpha",
+        "--tolerance",
+        "--fail-if",
+    ),
 }
 VALUES = {
+    "--kind": (
+        "risk-coverage",
+        "decision",
+        "murphy",
+        "cumulative",
+        "triptych",
+        "clinical",
+        "x",
+    ),
+    "--percent": (),
+    "--drop-missing": (),
+    "--ragged": (),
+    "--slices": ("weight", "weight,group", "*", "", "nope", "x_*", ","),
+    "--most": ("2", "0", "-1", "99999999999", "x"),
+    "--name": ("m", "", "\x1b[31m", "x" * 5000),
+    "--by": ("weight", "group", "weight,group", "*", "", "nope", "label"),
+    "--method": ("auto", "tree", "ridge", "x"),
+    "--regions": ("8", "1", "0", "-1", "99999999"),
+    "--period": ("group", "cluster", "label", "nope", ""),
+    "--every": ("day", "month", "x"),
+    "--state": ("state.npz", "", ".", "a.npz", "/dev/null", "no/state.npz"),
+    "--reference": ("x", "x,y", "", ",", "nope"),
+    "--against": ("calibration", "reference", "x"),
+    "--alpha": ("0.01", "0", "1", "nan", "-1", "1e-300"),
+    "--tolerance": ("0", "0.1", "-1", "nan", "inf", "2"),
+    "--sep": (";", ",", "", "ab", "\n"),
+    "--decimal": (",", ".", "", "x"),
+    "--scale": ("sure=0.9", "sure=", "=1", "a=2", "a=0.1,a=0.2", "low=0.1,high=0.9"),
     "--names": ("a", "a,b", "a,a", "", "\x1b[31m,\u202e", "x" * 5000),
     "--title": ("t", "", "<script>", "\x1b[2J", "\ud800", "a\0b", "x" * 5000),
     "--fail-if": ("brier>0.2", "ece.upper>0", "x", "brier>", "ece>1e999", "nll<=nan"),
@@ -54,7 +97,7 @@ VALUES = {
 }
 COMMANDS = (
     "report", "inspect", "compare", "recalibrate", "sketch", "merge", "inspect", "other",
-    "recalibrate", "sketch", "merge", "study",
+    "recalibrate", "sketch", "merge", "study", "curves", "groups", "explain", "monitor", "other",
 )  # fmt: skip
 
 
@@ -87,6 +130,7 @@ def command_case(c: Choices, home: Path) -> Case:
         lambda done: objection(done, line),
         line.files,
         is_command=True,
+        like="database" if DATABASE & {path.suffix for path in line.files} else "",
     )
 
 
@@ -102,12 +146,14 @@ def _other(c: Choices, line: Line) -> None:
 def _files(c: Choices, line: Line, name: str) -> None:
     """Files to read: a model, two, or a sketch; spelled in one of many ways."""
     count = c.one((1, 2)) if name not in ("compare", "merge") else c.one((2, 1, 3))
-    if name == "inspect":
+    if name in ("inspect", "groups", "explain"):
         count = 1
     made: list[Rows] = []
     shown: list[str] = []
     for number in range(count):
         own = predictions(c)
+        if name in NEEDED:
+            _add_columns(own)
         stem = (
             c.one(("a", "b", "a\x1b[31m", "[x]", "it's"))
             if c.chance(60)
@@ -136,6 +182,14 @@ def _files(c: Choices, line: Line, name: str) -> None:
     line.words += (
         shown if c.chance(250) else [*shown, c.one(("", ",", "nope.npz", "*.x"))]
     )
+
+
+def _add_columns(made: Rows) -> None:
+    """Columns for groups, periods and features."""
+    n = len(next(iter(made.arrays.values())))
+    made.arrays.setdefault("group", np.array(["x", "y"])[np.arange(n) % 2])
+    if "frequency" not in made.arrays:
+        made.arrays.setdefault("weight", 1.0 + np.arange(n) % 3)
 
 
 def sketch_of(made: Rows, path: Path, c: Choices) -> Path:
@@ -182,8 +236,21 @@ def _options(c: Choices, line: Line, name: str) -> None:
         line.wrong = "?"  # the option may be what is refused, or what makes it right
     if name == "study" and "--methods" not in line.words and not c.chance(20):
         line.words += ["--methods", "identity"]  # the paper's five take their time
+    if name in NEEDED and not any(word in line.words for word in NEEDED[name]):
+        line.words += NEEDED[name] if not c.chance(20) else []
     for flag in ("--json", "--quiet"):
         line.words += [flag] if c.chance(40) else []
+
+
+DATABASE = {".csv", ".tsv", ".parquet"}
+"""Files that take a database to read, which takes its time."""
+
+NEEDED = {
+    "groups": ["--group", "group"],
+    "explain": ["--by", "weight"],
+    "monitor": ["--period", "group"],
+}
+"""What a command cannot do without, if nothing of it was said."""
 
 
 def _outputs(c: Choices, line: Line, name: str) -> None:
@@ -208,7 +275,7 @@ def _outputs(c: Choices, line: Line, name: str) -> None:
         line.words += ["--save", c.one(("saved.json", target, str(own)))]
         if line.words[-1] in (target, str(own)):
             line.wrong = "two outputs, or an input, at one place"
-    if name in ("inspect", "compare"):
+    if name in ("inspect", "compare") or "--state" in line.words:
         line.wrong = "?"
 
 

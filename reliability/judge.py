@@ -13,22 +13,26 @@ import linecache
 import re
 import resource
 import signal
+import time
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from .cases import Case
+from .cases import Case, Refused
 from .commands import refused
 
-SECONDS, ASLEEP = 10, 60
-"""An input that computes longer hangs, and one that takes longer to do nothing: on a busy
-machine a process may wait for its turn."""
+SECONDS = 10
+"""An input that computes for longer hangs, and so does one that sleeps for longer. Time in
+which it could have run, but the machine did something else, is neither."""
+
+TICK = 1.0
+"""Seconds after which a process asks itself whether it sleeps."""
 
 CEILING = 512
 """Megabytes by which one input may raise the peak of resident memory."""
@@ -88,7 +92,7 @@ def _tried(case: Case) -> Verdict:
 def _called(case: Case) -> Verdict:
     try:
         result = case.call()
-        if refused(result):
+        if isinstance(result, Refused) or refused(result):
             said = case.check(result)
             return (
                 Verdict("bad output", case.about, said) if said else Verdict("refused")
@@ -124,8 +128,13 @@ def _judged(error: Exception, case: Case) -> Verdict:
 
 def _named(text: str, names: tuple[str, ...]) -> bool:
     """Whether a message has one of the words; they may go on, as in labels."""
-    words = "|".join(re.escape(name) + r"\b" * (len(name) == 1) for name in names)
-    return re.search(rf"(?<!\w)(?:{words})", text) is not None
+    return any(name in text and _begins(text, name) for name in names)
+
+
+def _begins(text: str, name: str) -> bool:
+    """Whether a word begins so; one letter is a word of its own."""
+    end = r"\b" if len(name) == 1 else ""
+    return re.search(rf"(?<!\w){re.escape(name)}{end}", text) is not None
 
 
 def _line(error: BaseException) -> str:
@@ -133,7 +142,8 @@ def _line(error: BaseException) -> str:
 
 
 def _frames(trace: TracebackType | None) -> list[tuple[str, int, str]]:
-    return [(f.filename, f.lineno or 0, f.name) for f in traceback.extract_tb(trace)]
+    codes = [(f.f_code, line) for f, line in traceback.walk_tb(trace)]
+    return [(code.co_filename, line or 0, code.co_name) for code, line in codes]
 
 
 def _place(trace: TracebackType | None) -> str:
@@ -163,7 +173,7 @@ def _raises(file: str) -> frozenset[int]:
 @contextmanager
 def _limited() -> Iterator[None]:
     """Raise `Hang` after too long; calls into C that never return the parent ends."""
-    raised = False
+    raised, sleep = False, Sleep()
 
     def stop(*_: Any) -> None:
         nonlocal raised
@@ -171,19 +181,47 @@ def _limited() -> Iterator[None]:
             raised = True
             raise Hang
 
-    timers = {
-        signal.SIGALRM: (signal.ITIMER_REAL, ASLEEP),
-        signal.SIGPROF: (signal.ITIMER_PROF, SECONDS),
-    }
-    old = {number: signal.signal(number, stop) for number in timers}
-    for timer, seconds in timers.values():
-        signal.setitimer(timer, seconds)
+    def tick(*_: Any) -> None:
+        if sleep.seconds() > SECONDS:
+            stop()
+
+    old = [signal.signal(signal.SIGPROF, stop), signal.signal(signal.SIGALRM, tick)]
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
     try:
         yield
     finally:
-        for number, (timer, _) in timers.items():
-            signal.setitimer(timer, 0)
-            signal.signal(number, old[number])
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGPROF, old[0])
+        signal.signal(signal.SIGALRM, old[1])
+
+
+class Sleep:
+    """Seconds in which this process neither computed nor waited for a core to do so."""
+
+    def __init__(self) -> None:
+        self._total, self._last = 0.0, (0.0, 0.0, 0.0)
+
+    def seconds(self) -> float:
+        """So far, from the first time it is asked; a process that was stopped asks late."""
+        now = time.monotonic(), time.process_time(), _queued()
+        if any(self._last):
+            wall, computed, queued = (
+                x - y for x, y in zip(now, self._last, strict=True)
+            )
+            self._total += max(0.0, min(wall, 2 * TICK) - computed - queued)
+        self._last = now
+        return self._total
+
+
+def _queued() -> float:
+    """Seconds that the threads of this process waited for a core, where the system says."""
+    total = 0
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        with suppress(OSError):  # the thread has ended
+            total += int(path.read_text("ascii").split()[1])
+    return total / 1e9
 
 
 def _digest(path: Path) -> str:

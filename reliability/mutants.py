@@ -1,8 +1,10 @@
 """Mutants of the core: one small change in the code each, which some test should notice.
 
 Places are drawn at random over the lines that have something to change. Each mutant runs
-in a copy of the project against the tests that speak most of its file, the quick ones
-first; one that no test kills is a *survivor*: a test is missing, or the change is none.
+in a copy of the project against tests that take the line (as `coverage` saw them, with the
+context of each test), those that take few others first; where that is not known, against
+files of tests that speak most of its file. One that no test kills is a *survivor*: a test is
+missing, or the change is none.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import shutil
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -31,6 +34,10 @@ SECONDS = 180
 
 MOST_FILES = 12
 """Files of tests that a mutant must survive."""
+
+MOST_TESTS, TOGETHER = 60, 20
+"""Tests that a mutant must survive where those that take its line are known, and how many
+are run in one process."""
 
 MARKS = "not slow and not simulation and not real_data"
 
@@ -254,6 +261,44 @@ def tests_of(file: str, root: Path, known: dict[str, float]) -> list[str]:
     return sorted(fine, key=score.__getitem__, reverse=True)[:MOST_FILES]
 
 
+@dataclass
+class Taken:
+    """Which tests take a line of a file, and how many lines each test takes in all."""
+
+    tests: dict[str, dict[int, list[str]]]
+    breadth: Counter[str]
+
+    @classmethod
+    def of(cls, data: Path, root: Path) -> Taken:
+        """What `coverage` saw, with ``dynamic_context = test_function``."""
+        coverage = importlib.import_module("coverage")
+        known, breadth = coverage.CoverageData(str(data)), Counter[str]()
+        known.read()
+        tests: dict[str, dict[int, list[str]]] = {}
+        for file in known.measured_files():
+            place = f"src/calibrant/{file.rpartition('/calibrant/')[2]}"
+            lines = tests.setdefault(place, {})
+            for line, contexts in known.contexts_by_lineno(file).items():
+                lines[line] = [x for x in map(_node, contexts) if x]
+                breadth.update(lines[line])
+        return cls(tests, breadth)
+
+    def by(self, mutant: Mutant) -> list[str]:
+        """Tests that take the line of a mutant, those that take few others first."""
+        found = self.tests.get(mutant.file, {}).get(mutant.line, [])
+        return sorted(found, key=self.breadth.__getitem__)[:MOST_TESTS]
+
+
+def _node(context: str) -> str:
+    """What pytest calls the test of a context: test_bins.test_x of a file of its own."""
+    *module, name = context.split(".")
+    file = module[-1] if module else ""
+    skip = any(file.startswith(f"test_{word}") for word in NOT_RUN)
+    if not (file.startswith("test_") and name.startswith("test_")) or skip:
+        return ""
+    return f"{file}.py::{name}"
+
+
 # -- running --------------------------------------------------------------------------
 
 
@@ -277,12 +322,13 @@ def copy_project(root: Path, scratch: Path) -> None:
         shutil.copy2(root / name, scratch / name)
 
 
-def passes(scratch: Path, test: str) -> tuple[bool, float]:
-    """Run one file of tests in a process forked from this one; whether all passed."""
+def passes(scratch: Path, *tests: str) -> tuple[bool, float]:
+    """Run some tests in a process forked from this one; whether all passed."""
     begun = time.monotonic()
+    (scratch / FAILED).unlink(missing_ok=True)
     child = os.fork()
     if child == 0:
-        os._exit(_run_tests(scratch, test))
+        os._exit(_run_tests(scratch, tests))
     while time.monotonic() - begun < SECONDS:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -293,7 +339,21 @@ def passes(scratch: Path, test: str) -> tuple[bool, float]:
     return False, time.monotonic() - begun
 
 
-def _run_tests(scratch: Path, test: str) -> int:
+FAILED = "failed.txt"
+"""Where the first test that fails is named."""
+
+
+class Noted:
+    """Name the first test that fails."""
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Called for each part of each test."""
+        if report.failed:
+            named = report.nodeid.removeprefix("tests/").partition("[")[0]
+            Path(FAILED).write_text(named, "utf-8")
+
+
+def _run_tests(scratch: Path, tests: Sequence[str]) -> int:
     """In a process of its own, whose output nobody reads."""
     try:
         os.setsid()
@@ -314,7 +374,8 @@ def _run_tests(scratch: Path, test: str) -> int:
             "-W",
             "ignore::pytest.PytestAssertRewriteWarning",
         ]  # it is preloaded
-        return int(pytest.main([*options, f"tests/{test}"]))
+        wanted = [f"tests/{test}" for test in tests]
+        return int(pytest.main([*options, *wanted], plugins=[Noted()]))
     except BaseException:  # noqa: BLE001
         return 3
 
@@ -328,19 +389,59 @@ def preload() -> None:
         del sys.modules[name]
 
 
-def verdict(scratch: Path, mutant: Mutant, known: dict[str, float]) -> dict[str, Any]:
+def verdict(
+    scratch: Path, mutant: Mutant, known: dict[str, float], taken: Taken | None = None
+) -> dict[str, Any]:
     """Whether a test notices the mutant, and which."""
     whole = (scratch / mutant.file).read_bytes()
     changed = whole[: mutant.start] + mutant.new.encode() + whole[mutant.end :]
-    tests = tests_of(mutant.file, scratch, known)
+    tests = taken.by(mutant) if taken else []
     try:
         compile(changed, mutant.file, "exec")
-        killer = _killer(scratch, mutant.file, whole, changed, tests, known)
+        if tests:
+            killer = _first_that_fails(
+                scratch, mutant.file, whole, changed, tests, known
+            )
+        else:  # what is run when a module is loaded no test takes
+            tests = tests_of(mutant.file, scratch, known)
+            killer = _killer(scratch, mutant.file, whole, changed, tests, known)
     except SyntaxError:
         killer = "not Python"
     line = whole.decode().splitlines()[mutant.line - 1].strip()
     told = {"killed_by": killer, "source": line, "tests": len(tests), "why": ""}
     return asdict(mutant) | told
+
+
+def _first_that_fails(
+    scratch: Path,
+    file: str,
+    whole: bytes,
+    changed: bytes,
+    tests: Sequence[str],
+    known: dict[str, float],
+) -> str | None:
+    """The first test that fails with the change, and does not without it."""
+    path, left = scratch / file, list(tests)
+    while left:
+        some = [test for test in left[:TOGETHER] if known.get(test, 0) >= 0]
+        try:
+            path.write_bytes(changed)
+            fine = not some or passes(scratch, *some)[0]
+        finally:
+            path.write_bytes(whole)
+        if fine:
+            left = left[TOGETHER:]
+            continue
+        noted = scratch / FAILED
+        test = noted.read_text("utf-8") if noted.exists() else ""
+        if test not in some:
+            return "it cannot be run, or hangs"
+        if test not in known:
+            as_it_is, seconds = passes(scratch, test)
+            known[test] = round(seconds, 1) if as_it_is else -1.0
+        if known[test] >= 0:
+            return test
+    return None
 
 
 def _killer(
@@ -379,6 +480,7 @@ def run(
     minutes: float,
     results: Path,
     say: Callable[[str], None],
+    contexts: Path | None = None,
 ) -> None:
     """Try mutants until there are so many, or time is up; go on where it was stopped."""
     until = time.monotonic() + 60 * minutes
@@ -389,12 +491,13 @@ def run(
     )
     copy_project(ROOT, SCRATCH)
     preload()
+    taken = Taken.of(contexts, ROOT) if contexts else None
     for mutant in sample(packages, rng, SCRATCH):
         if len(done) >= number or time.monotonic() > until:
             break
         if mutant.key in done:
             continue
-        found = done[mutant.key] = verdict(SCRATCH, mutant, known)
+        found = done[mutant.key] = verdict(SCRATCH, mutant, known, taken)
         say(f"{found['killed_by'] or 'SURVIVED'}: {mutant.key}")
         beside = results.with_suffix(".part")
         beside.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")

@@ -13,9 +13,11 @@ from .judge import CEILING, SECONDS
 
 WORDS = {
     "readers": "files, by format",
+    "harness": "files of language-model harnesses",
     "records": "saved records",
     "api": "calls of public functions",
     "command": "lines of the command",
+    "engines": "arrays for NumPy and compiled loops",
 }
 
 
@@ -46,7 +48,7 @@ def fuzz_page(stored: dict[str, Any]) -> str:
     known = {name: stored["kinds"][name] for name in KINDS if name in stored["kinds"]}
     parts = [
         "# Inputs tried\n\nWritten by `python -m reliability page` from results.json.\n",
-        block("inputs", _inputs(known, stored["findings"])),
+        block("inputs", _inputs(known, stored["findings"]) + _before(stored)),
         block(
             "by kind", "\n".join(_by_kind(name, kind) for name, kind in known.items())
         ),
@@ -57,7 +59,7 @@ def fuzz_page(stored: dict[str, Any]) -> str:
 
 def _inputs(known: dict[str, Any], findings: dict[str, Any]) -> str:
     total = sum(kind["inputs"] for kind in known.values())
-    hours = sum(kind["seconds"] for kind in known.values()) / 3600
+    minutes = sum(kind["seconds"] for kind in known.values()) / 60
     open_ones = [name for name, finding in findings.items() if not finding["mended"]]
     lines = [
         [WORDS[name], *map(_number, _figures(name, kind, open_ones))]
@@ -72,12 +74,21 @@ def _inputs(known: dict[str, Any], findings: dict[str, Any]) -> str:
         "steps of code seen",
     ]
     text = (
-        f"{total:,} inputs in {hours:.1f} hours of one core; {len(findings)} findings, "
-        f"{len(findings) - len(open_ones)} of them mended. The slowest input took "
+        f"{total:,} inputs in {minutes:.0f} minutes of one core "
+        f"({60_000 * minutes / max(total, 1):.1f} ms each); {len(findings)} findings so far, "
+        f"{len(findings) - len(open_ones)} of them mended. The slowest input computed for "
         f"{max((kind['slowest'] for kind in known.values()), default=0):.1f} s (the limit is "
         f"{SECONDS} s), and no input may raise the peak of memory by more than {CEILING} MB.\n\n"
     )
     return text + markdown(head, lines)
+
+
+def _before(stored: dict[str, Any]) -> str:
+    """Inputs that another judge saw, which count for nothing above."""
+    before = stored.get("before")
+    if not before:
+        return ""
+    return f"\nNot counted: {before['inputs']:,} inputs before {before['until']}.\n"
 
 
 def _figures(name: str, kind: dict[str, Any], open_ones: list[str]) -> list[int]:

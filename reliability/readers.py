@@ -19,7 +19,7 @@ def reader_case(c: Choices, home: Path) -> Case:
     paths = write(c, place(c, home), made)
     if c.chance(8):
         made.wrong = special(c, home, paths)
-    how = c.one(("read", "batches", "inspect", "evaluate"))
+    how = c.one(("read", "batches", "inspect", "evaluate", "read", "batches"))
     about = paths[0].suffix[1:]
     # One says what is there, and judges nothing; the other has no batch to give.
     free = how == "inspect" or (how == "batches" and made.wrong == "no rows")
@@ -32,6 +32,7 @@ def reader_case(c: Choices, home: Path) -> Case:
         f"calibrant.files.{how}({[Path(x).name for x in given]})",
         wrong,
         lambda found: _differs(found, made) if not made.wrong and found else "",
+        like=how,
     )
 
 

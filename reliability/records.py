@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import re
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -113,14 +114,34 @@ def sketches() -> tuple[bytes, ...]:
     )
 
 
+@cache
+def results() -> tuple[tuple[type, str], ...]:
+    """Results of other verbs, which are records too."""
+    import calibrant as cal
+
+    y, probs, _ = rows()
+    y, p = (y == 0).astype(int), probs[:, 0]
+    group = np.array(["a", "b"])[np.arange(40) % 2]
+    evs = [cal.evaluate(y, probs=p, interval=None, name=name) for name in "ab"]
+    made = (
+        cal.monitor(y, probs=p, period=np.sort(group)), cal.risk_coverage(y, probs=p),
+        cal.decision_curve(y, probs=p, thresholds=[0.2, 0.5]), cal.clinical(y, probs=p),
+        cal.murphy(y, probs=p, thresholds=[0.2, 0.5]), cal.cutoff_error(y, probs=p),
+        cal.compare_groups(y, probs=p, group=group), cal.t_cal(y, probs=p, resamples=19),
+        cal.multicalibration_error(y, probs=p, groups={"a": group == "a"}),
+        cal.kernel_calibration_error(y, probs=p, resamples=19), cal.compare(*evs),
+        cal.calibration_test(y, probs=p), cal.confidence_split(y, probs=p),
+        cal.canonical_calibration_error(y, probs=p), cal.loss_parts(y, probs=p, explain=probs),
+    )  # fmt: skip
+    return tuple(
+        (type(x), type(x).from_dict(_cut(x.to_dict())).to_json()) for x in made
+    )
+
+
 def record_case(c: Choices, home: Path) -> Case:
     """A record, changed in one or two places, and loaded."""
-    what = c.one(("recalibrator", "evaluation", "recalibrator", "sketch"))
-    return {
-        "recalibrator": _recalibrator,
-        "evaluation": _evaluation,
-        "sketch": _sketch,
-    }[what](c, home)
+    what = c.one((_recalibrator, _evaluation, _recalibrator, _sketch, _result, _result))
+    return what(c, home)
 
 
 # -- JSON -----------------------------------------------------------------------------
@@ -138,7 +159,7 @@ def changed(c: Choices, text: str) -> tuple[bytes, bool]:
         return deep.encode(), False
     given = json.loads(text)
     for _ in range(how % 3 + (how > 0)):
-        _change(c, given)
+        change(c, given)
     kept = not c.chance(200)
     if not kept:
         given.pop("digest", None)
@@ -148,7 +169,7 @@ def changed(c: Choices, text: str) -> tuple[bytes, bool]:
     return made.encode(), kept
 
 
-def _change(c: Choices, given: Any) -> None:
+def change(c: Choices, given: Any) -> None:
     """Replace, remove or add one thing somewhere inside."""
     for _ in range(12):
         keys = (
@@ -250,6 +271,36 @@ def _evaluation(c: Choices, home: Path) -> Case:
     return Case("evaluation", call, names, "Evaluation.from_json(...)", "?", check)
 
 
+def _result(c: Choices, home: Path) -> Case:
+    kind, text = c.one(results())
+    content, kept = changed(c, text)
+    digest = _digest(text)
+
+    def call() -> Any:
+        found = kind.from_json(content.decode("utf-8", "replace"))  # type: ignore[attr-defined]
+        again = kind.from_json(found.to_json())  # type: ignore[attr-defined]
+        if again.to_json() != found.to_json():
+            raise AssertionError("a result that changes on its way to JSON and back")
+        str(found), repr(found)
+        return found
+
+    def check(found: Any) -> str:
+        if kept and digest and _digest(found.to_json()) != digest:
+            return "the digest is the old one, and the record another"
+        return ""
+
+    name = kind.__name__
+    names = (name, "JSON", "json", *_spaced(name))
+    (home / "result.json").write_bytes(content)
+    return Case(name, call, names, f"{name}.from_json(...)", "?", check)
+
+
+def _spaced(name: str) -> tuple[str, ...]:
+    """A name of a class as words: risk coverage."""
+    words = re.findall("[A-Z][a-z]*", name)
+    return (" ".join(words).lower(), words[0].lower())
+
+
 def _objection(ev: Any) -> str:
     return "" if ev is None else evaluation_objection(ev)
 
@@ -291,7 +342,7 @@ def _resealed(c: Choices, content: bytes, *, seal: bool) -> bytes:
         name = c.one(sorted(arrays, key=lambda name: name != storage.HEADER))
         if name == storage.HEADER and name in arrays:
             header = json.loads(arrays[name].tobytes())
-            _change(c, header)
+            change(c, header)
             arrays[name] = np.frombuffer(json.dumps(header).encode(), np.uint8)
         elif name in arrays:
             arrays[name] = _other_array(c, arrays[name])

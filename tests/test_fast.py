@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from strategies import pairs
 
 import calibrant as cal
+from calibrant import recalibration
 from calibrant._inputs.arrays import sigmoid
 from calibrant._inputs.divergences import BRIER, LOG
 from calibrant._inputs.predictions import Predictions, read_predictions
@@ -302,6 +303,17 @@ def test_results_do_not_depend_on_the_layout_in_memory(lay_out, dtype, k):
     got, want = (reduce("compiled", "logits", x, y)[0] for x in (other, z))
     for name in ("confidence", "log_odds", "hit", "brier", "log", "predicted"):
         np.testing.assert_array_equal(getattr(got, name), getattr(want, name))
+
+
+@pytest.mark.parametrize("name", ["HistogramBinning", "IsotonicCalibration"])
+def test_recalibrators_read_rows_from_any_place_in_memory(name):
+    rng = np.random.default_rng(0)
+    probs, y = rng.dirichlet(np.ones(3), 60), rng.integers(0, 3, 60)
+    method = getattr(recalibration, name)(scores="probs", smoothing=1)
+    expected = method.fit(probs, y).predict_proba(probs)
+    elsewhere = unaligned(probs)
+    found = method.fit(elsewhere, y).predict_proba(elsewhere)
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

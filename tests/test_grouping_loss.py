@@ -9,6 +9,7 @@ from calibrant._inputs.divergences import BRIER
 from calibrant._rows.columns import Columns
 from calibrant._verbs.features import read_features
 from calibrant._verbs.grouping_loss import (
+    Explained,
     _ridge,
     cells_of,
     explained,
@@ -275,3 +276,15 @@ def test_the_figure_shows_the_parts_and_the_regions(rows):
     assert len(dots.get_offsets()) == len(found.seen)
     soft = cal.loss_parts([0.2, 0.6] * 100, confidence=[0.4] * 200)
     assert len(soft.plot()) == 1
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-300, 1e-17])
+def test_a_loss_of_nothing_but_rounding_has_an_interval(value):
+    found = Explained(value, growing=6e-35, fixed=0.0).interval(0.95)
+    assert found == pytest.approx((0.0, 0.0), abs=1e-15)
+
+
+@pytest.mark.parametrize("explain", [3, "x", [], np.zeros((0, 4)), {"a": 3}])
+def test_features_that_are_no_columns_are_named(explain):
+    with pytest.raises(ValueError, match="explain must have"):
+        cal.grouping_loss([0, 1], probs=[0.2, 0.8], explain=explain)

@@ -182,6 +182,11 @@ def test_overlapping_groups_are_found_where_they_are_off(rows):
     assert found.error == pytest.approx(slow)
     assert found.error.interval[0] <= found.error <= found.error.interval[1]
     assert str(cal.Multicalibration.from_json(found.to_json())) == str(found)
+    for name in ("names", "sizes", "gaps"):
+        plain = found.to_dict()
+        plain[name] = plain[name][:-1]
+        with pytest.raises(ValueError, match=r"names, . sizes and . gaps"):
+            cal.Multicalibration.from_dict(plain)
 
 
 def test_a_matrix_a_frame_and_a_mapping_are_the_same_groups(rows, part):
@@ -340,3 +345,9 @@ def test_the_figures_show_every_group(rows):
     gaps = cal.multicalibration_error(rows["y"], probs=rows["p"], groups=masks)
     ax = gaps.plot()
     assert [x.get_text() for x in ax.get_yticklabels()] == ["women", "over 65"]
+
+
+@pytest.mark.parametrize("groups", [None, True, np.ones((2, 2, 2), bool)])
+def test_groups_that_are_no_columns_are_named(groups):
+    with pytest.raises(ValueError, match="groups must have one column for each group"):
+        cal.multicalibration_error([0, 1], probs=[0.2, 0.8], groups=groups)

@@ -187,6 +187,15 @@ def test_a_damaged_line_is_named(said, tmp_path):
     assert str(caught.value).isprintable()
 
 
+def test_a_statistic_without_a_name_is_refused(tmp_path):
+    records = [helm_stats(i, [-1.0, -2.0], 0) for i in range(3)]
+    records[1]["stats"][2]["name"]["name"] = None
+    path = tmp_path / "per_instance_stats.json"
+    path.write_text(json.dumps(records), encoding="utf-8")
+    with pytest.raises(FileError, match=r"item 2 is not as HELM .* has no name"):
+        read(path)
+
+
 def test_samples_of_two_filters_are_refused(tmp_path):
     records = [lm_eval_sample(0, [-1.0, -2.0], 0, filter=x) for x in ("a", "b")]
     write_lines(tmp_path / "a.jsonl", records)
@@ -766,3 +775,12 @@ def test_a_match_that_one_instance_lacks_is_missing_and_not_another_one(tmp_path
     path = tmp_path / "per_instance_stats.json"
     path.write_text(json.dumps(records))
     assert read(path, Roles(drop_missing=True)).dropped == 1
+
+
+def test_options_that_are_named_in_some_lines_only_are_shown(tmp_path):
+    rows = [
+        {"logits": {"A": 1.0, "B": 2.0}, "label": "A"},
+        {"logits": [1, 2], "label": 0},
+    ]
+    write_lines(tmp_path / "a.jsonl", rows)
+    assert "up to 4 options" in str(inspect(tmp_path / "a.jsonl"))

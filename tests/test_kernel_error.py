@@ -170,3 +170,8 @@ def test_wrong_arguments(options, message):
         cal.kernel_calibration_error(Y, probs=P, **options)
     with pytest.raises(ValueError, match="labels that are classes, not shares: row 0"):
         cal.kernel_calibration_error(P, probs=P)
+
+
+def test_rows_of_unequal_length_are_named():
+    with pytest.raises(TypeError, match=r"^probs"):
+        cal.kernel_calibration_error([0, 1, 2], probs=[[[0.5, 0.5], [0.2, 0.8]], [1]])

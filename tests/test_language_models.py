@@ -321,3 +321,19 @@ def test_intervals_of_repeated_questions_hold(simulation):
     for name, held in found.items():
         if "independent" not in name:
             assert np.mean(held) >= 0.75, name
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: cal.self_consistency(["a"], -1), "question must be a sequence"),
+        (lambda: cal.self_consistency([["a"]], [1]), "answer must be a sequence"),
+        (lambda: cal.sequence_probability(10**30), "logprobs must be a sequence"),
+        (lambda: cal.sequence_probability(np.zeros((2, 2, 2))), "one number a token"),
+        (lambda: cal.p_true("a\0b", [-0.5]), "true must hold real numbers"),
+        (lambda: cal.p_true([-1 + 1j], [-0.5]), "true must hold real numbers"),
+    ],
+)
+def test_what_is_no_list_of_answers_or_tokens_is_named(call, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        call()

@@ -351,3 +351,9 @@ def test_the_figure_shows_every_period_and_the_alarm(rows):
     assert any(x.get_gid() == "alarm" for x in axes[0].lines)
     with pytest.raises(ValueError, match="metrics must be"):
         found.plot(metrics=("none",))
+
+
+@pytest.mark.parametrize("period", [3, [["a", "b"], ["a", "b"]]])
+def test_periods_are_one_column(period):
+    with pytest.raises(ValueError, match="period must have one entry per row"):
+        cal.monitor([0, 1], probs=[0.2, 0.8], period=period)

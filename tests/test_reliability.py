@@ -1,11 +1,13 @@
 """The fuzzer and the mutants of `reliability`, a short search, and the page about them."""
 
 import ast
+import multiprocessing
 import random
 import re
 import time
 import warnings
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +18,17 @@ from reliability.arcs import Arcs
 from reliability.cases import Case
 from reliability.choices import Choices, drawn, mutated, simpler
 from reliability.commands import Done, Line, objection
-from reliability.engine import KINDS, Bench, Found, minimised, search, signature
-from reliability.judge import judge
+from reliability.engine import (
+    KINDS,
+    Bench,
+    Found,
+    Search,
+    _threads,
+    minimised,
+    search,
+    signature,
+)
+from reliability.judge import Sleep, judge
 from reliability.readers import _differs
 from reliability.rows import Rows, rows
 
@@ -131,16 +142,44 @@ def busy():
 
 
 def test_a_hang_and_a_changed_input_are_findings(tmp_path, monkeypatch):
-    monkeypatch.setattr("reliability.judge.ASLEEP", 0.05)
-    assert judge(Case("x", lambda: time.sleep(5), (), "")).outcome == "hang"
-    monkeypatch.setattr("reliability.judge.ASLEEP", 60)
-    monkeypatch.setattr("reliability.judge.SECONDS", 0.05)
+    monkeypatch.setattr("reliability.judge.SECONDS", 0.1)
+    monkeypatch.setattr("reliability.judge.TICK", 0.02)
+    assert judge(Case("x", lambda: time.sleep(60), (), "")).outcome == "hang"
     assert judge(Case("x", busy, (), "")).outcome == "hang"
-    assert judge(Case("x", lambda: time.sleep(0.1), (), "")).outcome == "fine"
     path = tmp_path / "a"
     path.write_text("old")
     changing = Case("x", lambda: path.write_text("new"), (), "", keep=(path,))
     assert judge(changing).outcome == "input changed"
+
+
+def test_time_in_which_a_process_was_not_let_run_is_no_sleep(monkeypatch):
+    """Seconds in the queue are none, and of those of a process stopped but two ticks."""
+    times = [(1, 0, 0), (10, 0, 9), (13, 2, 9), (1013, 2, 9)]
+    state = times[0]
+    for name, place in (("monotonic", 0), ("process_time", 1)):
+        clock = f"reliability.judge.time.{name}"
+        monkeypatch.setattr(clock, lambda place=place: 1.0 * state[place])
+    monkeypatch.setattr("reliability.judge._queued", lambda: 1.0 * state[2])
+    monkeypatch.setattr("reliability.judge.TICK", 5.0)
+    sleep = Sleep()
+    for state, expected in zip(times, (0, 0, 1, 11), strict=True):  # noqa: B007
+        assert sleep.seconds() == expected
+
+
+def test_a_process_that_sleeps_is_told_from_one_that_computes():
+    here, there = multiprocessing.get_context("fork").Pipe()
+    for target, expected in ((here.recv, "asleep"), (busy, "")):
+        process = multiprocessing.get_context("fork").Process(target=target)
+        process.start()
+        while not (told := _threads(process.pid))[1] and not expected:
+            time.sleep(0.01)  # it has not begun to compute
+        until = time.monotonic() + 20
+        while told[0] != expected and time.monotonic() < until:
+            told = _threads(process.pid)
+        assert told[0] == expected
+        process.kill()
+        process.join()
+    there.close()
 
 
 @pytest.mark.parametrize(
@@ -173,7 +212,9 @@ def test_steps_through_our_code_are_new_once():
 
 # -- a short search -------------------------------------------------------------------
 
-BRIEF = {"readers": 120, "records": 250, "api": 120, "command": 60}
+BRIEF = {
+    "readers": 120, "harness": 200, "records": 250, "api": 120, "command": 60, "engines": 200,
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -222,6 +263,38 @@ def test_a_finding_is_made_simple(monkeypatch):
     (name,) = found.findings
     assert name == "records | traceback | outside:"
     assert minimised("records", data, name) in (b"\0\x97", b"\x96\x97")
+
+
+def test_inputs_of_a_dear_sort_are_tried_less_often(monkeypatch):
+    ran = Counter()
+
+    def builder(c, home):
+        about = "dear" if c.below(2) else "cheap"
+        return Case(about, lambda: ran.update([about]), (), "")
+
+    monkeypatch.setitem(KINDS, "records", builder)
+    found = Found("records", means={"dear ": 0.3, "cheap ": 0.0}, arcs={1})
+    bench = Bench("records")
+    work = Search(found, random.Random(1), bench, bool, [])
+    for _ in range(400):
+        work.step()
+    bench.close()
+    assert ran["cheap"] > 100
+    assert ran["dear"] < 40
+    assert found.inputs == sum(ran.values())
+
+
+def test_of_the_old_corpus_only_what_leads_somewhere_is_kept(monkeypatch):
+    from calibrant._base.checks import check_choice
+
+    def builder(c, home):
+        what = c.below(2)
+        return Case("x", lambda: check_choice(1, "a", (1,)) if what else None, (), "")
+
+    monkeypatch.setitem(KINDS, "records", builder)
+    old = [b"\0", b"\1", b"\1\1"]
+    found = search(Found("records"), old, "s", 3, time.monotonic() + 60, bool)
+    assert found.corpus == [b"\1"]
 
 
 # -- figures --------------------------------------------------------------------------
@@ -314,6 +387,45 @@ def test_mutants_are_drawn_alike_for_a_seed():
 def test_tests_that_speak_of_a_file_come_first():
     tests = mutants.tests_of("src/calibrant/_stats/ladder.py", ROOT, {})
     assert tests[0] == "test_ladder.py"
+
+
+def test_tests_that_take_the_line_and_little_else_come_first():
+    taken = mutants.Taken(
+        {"src/a.py": {7: ["test_b.py::test_wide", "test_a.py::test_narrow"]}},
+        Counter({"test_b.py::test_wide": 900, "test_a.py::test_narrow": 3}),
+    )
+    mutant = mutants.Mutant("src/a.py", 7, 0, 1, "a", "b", "x")
+    assert taken.by(mutant) == ["test_a.py::test_narrow", "test_b.py::test_wide"]
+    assert taken.by(replace(mutant, line=8)) == []
+
+
+@pytest.mark.parametrize(
+    ("context", "test"),
+    [
+        ("test_bins.test_x", "test_bins.py::test_x"),
+        ("tests.test_bins.test_x", "test_bins.py::test_x"),
+        ("calibrant._stats.bins.width", ""),
+        ("test_docs.test_x", ""),
+        ("", ""),
+    ],
+)
+def test_contexts_are_read_as_tests(context, test):
+    assert mutants._node(context) == test
+
+
+def test_results_of_two_machines_add_up():
+    found = Found("api", inputs=3, seconds=1.0)
+    found.about = {"evaluate": Counter(fine=2, traceback=1)}
+    found.findings = {"a": {"count": 1, "input": "", "said": "", "shown": ""}}
+    one, other = ({"kinds": {}, "findings": {}} for _ in range(2))
+    results.fold(one, found)
+    results.fold(other, found)
+    other["findings"]["a"]["mended"] = True
+    results.add(one, other)
+    assert one["kinds"]["api"]["inputs"] == 6
+    assert one["kinds"]["api"]["about"] == {"evaluate": {"fine": 4, "traceback": 2}}
+    assert one["findings"]["a"]["count"] == 2
+    assert not one["findings"]["a"]["mended"]
 
 
 # -- the page -------------------------------------------------------------------------

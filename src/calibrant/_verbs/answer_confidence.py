@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._base.checks import check_flags
-from calibrant._inputs.arrays import Column, to_numpy
+from calibrant._inputs.arrays import Column, as_scores
 
 
 def self_consistency(answer: Sequence[Any], question: Sequence[Any]) -> Column:
@@ -43,7 +43,7 @@ def self_consistency(answer: Sequence[Any], question: Sequence[Any]) -> Column:
     >>> cal.self_consistency(answer, question).round(2).tolist()
     [0.67, 0.67, 0.33, 0.5, nan]
     """
-    answers, questions = list(answer), list(question)
+    answers, questions = _listed(answer, "answer"), _listed(question, "question")
     if len(answers) != len(questions):
         both = f"{len(questions)} questions for {len(answers)} answers"
         raise ValueError(f"question must have one entry per answer: {both}.")
@@ -54,6 +54,17 @@ def self_consistency(answer: Sequence[Any], question: Sequence[Any]) -> Column:
         for asked, said in pairs
     ]
     return np.array(shares, np.float64)
+
+
+def _listed(given: Sequence[Any], name: str) -> list[Any]:
+    """Entries that can be told apart."""
+    try:
+        found = list(given)
+        set(found)
+    except TypeError as error:
+        rule = f"{name} must be a sequence of texts, numbers or None"
+        raise TypeError(f"{rule}: {error}.") from None
+    return found
 
 
 def p_true(true: Any, false: Any) -> Column:
@@ -113,6 +124,9 @@ def sequence_probability(
     [0.5, 0.25]
     """
     check_flags(per_token=per_token)
+    if not hasattr(logprobs, "__iter__"):
+        kind = type(logprobs).__name__
+        raise TypeError(f"logprobs must be a sequence for each answer, got {kind}.")
     return np.array([_probability(x, per_token) for x in logprobs], np.float64)
 
 
@@ -129,7 +143,9 @@ ROUND_OFF = 1e-3
 
 def _log_probabilities(given: Any, name: str) -> Column:
     """Numbers of at most 0; what is a little above is round-off, and 0."""
-    found = np.atleast_1d(to_numpy(given, name)).astype(np.float64)
+    found = np.atleast_1d(as_scores(given, name)).astype(np.float64)
+    if found.ndim > 1:
+        raise ValueError(f"{name} must be one number a token, got {found.shape}.")
     if bad := np.flatnonzero(np.isnan(found) | (found > ROUND_OFF)).tolist():
         value = found.ravel()[bad[0]]
         rule = (

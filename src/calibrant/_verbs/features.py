@@ -34,7 +34,8 @@ def read_features(given: Any, rows: int, what: str) -> list[Feature]:
             columns |= _columns(str(name), to_numpy(given[name], what))
     else:
         table = to_numpy(given, what)
-        table = table[:, None] if table.ndim == 1 else table.reshape(len(table), -1)
+        wide = table.ndim > 1 and table.size  # what is no column is refused as one
+        table = table.reshape(len(table) if wide else table.size, -1 if wide else 1)
         columns = {f"{what}[{j}]": table[:, j] for j in range(table.shape[1])}
     if not 0 < len(columns) <= MOST_FEATURES:
         raise ValueError(
@@ -45,7 +46,7 @@ def read_features(given: Any, rows: int, what: str) -> list[Feature]:
 
 def _columns(name: str, array: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """One column, or those of a matrix: embeddings are one array in a file."""
-    if array.ndim < 2:
+    if array.ndim < 2 or not array.size:
         return {name: array}
     table = array.reshape(len(array), -1)
     return {f"{name}[{j}]": table[:, j] for j in range(table.shape[1])}

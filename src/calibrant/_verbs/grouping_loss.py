@@ -136,6 +136,10 @@ def _noise(columns: Columns, cell: Index, r: Column, clusters: Index | None) -> 
     return np.where(count > 1, total * count / np.maximum(count - 1, 1), np.nan)
 
 
+ROUNDING = 1e-15
+"""A loss that is smaller is the rounding of none."""
+
+
 class Explained(NamedTuple):
     """The loss that regions explain, and its variance: what grows with it, and the rest."""
 
@@ -150,7 +154,8 @@ class Explained(NamedTuple):
         same at both ends.
         """
         z, least = quantile(level), sqrt(self.fixed)
-        rise = z * z * self.growing / max(self.value, least, 1e-300)
+        size = max(self.value, least)
+        rise = z * z * self.growing / size if size > ROUNDING else 0.0
         middle = self.value + rise / 2
         reach = sqrt(rise**2 / 4 + rise * max(self.value, 0.0) + z * z * self.fixed)
         return max(middle - reach, 0.0), max(middle + reach, 0.0)

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant._base.checks import check_choice, check_number
 from calibrant._base.records import OneOf, Positive, Range, Record, Share, Whole
 from calibrant._base.views import Printed
-from calibrant._inputs.arrays import Column, Index, Mask, Table
+from calibrant._inputs.arrays import Column, Index, Mask, Table, to_numpy
 from calibrant._inputs.options import Scores, check_rng, takes_scores
 from calibrant._inputs.predictions import read_clusters
 from calibrant._rows.columns import Columns
@@ -287,12 +287,12 @@ def kernel_calibration_error(
 def _space(of: str | None, given: Scores) -> str:
     """What is compared: as asked, or what the scores are."""
     check_choice(of, "of", (None, "vector", "confidence"))
-    scores: Any = given.get("probs")
-    scores = given.get("logits") if scores is None else scores
-    wide = given.get("confidence") is None and np.ndim(scores) == 2
+    name = "logits" if given.get("probs") is None else "probs"
+    scores, plainly = given.get(name), given.get("confidence") is None
+    shape = () if scores is None else to_numpy(scores, name).shape
     target = given.get("target")
     plain = target is None or (isinstance(target, str) and target == "top-label")
-    several = wide and plain and np.shape(scores)[1] > 2
+    several = plainly and plain and len(shape) == 2 and shape[1] > 2
     return of or ("vector" if several else "confidence")
 
 

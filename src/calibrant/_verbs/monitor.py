@@ -461,7 +461,7 @@ def names_of_periods(period: Any, every: str | None = None) -> NDArray[np.str_]:
     if period is None:
         raise ValueError("monitor needs the period of each row: give period=.")
     given = to_numpy(period, "period")
-    check_length(given, len(given), "period")
+    check_length(given, given.size, "period")
     dates = given.dtype.kind == "M"
     texts = (given.astype("datetime64[D]") if dates else given).astype(str)
     missing = np.isin(texts, ("NaT", "nan", "None", "<NA>", ""))

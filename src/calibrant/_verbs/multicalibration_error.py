@@ -125,6 +125,11 @@ class Multicalibration(Told, Record):
     sizes: Amounts
     gaps: tuple[Estimate, ...]
 
+    def _disagreement(self) -> str | None:
+        counts = [len(self.names), len(self.sizes), len(self.gaps)]
+        told = "has {} names, {} sizes and {} gaps".format(*counts)
+        return told if not 0 < min(counts) == max(counts) else None
+
     def frame(self, kind: str | None = None) -> Frame:
         """One row per group: its size, its gap and the ends of that."""
         ends = [x.interval or (np.nan, np.nan) for x in self.gaps]
@@ -290,6 +295,9 @@ def read_masks(given: Any, rows: Predictions) -> tuple[list[str], NDArray[np.boo
     else:
         table = to_numpy(given, "groups")
         table = table[:, None] if table.ndim == 1 else table
+        if table.ndim != 2:
+            shape = f"got an array of shape {table.shape}"
+            raise ValueError(f"groups must have one column for each group, {shape}.")
         names = [f"group {j}" for j in range(table.shape[1])]
         columns = [*table.T]
     n = len(rows.scores)

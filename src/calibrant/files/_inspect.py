@@ -170,7 +170,8 @@ def _options(source: Source, plan: Plan, roles: Roles) -> str:
     if not differ or source.options_in is None or len(source[name].shape) == 1:
         return ""
     found = source.options_in(name)
-    named = "" if isinstance(found[0], int) else f" ({sources.quoted(sorted(found))})"
+    names = sorted(x for x in found if isinstance(x, str))  # the others have numbers
+    named = f" ({sources.quoted(names)})" if names else ""
     return f", up to {len(found)} options{named}"
 
 

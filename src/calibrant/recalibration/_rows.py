@@ -229,7 +229,7 @@ class Rows:
 
     def block(self, part: slice) -> Matrix:
         """Scores of some rows in the working precision, checked. Do not write to it."""
-        block = np.ascontiguousarray(self.scores[part], dtype=self.work_type)
+        block = compiled.ready(self.scores[part], self.work_type)
         if self.offends(block).any():
             self.check()
         return block
