@@ -300,8 +300,8 @@ class Rows:
 
 def _row_sums(block: Matrix) -> tuple[Column, bool]:
     """Sums of rows, and whether any entry is negative or NaN."""
-    ready = block.flags.c_contiguous and block.dtype in (np.float32, np.float64)
-    if not engines.wanted(plain=ready):
+    ready = block.flags.c_contiguous and block.flags.aligned
+    if not engines.wanted(plain=ready and block.dtype in (np.float32, np.float64)):
         return block.sum(axis=1, dtype=np.float64), not block.min() >= 0
     sums = np.empty(len(block))
     return sums, compiled.loops.add_up(block.shape[1], block, sums)
