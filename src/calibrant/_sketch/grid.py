@@ -213,7 +213,10 @@ def node_weights(moments: Moments) -> NDArray[np.float64]:
     columns, order, cells = moments.shape
     weights = np.zeros((columns, cells + 2 * PAD))
     for own, mine in zip(weights, moments, strict=True):
-        for shift, part in enumerate(_LAGRANGE[:, :order] @ mine):
+        for shift, poly in enumerate(_LAGRANGE[:, :order]):
+            part = mine[0] * poly[0]
+            for moment, factor in zip(mine[1:], poly[1:], strict=True):
+                part += moment * factor
             own[shift : shift + cells] += part
     return weights
 
