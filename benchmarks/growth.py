@@ -32,8 +32,8 @@ ENTRIES = 20_000_000
 
 CLASSES = (2, 10, 100, 1000, 5000, 30_000)
 TASKS = {  # what it is called, and its line: colours that differ in grey, too
-    "intervals": ("evaluate_pairs, default intervals", "#0072B2", "o-"),
-    "pairs": ("evaluate_pairs, interval=None", "#D55E00", "s-"),
+    "intervals": ("evaluate, evaluate_pairs: default intervals", "#0072B2", "o-"),
+    "pairs": ("the same with interval=None", "#D55E00", "s-"),
     "sketch": ("Sketch in batches, then evaluate", "#009E73", "^-"),
     "smooth": ("smooth_ece", "#CC79A7", "D-"),
     "logits": ("evaluate, default intervals", "#0072B2", "o-"),
@@ -144,7 +144,7 @@ def draw(found):
     for column, tasks in enumerate(sides):
         for task in tasks:
             draw_task(axes[:, column], [x for x in found if x["task"] == task])
-        given = {x["size"]: x["input"] / 1e6 for x in found if x["task"] == tasks[0]}
+        given = {x["size"]: x["input"] / 1e6 for x in found if x["task"] == tasks[1]}
         how = {"color": "0.4", "linestyle": "--", "label": "the input itself"}
         axes[1, column].plot(list(given), list(given.values()), **how)
     for ax, letter in zip(axes.flat, "abcd", strict=True):
@@ -155,21 +155,12 @@ def draw(found):
     axes[0, 0].set(ylabel="CPU time (s), one thread")
     axes[1, 0].set(ylabel="memory above the input (MB)", xlabel="examples n")
     axes[1, 1].set(xlabel="classes k")
-    axes[0, 0].legend(
-        fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0.06, 1)
-    )
-    axes[0, 1].legend(
-        fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0.06, 1)
-    )
-    axes[1, 0].legend(
-        handles=axes[1, 0].lines[-1:],
-        fontsize=8,
-        frameon=False,
-        loc="upper left",
-        bbox_to_anchor=(0.06, 1),
+    handles = [*axes[1, 0].lines]
+    figure.legend(
+        handles=handles, fontsize=8, frameon=False, loc="upper center", ncols=3
     )
     figure.align_ylabels()
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0, 1, 0.92))
     figure.savefig(FIGURE, metadata={"Date": None})
     plt.close(figure)
 
