@@ -1,6 +1,6 @@
 """How time and memory grow with examples and with classes: numbers and a figure.
 
-    python benchmarks/growth.py [--rows 1e8] [--draw]
+    python benchmarks/growth.py [--rows 1e8] [--more] [--draw]
 
 Each point is a process of its own, one thread: it makes its data, does the task once on
 something small, then once in full, and prints CPU seconds, the rise of memory above the
@@ -8,7 +8,7 @@ input, and the bytes of the input. Pairs are of float32 and bool, 5 bytes each: 
 hundred million that is half a gigabyte, and a machine of 24 GiB can hold all that is made
 of them. A sketch is given a million of them again and again. `growth.json` keeps the
 numbers with date and machine, and docs/images/growth.svg is drawn of it; with --draw
-nothing is measured again.
+nothing is measured again, and with --more a run goes on where another was stopped.
 """
 
 import argparse
@@ -32,8 +32,8 @@ ENTRIES = 20_000_000
 
 CLASSES = (2, 10, 100, 1000, 5000, 30_000)
 TASKS = {  # what it is called, and its line: colours that differ in grey, too
-    "intervals": ("evaluate_pairs, default intervals", "#0072B2", "o-"),
-    "pairs": ("evaluate_pairs, interval=None", "#D55E00", "s-"),
+    "intervals": ("evaluate, evaluate_pairs: default intervals", "#0072B2", "o-"),
+    "pairs": ("the same with interval=None", "#D55E00", "s-"),
     "sketch": ("Sketch in batches, then evaluate", "#009E73", "^-"),
     "smooth": ("smooth_ece", "#CC79A7", "D-"),
     "logits": ("evaluate, default intervals", "#0072B2", "o-"),
@@ -103,13 +103,18 @@ def points(most):
         yield from ((task, size) for size in chosen if size <= MOST.get(task, most))
 
 
-def measured(most):
-    """The best of three processes for each point; of one where it takes long."""
-    found = []
+def measured(most, found):
+    """The best of three processes for each point; of one where it takes long.
+
+    Points that are there are kept, and the file is written after each.
+    """
+    known = {(x["task"], x["size"]) for x in found["points"]}
     threads = dict.fromkeys(
         ("CALIBRANT_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"
     )
     for task, size in points(most):
+        if (task, size) in known:
+            continue
         runs = []
         while len(runs) < (3 if not runs or runs[0][0] < 1 else 1):
             command = [sys.executable, __file__, "--task", task, "--size", str(size)]
@@ -123,9 +128,9 @@ def measured(most):
             runs.append(json.loads(done.stdout.splitlines()[-1]))
         cpu, rise, given, rows = (min(x) for x in zip(*runs, strict=True))
         one = {"task": task, "size": size, "rows": rows, "cpu": cpu}
-        found.append(one | {"rise": rise, "input": given})
-        print(found[-1], flush=True)
-    return found
+        found["points"].append(one | {"rise": rise, "input": given})
+        print(found["points"][-1], flush=True)
+        NUMBERS.write_text(json.dumps(found, indent=1) + "\n")
 
 
 def draw(found):
@@ -139,7 +144,7 @@ def draw(found):
     for column, tasks in enumerate(sides):
         for task in tasks:
             draw_task(axes[:, column], [x for x in found if x["task"] == task])
-        given = {x["size"]: x["input"] / 1e6 for x in found if x["task"] == tasks[0]}
+        given = {x["size"]: x["input"] / 1e6 for x in found if x["task"] == tasks[1]}
         how = {"color": "0.4", "linestyle": "--", "label": "the input itself"}
         axes[1, column].plot(list(given), list(given.values()), **how)
     for ax, letter in zip(axes.flat, "abcd", strict=True):
@@ -150,21 +155,12 @@ def draw(found):
     axes[0, 0].set(ylabel="CPU time (s), one thread")
     axes[1, 0].set(ylabel="memory above the input (MB)", xlabel="examples n")
     axes[1, 1].set(xlabel="classes k")
-    axes[0, 0].legend(
-        fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0.06, 1)
-    )
-    axes[0, 1].legend(
-        fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0.06, 1)
-    )
-    axes[1, 0].legend(
-        handles=axes[1, 0].lines[-1:],
-        fontsize=8,
-        frameon=False,
-        loc="upper left",
-        bbox_to_anchor=(0.06, 1),
+    handles = [*axes[1, 0].lines]
+    figure.legend(
+        handles=handles, fontsize=8, frameon=False, loc="upper center", ncols=3
     )
     figure.align_ylabels()
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0, 1, 0.92))
     figure.savefig(FIGURE, metadata={"Date": None})
     plt.close(figure)
 
@@ -182,6 +178,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=float, default=1e8, help="most examples (1e8)")
     parser.add_argument("--draw", action="store_true", help="draw what was measured")
+    parser.add_argument(
+        "--more",
+        action="store_true",
+        help="keep what was measured, add what is missing",
+    )
     parser.add_argument("--task", help=argparse.SUPPRESS)
     parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
     said = parser.parse_args()
@@ -189,8 +190,10 @@ def main():
         return measure(said.task, said.size)
     if not said.draw:
         date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        found = {"date": date, "machine": run.machine(), "points": measured(said.rows)}
-        NUMBERS.write_text(json.dumps(found, indent=1) + "\n")
+        found = {"date": date, "machine": run.machine(), "points": []}
+        if said.more:
+            found = json.loads(NUMBERS.read_text())
+        measured(said.rows, found)
     return draw(json.loads(NUMBERS.read_text())["points"])
 
 

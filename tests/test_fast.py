@@ -622,6 +622,32 @@ def test_every_process_gives_the_same_bits_with_any_number_of_threads():
     assert report(CALIBRANT_THREADS="3") == (True, first)
 
 
+BITS = """
+import numpy as np, calibrant as cal
+from calibrant.recalibration import HistogramBinning, TemperatureScaling
+rng = np.random.default_rng(0)
+z = rng.normal(size=(2000, 40)).astype(np.float32) * 3
+y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
+print(repr(cal.evaluate(y, logits=z).to_dict()))
+print(TemperatureScaling().fit(z, y).temperature_)
+print(HistogramBinning().fit(z, y).predict_proba(z[:50]).tolist())
+"""
+
+
+def test_ten_fresh_processes_give_equal_bits():
+    command = [sys.executable, "-W", "ignore", "-c", BITS]
+    found = []
+    for seed in range(0, 10, 2):  # two at a time; texts are hashed otherwise in each
+        each = [os.environ | {"PYTHONHASHSEED": str(seed + i)} for i in range(2)]
+        runs = [
+            subprocess.Popen(command, env=env, stdout=subprocess.PIPE) for env in each
+        ]
+        found += [run.communicate()[0] for run in runs]
+    assert len(found) == 10
+    assert len(found[0]) > 10_000
+    assert set(found) == {found[0]}
+
+
 NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?|-?\d+e-?\d+")
 
 
@@ -679,6 +705,11 @@ CALLS = {  # arguments that are fine
     "add_top": (
         *(32, 300, np.zeros((2 * (STEPS + 2), 32)), np.zeros((K, 300))),
         *(*np.full((5, N), 0.5), np.zeros(N, np.int32)),
+    ),
+    "add_batch": (
+        *(15, np.zeros((STEPS, 40)), *np.zeros((2, STEPS)), np.zeros((2, 5))),
+        *(np.zeros(2), np.zeros((K, 15)), np.ones(N, bool), np.zeros(N, np.int64)),
+        *(*np.full((5, N), 0.5), np.zeros(7 * N)),
     ),
     "fit_platt": (
         *(0.5, 0.0625, 0.0, 1e-6, 50, 1.5, np.arange(N) / N, np.arange(N) / 2 - 1),

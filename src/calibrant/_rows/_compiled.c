@@ -1003,6 +1003,94 @@ static PyObject *fit_platt(PyObject *self, PyObject *args)
     return leave(&arrays, NULL);
 }
 
+/* -- a batch of tensors: sums by cell, where they are (`torch/_tensor_cells.py`) ----------- */
+
+#define BATCH_FIELDS 40 /* of Brier and log, in the order of `cells.fields_of` */
+#define BATCH_TOTALS 5
+
+INLINE double softplus(double x)
+{
+    return most(x, 0.0) + log1p(exp(-fabs(x)));
+}
+
+/* As `_tensor_cells._totals`, for Brier, then log. */
+static void add_totals(double h, double z, double hit, double brier, double log_loss,
+                       double *totals)
+{
+    double finite[2] = {finite_or_0(brier), finite_or_0(log_loss)}, r = hit - h;
+    double unit[2] = {r * r, softplus(hit > 0.0 ? -z : z)};
+    double phi[2] = {hit, 0.0};
+    double tangent[2] = {-h * h, fabs(z) < INFINITY ? -softplus(z) : 0.0};
+    for (int d = 0; d < 2; d++) {
+        double terms[BATCH_TOTALS] = {finite[d], finite[d] * finite[d], unit[d], phi[d],
+                                      tangent[d]};
+        for (int j = 0; j < BATCH_TOTALS; j++) totals[d * BATCH_TOTALS + j] += terms[j];
+    }
+}
+
+typedef struct {
+    double *table, *low, *high, *totals, *certain, *within;
+    Size bins, classes;
+} Batch;
+
+static void add_to_batch(const Columns *rows, const double *brier, const double *log_loss,
+                         const unsigned char *keep, const int64_t *predicted, Batch *to)
+{
+    for (Size i = 0; i < rows->n; i++) {
+        if (!keep[i]) continue;
+        double h = rows->h[i], z = rows->log_odds[i], hit = rows->hit[i];
+        double inner = cell_of(h, CELLS);
+        Size cell = (Size)inner + log_odds_cell(log(h) - log1p(-h));
+        double *sums = to->table + cell * BATCH_FIELDS;
+        add_row(rows, i, h * CELLS - inner - 0.5, sums);
+        to->low[cell] = least(h, to->low[cell]);
+        to->high[cell] = most(h, to->high[cell]);
+        add_totals(h, z, hit, brier[i], log_loss[i], to->totals);
+        to->certain[0] += z == -INFINITY;
+        to->certain[1] += z == INFINITY;
+        if (to->bins)
+            to->within[predicted[i] * to->bins + (Size)cell_of(h, (double)to->bins)] += hit - h;
+    }
+}
+
+/* add_batch(bins, table, low, high, totals, certain, within or None, keep, predicted,
+             h, log_odds, hit, brier, log, work): rows of weight 1 */
+static PyObject *add_batch(PyObject *self, PyObject *args)
+{
+    Arrays arrays;
+    Size bins = PyLong_AsSsize_t(PyTuple_GetItem(args, 0));
+    if (take(args, 1, "DDDDD?DbqdddddD", &arrays)) return leave(&arrays, "arrays");
+    Size n = COUNT(8), classes = bins > 0 ? COUNT(5) / bins : 0;
+    int fits = bins >= 0 && COUNT(0) == STEPS * BATCH_FIELDS && COUNT(1) == STEPS;
+    fits &= COUNT(2) == STEPS && COUNT(3) == 2 * BATCH_TOTALS && COUNT(4) == 2;
+    fits &= COUNT(5) == classes * bins && COUNT(6) == n && COUNT(13) == 7 * n;
+    for (int i = 7; i < 13; i++) fits &= COUNT(i) == n;
+    if (!fits || (bins && !within_reach(AT(int64_t, 7), n, classes)))
+        return leave(&arrays, "arrays do not fit each other");
+    const double *h = AT(double, 8), *z = AT(double, 9), *hit = AT(double, 10);
+    const double *brier = AT(double, 11), *log_loss = AT(double, 12);
+    double *work = AT(double, 13);
+    unsigned char *lost = (unsigned char *)(work + 5 * n);
+    Py_BEGIN_ALLOW_THREADS
+    Columns rows = {h, NULL, hit, z, NULL, {0}, {0}, n, 5, 2, BATCH_FIELDS};
+    for (Size i = 0; i < n; i++) {
+        work[i] = hit[i];
+        work[n + i] = finite_or_0(brier[i]);
+        work[2 * n + i] = 2.0 * h[i];
+        work[3 * n + i] = finite_or_0(log_loss[i]);
+        work[4 * n + i] = finite_or_0(z[i]);
+        lost[i] = !(fabs(brier[i]) < INFINITY);
+        lost[n + i] = !(fabs(log_loss[i]) < INFINITY);
+    }
+    for (int c = 0; c < 5; c++) rows.value[c] = work + c * n;
+    for (int c = 0; c < 2; c++) rows.lost[c] = lost + c * n;
+    Batch to = {AT(double, 0), AT(double, 1), AT(double, 2), AT(double, 3),
+                AT(double, 4), AT(double, 5), bins, classes};
+    add_to_batch(&rows, brier, log_loss, AT(unsigned char, 6), AT(int64_t, 7), &to);
+    Py_END_ALLOW_THREADS
+    return leave(&arrays, NULL);
+}
+
 /* -- Poisson counts, bit for bit as NumPy has them in `poisson.py` --------------- */
 
 INLINE double uniform(uint64_t seed, uint64_t number) /* of SplitMix64, inside (0, 1) */
@@ -1156,7 +1244,7 @@ static PyMethodDef functions[] = {
     FUNCTION(add_top),   FUNCTION(fit_platt), FUNCTION(poisson),  FUNCTION(sort),
     FUNCTION(kernel_sums), FUNCTION(pairs), FUNCTION(events),   FUNCTION(quantile),
     FUNCTION(left_out),  FUNCTION(add_cells),  FUNCTION(node_weights), FUNCTION(bells),
-    FUNCTION(crossings), FUNCTION(tally),    FUNCTION(add_up),
+    FUNCTION(crossings), FUNCTION(tally),    FUNCTION(add_up),  FUNCTION(add_batch),
     {NULL, NULL, 0, NULL},
 };
 

@@ -109,6 +109,24 @@ def add_top(
     predicted: Short,
     /,
 ) -> None: ...
+def add_batch(
+    bins: int,
+    table: Column,
+    low: Column,
+    high: Column,
+    totals: Column,
+    certain: Column,
+    within: Column | None,
+    keep: Mask,
+    predicted: Index,
+    h: Column,
+    log_odds: Column,
+    hit: Column,
+    brier: Column,
+    log: Column,
+    work: Column,
+    /,
+) -> None: ...
 def fit_platt(
     width: float,
     prior_shift: float,

@@ -163,13 +163,12 @@ def add_residual(moments: NDArray[np.float64], columns: Columns) -> None:
     h, a, w = columns.confidence, columns.hit, columns.weight
 
     def work(start: int, stop: int) -> NDArray[np.float64]:
-        total = chunk = np.zeros(moments.T.shape)
+        total = np.zeros(moments.T.shape)
         for first in range(start, stop, ROWS_OF_RESIDUALS):
             part = slice(first, min(first + ROWS_OF_RESIDUALS, stop))
             weight = None if w is None else compiled.ready(w[part])
             rows = compiled.ready(h[part]), compiled.ready(a[part]), weight
-            if first > start:
-                chunk = np.zeros_like(total)
+            chunk = np.zeros_like(total) if first > start else total
             compiled.loops.residual(len(moments), *rows, chunk)
             if first > start:
                 total += chunk
@@ -206,17 +205,17 @@ _LAGRANGE = _lagrange()
 
 
 def node_weights(moments: Moments) -> NDArray[np.float64]:
-    """Weights on the cell centres, with PAD more nodes beyond each end.
-
-    Higher moments may be left out where they are not worth their sums.
-    """
+    """Weights on the cell centres, with PAD more nodes beyond each end."""
     columns, order, cells = moments.shape
     shape, polynomials = (columns, cells + 2 * PAD), _LAGRANGE[:, :order]
     if engines.wanted():
         return compiled.filled("node_weights", shape, cells, polynomials, moments)
     weights = np.zeros(shape)
     for own, mine in zip(weights, moments, strict=True):
-        for shift, part in enumerate(polynomials @ mine):
+        for shift, poly in enumerate(polynomials):
+            part = mine[0] * poly[0]
+            for moment, factor in zip(mine[1:], poly[1:], strict=True):
+                part += moment * factor
             own[shift : shift + cells] += part
     return weights
 

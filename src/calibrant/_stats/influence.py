@@ -220,7 +220,7 @@ def discrimination(sample: Sample) -> Column:
 def risk_area(sample: Sample, key: str) -> Column:
     """Of an area under the risk by coverage."""
     rows, moved = sample.predictions, sample.steps.influence(key)
-    place = rows.place
+    place = sample.place_of_prediction
     return moved.constant[place] + moved.slope[place] * rows.columns.hit
 
 

@@ -153,6 +153,11 @@ class Sample:
         return Steps.of(self.predictions.ordered)
 
     @cached_property
+    def place_of_prediction(self) -> Index:
+        """Which of the distinct confidences of predictions each row has."""
+        return self.predictions.place
+
+    @cached_property
     def value_of_row(self) -> Index:
         """Which of the distinct confidences each row has."""
         return self.values.place

@@ -83,12 +83,6 @@ def _turns(n: int) -> NDArray[np.complex128]:
     return np.exp(0.5j * pi / n * np.arange(n // 2 + 1))
 
 
-@lru_cache(maxsize=16)
-def _squares(n: int) -> Column:
-    """Of the frequencies of the first n coefficients."""
-    return np.asarray((pi * np.arange(n)) ** 2)
-
-
 # -- SmoothECE ---------------------------------------------------------------------
 
 
@@ -106,17 +100,15 @@ class SmoothedResidual:
 
     def error(self, bandwidth: float) -> float:
         """Integral of the absolute residual, smoothed with this bandwidth."""
-        if bandwidth not in self._known:
-            self._known[bandwidth] = self._error(bandwidth)
-        return self._known[bandwidth]
-
-    def _error(self, bandwidth: float) -> float:
+        if bandwidth in self._known:
+            return self._known[bandwidth]
         cells = len(self.coefficients)
         used = min(cells, ceil(8.6 / (pi * bandwidth)) + 1)
         points = max(1024, 1 << (min(cells, 8 * used) - 1).bit_length())
-        damping = np.exp(-0.5 * bandwidth**2 * _squares(cells)[: min(used, points)])
+        damping = np.exp(-0.5 * (pi * bandwidth * np.arange(min(used, points))) ** 2)
         damped = self.coefficients[: len(damping)] * damping
-        return _absolute_integral(series(damped, points))
+        self._known[bandwidth] = found = _absolute_integral(series(damped, points))
+        return found
 
     def fixed_point(self, start: float = START) -> float:
         """The bandwidth that equals its own error: SmoothECE.

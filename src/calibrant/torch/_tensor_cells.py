@@ -398,9 +398,33 @@ def add_rows(
     sums: Sums, columns: TensorColumns, keep: Tensor, weights: RowWeights
 ) -> None:
     """Add rows to the sums, in place; rows that are not kept leave no trace."""
+    if not weights and _added(sums, columns, keep):
+        return
     for start in range(0, len(keep), PART):
         part = slice(start, start + PART)
         _add_part(sums, columns.take(part), keep[part], weights.take(part))
+
+
+def _added(sums: Sums, columns: TensorColumns, keep: Tensor) -> bool:
+    """Whether the compiled loop could add the rows: all of it in the processor's memory."""
+    here = {x.device.type for x in (*sums.values(), *columns[:5], keep)} == {"cpu"}
+    here = here and all(x.is_contiguous() for x in sums.values())
+    if columns.predicted is None or not (here and engines.wanted("auto")):
+        return False
+    names = "table", "low", "high", "totals", "certain"
+    within = sums.get("within")
+    given: Any = [
+        *(sums[x] for x in names),
+        within,
+        keep,
+        columns.predicted,
+        *columns[:5],
+    ]
+    arrays = [None if x is None else x.detach().contiguous().numpy() for x in given]
+    bins = 0 if within is None else cell_sums.CLASS_BINS
+    compiled.loops.add_batch(bins, *arrays, np.empty(7 * len(keep)))
+    sums["rows"].add_(keep.sum())
+    return True
 
 
 def _add_part(
