@@ -1,5 +1,6 @@
 """Monitoring: trends that are those of the periods, and an alarm that keeps its word."""
 
+from itertools import pairwise
 from math import exp, log
 
 import numpy as np
@@ -9,9 +10,11 @@ from command import calibrant as run
 import calibrant as cal
 from calibrant._rows.columns import Columns
 from calibrant._verbs.alarm import (
+    SCALES,
     Line,
     bets,
     gains,
+    gains_of_steps,
     log_evidence,
     onset,
     rows_within,
@@ -198,12 +201,108 @@ def test_frequencies_count_and_soft_labels_and_certain_forecasts_are_taken():
     assert contradicted.alarm.period == "1"
 
 
-@pytest.mark.parametrize("beside", ["sample_weight", "cluster"])
-def test_weights_and_clusters_have_a_trend_but_no_alarm(rows, beside):
-    found = follow(rows, **{beside: np.arange(len(rows["y"])) // 2 + 1})
+def test_clusters_that_return_have_a_trend_but_no_alarm(rows):
+    found = follow(rows, cluster=np.arange(len(rows["y"])) % 50)
     assert found.alarm is None
     assert found.trend["brier"][0].interval is not None
-    assert found.sentences[0].startswith("No alarm was computed")
+    assert found.sentences[0].startswith(
+        "No alarm was computed. With clusters each must"
+    )
+
+
+@pytest.mark.parametrize("beside", ["sample_weight", "cluster"])
+def test_weights_and_clusters_have_no_alarm_against_a_reference(rows, beside):
+    given = {beside: np.arange(len(rows["y"])) // 2 + 1, "against": "reference"}
+    assert follow(rows, **given).alarm is None
+
+
+def test_a_step_expects_one_however_its_rows_depend_on_each_other():
+    h, w = np.array([0.2, 0.55, 0.9]), np.array([1.0, 3.0, 0.5])
+    outcomes = np.array(np.meshgrid(*[[0.0, 1.0]] * 3)).reshape(3, -1).T
+    pays = np.array(
+        [
+            np.exp(
+                gains_of_steps(rows_within(Columns(h, None, y, w)), np.zeros(3, int))
+            )
+            for y in outcomes
+        ]
+    )
+    assert pays.min() > 0.099  # a tenth of the money is kept
+    apart = np.prod(np.where(outcomes == 1, h, 1 - h), axis=1)
+    np.testing.assert_allclose(apart @ pays, 1, atol=1e-12)
+    # The same share of a common cause decides all of them.
+    u = np.array([0.0, 0.2, 0.55, 0.9, 1.0])
+    together = np.zeros(8)
+    for low, high in pairwise(u):
+        y = (h >= high).astype(float)  # u in between: certain where h is above
+        together[np.flatnonzero((outcomes == y).all(axis=1))] += high - low
+    np.testing.assert_allclose(together @ pays, 1, atol=1e-12)
+
+
+def test_of_a_step_of_one_row_the_first_scale_is_the_bet_of_the_row():
+    rows = rows_within(Columns(np.array([0.3]), None, np.array([1.0])))
+    steps = gains_of_steps(rows, np.zeros(1, int)).reshape(-1, len(SCALES))
+    np.testing.assert_allclose(steps[:, 0], gains(rows), atol=1e-12)
+
+
+def drawn(seed, off=0.0, clusters=100, periods=4):
+    """Periods of clusters of five rows that come out alike."""
+    rng = np.random.default_rng(seed)
+    n = periods * clusters
+    p = np.repeat(rng.uniform(0.1, 0.9, n), 5)
+    y = p + off > np.repeat(rng.random(n), 5)
+    return {
+        "y": y.astype(int),
+        "probs": p,
+        "period": np.repeat(np.arange(periods), 5 * clusters),
+        "cluster": np.repeat(np.arange(n), 5),
+    }
+
+
+def test_an_alarm_of_clusters_finds_what_is_off_and_does_not_count_rows_twice():
+    wrong = cal.monitor(**drawn(0, off=0.25))
+    assert wrong.alarm.period is not None
+    right = drawn(1)
+    assert cal.monitor(**right).alarm.period is None
+    del right["cluster"]  # five rows count as five, and chance as evidence
+    assert cal.monitor(**right).alarm.period is not None
+
+
+def test_a_sketch_of_few_clusters_tells_that_they_lie_within_periods():
+    given = drawn(0, off=0.25)
+    sketch = cal.Sketch()
+    scores = {"probs": given["probs"], "cluster": given["cluster"]}
+    sketch.update(given["y"], **scores, group=given["period"])
+    want = cal.monitor(**given).alarm.evidence
+    np.testing.assert_allclose(cal.monitor(sketch).alarm.evidence, want)
+    many = drawn(0, clusters=200, periods=2)
+    sketch = cal.Sketch()
+    scores = {"probs": many["probs"], "cluster": many["cluster"]}
+    sketch.update(many["y"], **scores, group=many["period"])
+    assert cal.monitor(sketch).alarm is None
+    assert cal.monitor(**many).alarm is not None
+
+
+def test_an_alarm_with_weights_has_no_unit(rows):
+    weight = np.random.default_rng(0).exponential(size=len(rows["y"])) + 0.1
+    one, five = (follow(rows, sample_weight=u * weight) for u in (1, 5))
+    np.testing.assert_allclose(one.alarm.evidence, five.alarm.evidence, atol=1e-9)
+    assert one.alarm.period == "2024-04"
+
+
+@pytest.mark.simulation
+def test_false_alarms_of_clusters_are_rare_however_often_one_looks():
+    rng, alarms = np.random.default_rng(4), 0
+    for _ in range(300):
+        h = np.repeat(rng.beta(1, 2, (20, 12)), 4, axis=1)
+        hit = (np.repeat(rng.random((20, 12)), 4, axis=1) < h).astype(float)
+        step = np.repeat(np.arange(12), 4)
+        gain = [
+            gains_of_steps(rows_within(Columns(p, None, a)), step)
+            for p, a in zip(h, hit, strict=True)
+        ]
+        alarms += log_evidence(np.array(gain)).max() >= log(10)
+    assert alarms <= 30 + 3 * 27**0.5  # 10 %, and three standard deviations
 
 
 @pytest.mark.simulation

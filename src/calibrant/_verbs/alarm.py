@@ -6,6 +6,11 @@ none, and passes 1 / alpha with probability alpha at most, whenever one looks (V
 Many bets are made at once, each with its share of the money: shifts and slopes of the
 log-odds, ranges of confidence, and every period as the first that is off. Shares are fixed
 beforehand, so money depends on sums of rows alone, in whatever order they came.
+
+Rows of a cluster may depend on each other, so they must not multiply. But a mean of bets
+expects 1, too, however they depend: a cluster is one step, which pays the weighted mean of
+what its rows would. Weights are fixed before the labels, so they may be any; rows with
+weights but no clusters are put together where their confidences are nearly one.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.records import Amount, OneOf, Range, Record
-from calibrant._inputs.arrays import Column, Table, sigmoid
+from calibrant._inputs.arrays import Column, Index, Table, sigmoid
 from calibrant._rows.columns import Columns, log_odds_of
 
 SHIFTS = (0.0, -0.6, -0.25, -0.1, 0.1, 0.25, 0.6)
@@ -28,6 +33,10 @@ SLOPES = (0.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5)
 
 RANGES, LOCAL = 5, (-0.4, 0.4)
 """Equal ranges of confidence that may be off alone, and by how much in log-odds."""
+
+SCALES, MOST_STAKED = (1.0, 4.0, 16.0, 64.0), 0.9
+"""Of steps of several rows, whose mean hardly varies: how many times it is bet, as long as no
+more than so much of the money can be lost."""
 
 FAR = 6.0
 """Log-odds beyond which slopes do not grow: one surprise must not decide."""
@@ -76,6 +85,25 @@ def gains(rows: Rows) -> Column:
     bet = bets(rows.confidence)
     m = np.where(bet > 0, rows.high, rows.low)
     return bet @ rows.hits - np.log1p(m * np.expm1(bet)) @ rows.mass
+
+
+def gains_of_steps(rows: Rows, step: Index) -> Column:
+    """The same of rows that depend on each other within steps, for each bet and scale.
+
+    A row pays 1 + s (y - m), where s = (e^l - 1) / (1 - m + m e^l). A step pays 1 plus the
+    mean of s (y - m) times a scale that depends on confidences and weights alone: it
+    expects 1 at most, whatever the rows of a step have to do with each other, and is
+    positive, for the scale is cut where no y could make it less than 1 - `MOST_STAKED`.
+    """
+    mass, found = np.bincount(step, rows.mass), []
+    for bet in bets(rows.confidence):
+        m = np.where(bet > 0, rows.high, rows.low)
+        stake = np.expm1(bet) / (1 + m * np.expm1(bet))
+        worth = np.bincount(step, stake * (rows.hits - m * rows.mass)) / mass
+        lost = stake * np.where(stake > 0, m, m - 1) * rows.mass
+        most = MOST_STAKED * mass / np.maximum(np.bincount(step, lost), 1e-12 * mass)
+        found += [np.log1p(np.minimum(x, most) * worth).sum() for x in SCALES]
+    return np.array(found)
 
 
 def log_evidence(gain: Table) -> Column:

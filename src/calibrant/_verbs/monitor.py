@@ -42,7 +42,14 @@ from calibrant._inputs.options import Options, Settings, takes_options
 from calibrant._inputs.predictions import MOST_GROUPS
 from calibrant._sketch.cells import Cells, Kind
 from calibrant._sketch.sketch import Sketch
-from calibrant._verbs.alarm import Alarm, Line, gains, raise_alarm, rows_within
+from calibrant._verbs.alarm import (
+    Alarm,
+    Line,
+    gains,
+    gains_of_steps,
+    raise_alarm,
+    rows_within,
+)
 from calibrant._verbs.compare import (
     ends_of,
     independent_differences,
@@ -79,7 +86,9 @@ class Monitor(Told, Record):
     changes : dict of str to tuple of Estimate
         Each metric less its baseline, NaN in periods of the reference.
     alarm : Alarm or None
-        The evidence of miscalibration so far; None with sample weights or clusters.
+        The evidence of miscalibration so far. With clusters, None if one has rows in several
+        periods, or a sketch of many does not tell; and with clusters or sample weights, None
+        for ``against="reference"``.
 
     Examples
     --------
@@ -142,8 +151,9 @@ class Monitor(Told, Record):
     def _alarm_told(self) -> Iterator[str]:
         if (alarm := self.alarm) is None:
             yield (
-                "No alarm was computed: evidence multiplies examples as independent and "
-                "equal, which those with clusters or sample weights are not."
+                "No alarm was computed. With clusters each must lie within one period, "
+                "which a sketch of more than 128 does not tell (give rows), and with clusters "
+                "or sample weights the alarm is against='calibration' only."
             )
             return
         null = "calibrated"
@@ -276,6 +286,12 @@ def monitor(
     ``against="reference"`` assumes that accuracy in the reference is a logistic function
     of confidence, and spends half of `alpha` on not knowing which.
 
+    With ``cluster=`` a cluster (of more than 128 in a period, one of 128 groups of them) is
+    one step of the e-process, which pays the mean of what its rows would. That is valid
+    however its rows depend on each other, if clusters of different periods do not: each must
+    lie within one period. With ``sample_weight=`` rows count as they weigh. What is assumed
+    until evidence says otherwise is that accuracy equals confidence whatever the weight.
+
     Changes since the reference are unpaired differences with plain intervals: one in
     twenty excludes 0 by chance. The alarm is what may be watched.
 
@@ -303,15 +319,35 @@ def monitor(
     if isinstance(y, Sketch | Mapping):
         given = (*scores.values(), *beside.values(), classes, target, period, every)
         check_alone(given)
-        sketch = y if isinstance(y, Sketch) else by_period(y)
+        sketch, apart = y if isinstance(y, Sketch) else by_period(y), None
     else:
         named = names_of_periods(period, every)
         sketch = Sketch(target=target, classes=classes, divergence=settings.main)
         _add(sketch, y, {**scores, **beside, "group": named})
+        apart = None if cluster is None else _within_periods(cluster, named)
     cells = in_order(sketch)
     chosen = _reference(reference, tuple(cells))
+    if apart is None:
+        apart = _known_apart(cells)
     about = float(alpha), float(tolerance), against
-    return _monitor(sketch, cells, chosen, about, name, options)
+    return _monitor(sketch, cells, chosen, about, name, options, apart=apart)
+
+
+def _within_periods(cluster: Any, named: NDArray[np.str_]) -> bool:
+    """Whether each cluster has rows of one period only."""
+    _, number = np.unique(to_numpy(cluster, "cluster").astype(str), return_inverse=True)
+    pairs = np.unique(
+        np.stack([number, np.unique(named, return_inverse=True)[1]]), axis=1
+    )
+    return pairs.shape[1] == len(np.unique(number))
+
+
+def _known_apart(cells: Mapping[str, Cells]) -> bool:
+    """The same of sketches; those of many clusters do not tell."""
+    sums = [own.clusters for own in cells.values() if own.clusters is not None]
+    each = [np.unique(x.cluster) for x in sums]
+    apart = not each or len(np.unique(np.concatenate(each))) == sum(map(len, each))
+    return apart and not any(x.folded for x in sums)
 
 
 def _add(sketch: Sketch, y: Any, given: dict[str, Any]) -> None:
@@ -385,6 +421,8 @@ def _monitor(
     about: tuple[float, float, str],
     name: str,
     options: Options,
+    *,
+    apart: bool,
 ) -> Monitor:
     kind = sketch.checked()
     assert kind is not None
@@ -409,7 +447,7 @@ def _monitor(
         reference=reference,
         baseline={key: MEASURES[key].of(base) for key in keys},
         changes={key: tuple(x.get(key, nothing) for x in moves) for key in keys},
-        alarm=_alarm(cells, reference, *about),
+        alarm=_alarm(cells, reference, *about, apart=apart),
     )
 
 
@@ -430,9 +468,14 @@ def _alarm(
     alpha: float,
     tolerance: float,
     against: str,
+    *,
+    apart: bool,
 ) -> Alarm | None:
     if any(x.squares is not None or x.clusters is not None for x in cells.values()):
-        return None
+        if against == "reference" or not apart:
+            return None
+        steps = [_gains_of_steps(own, tolerance) for own in cells.values()]
+        return raise_alarm(steps, tuple(cells), alpha, tolerance, against)
     columns = {name: own.columns(cut=False) for name, own in cells.items()}
     if against == "calibration":
         rows = [rows_within(x, tolerance) for x in columns.values()]
@@ -442,6 +485,17 @@ def _alarm(
         wide = {x: line.rows(y, alpha / 2, tolerance) for x, y in columns.items()}
         gain = [gains(x) * (name not in reference) for name, x in wide.items()]
     return raise_alarm(gain, tuple(cells), alpha, tolerance, against)
+
+
+def _gains_of_steps(cells: Cells, tolerance: float) -> Column:
+    """Of a period whose steps are clusters or, without any, cells of weighted rows."""
+    if cells.clusters is not None:
+        columns, step = cells.clustered_columns()
+    else:
+        columns = cells.columns(cut=False)
+        step = np.unique(columns.confidence, return_inverse=True)[1]
+    rows = rows_within(columns, tolerance)
+    return gains_of_steps(rows, np.unique(step, return_inverse=True)[1])
 
 
 # -- periods of dates ------------------------------------------------------------------
