@@ -127,8 +127,8 @@ def test_a_label_that_is_no_column_is_named(part):
         cal.evaluate(["dog", "cat"], probs=p, target="top-label")
     p = p.rename(columns={"Dog": "dog"})
     for missing in (None, float("nan")):
+        y = pandas.Series(["dog", missing], dtype=object)
         with pytest.raises(ValueError, match=r"only names in classes; row 1 is"):
-            y = pandas.Series(["dog", missing], dtype=object)
             cal.evaluate(y, probs=p, target="top-label")
 
 

@@ -1,6 +1,7 @@
 """Options are written once, checked once, and shown where one looks for them."""
 
 import inspect
+import re
 from dataclasses import fields
 
 import numpy as np
@@ -139,3 +140,14 @@ def test_a_group_may_be_called_none():
 def test_bins_are_refused_before_any_row_is_read(bins):
     with pytest.raises(ValueError, match=r"bins must be a whole number from 1 to"):
         cal.evaluate("no labels", probs="no rows", bins=bins)
+
+
+@pytest.mark.parametrize("name", ["calibration_error", "mce", "classwise_ece", "corp"])
+def test_every_option_of_a_metric_is_on_its_page(name):
+    function = getattr(cal, name)
+    told = function.__doc__.split("Parameters\n----------\n")[1]
+    lines = [line for line in told.splitlines() if line[:1].isalpha()]
+    options = set(inspect.signature(function).parameters) - {"reduce"}
+    assert options <= set(
+        re.findall(r"\w+", " ".join(x.split(" : ")[0] for x in lines))
+    )

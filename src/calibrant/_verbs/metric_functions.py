@@ -9,6 +9,7 @@ second without a keyword, which is how scikit-learn calls a metric.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -88,7 +89,8 @@ def _metric(function: Callable[Concatenate[Any, P], Value_co]) -> Metric[P, Valu
     taken = inspect.signature(takes_scores(function)).parameters
     if function.__doc__ is not None:
         end = "As in `calibrant.evaluate`.\n"
-        function.__doc__ = function.__doc__.replace(end, f"{end}{POS_LABEL}", 1)
+        more = f"{POS_LABEL}{_shared_options(function)}"
+        function.__doc__ = function.__doc__.replace(end, f"{end}{more}", 1)
 
     @wraps(function)
     def called(y: Any, *probs: Any, pos_label: Any = None, **given: Any) -> Value_co:
@@ -111,6 +113,24 @@ def _metric(function: Callable[Concatenate[Any, P], Value_co]) -> Metric[P, Valu
     parameters = [*{**taken, "probs": second, "pos_label": last}.values()]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return called
+
+
+def _shared_options(function: Callable[..., Any]) -> str:
+    """Where the options are described that a metric has in common with others."""
+    said = set(re.findall(r"\w+", " ".join(DESCRIBED.findall(function.__doc__ or ""))))
+    left = [x for x in inspect.signature(function).parameters if x not in said]
+    return "".join(
+        f"{', '.join(names)}\n    As in `calibrant.{where}`.\n"
+        for where, known in OPTIONS.items()
+        if (names := [x for x in left if x in known])
+    )
+
+
+DESCRIBED = re.compile(r"^ *([\w, ]+) : ", re.MULTILINE)
+OPTIONS = {
+    "ece": ("bins", "strategy", "norm", "debias", "closed"),
+    "evaluate": ("divergence", "bandwidth", "kernel", "boundary", "estimator", "level"),
+}
 
 
 def _sorted_classes(y: Any, probs: Matrix) -> Sequence[Hashable] | None:
