@@ -30,6 +30,7 @@ from harness_writers import (
     token,
     write_chat,
     write_eval,
+    write_helm_answers,
     write_helm_requests,
     write_helm_stats,
     write_inspect_json,
@@ -766,3 +767,16 @@ def test_a_match_that_one_instance_lacks_is_missing_and_not_another_one(tmp_path
     path = tmp_path / "per_instance_stats.json"
     path.write_text(json.dumps(records))
     assert read(path, Roles(drop_missing=True)).dropped == 1
+
+
+def test_runs_of_helm_with_and_without_scores_of_options_are_read_alike(tmp_path):
+    """They were put together as they are, and refused for it."""
+    for task, write in (("trees", write_helm_requests), ("herbs", write_helm_answers)):
+        folder = tmp_path / f"{task}:model=lab_m"
+        folder.mkdir()
+        write_helm_stats(folder / "per_instance_stats.json", made(40))
+        write(folder / "scenario_state.json", made(40))
+    done = calibrant("report", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    (model,) = json.loads(done.stdout)["evaluations"]
+    assert (model["target"], model["rows"]) == ("pairs", 80)

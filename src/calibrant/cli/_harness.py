@@ -129,12 +129,18 @@ SAME_ANSWERS = (
 def _each_run_once(looked_into: list[_LookedInto]) -> list[_LookedInto]:
     """All files, but one for each run of HELM, which writes each answer several times.
 
-    It is one with scores of all options, if there is.
+    It is one with scores of all options, if all runs of the model have one.
     """
-    written = [
-        (not model.has_options, SAME_ANSWERS.index(path.name), path)
+    of_runs = [
+        (path, model)
         for path, model in looked_into
         if isinstance(model, _Model) and path.name in SAME_ANSWERS
+    ]
+    whole = {path.parent for path, model in of_runs if model.has_options}
+    mixed = {model for path, model in of_runs if path.parent not in whole}
+    written = [
+        (not model.has_options or model in mixed, SAME_ANSWERS.index(path.name), path)
+        for path, model in of_runs
     ]
     kept: dict[Path, Path] = {}
     for _, _, path in sorted(written):
