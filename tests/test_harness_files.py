@@ -93,6 +93,7 @@ def test_a_file_is_known_by_what_is_in_it_and_inspect_says_so(name, tmp_path):
     said = str(contents)
     assert "written by" in said or name == "letters.jsonl"
     assert "up to 5 options" in said or "max_prob" in said or "confidence" in said
+    assert "--drop-missing" not in said  # of columns that are not read
 
 
 def test_absent_options_change_no_score(tmp_path):
