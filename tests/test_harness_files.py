@@ -494,7 +494,10 @@ def run_folder(tmp_path):
             arrays = made(80, k, seed=k)
             arrays["logits"] *= 1 + number  # twice as sure
             write_lm_eval(folder / name, arrays)
-        (folder / "results_2024-05-01T10-00-00.1.json").write_text('{"results": {}}')
+        counts = {task: {"original": 80, "effective": 80} for task in ("oaks", "elms")}
+        summary = {"results": {"oaks": {"acc_stderr,none": None}}, "n-samples": counts}
+        results = folder / "results_2024-05-01T10-00-00.1.json"
+        results.write_text(json.dumps(summary))
         poems = folder / "samples_poems_2024-05-01T10-00-00.1.jsonl"
         write_lines(poems, [lm_eval_poem(0)])
     return tmp_path
@@ -781,3 +784,19 @@ def test_runs_of_helm_with_and_without_scores_of_options_are_read_alike(tmp_path
     assert done.returncode == 0, done.stderr
     (model,) = json.loads(done.stdout)["evaluations"]
     assert (model["target"], model["rows"]) == ("pairs", 80)
+
+
+def test_samples_fewer_than_the_summary_says_are_refused(run_folder):
+    """A file that is cut off between two lines looks whole."""
+    folder = run_folder / "lab__small"
+    path = folder / "samples_oaks_2024-05-01T10-00-00.1.jsonl"
+    whole = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(whole[:-1]))
+    for given in (folder, path):
+        done = calibrant("report", given, "--fail-if", "brier > 1.9")
+        assert done.returncode == 1
+        assert "samples_oaks_2024-05-01T10-00-00.1.jsonl: has 79 samples" in done.stderr
+    (folder / "results_2024-05-01T10-00-00.1.json").unlink()
+    done = calibrant("report", folder)
+    assert done.returncode == 0
+    assert "of no harness" not in done.stderr
