@@ -1,8 +1,8 @@
 """The same answers as harnesses for language models write them.
 
 Fields are those of files that lm-evaluation-harness 0.4.13 (`--log_samples`, its dummy
-model) and Inspect 0.3.285 (`.eval` and `.json`, its mock model) wrote; HELM 0.5 and the API
-of OpenAI after their schemas.
+model) and Inspect 0.3.285 (`.eval` and `.json`, its mock model) wrote, and that the classes
+of HELM 0.5.16 are saved as; those of the API of OpenAI after its schema.
 """
 
 import json
@@ -88,8 +88,9 @@ def write_lm_eval(path, arrays):
 
 
 def stat(name, value):
-    about = {"name": name, "split": "test"}
-    return {"name": about, "count": 1, "sum": value, "mean": value, "min": value}
+    ends = {"sum": value, "min": value, "max": value, "mean": value}
+    rest = {"sum_squared": value**2, "variance": 0.0, "stddev": 0.0}
+    return {"name": {"name": name}, "count": 1, **ends, **rest}
 
 
 def softmax(scores):
@@ -119,7 +120,8 @@ def helm_answer(number, text, logprob, label, k):
     state["output_mapping"] = dict(zip(LETTERS, CHOICES[:k], strict=False))
     tokens = [{"text": text, "logprob": logprob}]
     completion = {"text": text, "logprob": logprob, "tokens": tokens}
-    return state | {"result": {"success": True, "completions": [completion]}}
+    del state["request_mode"]
+    return state | {"result": helm_result(completion)}
 
 
 def write_helm_answers(path, arrays):
@@ -147,8 +149,16 @@ def helm_request(number, place, score, label, k, mode="original"):
         "request_mode": mode,
         "train_trial_index": 0,
         "request": {"prompt": "…", "max_tokens": 0},
-        "result": {"success": True, "completions": [{"text": "", "tokens": tokens}]},
+        "result": helm_result({"text": "", "logprob": -9.0, "tokens": tokens}),
+        "num_train_instances": 0,
+        "prompt_truncated": False,
+        "num_conditioning_tokens": 0,
     }
+
+
+def helm_result(completion):
+    about = {"success": True, "embedding": [], "cached": False, "request_time": 0.1}
+    return {**about, "completions": [completion]}
 
 
 def write_helm_requests(path, arrays, method="multiple_choice_separate_original"):

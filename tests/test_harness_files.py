@@ -30,6 +30,7 @@ from harness_writers import (
     token,
     write_chat,
     write_eval,
+    write_helm_answers,
     write_helm_requests,
     write_helm_stats,
     write_inspect_json,
@@ -92,6 +93,7 @@ def test_a_file_is_known_by_what_is_in_it_and_inspect_says_so(name, tmp_path):
     said = str(contents)
     assert "written by" in said or name == "letters.jsonl"
     assert "up to 5 options" in said or "max_prob" in said or "confidence" in said
+    assert "--drop-missing" not in said  # of columns that are not read
 
 
 def test_absent_options_change_no_score(tmp_path):
@@ -501,7 +503,10 @@ def run_folder(tmp_path):
             arrays = made(80, k, seed=k)
             arrays["logits"] *= 1 + number  # twice as sure
             write_lm_eval(folder / name, arrays)
-        (folder / "results_2024-05-01T10-00-00.1.json").write_text('{"results": {}}')
+        counts = {task: {"original": 80, "effective": 80} for task in ("oaks", "elms")}
+        summary = {"results": {"oaks": {"acc_stderr,none": None}}, "n-samples": counts}
+        results = folder / "results_2024-05-01T10-00-00.1.json"
+        results.write_text(json.dumps(summary))
         poems = folder / "samples_poems_2024-05-01T10-00-00.1.jsonl"
         write_lines(poems, [lm_eval_poem(0)])
     return tmp_path
@@ -784,3 +789,32 @@ def test_options_that_are_named_in_some_lines_only_are_shown(tmp_path):
     ]
     write_lines(tmp_path / "a.jsonl", rows)
     assert "up to 4 options" in str(inspect(tmp_path / "a.jsonl"))
+
+
+def test_runs_of_helm_with_and_without_scores_of_options_are_read_alike(tmp_path):
+    """They were put together as they are, and refused for it."""
+    for task, write in (("trees", write_helm_requests), ("herbs", write_helm_answers)):
+        folder = tmp_path / f"{task}:model=lab_m"
+        folder.mkdir()
+        write_helm_stats(folder / "per_instance_stats.json", made(40))
+        write(folder / "scenario_state.json", made(40))
+    done = calibrant("report", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    (model,) = json.loads(done.stdout)["evaluations"]
+    assert (model["target"], model["rows"]) == ("pairs", 80)
+
+
+def test_samples_fewer_than_the_summary_says_are_refused(run_folder):
+    """A file that is cut off between two lines looks whole."""
+    folder = run_folder / "lab__small"
+    path = folder / "samples_oaks_2024-05-01T10-00-00.1.jsonl"
+    whole = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(whole[:-1]))
+    for given in (folder, path):
+        done = calibrant("report", given, "--fail-if", "brier > 1.9")
+        assert done.returncode == 1
+        assert "samples_oaks_2024-05-01T10-00-00.1.jsonl: has 79 samples" in done.stderr
+    (folder / "results_2024-05-01T10-00-00.1.json").unlink()
+    done = calibrant("report", folder)
+    assert done.returncode == 0
+    assert "of no harness" not in done.stderr

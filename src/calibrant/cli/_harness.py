@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -79,7 +80,8 @@ class _Sorted:
             if model is None:
                 _check_name(path)
             if not isinstance(model, _Model):
-                self.left_out.append(model or ValueError(f"{path}: of no harness."))
+                if model is not None or not path.name.startswith(SUMMARY):
+                    self.left_out.append(model or ValueError(f"{path}: of no harness."))
                 continue
             if model not in self.models:
                 self.names.append(model)
@@ -105,6 +107,8 @@ class _Sorted:
     def _joined(self, model: _Model) -> str:
         paths = self.models[model]
         _check_once(paths)
+        for path in paths:
+            _check_count(path)
         return flags.Files.of(self._called(model), paths)
 
     def _called(self, model: _Model) -> str:
@@ -129,12 +133,18 @@ SAME_ANSWERS = (
 def _each_run_once(looked_into: list[_LookedInto]) -> list[_LookedInto]:
     """All files, but one for each run of HELM, which writes each answer several times.
 
-    It is one with scores of all options, if there is.
+    It is one with scores of all options, if all runs of the model have one.
     """
-    written = [
-        (not model.has_options, SAME_ANSWERS.index(path.name), path)
+    of_runs = [
+        (path, model)
         for path, model in looked_into
         if isinstance(model, _Model) and path.name in SAME_ANSWERS
+    ]
+    whole = {path.parent for path, model in of_runs if model.has_options}
+    mixed = {model for path, model in of_runs if path.parent not in whole}
+    written = [
+        (not model.has_options or model in mixed, SAME_ANSWERS.index(path.name), path)
+        for path, model in of_runs
     ]
     kept: dict[Path, Path] = {}
     for _, _, path in sorted(written):
@@ -163,6 +173,30 @@ def _check_once(paths: Sequence[Path]) -> None:
         if other != path:
             twice = f"is of the same task as {other.name}: questions would count twice"
             raise FileError(path, f"{twice}; keep one of them.")
+
+
+SUMMARY = "results"
+"""How the file begins in which lm-evaluation-harness sums up a run."""
+
+
+def _check_count(path: Path) -> None:
+    """Refuse samples that are fewer than the summary of their run says."""
+    from calibrant.files._lm_eval import DATE, task_of
+    from calibrant.files._read import lines_in
+    from calibrant.files._sources import FileError
+
+    date = DATE.search(path.stem)
+    summary = path.with_name(f"{SUMMARY}{date[0]}.json") if date else path
+    if summary == path or not summary.is_file():
+        return
+    try:
+        said = json.loads(summary.read_text("utf-8"))["n-samples"]
+        count = int(said[task_of(path)]["effective"])
+    except (OSError, ValueError, LookupError, TypeError):  # of another version
+        return
+    if (found := lines_in(path)) < count:
+        lost = f"has {found} samples, and {summary.name} says {count}; it is damaged"
+        raise FileError(path, f"{lost}, or take {summary.name} away.")
 
 
 def _texts_in(file: str) -> Sequence[Path]:

@@ -82,7 +82,6 @@ def need(holds: object, rule: str) -> None:
         raise OddError(rule)
 
 
-@dataclass(frozen=True, slots=True)
 class Field:
     """A value in a record, with the names that lead to it, by which errors call it.
 
@@ -94,8 +93,20 @@ class Field:
     calibrant.files._harness_base.OddError: 'result.text' is missing
     """
 
-    value: Any
-    name: str = ""
+    __slots__ = ("_inside", "_key", "value")
+
+    def __init__(
+        self, value: Any, key: str | int = "", inside: Field | None = None
+    ) -> None:
+        self.value, self._key, self._inside = value, key, inside
+
+    @property
+    def name(self) -> str:
+        """The names that lead to it; made when asked for, since there are many fields."""
+        before = "" if self._inside is None else self._inside.name
+        if isinstance(self._key, int):
+            return f"{before}[{self._key}]"
+        return f"{before}.{self._key}" if before else self._key
 
     def __getitem__(self, key: str) -> Field:
         """What an object must have."""
@@ -108,8 +119,7 @@ class Field:
         """What an object may have; its value is None if not."""
         if not isinstance(self.value, dict):
             self.refuse("an object")
-        name = f"{self.name}.{key}" if self.name else key
-        return Field(self.value.get(key), name)
+        return Field(self.value.get(key), key, self)
 
     def has(self, key: str) -> bool:
         """Whether an object says something of this name."""
@@ -119,13 +129,19 @@ class Field:
         """What an object has, by name."""
         if not isinstance(self.value, dict):
             self.refuse("an object")
-        return {key: self.get(key) for key in self.value}
+        return {key: Field(x, key, self) for key, x in self.value.items()}
+
+    def numbered(self, name: str) -> list[Field]:
+        """What an object has, if that is name_0, name_1 and so on."""
+        if not isinstance(self.value, dict):
+            self.refuse("an object")
+        return [self[f"{name}_{i}"] for i in range(len(self.value))]
 
     def elements(self) -> list[Field]:
         """What a list has, in order."""
         if not isinstance(self.value, list):
             self.refuse("a list")
-        return [Field(x, f"{self.name}[{i}]") for i, x in enumerate(self.value)]
+        return [Field(x, i, self) for i, x in enumerate(self.value)]
 
     def text(self) -> str:
         """A text."""

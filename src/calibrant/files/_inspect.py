@@ -63,7 +63,8 @@ class Contents:
     `reading` says how the file would be read, or is None; then `problem` says why not
     and which option helps. `repeated` are columns of ids that occur more than once in the
     first rows, with the number of distinct ones. `looked_at` is the number of rows that
-    ranges are of, if not all.
+    ranges are of, if not all. `incomplete` says whether a column that would be read has
+    missing values.
     """
 
     path: Path
@@ -75,6 +76,7 @@ class Contents:
     problem: str | None
     repeated: Mapping[str, int] = field(default_factory=dict)
     looked_at: int | None = None
+    incomplete: bool = False
 
     def __str__(self) -> str:
         many = f", the first of {self.files} files" if self.files > 1 else ""
@@ -88,7 +90,7 @@ class Contents:
             lines.append(f"Range and missing: of the first {self.looked_at:,} rows.")
         said = f"Reads as: {self.reading}." if self.reading else self.problem
         lines.append(str(said))
-        if any(item.missing for item in self.items):
+        if self.incomplete:
             lines.append(
                 "Examples with a missing value: --drop-missing leaves them out."
             )
@@ -140,8 +142,10 @@ def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
 
 def _contents(source: Source, files: int, roles: Roles) -> Contents:
     problem = how = rows = None
+    used: Container[str] = source.names
     try:
         plan = make_plan(source, roles)
+        used = plan.names
         how, name = f"{plan.sentence}{_options(source, plan, roles)}", plan.names[0]
         rows = source[name].shape[0] if source.rows is None else source.rows
         if rows is None:
@@ -160,7 +164,8 @@ def _contents(source: Source, files: int, roles: Roles) -> Contents:
     partly = LOOKED_AT if read >= LOOKED_AT and rows != read else None
     about = source.path, source.format, files, rows, items, how, problem
     repeated = {x: n for x, n in _repeated(seen).items() if x != roles.cluster}
-    return Contents(*about, repeated=repeated, looked_at=partly)
+    lacks = any(item.missing and item.name in used for item in items)
+    return Contents(*about, repeated=repeated, looked_at=partly, incomplete=lacks)
 
 
 def _options(source: Source, plan: Plan, roles: Roles) -> str:

@@ -108,14 +108,9 @@ def _requests(arguments: Field) -> list[list[Field]]:
     if isinstance(arguments.value, list):
         found = [request.elements() for request in arguments.elements()]
     else:
-        found = [_in_order(x, "arg_{}") for x in _in_order(arguments, "gen_args_{}")]
+        found = [x.numbered("arg") for x in arguments.numbered("gen_args")]
     need(found and all(found), f"{arguments.name!r} has a request without a text")
     return found
-
-
-def _in_order(given: Field, name: str) -> list[Field]:
-    """What an object has under numbered names."""
-    return [given[name.format(i)] for i in range(len(given.members()))]
 
 
 def _answers(sample: Field) -> list[Field]:
@@ -160,7 +155,8 @@ def _row(sample: Field, task: str) -> dict[str, Any]:
 def _loglikelihoods(sample: Field) -> list[float]:
     pairs = [(answer, answer.elements()) for answer in _answers(sample)]
     for answer, pair in pairs:
-        need(len(pair) == 2, f"{answer.name!r} is no pair of a number and is_greedy")
+        if len(pair) != 2:
+            answer.refuse("a pair of a number and is_greedy")
     scores = [pair[0].log_probability() for _, pair in pairs]
     need(len(scores) > 1, f"{_answered(sample)!r} has fewer than two options")
     return scores[: _options(sample, len(scores))]

@@ -606,12 +606,12 @@ def memory_of(paths: Paths, roles: Roles | None = None) -> int:
         rows = source.rows or source[plan.names[0]].shape[0]
         if rows is None:
             with sources.reading(source.path):
-                rows = _lines(source.stored or source.path)
+                rows = lines_in(source.stored or source.path)
         total += rows * (OF_A_ROW + 8 * _width(source, plan.names))
     return total
 
 
-def _lines(path: Path) -> int:
+def lines_in(path: Path) -> int:
     """Line ends in a file of text: as many as rows, or more."""
     with path.open("rb") as file:
         pieces = iter(lambda: file.read(1 << 20), b"")
