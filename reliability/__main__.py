@@ -31,6 +31,8 @@ from .engine import (
     start,
 )
 from .judge import limit_memory
+from .records import evaluations, recalibrators, sketches
+from .records import results as saved_results
 
 SLICE = 20.0
 """Seconds that a process computes: then a new one begins."""
@@ -69,6 +71,8 @@ def fuzz(
     for module in MODULES:
         with suppress(ImportError):
             importlib.import_module(module)
+    for made in (recalibrators, evaluations, sketches, saved_results):
+        made()  # what all records are changes of, made once for all processes
     found = Run(stored.load(results), corpus, seed, number, results)
     found.search(stored.kinds(named), processes, time.monotonic() + 60 * minutes)
     new = [name for name in found.findings if name not in found.before]

@@ -346,6 +346,18 @@ FAILED = "failed.txt"
 class Noted:
     """Name the first test that fails."""
 
+    def pytest_collection_finish(self, session: Any) -> None:
+        """Called when all tests are read: an example that fails need not be simplified."""
+        hypothesis = importlib.import_module("hypothesis")
+        phases = hypothesis.Phase.explicit, hypothesis.Phase.generate
+        for item in session.items:
+            test = getattr(item, "function", None)
+            own = getattr(test, "_hypothesis_internal_use_settings", None)
+            if own is not None:
+                test._hypothesis_internal_use_settings = hypothesis.settings(
+                    own, phases=phases
+                )
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Called for each part of each test."""
         if report.failed:
