@@ -420,9 +420,12 @@ def _added(sums: Sums, columns: TensorColumns, keep: Tensor) -> bool:
         columns.predicted,
         *columns[:5],
     ]
-    arrays = [None if x is None else x.detach().contiguous().numpy() for x in given]
+    arrays: Any = [
+        None if x is None else x.detach().contiguous().numpy() for x in given
+    ]
     bins = 0 if within is None else cell_sums.CLASS_BINS
-    compiled.loops.add_batch(bins, *arrays, np.empty(7 * len(keep)))
+    arrays.append(np.empty(7 * len(keep)))
+    compiled.loops.add_batch(bins, *arrays)
     sums["rows"].add_(keep.sum())
     return True
 
