@@ -279,13 +279,10 @@ def named_classes(
         named = {x for x in labels if not _is_missing(x)}
         if named <= set(columns):
             return columns
-        if (
-            strange := sorted(map(shown, named - set(columns)))
-            if named & set(columns)
-            else []
-        ):
+        if named & set(columns):
+            strange = min(map(shown, named - set(columns)))
             raise ValueError(
-                f"y holds {strange[0]}, which is no column of {kind} ({_listed(columns)}). "
+                f"y holds {strange}, which is no column of {kind} ({_listed(columns)}). "
                 "Rename the column, or pass classes=[...], the names in column order."
             )
     if all(str(name).lstrip("-").isdecimal() for name in columns):

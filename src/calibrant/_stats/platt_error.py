@@ -32,9 +32,6 @@ LeaveOut = Callable[[Column, Column, Column], Column]
 
 LARGEST_CHANGE = 6.0
 
-CHOOSING_CELLS = 512
-"""Cells enough to say what each row moves."""
-
 STEPS = 6
 """Of Newton, to leave out a row."""
 
