@@ -384,12 +384,16 @@ def test_real_confidences_with_known_accuracy(data, name):
 LATER = {"decisions": decisions, "groups": groups, "grouping": grouping}
 
 
-@pytest.mark.parametrize("name", LATER)
-def test_later_pages_are_made_of_their_tallies(name):
-    path = runs.HERE / f"{name}.json"
-    known = json.loads(path.read_text(encoding="utf-8"))
-    page = path.with_suffix(".md").read_text(encoding="utf-8")
-    assert LATER[name].page(known) == page
+def test_later_pages_are_made_of_their_tallies():
+    """Of those that have tallies; the others say that they are older than the code."""
+    for name, script in LATER.items():
+        path = runs.HERE / f"{name}.json"
+        page = path.with_suffix(".md")
+        if path.exists():
+            known = json.loads(path.read_text(encoding="utf-8"))
+            assert script.page(known) == page.read_text(encoding="utf-8")
+        elif page.exists():
+            assert "older than the code" in page.read_text(encoding="utf-8")
 
 
 def test_shares_are_told_with_their_error_and_marked_outside_93_to_97():
