@@ -462,12 +462,13 @@ def summed_errors(
 
     Intervals of the classes reach to what each could be at most: that all of them are so far
     off at once is next to impossible. So rows are the unit, with what each adds to all
-    classes. Of few rows, clusters or a sketch, intervals are added up as `summed` does.
+    classes. Of two classes, which say the same, few rows, clusters or a sketch, intervals
+    are added up as `summed` does.
     """
     plain = summed(parts, overlap.factor("calibration"))
     deviation = overlap.deviation("calibration")
     few = whole.clusters is not None or whole.cells.effective < MANY_ROWS
-    if plain.interval is None or deviation is None or few:
+    if plain.interval is None or deviation is None or few or len(parts) < 3:
         return plain
     value, reach = float(plain), closed_forms.quantile(whole.settings.level) * deviation
     interval = max(value - reach, 0.0), max(value + reach, 0.0)
