@@ -669,3 +669,16 @@ def test_reading_files_loads_no_database_until_a_table_is_read():
         env={"PYTHONPATH": str(SRC)},
     )
     assert run.stdout.split() == []
+
+
+def test_labels_that_are_lists_of_one_length_here_and_another_there_are_refused(
+    tmp_path, part
+):
+    arrow = part("pyarrow")
+    ipc = part("pyarrow.ipc")
+    label = [[1.0, 0.0]] * 3 + [[0.5, 0.25, 0.25]] * 3
+    table = arrow.table({"prob": [0.5] * 6, "label": label})
+    with ipc.new_file(str(tmp_path / "a.arrow"), table.schema) as writer:
+        writer.write_table(table, max_chunksize=3)
+    with pytest.raises(FileError, match=r"a\.arrow.*lengths of lists"):
+        read(tmp_path / "a.arrow")

@@ -646,11 +646,20 @@ def _check_alike(first: Found, other: Found) -> None:
         ("cluster", first.cluster is None, other.cluster is None),
         ("group", first.group is None, other.group is None),
         ("columns", [*first.others], [*other.others]),
+        ("lengths of lists", _widths(first), _widths(other)),
     ):
         if a != b:
             name = sources.quoted([first.path.name])
             problem = f"differs from {name} in its {what}; shards must be alike."
             raise FileError(other.path, problem)
+
+
+def _widths(found: Found) -> list[tuple[int, ...]]:
+    """Numbers that a row has of each column."""
+    columns = [getattr(found, name) for name in PER_ROW]
+    return [
+        np.shape(x)[1:] for x in (*columns, *found.others.values()) if x is not None
+    ]
 
 
 def _join(found: list[Found]) -> Found:
