@@ -210,7 +210,7 @@ def test_a_sketch_is_within_its_stated_bound():
 def _steps_of_cells(right, cell):
     _, place = np.unique(-cell, return_inverse=True)
     weight = np.bincount(place).astype(float)
-    return Steps(weight, np.bincount(place, 1 - right))
+    return Steps(weight, np.bincount(place, right))
 
 
 def test_the_curve_is_what_is_accepted_from_a_threshold_on():

@@ -23,28 +23,61 @@ from calibrant._stats.standard_errors import Influence, Rows
 AREAS = ("aurc", "excess_aurc", "augrc")
 
 
+AT_ONCE = 1 << 16
+"""Steps whose sums stay in cache: beside the rows an area takes no memory."""
+
+
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Distinct confidences from the highest on: the weight and the errors at each."""
+    """Distinct confidences from the highest on: the weight and the hits at each.
+
+    If they are a part, `accepted` is the weight before it, and `wrong` that of its errors.
+    """
 
     weight: Column
-    errors: Column
+    hits: Column
+    accepted: float = 0.0
+    wrong: float = 0.0
 
     @classmethod
     def of(cls, ordered: Ordered) -> Steps:
         """Of examples in increasing order of their confidence."""
-        errors = ordered.weight - ordered.hits
-        return cls(ordered.weight[::-1], np.maximum(errors, 0.0)[::-1])
+        return cls(ordered.weight[::-1], ordered.hits[::-1])
 
     @cached_property
     def n(self) -> float:
         """Total weight."""
         return float(self.weight.sum())
 
+    @cached_property
+    def errors(self) -> Column:
+        """Weight of what is wrong at each confidence."""
+        return np.maximum(self.weight - self.hits, 0.0)
+
+    @cached_property
+    def sums(self) -> Column:
+        """Of errors, of the risk, and of what is accepted and wrong, over examples."""
+        found, accepted = np.zeros(3), 0.0
+        for first in range(0, len(self.weight), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            part = Steps(self.weight[some], self.hits[some], accepted, float(found[0]))
+            found += part._own_sums()
+            accepted += part.n
+        return found
+
+    def _own_sums(self) -> tuple[float, float, float]:
+        risk = self.errors + self.tilt * self.harmonic
+        return self.errors.sum(), risk.sum(), self.weight @ self._halfway
+
+    @property
+    def _halfway(self) -> Column:
+        """Errors up to the middle of each step."""
+        return self.wrong + np.cumsum(self.errors) - 0.5 * self.errors
+
     @property
     def error_rate(self) -> float:
         """Risk where all examples are accepted."""
-        return min(float(self.errors.sum()) / self.n, 1.0)
+        return min(float(self.sums[0]) / self.n, 1.0)
 
     @cached_property
     def rate(self) -> Column:
@@ -54,12 +87,13 @@ class Steps:
     @cached_property
     def before(self) -> Column:
         """Weight of all that is more confident."""
-        return np.cumsum(self.weight) - self.weight
+        return self.accepted + np.cumsum(self.weight) - self.weight
 
     @cached_property
     def tilt(self) -> Column:
         """Errors before a step, less those there would be at the rate of the step."""
-        return np.cumsum(self.errors) - self.errors - self.rate * self.before
+        before = self.wrong + np.cumsum(self.errors) - self.errors
+        return before - self.rate * self.before
 
     @cached_property
     def harmonic(self) -> Column:
@@ -73,9 +107,8 @@ class Steps:
     def value(self, key: str) -> float:
         """One of the areas."""
         if key == "augrc":
-            wrong = np.cumsum(self.errors) - 0.5 * self.errors
-            return float(self.weight @ wrong) / self.n**2
-        area = float((self.errors + self.tilt * self.harmonic).sum()) / self.n
+            return float(self.sums[2]) / self.n**2
+        area = float(self.sums[1]) / self.n
         if key == "aurc":
             return min(max(area, 0.0), 1.0)  # beyond them by round-off
         return min(max(area - self.least, 0.0), 1.0)
@@ -87,7 +120,7 @@ class Steps:
         kept = max(self.n - wrong, 0.0)
         if wrong == 0 or kept == 0:
             return self.error_rate
-        last = Steps(np.array([kept, wrong]), np.array([0.0, wrong]))
+        last = Steps(np.array([kept, wrong]), np.array([kept, 0.0]))
         return last.value("aurc")
 
     def influence(self, key: str) -> Influence:
@@ -99,8 +132,7 @@ class Steps:
         """What an example at each step adds, and what it adds if it is an error."""
         w, after = self.weight, self.before + self.weight
         if key == "augrc":
-            wrong = np.cumsum(self.errors) - 0.5 * self.errors
-            return wrong / self.n, (self.n - after + 0.5 * w) / self.n
+            return self._halfway / self.n, (self.n - after + 0.5 * w) / self.n
         H, share = self.harmonic, self.before / w
         per_error = 1 - share * H + _later(H)
         own = self.rate * share * H + self.tilt / (after + 0.5)
