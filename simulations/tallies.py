@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 
+import numpy as np
+from scipy.stats import binom
+
 import calibrant as cal
 
 Found = Iterable[tuple[str, cal.Estimate, float]]
@@ -142,16 +145,29 @@ def outside(
     cases: Sequence[Case], known: Mapping[str, dict], bands: Sequence[str] = ()
 ) -> str:
     """How many coverages are below 93, within, and above 97, bands left out."""
-    shares = [
-        tally[2] / tally[1]
+    some = [
+        tally
         for case in cases
         for key, tally in known[case.name]["of"].items()
         if tally[1] and key not in bands
     ]
+    shares = [tally[2] / tally[1] for tally in some]
     low, high = sum(x < LOW for x in shares), sum(x > HIGH for x in shares)
+    chance = [_by_chance(int(tally[1])) for tally in some]
     return (
         f"Of {len(shares)} coverages {low} are below 93 %, "
-        f"{len(shares) - low - high} within 93 to 97 %, {high} above."
+        f"{len(shares) - low - high} within 93 to 97 %, {high} above; so few data sets put "
+        f"{sum(x for x, _ in chance):.0f} below and {sum(x for _, x in chance):.0f} above by "
+        "chance if all true ones are 95 %."
+    )
+
+
+def _by_chance(sets: int) -> tuple[float, float]:
+    """How likely a true coverage of 95 % looks lower than 93 %, and higher than 97 %."""
+    held = np.arange(sets + 1)
+    chance = binom.pmf(held, sets, 0.95)
+    return float(chance[held / sets < LOW].sum()), float(
+        chance[held / sets > HIGH].sum()
     )
 
 
