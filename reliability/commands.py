@@ -164,6 +164,9 @@ def _files(c: Choices, line: Line, name: str) -> None:
             paths = [sketch_of(own, folder / f"{stem}.npz", c)]
         else:
             paths = write(c, folder, own, stem)
+        if set(paths) & set(line.files):  # what was wrong there is written over
+            for other in made:
+                other.wrong = "?"
         line.files += tuple(paths)
         if c.chance(6):
             own.wrong = special(c, line.home, paths)

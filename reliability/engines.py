@@ -179,7 +179,8 @@ def _use(use: str, y: Any, kind: str, scores: Any, weight: dict[str, Any]) -> An
 def _sums(sketch: Any) -> Any:
     """All sums of a sketch."""
     cells = sketch.cells
-    return [cells.rows, cells.weight, *cells.totals.values()]
+    losses = [loss for x in cells.totals.values() for loss in (x.loss, x.loss2)]
+    return [cells.rows, cells.weight, *losses]
 
 
 def _columns(y: Any, given: dict[str, Any]) -> Any:

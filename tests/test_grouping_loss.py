@@ -288,3 +288,16 @@ def test_a_loss_of_nothing_but_rounding_has_an_interval(value):
 def test_features_that_are_no_columns_are_named(explain):
     with pytest.raises(ValueError, match="explain must have"):
         cal.grouping_loss([0, 1], probs=[0.2, 0.8], explain=explain)
+
+
+@pytest.mark.parametrize("explain", [[None], ["a", "b", "c"], [1]])
+@pytest.mark.parametrize("weight", [None, [1.0, 1.0]])
+def test_regions_of_another_length_are_named(explain, weight):
+    given = {"probs": [0.2, 0.8], "sample_weight": weight}
+    with pytest.raises(ValueError, match="explain must have one entry per row"):
+        cal.grouping_loss([0, 1], **given, explain=explain)
+
+
+def test_fewer_rows_than_folds_are_refused():
+    with pytest.raises(ValueError, match="folds=2 needs as many rows"):
+        cal.grouping_loss([1], probs=[0.8], explain=[[0.5]])

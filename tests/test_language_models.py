@@ -329,6 +329,10 @@ def test_intervals_of_repeated_questions_hold(simulation):
         (lambda: cal.self_consistency(["a"], -1), "question must be a sequence"),
         (lambda: cal.self_consistency([["a"]], [1]), "answer must be a sequence"),
         (lambda: cal.sequence_probability(10**30), "logprobs must be a sequence"),
+        (
+            lambda: cal.sequence_probability(np.array(0.5)),
+            "logprobs must be a sequence",
+        ),
         (lambda: cal.sequence_probability(np.zeros((2, 2, 2))), "one number a token"),
         (lambda: cal.p_true("a\0b", [-0.5]), "true must hold real numbers"),
         (lambda: cal.p_true([-1 + 1j], [-0.5]), "true must hold real numbers"),

@@ -9,6 +9,7 @@ from strategies import problems
 import calibrant as cal
 from calibrant._inputs.divergences import BRIER
 from calibrant._inputs.predictions import read_predictions
+from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import each_class, reduce_to_columns
 
 
@@ -220,3 +221,16 @@ def test_rounding_above_one_costs_nothing():
 def test_soft_labels_that_round_above_one_count_as_one():
     given = {"probs": [[0.2, 0.8]], "target": "positive"}
     assert cal.brier([[0.0, 1.00005]], **given) == pytest.approx(0.04, rel=1e-9)
+
+
+def test_a_row_whose_squared_weight_is_too_small_for_a_float_counts_as_one():
+    columns = Columns(
+        confidence=np.array([0.5, 0.5]),
+        exact_log_odds=None,
+        hit=np.array([1.0, 0.0]),
+        losses={},
+        weight=np.array([4.0, 1e-300]),
+        squared=np.array([8.0, 0.0]),
+        predicted=None,
+    )
+    assert columns.count == 3

@@ -69,7 +69,9 @@ class Columns:
         """How many rows these stand for."""
         if self.weight is None or self.squared is None:
             return self.total_weight
-        return float(np.rint(self.weight**2 / self.squared).sum())
+        squared = np.where(self.squared > 0, self.squared, 1.0)  # too small for a float
+        rows = np.where(self.squared > 0, self.weight**2, 1.0) / squared
+        return float(np.rint(rows).sum())
 
     @property
     def effective(self) -> float:

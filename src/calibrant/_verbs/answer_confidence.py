@@ -124,10 +124,13 @@ def sequence_probability(
     [0.5, 0.25]
     """
     check_flags(per_token=per_token)
-    if not hasattr(logprobs, "__iter__"):
+    try:
+        answers = iter(logprobs)
+    except TypeError:
         kind = type(logprobs).__name__
-        raise TypeError(f"logprobs must be a sequence for each answer, got {kind}.")
-    return np.array([_probability(x, per_token) for x in logprobs], np.float64)
+        rule = "logprobs must be a sequence for each answer"
+        raise TypeError(f"{rule}, got {kind}.") from None
+    return np.array([_probability(x, per_token) for x in answers], np.float64)
 
 
 def _probability(tokens: Sequence[float], per_token: bool) -> float:  # noqa: FBT001

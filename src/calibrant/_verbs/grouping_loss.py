@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_choice, check_number
+from calibrant._base.checks import check_choice, check_length, check_number
 from calibrant._base.records import (
     Amounts,
     Estimate,
@@ -231,13 +231,14 @@ def _second_derivative(divergence: Divergence, c: Column) -> Column:
 # -- regions ---------------------------------------------------------------------------
 
 
-def _given_regions(explain: Any, kept: Mask | slice) -> Index | None:
+def _given_regions(explain: Any, kept: Mask | slice, rows: int) -> Index | None:
     """Regions that were given as such: one name or whole number per row."""
     if isinstance(explain, dict) or hasattr(explain, "columns"):
         return None
     names = to_numpy(explain, "explain")
     if names.ndim != 1 or names.dtype.kind == "f":
         return None
+    check_length(names, rows, "explain")
     region = np.unique(names[kept].astype(str), return_inverse=True)[1]
     if (count := int(region.max()) + 1) > MOST_REGIONS:
         raise ValueError(
@@ -250,6 +251,9 @@ def _given_regions(explain: Any, kept: Mask | slice) -> Index | None:
 def _folds(rows: int, clusters: Index | None, folds: int, rng: Any) -> Index:
     unit = np.arange(rows) if clusters is None else clusters
     count = int(unit.max()) + 1
+    if count < folds:
+        there = f"folds={folds} needs as many rows, or clusters; there are {count}"
+        raise ValueError(f"{there}. Give more rows, or regions as explain=.")
     return (np.random.default_rng(rng).permutation(count) % folds)[unit]
 
 
@@ -610,7 +614,7 @@ def _explained_by(
     predictions, columns, clusters = rows
     weight = predictions.weight
     kept: Any = slice(None) if weight is None else weight > 0
-    given = _given_regions(explain, kept)
+    given = _given_regions(explain, kept, len(predictions.scores))
     if given is not None:
         count = int(given.max()) + 1
         bins = _level_sets(rows, divergence, count)
