@@ -411,7 +411,8 @@ def fit(rows: Rows, x: Table, offset: Column) -> Fit | None:
         if np.abs(beta).max() > FURTHEST:
             return None
         if np.abs(step).max() < 1e-10:
-            return _moves(rows, x, beta, p, np.linalg.solve(information, x.T))
+            along = np.linalg.solve(information, x.T).astype(np.float64)
+            return _moves(rows, x, beta, p, along)
     return None
 
 
@@ -435,7 +436,7 @@ def _left_by(rows: Rows, pull: Column) -> Column:
         excess = np.bincount(rows.clusters, pull - share)[rows.clusters]
     else:
         excess = (pull - share) * rows.columns.squares / w**2
-    return 1 - np.clip(excess, 0.0, 0.5)
+    return np.maximum(1.0 - np.maximum(excess, 0.0), 0.5)
 
 
 # -- distances of the curve from the diagonal ----------------------------------------------
