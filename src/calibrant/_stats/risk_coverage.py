@@ -65,9 +65,10 @@ class Steps:
             accepted += part.n
         return found
 
-    def _own_sums(self) -> tuple[float, float, float]:
+    def _own_sums(self) -> Column:
         risk = self.errors + self.tilt * self.harmonic
-        return self.errors.sum(), risk.sum(), self.weight @ self._halfway
+        each = self.errors, risk, self.weight * self._halfway
+        return np.array([column.sum() for column in each])
 
     @property
     def _halfway(self) -> Column:
