@@ -223,7 +223,7 @@ grouping loss, and "above", how often the interval begins above it, is to be at 
 
 # Laws that nothing was chosen by
 
-They were written down before the variance was mended, and looked at once: {unseen_sizes}.
+They were written down before they were first run: {unseen_sizes}.
 
 ## Regions as given
 

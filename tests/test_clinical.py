@@ -221,7 +221,7 @@ def test_an_infinite_loss_has_no_skill():
 
 @pytest.mark.simulation
 def test_intercept_and_slope_of_few_events_are_covered():
-    """300 rows with 9 events; errors of the moves alone cover 88 %."""
+    """300 rows with 9 events; errors of the moves alone are too small."""
     held = {"slope": 0, "joint_intercept": 0, "scaled_brier": 0, "brier": 0}
     a, b = 0.6, 19.0
     square = a * b / (a + b) / (a + b + 1)  # E p(1 - p), the Brier score
