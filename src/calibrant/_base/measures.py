@@ -138,6 +138,9 @@ MEASURES = {
 }
 """Measures by key. The first six are the metrics of the paper's tables."""
 
+BUILT_IN = tuple(MEASURES)
+"""Numbers of our own, whatever others a user adds."""
+
 
 def columns() -> dict[str, Measure]:
     """Measures that can be columns of a table, in order."""

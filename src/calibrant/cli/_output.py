@@ -18,7 +18,14 @@ import click
 from calibrant._base.checks import MOST_NAME, RowError, one_line
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import HEADLINE, MEASURES, key_of, near_key, sample_size
+from calibrant._base.measures import (
+    BUILT_IN,
+    HEADLINE,
+    MEASURES,
+    key_of,
+    near_key,
+    sample_size,
+)
 from calibrant._base.records import Estimate, as_plain
 from calibrant._base.write import target_of
 from calibrant._verbs.by_group import macro_average
@@ -320,7 +327,7 @@ HOLDS = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.l
 SIGNED = ("confidence_gap", "ece_debiased", "top_label_ece")
 SQUARED = ("mcb", "dsc", "unc")
 ENDS = {
-    **dict.fromkeys(MEASURES, (0.0, 1.0)),
+    **dict.fromkeys(BUILT_IN, (0.0, 1.0)),
     **dict.fromkeys(SIGNED, (-1.0, 1.0)),
     **dict.fromkeys(SQUARED, (0.0, 2.0)),
     **dict.fromkeys(HEADLINE, (-2.0, 2.0)),
