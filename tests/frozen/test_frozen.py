@@ -79,7 +79,7 @@ CHANGED = {
     r"/(band_low|band_high|resolution|n_effective|n_clusters|duplicates|repeated"
     r"|sum_of_weights|largest_class|left_out)$": ("new fields"),
     r"/positive$|^page_of_\w+(/0)?/(estimator|scores/\d/(column|total))$": "new fields",
-    r"/(clusters|count|effective|lost)$|/learned/lapse_$": "new fields",
+    r"/(clusters|count|effective|lost)$|/learned/lapse_$|/parameters/pairs$": "new fields",
     r"/macro_averages$": "new fields",
     r"^(recalibrator|numba|command_recalibrate).*/digest$": "files carry a digest",
     r"/(findings|sentences|badges|text|texts|notes|notes_|evidence|verdict)(/|$)": (
