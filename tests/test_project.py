@@ -173,7 +173,17 @@ def readme_blocks():
     return {heading or word: fence.findall(text) for heading, word, text in parts}
 
 
-WORDS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen".split()
+WORDS = [
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+]
 
 
 def test_readme_counts_the_recalibration_methods():
