@@ -1,6 +1,7 @@
 """Answers of language models: abstentions, tasks, samples, and stated confidences."""
 
 import json
+import re
 from itertools import product
 
 import numpy as np
@@ -341,3 +342,85 @@ def test_intervals_of_repeated_questions_hold(simulation):
 def test_what_is_no_list_of_answers_or_tokens_is_named(call, said):
     with pytest.raises((TypeError, ValueError), match=said):
         call()
+
+
+# -- coverage of a comparison ------------------------------------------------------------
+
+
+def two_files(folder):
+    """1,000 answers of two models: 500 and 300 are silent, 200 answered by both."""
+    first = [
+        {
+            "id": i,
+            "confidence": None if i % 2 else 80,
+            "correct": i % 5 != 0,
+            "half": i % 2,
+        }
+        for i in range(1000)
+    ]
+    second = [
+        {**row, "confidence": 80 if i % 2 else None} for i, row in enumerate(first)
+    ]
+    for row in second[:400]:
+        row["confidence"] = 70
+    for name, rows in (("u", first), ("w", second)):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return folder / "u.jsonl", folder / "w.jsonl"
+
+
+def test_coverage_of_a_comparison_is_what_is_compared_of_all(tmp_path):
+    files = two_files(tmp_path)
+    options = ("--percent", "--drop-missing")
+    found = json.loads(calibrant("compare", *files, *options, "--json").stdout)
+    counts = [
+        [x[k] for k in ("n", "left_out", "unpaired")] for x in found["evaluations"]
+    ]
+    assert counts == [[200, 800, 300], [200, 800, 500]]
+    told = [x for x in found["findings"] if x["code"] == "left-out"]
+    assert [x["evidence"]["coverage"] for x in told] == [0.2, 0.2]
+    assert not any("low" in x["evidence"] for x in told)
+    text = " ".join(calibrant("compare", *files, *options).stdout.split())
+    for own, name, other in ((500, "u", 300), (300, "w", 500)):
+        assert (
+            f"800 of 1,000 examples of {name} are not compared: {own} have no confidence, "
+            f"and for {other} another model has none. Coverage is 20.0 %."
+        ) in text
+    assert text.startswith("2 models, 200 examples (coverage 20 %: 800 left out)")
+    assert {*re.findall(r"coverage (\S+) %", text)} == {"20"}
+
+
+def test_a_model_that_answers_all_is_compared_where_the_other_answers(tmp_path):
+    first, second = two_files(tmp_path)
+    rows = [json.loads(line) for line in first.read_text().splitlines()]
+    second.write_text("\n".join(json.dumps({**x, "confidence": 60}) for x in rows))
+    options = ("--percent", "--drop-missing", "--json")
+    found = json.loads(calibrant("compare", first, second, *options).stdout)
+    u, w = (x for x in found["findings"] if x["code"] == "left-out")
+    assert (
+        "500 of 1,000 examples of u have no confidence: coverage is 50.0 %" in u["text"]
+    )
+    assert (
+        "500 of 1,000 examples of w are not compared: for them another model has no "
+        "confidence. Coverage is 50.0 %." in w["text"]
+    )
+    assert (u["evidence"]["low"], u["evidence"]["high"]) == pytest.approx((0.4, 0.9))
+
+
+def test_groups_of_a_comparison_count_what_they_leave_out(tmp_path):
+    """Of each half of 500: u answers all even ones, w 200 even ones and all odd ones."""
+    options = ("--percent", "--drop-missing", "--group", "half", "--json")
+    found = json.loads(calibrant("compare", *two_files(tmp_path), *options).stdout)
+    counts = [
+        {g: (x["n"], x["left_out"], x["unpaired"]) for g, x in ev["per_group"].items()}
+        for ev in found["evaluations"]
+    ]
+    assert counts == [{"0": (200, 300, 300)}, {"0": (200, 300, 0)}]
+
+
+def test_models_of_unequal_coverage_share_no_coverage_in_a_sentence():
+    right, sure, _ = answers()
+    more = {"correct": [*right, 1], "confidence": [*sure, None]}
+    some = cal.evaluate_pairs(**more, drop_missing=True, name="some")
+    every = cal.evaluate_pairs(right, sure**2, name="every")
+    for pair in ((some, every), (every, some)):
+        assert not any("coverage" in x for x in cal.compare(*pair).sentences)

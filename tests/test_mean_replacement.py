@@ -1,5 +1,6 @@
 """Mean replacement: the paper's six rows follow from accuracy and ECE alone."""
 
+import json
 from math import log
 
 import numpy as np
@@ -124,3 +125,63 @@ def test_at_the_edge_weights_count_as_their_effective_number():
         fitted = MeanReplacement().fit(z, y, [1, 1, 1, 3])
     n = 6**2 / 12
     assert fitted.accuracy_ == pytest.approx((n + 0.5) / (n + 1), rel=1e-15)
+
+
+# -- mean replacement of stated confidences ----------------------------------------------
+
+
+def low_answers(n=1000):
+    """Answers that are correct more often than confidences from 0.1 to 0.9 say."""
+    rng = np.random.default_rng(7)
+    sure = rng.integers(1, 10, n) / 10
+    return (rng.random(n) < 0.5 + 0.4 * sure).astype(int), sure
+
+
+@pytest.mark.parametrize("name", [None, "mine"])
+def test_mean_replacement_gives_every_answer_the_mean_accuracy(name):
+    """Also those of a confidence below 1/2, where being wrong seems likelier."""
+    right, sure = low_answers()
+    own = MeanReplacement(scores="probs")
+    found = cal.study(
+        right[:400],
+        right[400:],
+        confidence=(sure[:400], sure[400:]),
+        methods="platt" if name is None else {name: own},
+    )
+    mean = found[name or "Mean replacement"]
+    np.testing.assert_allclose(mean.columns.confidence, right[:400].mean(), rtol=1e-12)
+    assert mean.metrics["accuracy"] == found[0].metrics["accuracy"]
+    gap = abs(right[:400].mean() - right[400:].mean())
+    assert mean.metrics["ece"] == pytest.approx(gap, abs=1e-12)
+    kept = found.recalibrators[name or "Mean replacement"]
+    assert len({*kept.predict_proba([0.1, 0.5, 0.9])[:, 1].tolist()}) == 1
+    assert kept.notes_ == ()
+
+
+def test_mean_replacement_of_folds_has_one_confidence_per_fold():
+    right, sure = low_answers()
+    mean = cal.study(right, confidence=sure, folds=5)["Mean replacement"]
+    assert len(np.unique(mean.columns.confidence)) <= 5
+    assert mean.columns.confidence == pytest.approx(right.mean(), abs=0.01)
+    assert mean.metrics["ece"] < 0.01
+
+
+def test_mean_replacement_of_answers_mostly_wrong_is_below_a_half_without_a_warning():
+    found = MeanReplacement(scores="probs", pairs=True).fit(
+        [0.9, 0.3] * 4, [0, 0, 0, 1] * 2
+    )
+    assert found.predict_proba([0.99, 0.01])[:, 1].tolist() == [0.25, 0.25]
+
+
+def test_pairs_have_two_classes():
+    with pytest.raises(ValueError, match="there are 3 classes"):
+        MeanReplacement(pairs=True).fit(np.eye(3), [0, 1, 2])
+
+
+def test_a_file_from_before_pairs_is_read(tmp_path):
+    path = tmp_path / "mean.json"
+    MeanReplacement().fit([[2.0, 0.0], [0.0, 1.0]] * 2, [0, 1, 1, 1]).save(path)
+    content = json.loads(path.read_text())
+    del content["parameters"]["pairs"], content["digest"]
+    path.write_text(json.dumps(content))
+    assert MeanReplacement.load(path).pairs is False

@@ -173,6 +173,32 @@ def readme_blocks():
     return {heading or word: fence.findall(text) for heading, word, text in parts}
 
 
+WORDS = [
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+]
+
+
+def test_readme_counts_the_recalibration_methods():
+    """All that the package has but the two yardsticks."""
+    package = calibrant.recalibration
+    base = package.Recalibrator
+    kinds = [getattr(package, name) for name in package.__all__]
+    methods = {
+        kind for kind in kinds if inspect.isclass(kind) and issubclass(kind, base)
+    }
+    methods -= {base, package.Identity, package.MeanReplacement}
+    (said,) = re.findall(r"`calibrant\.recalibration` has (\w+) of them", README)
+    assert WORDS.index(said) + 10 == len(methods)
+
+
 def test_readme_shows_picture_install_use_and_claims_before_anything_else():
     """On the first screen; then the two commands to try."""
     top, _, rest = README.partition("## Try it")

@@ -147,6 +147,9 @@ class Evaluation(Views, Record):
         if these repeat and are not the clusters.
     left_out : float
         Examples without a confidence (abstentions), which are in no number; see `coverage`.
+    unpaired : float
+        How many of those left out have a confidence: they are not compared, for another
+        model has none.
     fingerprint : str or None
         Hash of labels and weights: models of the same fingerprint saw the same rows.
     sketch, columns, clusters : Cells, Columns, array, or None
@@ -204,6 +207,7 @@ class Evaluation(Views, Record):
     sum_of_weights: Positive | None = None
     largest_class: Annotated[float, Range(0, 1)] | None = None
     left_out: Amount = 0.0
+    unpaired: Amount = 0.0
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})
@@ -215,7 +219,7 @@ class Evaluation(Views, Record):
 
     @property
     def coverage(self) -> float:
-        """Share of the examples that have a confidence, and are in the numbers."""
+        """Share of the examples that are in the numbers, not left out."""
         return self.n / (self.n + self.left_out)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, isfinite, isinf, isnan, sqrt
 from typing import Annotated, Any
@@ -106,7 +106,9 @@ def _trivial(ev: Evaluation, key: str, value: float) -> str:
 
 def _rows(ev: Evaluation, base: Evaluation, *, paired: bool) -> str:
     if paired:
-        return f"these {sample_size(ev, in_sentence=True)}"
+        same = ev.left_out == base.left_out  # else each has a coverage of its own
+        shown = ev if same else replace(ev, left_out=0.0)
+        return f"these {sample_size(shown, in_sentence=True)}"
     return " and ".join(sample_size(x, in_sentence=True) for x in (ev, base))
 
 

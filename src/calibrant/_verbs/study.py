@@ -748,6 +748,9 @@ def study(
     if rows.pairs:
         _check_pairs(classes, target)
         chosen = recalibrators_for(methods, "probs", None, preset)
+        for mean in chosen.values():
+            if isinstance(mean, MeanReplacement):
+                mean.set_params(pairs=True)
         return _run(rows, chosen, options, progress or silent)
     k = 2 if rows.test.scores.ndim == 1 else rows.test.scores.shape[1]
     given = probs if logits is None else logits

@@ -325,19 +325,38 @@ def left_out(ev: Evaluation) -> Iterator[Told]:
     Abstentions and answers without a number are left out. What is left is often easier:
     a model may be well calibrated, and accurate, on what it chooses to answer. Accuracy on
     all examples lies between what it is if those left out are all wrong, and all correct.
+    A comparison also leaves out what another model lacks, and then gives no such range.
     """
     if not ev.left_out:
         return
-    share, right = ev.coverage, float(ev.metrics["accuracy"])
-    low, high = share * right, share * right + 1 - share
+    share, some = ev.coverage, f"{ev.left_out:,.10g} of {ev.n + ev.left_out:,.10g}"
+    about, evidence = _unanswered(ev) if not ev.unpaired else _not_compared(ev)
     yield Told(
         "note" if share >= MOSTLY else "warning",
-        f"{ev.left_out:,.10g} of {ev.n + ev.left_out:,.10g} examples of {ev.name} have no "
-        f"confidence: coverage is {100 * share:.1f} %, and accuracy on all of them between "
-        f"{100 * low:.1f} and {100 * high:.1f} %.",
-        {"left_out": ev.left_out, "coverage": share, "low": low, "high": high},
+        f"{some} examples of {ev.name} {about}",
+        {"left_out": ev.left_out, "coverage": share, **evidence},
         "Quote the coverage beside every number, and compare models at equal coverage.",
     )
+
+
+def _unanswered(ev: Evaluation) -> tuple[str, dict[str, float]]:
+    """What is known of all examples if those left out may be right or wrong."""
+    share, right = ev.coverage, float(ev.metrics["accuracy"])
+    low, high = share * right, share * right + 1 - share
+    return (
+        f"have no confidence: coverage is {100 * share:.1f} %, and accuracy on all of them "
+        f"between {100 * low:.1f} and {100 * high:.1f} %."
+    ), {"low": low, "high": high}
+
+
+def _not_compared(ev: Evaluation) -> tuple[str, dict[str, float]]:
+    """Why examples are left out of a comparison: for this model, or for another."""
+    own, why = ev.left_out - ev.unpaired, "for them another model has no confidence"
+    if own:
+        others = f"for {ev.unpaired:,.10g} another model has none"
+        why = f"{own:,.10g} have no confidence, and {others}"
+    coverage = f"Coverage is {100 * ev.coverage:.1f} %."
+    return f"are not compared: {why}. {coverage}", {"unpaired": ev.unpaired}
 
 
 def infinite_loss(ev: Evaluation) -> Iterator[Told]:

@@ -114,8 +114,19 @@ def _groups(rows: Sequence[Any] | None) -> Iterator[tuple[str, list[Any]]]:
     if not rows or any(one.group is None for one in rows):
         return
     for group in sorted(set(rows[0].group.tolist()), key=str):
-        parts = [_only(one, one.group == group) for one in rows]
-        yield str(group), [replace(part, group=None) for part in parts]
+        yield str(group), [_of_group(one, group) for one in rows]
+
+
+def _of_group(found: Any, group: Any) -> Any:
+    """The rows of a group, those that are left out too."""
+    lost, apart = found.dropped_groups, found.unpaired
+    return replace(
+        _only(found, found.group == group),
+        group=None,
+        dropped=0 if lost is None else int((lost == group).sum()),
+        dropped_groups=None,
+        unpaired=apart and _of_group(apart, group),
+    )
 
 
 # -- pairs of examples ------------------------------------------------------------------
@@ -215,9 +226,15 @@ def _in_all(found: list[Any], keys: list[Any], said: dict[str, Any]) -> list[Any
         )
         click.echo(f"note: {told}", err=True)
     return [
-        _only(one, np.array([place[key] for key in common], int))
+        _divided(one, np.array([place[key] for key in common], int))
         for one, place in zip(found, places, strict=True)
     ]
+
+
+def _divided(found: Any, chosen: Any) -> Any:
+    """The rows to compare, which know of the others."""
+    others = np.setdiff1d(np.arange(len(found)), chosen)
+    return replace(_only(found, chosen), unpaired=_only(found, others))
 
 
 def _only(found: Any, chosen: Any) -> Any:

@@ -113,15 +113,32 @@ def evaluate_found(found: Any, name: str, said: Mapping[str, Any]) -> Evaluation
 
 
 def with_left_out(ev: Evaluation, found: Any) -> Evaluation:
-    """The same, which knows how many examples were left out for what they lack."""
-    lacking = (
-        Counter() if found.dropped_groups is None else Counter(found.dropped_groups)
-    )
+    """The same, which knows how many examples were left out, and how many of a whole."""
+    lost = () if found.dropped_groups is None else found.dropped_groups
+    lacking, apart = Counter(map(str, lost)), _counted(found.unpaired)
     parts = {
-        name: replace(part, left_out=float(lacking[name]))
+        name: _without(part, lacking[name], apart[name])
         for name, part in ev.per_group.items()
     }
-    return replace(ev, left_out=float(found.dropped), per_group=parts)
+    return _without(replace(ev, per_group=parts), found.dropped, apart[None])
+
+
+def _without(ev: Evaluation, lacking: float, apart: float) -> Evaluation:
+    return replace(ev, left_out=float(lacking + apart), unpaired=float(apart))
+
+
+def _counted(rows: Any) -> Counter[Any]:
+    """How many examples there are, by None, and of each group, by its name."""
+    counts: Counter[Any] = Counter()
+    if rows is None:
+        return counts
+    count = [1] * len(rows) if rows.frequency is None else rows.frequency.tolist()
+    counts[None] = sum(count)
+    for name, some in zip(
+        () if rows.group is None else rows.group, count, strict=False
+    ):
+        counts[str(name)] += some
+    return counts
 
 
 USED = {

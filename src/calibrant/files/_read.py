@@ -55,6 +55,8 @@ class Found:
         How many were left out, and what identifies them, as `ids`.
     dropped_groups : array or None
         Groups of those that were left out.
+    unpaired : Found or None
+        Rows that lack nothing, and are not compared because another file lacks them.
     choices : bool
         Whether scores are those of options to choose from, which differ from question to
         question, so that ``"top-label"`` is what is asked of them.
@@ -80,6 +82,7 @@ class Found:
     choices: bool = False
     others: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     dropped_groups: NDArray[Any] | None = None
+    unpaired: Found | None = None
 
     def __len__(self) -> int:
         return len(self.scores)

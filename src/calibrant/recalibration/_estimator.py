@@ -66,6 +66,7 @@ Places = Annotated[NDArray[np.int64], Range(0)]
 FORMAT, VERSION = "calibrant recalibrator", 1
 FORMATS = (FORMAT, "acumen recalibrator")  # until 0.1.0 the project was called acumen
 RENAMED = {"objective": "divergence"}  # parameters, since 0.1.0
+ADDED = ("pairs",)  # parameters, since 0.1.0: files without them have the default
 ALWAYS_LEARNED: dict[str, Any] = {
     "classes_": NDArray[Any],
     "n_features_in_": Whole,
@@ -538,7 +539,7 @@ def _restored(given: Mapping[str, Any], method: type[Recalibrator]) -> Recalibra
     ):
         if strange := [name for name in names if name not in declared]:
             raise RecordError(part, f"has no field {strange[0]!r} in {method.__name__}")
-    if missing := [name for name in known if name not in parameters]:
+    if missing := [name for name in known if name not in (*parameters, *ADDED)]:
         raise RecordError(f"parameters.{missing[0]}", "is missing")
     for name in rules:
         if name not in (*given["learned"], *OPTIONAL) and not hasattr(method, name):

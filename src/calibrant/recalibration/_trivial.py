@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant._base.checks import check_flags
 from calibrant._base.records import Share
-from calibrant._inputs.arrays import Matrix
+from calibrant._inputs.arrays import Index, Matrix
 from calibrant.recalibration._estimator import Progress, Recalibrator
 from calibrant.recalibration._rows import Kind, Rows, inside
 
@@ -54,6 +55,10 @@ class MeanReplacement(Recalibrator):
     ----------
     scores, classes
         As in `Recalibrator`.
+    pairs : bool
+        Whether scores are confidences in answers, and labels whether these are correct.
+        Then the answer, not the likelier of right and wrong, is what was predicted: every
+        confidence, also one below 1/2, becomes q. `study` sets it.
 
     Attributes
     ----------
@@ -69,21 +74,38 @@ class MeanReplacement(Recalibrator):
     >>> mean = MeanReplacement().fit(logits, [0, 1, 2, 2])
     >>> mean.accuracy_, mean.predict_proba(logits[3:]).tolist()
     (0.75, [[0.125, 0.125, 0.75]])
+    >>> answers = MeanReplacement(scores="probs", pairs=True).fit([0.2, 0.9] * 2, [1, 1, 1, 0])
+    >>> answers.predict_proba([0.1, 0.6])[:, 1].tolist()
+    [0.75, 0.75]
     """
 
     learned: ClassVar[Mapping[str, Any]] = {"accuracy_": Share}
 
     scores: str = "logits"
     classes: Sequence[Hashable] | None = None
+    pairs: bool = False
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_flags(pairs=self.pairs)
+
+    def _predicted(self, rows: Rows, part: slice) -> Index:
+        """The likeliest class; of pairs the second, that the answer is correct."""
+        likeliest = rows.block(part).argmax(axis=1)
+        return np.ones_like(likeliest) if self.pairs else likeliest
 
     def _learn(self, rows: Rows, progress: Progress) -> None:
         def hits(part: slice) -> float:
-            hit = rows.block(part).argmax(axis=1) == rows.y[part]
+            hit = self._predicted(rows, part) == rows.y[part]
             return float(np.sum(hit * rows.weights(part)))
 
+        if self.pairs and rows.k != 2:
+            raise ValueError(
+                f"pairs are right or wrong, and there are {rows.k} classes."
+            )
         measured = rows.add_up(hits) / rows.total_weight
         self.accuracy_ = inside(measured, rows.total_weight)
-        if self.accuracy_ < 1 / rows.k:
+        if self.accuracy_ < 1 / rows.k and not self.pairs:
             self._note(
                 f"the accuracy {measured:.3g} is below 1/{rows.k}: with it, the "
                 "predicted class is no longer the likeliest."
@@ -97,7 +119,7 @@ class MeanReplacement(Recalibrator):
 
     def _apply(self, rows: Rows) -> tuple[Kind, Matrix]:
         def replace(part: slice, out: Matrix) -> None:
-            best = rows.block(part).argmax(axis=1)
+            best = self._predicted(rows, part)
             out[:] = (1 - self.accuracy_) / (rows.k - 1)
             out[np.arange(len(best)), best] = self.accuracy_
 
