@@ -302,6 +302,19 @@ def test_no_verdict_where_the_interval_holds_0():
     assert "bad is miscalibrated" in " ".join(several.split())
 
 
+@pytest.mark.parametrize("keys", [["ece"], ["ece", "smooth_ece"]])
+def test_an_interval_of_ece_that_excludes_0_is_weak_evidence_beside_d_cal(keys):
+    ev = cal.evaluate_pairs(*balanced(1000), name="fair")
+    off = {key: cal.Estimate(0.03, (0.001, 0.06)) for key in keys}
+    ev = replace(ev, metrics={**ev.metrics, **off})
+    text = " ".join(str(ev).split())
+    which = {1: "interval of ECE excludes", 2: "intervals of ECE and SmoothECE exclude"}
+    told = f"the {which[len(keys)]} 0, that of d_CAL reaches from 0 to 0.0"
+    assert f"weak evidence of miscalibration: {told}" in text
+    assert "no evidence" not in text
+    assert "No evidence" not in str(Comparison((ev,)))
+
+
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_a_mean_within_its_interval_has_no_direction(sign):
     ev = good(300)

@@ -158,7 +158,8 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     confidence with at least half of it (by bins of equal weight, noise taken out). Of
     calibrated models, this is raised as often as their interval is wrong. Where no interval
     of a calibration error excludes 0, print and report say that there is no evidence of
-    miscalibration.
+    miscalibration; where only that of ECE, ACE, SmoothECE or d_CAL by another divergence
+    does, that the evidence is weak.
     """
     parts = ev.decomposition
     if not excludes_zero(parts.calibration):
