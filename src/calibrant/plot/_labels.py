@@ -207,7 +207,7 @@ def with_interval(value: Estimate) -> str:
 def _decimals(value: Estimate) -> int:
     """How many decimals a number has beside its interval: fewer where that is wide."""
     ends = value.interval or ()
-    return 1 if ends and 0.0995 <= max(ends) and all(map(isfinite, ends)) else 2
+    return 1 if ends and max(ends) >= 0.0995 and all(map(isfinite, ends)) else 2
 
 
 def score_name(divergence: str) -> str:
