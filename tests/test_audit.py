@@ -1,13 +1,15 @@
 """Audits: every rule fires where it should, says why, and is silent on a good model."""
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 from handmade import model, seeded, small, studied
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from make import balanced
 from rowful import keep, rowful
 from strategies import pairs
@@ -221,8 +223,47 @@ def test_miscalibration_has_size_direction_region_and_worth():
         f"net is miscalibrated (over-confident): calibration error {error:.4f} ["
         in (found.text)
     )
-    assert "% of the Brier score; most of it at 0.8" in found.text
+    assert "% of the Brier score; most of it at about 0.8" in found.text
     assert "it is worth it" in found.advice
+
+
+def wrong_in(start, stop, h):
+    """Where confidences of these ranks are right half of the time, others always."""
+    off = (np.arange(len(h)) >= start) & (np.arange(len(h)) < stop)
+    hit = np.where(off, np.arange(len(h)) % 2, 1)
+    return only(cal.evaluate_pairs(hit, np.sort(h)), "miscalibrated")
+
+
+@pytest.mark.parametrize(
+    ("start", "place"),
+    [
+        (0, "with the lowest confidence"),
+        (200, "that follow the 20 % with the lowest confidence"),
+        (900, "with the highest confidence"),
+    ],
+)
+def test_a_region_whose_ends_round_away_is_told_by_ranks(start, place):
+    h = 1 - np.geomspace(1e-5, 1e-13, 1000)
+    found = wrong_in(start, start + 100, h)
+    percent = f"{100 * found.evidence['region_share']:.0f} %"
+    assert f"; most of it among the {percent} of examples {place}, where" in found.text
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32 - 1), st.floats(-3, 3), st.floats(0.2, 3))
+def test_the_range_that_a_region_names_holds_as_many_examples_as_it_says(
+    seed, shift, scale
+):
+    rng = np.random.default_rng(seed)
+    h = np.sort(1 / (1 + np.exp(-shift - scale * rng.normal(size=600))))
+    start = int(rng.integers(0, 500))
+    text = wrong_in(start, start + 100, h).text
+    named = re.search(r"at (about )?([\d.]+) to ([\d.]+) \((\d+) % of examples", text)
+    if named:
+        about, low, high, percent = named.groups()
+        inside = ((h >= float(low)) & (h <= float(high))).mean()
+        # Told from bins alone, within which examples are not quite evenly spread.
+        assert abs(100 * inside - int(percent)) <= (3 if about else 0.5 + 1e-9)
 
 
 def test_miscalibration_that_no_one_need_mend_is_a_note():
@@ -300,6 +341,19 @@ def test_no_verdict_where_the_interval_holds_0():
     several = str(Comparison((ev, cal.evaluate_pairs(hit**2, h**3, name="bad"))))
     assert "No evidence of miscalibration: fair." in several
     assert "bad is miscalibrated" in " ".join(several.split())
+
+
+@pytest.mark.parametrize("keys", [["ece"], ["ece", "smooth_ece"]])
+def test_an_interval_of_ece_that_excludes_0_is_weak_evidence_beside_d_cal(keys):
+    ev = cal.evaluate_pairs(*balanced(1000), name="fair")
+    off = {key: cal.Estimate(0.03, (0.001, 0.06)) for key in keys}
+    ev = replace(ev, metrics={**ev.metrics, **off})
+    text = " ".join(str(ev).split())
+    which = {1: "interval of ECE excludes", 2: "intervals of ECE and SmoothECE exclude"}
+    told = f"the {which[len(keys)]} 0, that of d_CAL reaches from 0 to 0.0"
+    assert f"weak evidence of miscalibration: {told}" in text
+    assert "no evidence" not in text
+    assert "No evidence" not in str(Comparison((ev,)))
 
 
 @pytest.mark.parametrize("sign", [-1, 1])

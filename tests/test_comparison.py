@@ -55,6 +55,9 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
 def test_names_must_differ_and_effects_must_belong_to_models():
     with pytest.raises(ValueError, match=r"'a' occurs more than once.*name="):
         Comparison((model("a"), model("b"), model("a")))
+    with pytest.raises(ValueError, match=r"study with dataclasses.replace\(evaluation"):
+        Comparison((model("a"), model("a")))
+    assert Comparison((model("a"), replace(model("a"), name="b"))).names == ("a", "b")
     with pytest.raises(ValueError, match="needs at least one evaluation"):
         Comparison(())
     effect = Effect("X", 0, 0, 0, 0, 0, 0)

@@ -201,6 +201,15 @@ def test_frequencies_count_and_soft_labels_and_certain_forecasts_are_taken():
     assert contradicted.alarm.period == "1"
 
 
+def test_no_alarm_is_no_proof_and_a_number_is_called_a_period():
+    calm = cal.monitor([0, 1] * 20, confidence=[0.5] * 40, period=[1, 2] * 20)
+    told = "too little evidence that the model is not calibrated (this does not prove"
+    assert calm.sentences[0].startswith(f"No alarm: {told} that it is; p = ")
+    off = cal.monitor([1] * 60, probs=[0.0] * 60, period=[1, 2] * 30)
+    assert off.sentences[0].startswith("ALARM in period 1: the model is not calibrated")
+    assert "most likely since period 1 (" in off.sentences[0]
+
+
 def test_clusters_that_return_have_a_trend_but_no_alarm(rows):
     found = follow(rows, cluster=np.arange(len(rows["y"])) % 50)
     assert found.alarm is None

@@ -1,5 +1,7 @@
 """Figures: what the artists hold is what the record says, and nothing else changes."""
 
+import re
+
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -37,6 +39,20 @@ def draw(name, evs, **options):
 
 
 # -- the diagram reads the record ---------------------------------------------------
+
+
+@pytest.mark.parametrize(("off", "decimals"), [(0.4, 1), (0.05, 2)])
+def test_the_numbers_of_the_sum_in_a_title_have_equally_many_decimals(off, decimals):
+    rng = np.random.default_rng(0)
+    h = rng.uniform(0.5, 1, 400)
+    ev = cal.evaluate_pairs(rng.random(400) < h - off, h)
+    (line,) = [
+        x.get_text()
+        for x in plot.calibration_sharpness(ev).texts
+        if "gap" in x.get_text()
+    ]
+    told = re.findall(r"\d+\.(\d+)", line)
+    assert [len(x) for x in told] == [decimals] * 5
 
 
 @pytest.mark.parametrize("bandwidth", [None, 0.05, 0.1])

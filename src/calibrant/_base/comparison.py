@@ -118,7 +118,8 @@ class Comparison(Views, Record):
         if twice:
             raise ValueError(
                 f"models must have distinct names; {twice[0]!r} occurs more than once. "
-                "Name them with evaluate(..., name=...)."
+                "Name them with evaluate(..., name=...), and those of a study with "
+                "dataclasses.replace(evaluation, name=...)."
             )
         strange = [name for name in self.effects if name not in names]
         if strange:

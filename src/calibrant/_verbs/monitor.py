@@ -163,9 +163,14 @@ class Monitor(Told, Record):
             null += f" within {alarm.tolerance:g}"
         most = f"a false alarm has a probability of at most {100 * alarm.alpha:g} %, however often one looks"
         if alarm.period is None:
-            yield f"No alarm: the model passes for {null} (p = {alarm.p_value:.2g}; {most})."
+            found = f"too little evidence that the model is not {null}"
+            proof = f"this does not prove that it is; p = {alarm.p_value:.2g}"
+            yield f"No alarm: {found} ({proof}; {most})."
             return
-        where, since = _called((alarm.period, str(alarm.since)))
+        where, since = (
+            f"period {name}" if name.isdecimal() else name
+            for name in _called((alarm.period, str(alarm.since)))
+        )
         odds = exp(min(float(alarm.evidence.max()), 700.0))
         yield (
             f"ALARM in {where}: the model is not {null}, most likely since {since} "

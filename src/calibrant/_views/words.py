@@ -20,7 +20,14 @@ from calibrant._base.measures import (
     sample_size,
     some_of,
 )
-from calibrant._base.records import FORECASTS, Curve, Decomposition, Estimate, Finding
+from calibrant._base.records import (
+    FORECASTS,
+    Curve,
+    Decomposition,
+    Estimate,
+    Finding,
+    listed,
+)
 from calibrant._base.text import number, with_interval
 from calibrant._inputs.divergences import find_divergence
 from calibrant._inputs.targets import TOP
@@ -194,9 +201,24 @@ def no_evidence(ev: Evaluation) -> bool:
     """Whether there are intervals of calibration errors, and none excludes 0."""
     if ev.decomposition.calibration.interval is None:
         return False
-    errors = [parts.calibration for parts in ev.decompositions.values()]
     gap = ev.metrics.get("confidence_gap", Estimate(0.0))
-    return not any(map(excludes_zero, [*errors, gap]))
+    return not (
+        excludes_zero(ev.decomposition.calibration)
+        or excludes_zero(gap)
+        or signs_in(ev)
+    )
+
+
+def signs_in(ev: Evaluation) -> list[str]:
+    """Calibration errors printed beside the headline whose intervals exclude 0."""
+    others = {
+        f"{name} d_CAL": parts.calibration
+        for name, parts in ev.decompositions.items()
+        if name != ev.divergence
+    }
+    printed = (x for x in MEASURES.values() if x.line and x.inflated)
+    others |= {x.label: ev.metrics[x.key] for x in printed if x.key in ev.metrics}
+    return [name for name, value in others.items() if excludes_zero(value)]
 
 
 def directions(comparison: Comparison) -> list[str]:
@@ -378,14 +400,21 @@ def _notes(ev: Evaluation) -> list[str]:
 
 
 def in_case_of_none(ev: Evaluation) -> str:
-    """The good news, and how large an error the interval leaves room for."""
-    error = ev.decomposition.calibration
-    if not no_evidence(ev) or error.interval is None:
+    """How large an error d_CAL leaves room for, where it finds none, and what others say."""
+    error, signs = ev.decomposition.calibration, signs_in(ev)
+    if error.interval is None or excludes_zero(error):
         return ""
-    return (
-        "no evidence of miscalibration: the interval of d_CAL reaches from 0 to "
-        f"{error.interval[1]:.2g} (this does not prove calibration)."
-    )
+    reach = f"reaches from 0 to {error.interval[1]:.2g}"
+    if signs:
+        found = f"{listed(signs)} exclude{'s' * (len(signs) == 1)} 0"
+        found = (
+            f"the interval{'s' * (len(signs) > 1)} of {found}, that of d_CAL {reach}"
+        )
+        return f"weak evidence of miscalibration: {found}."
+    if not no_evidence(ev):
+        return ""
+    found = f"the interval of d_CAL {reach} (this does not prove calibration)"
+    return f"no evidence of miscalibration: {found}."
 
 
 def in_which_direction(ev: Evaluation) -> str:

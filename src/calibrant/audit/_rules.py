@@ -158,7 +158,8 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     confidence with at least half of it (by bins of equal weight, noise taken out). Of
     calibrated models, this is raised as often as their interval is wrong. Where no interval
     of a calibration error excludes 0, print and report say that there is no evidence of
-    miscalibration.
+    miscalibration; where only that of ECE, ACE, SmoothECE or d_CAL by another divergence
+    does, that the evidence is weak.
     """
     parts = ev.decomposition
     if not excludes_zero(parts.calibration):
@@ -220,17 +221,17 @@ def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
     start, stop = shortest_run(error, n)
     here = slice(start, stop)
     weight = float(n[here].sum())
-    low, high = bins.lower[filled][start], bins.upper[filled][stop - 1]
+    lower, upper = bins.lower[filled], bins.upper[filled]
     confidence, accuracy = (float(n[here] @ x[here]) / weight for x in (h, a))
     share, gap = weight / float(n.sum()), confidence - accuracy
-    where = f"; most of it at {between(low, high)} ({100 * share:.0f} % of examples), "
     size = (float(error[here].sum()) / weight) ** 0.5
     found, said = axis_words(ev).values()
+    where = f"; most of it {in_range(lower, upper, n, (start, stop), said)}, "
     if abs(gap) < size / 2:
         where += f"where {said}s are too high and too low by about {size:.2g}"
     else:
         where += f"where mean {said} is {confidence:.3g} and {found} {accuracy:.3g}"
-    ends = {"region_low": float(low), "region_high": float(high)}
+    ends = {"region_low": float(lower[start]), "region_high": float(upper[stop - 1])}
     return where, {**ends, "region_share": share, "region_gap": gap}
 
 
@@ -253,19 +254,80 @@ def shortest_run(size: Column, weight: Column) -> tuple[int, int]:
     return int(starts[best]), max(int(stops[best]), best + 1)
 
 
-def between(low: float, high: float) -> str:
-    """A range of confidences, with as many digits as tell its ends apart.
+MOST_DIGITS, UNSEEN = 4, 0.005
+"""A range that needs more digits is told by ranks; ends are rounded as long
+as this moves no larger share of the examples across them."""
+
+
+def in_range(
+    lower: Column, upper: Column, n: Column, run: tuple[int, int], said: str
+) -> str:
+    """Where a run of bins is: by its ends, if few digits tell them, or by ranks.
+
+    Ends are rounded outwards, to digits that keep the share of examples (evenly spread
+    within bins), and said to be about these if the rounded range may hold others.
 
     Examples
     --------
-    >>> between(0.5, 0.75), between(0.99951, 0.99987), between(0.793333, 0.793333)
-    ('0.50 to 0.75', '0.9995 to 0.9999', '0.7933')
+    >>> n, low = np.full(3, 50.0), np.array([0.8811, 0.951, 0.983])
+    >>> in_range(low, np.array([0.94, 0.98, 1.0]), n, (0, 2), "confidence")
+    'at 0.88 to 0.98 (67 % of examples)'
+    >>> low[1:] = 1 - 1e-10, 1 - 1e-12
+    >>> in_range(low, low + 1e-13, n, (0, 1), "confidence")
+    'at 0.8811 (33 % of examples)'
+    >>> in_range(low, np.append(low[1:] - 1e-11, 1), n, (0, 1), "confidence")
+    'among the 33 % of examples with the lowest confidence'
     """
-    if low == high:
-        return f"{low:.{4 if 0.001 < low < 0.999 else 6}g}"
-    least = 10.0 ** -np.arange(2, 15)
-    digits = 2 + int(np.argmax(least <= max(high - low, 1e-14)))
-    return f"{low:.{digits}f} to {high:.{digits}f}"
+    start, stop = run
+    part = f"{100 * n[start:stop].sum() / n.sum():.0f} % of examples"
+    outside = np.array([[-1.0, *upper][start], [*lower, 2.0][stop]])
+    ends = np.array([lower[start], upper[stop - 1]])
+    digits = _digits(lower, upper, n, run)
+    low, high = _outwards(ends, digits)
+    form = ".4g" if 0.001 < ends[0] < 0.999 else ".6g"
+    one, *others = (f"{x:{form}}" for x in (ends[0], *outside))
+    if ends[1] - ends[0] < 1e-6 and one not in others:
+        return f"at {one} ({part})"
+    if digits > MOST_DIGITS:
+        return f"among the {part} {_ranked(n, run)} {said}"
+    about = "" if outside[0] < low and high < outside[1] else "about "
+    return f"at {about}{low:.{digits}f} to {high:.{digits}f} ({part})"
+
+
+def _ranked(n: Column, run: tuple[int, int]) -> str:
+    """Which ranks a run has, before the word for confidence."""
+    if run[1] == len(n):
+        return "with the highest"
+    below = 100 * n[: run[0]].sum() / n.sum()
+    return (
+        f"that follow the {below:.0f} % with the lowest" if below else "with the lowest"
+    )
+
+
+def _digits(lower: Column, upper: Column, n: Column, run: tuple[int, int]) -> int:
+    """How many digits tell the ends of a run apart, and keep its share of examples."""
+    ends = np.array([lower[run[0]], upper[run[1] - 1]])
+    at = np.column_stack([lower, upper]).ravel()
+    below = np.column_stack([np.cumsum(n) - n, np.cumsum(n)]).ravel() / n.sum()
+    share = n[slice(*run)].sum() / n.sum()
+    for digits in range(2, 15):
+        low, high = _outwards(ends, digits)
+        first, last = np.interp((low - ROUNDING, high + ROUNDING), at, below)
+        close = abs(last - first - share) <= UNSEEN
+        if close and 10.0**-digits <= ends[1] - ends[0]:
+            break
+    return digits
+
+
+ROUNDING = 1e-13
+
+
+def _outwards(ends: Column, digits: int) -> Column:
+    """A range rounded to digits, so that it holds its ends."""
+    step, (low, high) = 10.0**-digits, np.round(ends, digits)
+    low -= step * (low > ends[0] + ROUNDING)
+    high += step * (high < ends[1] - ROUNDING)
+    return np.round([low, high], digits)
 
 
 def few_confidences(ev: Evaluation) -> Iterator[Told]:

@@ -197,11 +197,17 @@ def percent(value: float, digits: int = 2) -> str:
 
 def with_interval(value: Estimate) -> str:
     """A score times 100 with its interval, if it has one."""
+    digits = _decimals(value)
     if value.interval is None or not all(map(isfinite, value.interval)):
-        return percent(value)
-    digits = 2 if max(value.interval) < 0.0995 else 1
+        return percent(value, digits)
     low, high = (percent(end, digits) for end in value.interval)
     return f"{percent(value, digits)} [{low}, {high}]"
+
+
+def _decimals(value: Estimate) -> int:
+    """How many decimals a number has beside its interval: fewer where that is wide."""
+    ends = value.interval or ()
+    return 1 if ends and max(ends) >= 0.0995 and all(map(isfinite, ends)) else 2
 
 
 def score_name(divergence: str) -> str:
@@ -234,10 +240,10 @@ SMALLER = 0.87
 
 def write(ax: Axes, view: View, inches: float, size: float) -> None:
     """Name and numbers above an Axes, outside it, where nothing is hidden."""
-    parts = view.parts
+    parts, digits = view.parts, _decimals(view.parts.calibration)
     cal = rf"$d_\mathrm{{CAL}}$ {with_interval(parts.calibration)}"
-    gap = f"gap {percent(parts.sharpness_gap)}"
-    total = rf"$d_\mathrm{{TOT}}$ {percent(parts.total)}"
+    gap = f"gap {percent(parts.sharpness_gap, digits)}"
+    total = rf"$d_\mathrm{{TOT}}$ {percent(parts.total, digits)}"
     whole, broken = f"{cal} + {gap} = {total}", (cal, f"{gap}   {total}")
     header(ax, view.ev.name, whole, broken, inches, size)
 

@@ -18,6 +18,7 @@ from calibrant._base.measures import (
     some_of,
 )
 from calibrant._base.records import FORECASTS, Estimate
+from calibrant._stats.closed_forms import ONE_SIDED
 from calibrant.table._html import write_html
 from calibrant.table._latex import write_latex
 from calibrant.table._layout import (
@@ -418,12 +419,19 @@ def methods_of(named: Iterable[tuple[str, Estimate]]) -> str:
     >>> d = Estimate(0.1, (0.05, 0.2), "score")
     >>> methods_of([("ECE", Estimate(0.1)), ("d_CAL", d), ("MCB", d)])
     'score (d_CAL, MCB)'
+    >>> methods_of([("MCB", d), ("MCB", Estimate(0.1, (0.0, 0.2), "one-sided score"))])
+    'score, one-sided where it begins at 0 (MCB)'
     """
     methods: dict[str, list[str]] = {}
     for name, value in named:
         if value.interval is not None and all(isfinite(end) for end in value.interval):
             told = methods.setdefault(value.method or "unnamed", [])
             told += [] if name in told else [name]
+    for method in [x for x in methods if x.startswith(ONE_SIDED)]:
+        both = method.removeprefix(ONE_SIDED)
+        if {*methods[method]} & {*methods.get(both, ())}:
+            told = list(dict.fromkeys(methods.pop(both) + methods.pop(method)))
+            methods[f"{both}, one-sided where it begins at 0"] = told
     return "; ".join(
         f"{method} ({', '.join(told)})" for method, told in methods.items()
     )
