@@ -205,6 +205,48 @@ def test_samples_of_two_filters_are_refused(tmp_path):
         read(tmp_path / "a.jsonl")
 
 
+def lines_twice(path, write, change):
+    """What is said of a file of which records were changed."""
+    write(path, made(20))
+    lines = path.suffix == ".jsonl"
+    text = path.read_text()
+    records = [*map(json.loads, text.splitlines())] if lines else json.loads(text)
+    inside = records if isinstance(records, list) else records["samples"]
+    inside[:] = change(inside)
+    if lines:
+        write_lines(path, records)
+    else:
+        path.write_text(json.dumps(records))
+    with pytest.raises(FileError) as caught:
+        read(path)
+    return str(caught.value)
+
+
+DOUBLED = {
+    "one more": (lambda x: x[:9] + x[8:], 10),
+    "in place of another": (lambda x: [*x[:9], x[8], *x[10:]], 10),
+    "all": (lambda x: x + x, 21),
+}
+
+
+@pytest.mark.parametrize("how", DOUBLED)
+def test_a_question_that_stands_twice_is_refused_by_line_and_id(how, tmp_path):
+    """A file like this passed gates, with a question counted twice."""
+    change, line = DOUBLED[how]
+    number = 0 if how == "all" else 8
+    said = lines_twice(tmp_path / "a.jsonl", write_lm_eval, change)
+    twice = (
+        f"line {line} is not as lm-evaluation-harness writes it (the 'doc_id' {number} "
+    )
+    assert f"{tmp_path / 'a.jsonl'}: {twice}stands in the file twice)" in said
+    said = lines_twice(tmp_path / "stats.json", write_helm_stats, change)
+    assert f"item {line} is not as HELM writes it (a trial of the 'instance_id'" in said
+    assert f"'id{number}' stands in the file twice" in said
+    said = lines_twice(tmp_path / "log.json", write_inspect_json, change)
+    assert f"sample {line} is not as Inspect writes it (the 'id' " in said
+    assert "with 'epoch' 1 stands in the file twice" in said
+
+
 def test_the_task_is_in_the_name_of_the_file(tmp_path):
     for name in ("samples_a_b_2024-05-01T10-00-00.123456.jsonl", "a_b.jsonl"):
         assert task_of(tmp_path / name) == "a_b"
@@ -818,3 +860,19 @@ def test_samples_fewer_than_the_summary_says_are_refused(run_folder):
     done = calibrant("report", folder)
     assert done.returncode == 0
     assert "of no harness" not in done.stderr
+
+
+def test_samples_more_than_the_summary_says_are_refused(run_folder):
+    folder = run_folder / "lab__small"
+    path = folder / "samples_oaks_2024-05-01T10-00-00.1.jsonl"
+    whole = path.read_text()
+    more = json.loads(whole.splitlines()[0]) | {"doc_id": 999}
+    path.write_text(whole + json.dumps(more) + "\n")
+    done = calibrant("report", folder, "--fail-if", "brier > 1.9")
+    assert done.returncode == 1
+    assert (
+        "has 81 samples, and results_2024-05-01T10-00-00.1.json says 80" in done.stderr
+    )
+    path.write_text(whole + "\n")
+    done = calibrant("report", folder, "--fail-if", "brier > 1.9")
+    assert done.returncode == 0, done.stderr

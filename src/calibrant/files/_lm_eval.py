@@ -18,6 +18,7 @@ from calibrant.files._harness_base import (
     Harness,
     NoProbabilitiesError,
     OddError,
+    Once,
     as_written_by,
     need,
 )
@@ -38,7 +39,7 @@ def knows(first: dict[str, Any]) -> bool:
 
 def rows(path: Path, given: Iterable[Numbered]) -> Iterator[Numbered]:
     """One flat record for each question."""
-    task, first = task_of(path), True
+    task, first, once = task_of(path), True, Once()
     for number, record in given if not isinstance(given, list) else enumerate(given, 1):
         with as_written_by(NAME, path, where := f"line {number}"):
             sample = Field(record)
@@ -51,6 +52,9 @@ def rows(path: Path, given: Iterable[Numbered]) -> Iterator[Numbered]:
             both = f"{filter_!r} and, in {where}, {record.get('filter')!r}"
             way_out = "each question would count twice, so keep the lines of one"
             raise FileError(path, f"has samples of the filters {both}; {way_out}.")
+        with as_written_by(NAME, path, where):
+            name = sample["doc_id"].called()
+            once.add(f"the 'doc_id' {shorten(name)}", name)
         yield number, row
 
 
