@@ -175,6 +175,15 @@ LM_EVAL_DAMAGE = {
     },
     "fewer than two options": {"filtered_resps": [["-1.0", "False"]]},
     "'filtered_resps[0]' is 'the oak', not a list": {"filtered_resps": ["the oak"]},
+    "'acc' is missing, which other lines have": {"acc": None},
+    "'acc_norm' is missing, which other lines have": {"acc_norm": None},
+    "'filtered_resps[1][1]' is 'maybe', not 'True' or 'False'": {
+        "filtered_resps": [["-1.0", "True"], ["-9.0", "maybe"], ["-9.0", "False"]]
+    },
+    "'resps[2][0][0]' is -8, and in 'filtered_resps' -9": {
+        "resps": [[["-1.0", "True"]], [["-9.0", "False"]], [["-8.0", "False"]]]
+    },
+    "'resps' are 2, not 3": {"resps": [[["-1.0", "True"]], [["-9.0", "False"]]]},
 }
 
 
@@ -187,6 +196,29 @@ def test_a_damaged_line_is_named(said, tmp_path):
         read(tmp_path / "a.jsonl")
     assert said in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+def test_a_metric_that_the_first_line_lacks_is_missed(tmp_path):
+    """It is not computed again where it is missing, so it must be nowhere or everywhere."""
+    samples = [lm_eval_sample(i, [-1.0, -9.0], 0) for i in range(3)]
+    write_lines(tmp_path / "a.jsonl", [samples[0] | {"acc": None}, *samples[1:]])
+    with pytest.raises(
+        FileError, match=r"line 2 .*'acc' is there, but missing in the f"
+    ):
+        read(tmp_path / "a.jsonl")
+    write_lines(tmp_path / "a.jsonl", [x | {"acc": None} for x in samples])
+    assert len(read(tmp_path / "a.jsonl")) == 3
+
+
+def test_a_filter_may_change_answers(tmp_path):
+    samples = [
+        lm_eval_sample(
+            i, [-1.0, -9.0], 0, resps=[[["-2.0", "False"]]] * 2, filter="min"
+        )
+        for i in range(3)
+    ]
+    write_lines(tmp_path / "a.jsonl", samples)
+    assert read(tmp_path / "a.jsonl").scores.tolist() == [[-1, -9]] * 3
 
 
 def test_a_statistic_without_a_name_is_refused(tmp_path):
