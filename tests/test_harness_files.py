@@ -908,3 +908,17 @@ def test_samples_more_than_the_summary_says_are_refused(run_folder):
     path.write_text(whole + "\n")
     done = calibrant("report", folder, "--fail-if", "brier > 1.9")
     assert done.returncode == 0, done.stderr
+
+
+def test_compare_calls_a_question_that_stands_twice_damage(run_folder):
+    """It advised to pair by order, which would have hidden it."""
+    files = [
+        run_folder / x / "samples_oaks_2024-05-01T10-00-00.1.jsonl"
+        for x in ("lab__small", "lab__large")
+    ]
+    lines = files[1].read_text().splitlines(keepends=True)
+    files[1].write_text("".join([*lines[:9], lines[8], *lines[10:]]))
+    done = calibrant("compare", *files)
+    assert done.returncode == 1
+    assert "stands in the file twice); it is damaged" in done.stderr
+    assert "--id" not in done.stderr
