@@ -175,6 +175,15 @@ LM_EVAL_DAMAGE = {
     },
     "fewer than two options": {"filtered_resps": [["-1.0", "False"]]},
     "'filtered_resps[0]' is 'the oak', not a list": {"filtered_resps": ["the oak"]},
+    "'acc' is missing, which other lines have": {"acc": None},
+    "'acc_norm' is missing, which other lines have": {"acc_norm": None},
+    "'filtered_resps[1][1]' is 'maybe', not 'True' or 'False'": {
+        "filtered_resps": [["-1.0", "True"], ["-9.0", "maybe"], ["-9.0", "False"]]
+    },
+    "'resps[2][0][0]' is -8, and in 'filtered_resps' -9": {
+        "resps": [[["-1.0", "True"]], [["-9.0", "False"]], [["-8.0", "False"]]]
+    },
+    "'resps' are 2, not 3": {"resps": [[["-1.0", "True"]], [["-9.0", "False"]]]},
 }
 
 
@@ -187,6 +196,29 @@ def test_a_damaged_line_is_named(said, tmp_path):
         read(tmp_path / "a.jsonl")
     assert said in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+def test_a_metric_that_the_first_line_lacks_is_missed(tmp_path):
+    """It is not computed again where it is missing, so it must be nowhere or everywhere."""
+    samples = [lm_eval_sample(i, [-1.0, -9.0], 0) for i in range(3)]
+    write_lines(tmp_path / "a.jsonl", [samples[0] | {"acc": None}, *samples[1:]])
+    with pytest.raises(
+        FileError, match=r"line 2 .*'acc' is there, but missing in the f"
+    ):
+        read(tmp_path / "a.jsonl")
+    write_lines(tmp_path / "a.jsonl", [x | {"acc": None} for x in samples])
+    assert len(read(tmp_path / "a.jsonl")) == 3
+
+
+def test_a_filter_may_change_answers(tmp_path):
+    samples = [
+        lm_eval_sample(
+            i, [-1.0, -9.0], 0, resps=[[["-2.0", "False"]]] * 2, filter="min"
+        )
+        for i in range(3)
+    ]
+    write_lines(tmp_path / "a.jsonl", samples)
+    assert read(tmp_path / "a.jsonl").scores.tolist() == [[-1, -9]] * 3
 
 
 def test_a_statistic_without_a_name_is_refused(tmp_path):
@@ -203,6 +235,48 @@ def test_samples_of_two_filters_are_refused(tmp_path):
     write_lines(tmp_path / "a.jsonl", records)
     with pytest.raises(FileError, match="filters 'a' and, in line 2, 'b'"):
         read(tmp_path / "a.jsonl")
+
+
+def lines_twice(path, write, change):
+    """What is said of a file of which records were changed."""
+    write(path, made(20))
+    lines = path.suffix == ".jsonl"
+    text = path.read_text()
+    records = [*map(json.loads, text.splitlines())] if lines else json.loads(text)
+    inside = records if isinstance(records, list) else records["samples"]
+    inside[:] = change(inside)
+    if lines:
+        write_lines(path, records)
+    else:
+        path.write_text(json.dumps(records))
+    with pytest.raises(FileError) as caught:
+        read(path)
+    return str(caught.value)
+
+
+DOUBLED = {
+    "one more": (lambda x: x[:9] + x[8:], 10),
+    "in place of another": (lambda x: [*x[:9], x[8], *x[10:]], 10),
+    "all": (lambda x: x + x, 21),
+}
+
+
+@pytest.mark.parametrize("how", DOUBLED)
+def test_a_question_that_stands_twice_is_refused_by_line_and_id(how, tmp_path):
+    """A file like this passed gates, with a question counted twice."""
+    change, line = DOUBLED[how]
+    number = 0 if how == "all" else 8
+    said = lines_twice(tmp_path / "a.jsonl", write_lm_eval, change)
+    twice = (
+        f"line {line} is not as lm-evaluation-harness writes it (the 'doc_id' {number} "
+    )
+    assert f"{tmp_path / 'a.jsonl'}: {twice}stands in the file twice)" in said
+    said = lines_twice(tmp_path / "stats.json", write_helm_stats, change)
+    assert f"item {line} is not as HELM writes it (a trial of the 'instance_id'" in said
+    assert f"'id{number}' stands in the file twice" in said
+    said = lines_twice(tmp_path / "log.json", write_inspect_json, change)
+    assert f"sample {line} is not as Inspect writes it (the 'id' " in said
+    assert "with 'epoch' 1 stands in the file twice" in said
 
 
 def test_the_task_is_in_the_name_of_the_file(tmp_path):
@@ -818,3 +892,33 @@ def test_samples_fewer_than_the_summary_says_are_refused(run_folder):
     done = calibrant("report", folder)
     assert done.returncode == 0
     assert "of no harness" not in done.stderr
+
+
+def test_samples_more_than_the_summary_says_are_refused(run_folder):
+    folder = run_folder / "lab__small"
+    path = folder / "samples_oaks_2024-05-01T10-00-00.1.jsonl"
+    whole = path.read_text()
+    more = json.loads(whole.splitlines()[0]) | {"doc_id": 999}
+    path.write_text(whole + json.dumps(more) + "\n")
+    done = calibrant("report", folder, "--fail-if", "brier > 1.9")
+    assert done.returncode == 1
+    assert (
+        "has 81 samples, and results_2024-05-01T10-00-00.1.json says 80" in done.stderr
+    )
+    path.write_text(whole + "\n")
+    done = calibrant("report", folder, "--fail-if", "brier > 1.9")
+    assert done.returncode == 0, done.stderr
+
+
+def test_compare_calls_a_question_that_stands_twice_damage(run_folder):
+    """It advised to pair by order, which would have hidden it."""
+    files = [
+        run_folder / x / "samples_oaks_2024-05-01T10-00-00.1.jsonl"
+        for x in ("lab__small", "lab__large")
+    ]
+    lines = files[1].read_text().splitlines(keepends=True)
+    files[1].write_text("".join([*lines[:9], lines[8], *lines[10:]]))
+    done = calibrant("compare", *files)
+    assert done.returncode == 1
+    assert "stands in the file twice); it is damaged" in done.stderr
+    assert "--id" not in done.stderr

@@ -424,3 +424,34 @@ def test_models_of_unequal_coverage_share_no_coverage_in_a_sentence():
     every = cal.evaluate_pairs(right, sure**2, name="every")
     for pair in ((some, every), (every, some)):
         assert not any("coverage" in x for x in cal.compare(*pair).sentences)
+
+
+@pytest.mark.parametrize("drop", [(), ("--drop-missing",)])
+@pytest.mark.parametrize(
+    ("good", "bad", "more"),
+    [("90%", "9O%", ("--percent",)), (90, True, ("--percent",)), (0.9, True, ())],
+)
+def test_a_damaged_confidence_is_no_abstention(good, bad, more, drop, tmp_path):
+    """It was left out as missing, or taken for 1, and a gate passed."""
+    values = [good] * 30
+    values[7] = bad
+    rows = [{"confidence": x, "correct": i % 3 > 0} for i, x in enumerate(values)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    done = calibrant("report", tmp_path / "a.jsonl", *more, *drop)
+    assert done.returncode == 1, done.stdout
+    assert "'confidence' is" in done.stderr
+    assert "row 7" in done.stderr or "line 8" in done.stderr
+
+
+@pytest.mark.parametrize("absent", [None, "", "NaN", " "])
+def test_an_absent_confidence_is_left_out(absent, tmp_path):
+    values = ["90%"] * 30
+    values[7] = absent
+    rows = [{"confidence": x, "correct": i % 3 > 0} for i, x in enumerate(values)]
+    del rows[9]["confidence"]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    done = calibrant(
+        "report", tmp_path / "a.jsonl", "--percent", "--drop-missing", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["evaluations"][0]["rows"] == 28

@@ -180,9 +180,8 @@ SUMMARY = "results"
 
 
 def _check_count(path: Path) -> None:
-    """Refuse samples that are fewer than the summary of their run says."""
+    """Refuse samples that are fewer or more than the summary of their run says."""
     from calibrant.files._lm_eval import DATE, task_of
-    from calibrant.files._read import lines_in
     from calibrant.files._sources import FileError
 
     date = DATE.search(path.stem)
@@ -194,9 +193,17 @@ def _check_count(path: Path) -> None:
         count = int(said[task_of(path)]["effective"])
     except (OSError, ValueError, LookupError, TypeError):  # of another version
         return
-    if (found := lines_in(path)) < count:
+    if (found := _samples_in(path)) != count:
         lost = f"has {found} samples, and {summary.name} says {count}; it is damaged"
-        raise FileError(path, f"{lost}, or take {summary.name} away.")
+        filters = ", or has lines of several filters" if found > count else ""
+        raise FileError(path, f"{lost}{filters}, or take {summary.name} away.")
+
+
+def _samples_in(path: Path) -> int:
+    """Lines with anything in them."""
+    with path.open("rb") as file:
+        pieces = iter(lambda: file.readline(1 << 24), b"")
+        return sum(1 for line in pieces if line.strip())
 
 
 def _texts_in(file: str) -> Sequence[Path]:

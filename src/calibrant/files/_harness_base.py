@@ -82,6 +82,31 @@ def need(holds: object, rule: str) -> None:
         raise OddError(rule)
 
 
+class Once:
+    """Refuses what stands twice in a file, by keys of which it holds hashes.
+
+    Of keys that are 0, 1, 2 and so on it holds how many there were.
+    """
+
+    __slots__ = ("_count", "_seen")
+
+    def __init__(self) -> None:
+        self._count, self._seen = 0, set[int]()
+
+    def add(self, what: str, key: str) -> None:
+        """One more record, which `what` calls by name."""
+        counted = key.isascii() and key.isdecimal() and str(int(key)) == key
+        passed = counted and int(key) < self._count
+        need(
+            not passed and hash(key) not in self._seen,
+            f"{what} stands in the file twice",
+        )
+        if counted and int(key) == self._count:
+            self._count += 1
+        else:
+            self._seen.add(hash(key))
+
+
 class Field:
     """A value in a record, with the names that lead to it, by which errors call it.
 

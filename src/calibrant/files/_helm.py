@@ -7,6 +7,7 @@ answers, from which options that were scored one by one get their scores again.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import exp
@@ -19,6 +20,7 @@ from calibrant.files._harness_base import (
     Harness,
     NoProbabilitiesError,
     OddError,
+    Once,
     as_written_by,
     need,
     told,
@@ -45,10 +47,13 @@ def knows_stats(first: dict[str, Any]) -> bool:
 
 def rows_of_stats(path: Path, given: Any) -> Iterator[Numbered]:
     """One flat record for each instance and trial."""
-    found = []
+    found, once = [], Once()
     for number, record in enumerate(given, 1) if isinstance(given, list) else given:
         with as_written_by(NAME, path, f"item {number}"):
-            found.append((number, _row_of_stats(Field(record))))
+            found.append((number, row := _row_of_stats(Field(record))))
+            about = row["instance_id"], record.get("train_trial_index")
+            key = json.dumps([*about, record.get("perturbation")], sort_keys=True)
+            once.add(f"a trial of the 'instance_id' {shorten(about[0])!r}", key)
     names = {name for _, row in found for name in row}
     match = next((name for name in MATCHES if name in names), "")
     yield from _finished(path, [(i, {"correct": x.get(match), **x}) for i, x in found])

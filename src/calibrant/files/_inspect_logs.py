@@ -16,11 +16,12 @@ from calibrant.files._harness_base import (
     Field,
     Harness,
     MixedError,
+    Once,
     as_written_by,
     need,
     told,
 )
-from calibrant.files._sources import TASK, FileError, Numbered
+from calibrant.files._sources import TASK, FileError, Numbered, shorten
 from calibrant.files._token_logprobs import answer_of
 
 NAME = "Inspect"
@@ -61,10 +62,12 @@ def rows_of_samples(
     if status != FINISHED:
         again = "run it again (inspect eval-retry)"
         raise FileError(path, f"is of a run with the 'status' {status!r}; {again}.")
-    number = 0
+    number, once = 0, Once()
     for number, sample in samples:
         with as_written_by(NAME, path, f"sample {number}"):
             row = {**_row(Field(sample), task), "model": model}
+            name, epoch = shorten(str(sample["id"])), shorten(str(sample["epoch"]))
+            once.add(f"the 'id' {name} with 'epoch' {epoch}", row["question"])
             if epochs > 1:
                 row["cluster"] = row["sample"]
         yield number, row

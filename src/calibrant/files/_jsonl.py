@@ -310,6 +310,8 @@ def _fits(value: Any, entry: Entry) -> bool:
     if len(entry.shape) == 2:
         fits = isinstance(value, list) and len(value) == entry.shape[1]
         return fits and all(_is_number(item) for item in value)
+    if entry.dtype == "float" and isinstance(value, bool):
+        return False  # true is no confidence
     if entry.kind == "number" or entry.dtype == "any":
         return _is_number(value) or (entry.kind == "text" and isinstance(value, str))
     return value is None or isinstance(value, str)

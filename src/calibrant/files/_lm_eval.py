@@ -18,6 +18,7 @@ from calibrant.files._harness_base import (
     Harness,
     NoProbabilitiesError,
     OddError,
+    Once,
     as_written_by,
     need,
 )
@@ -27,6 +28,9 @@ NAME = "lm-evaluation-harness"
 FIELDS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps"}
 ENOUGH = 4
 """How many of its fields a line must have, to be taken for a sample that lacks the rest."""
+
+METRICS = ("acc", "acc_norm")
+"""What the harness makes of the log-likelihoods, and is computed again."""
 
 DATE = re.compile(r"_\d{4}-\d{2}-\d{2}T[\d.:-]+$")
 
@@ -38,19 +42,26 @@ def knows(first: dict[str, Any]) -> bool:
 
 def rows(path: Path, given: Iterable[Numbered]) -> Iterator[Numbered]:
     """One flat record for each question."""
-    task, first = task_of(path), True
+    task, first, once = task_of(path), True, Once()
     for number, record in given if not isinstance(given, list) else enumerate(given, 1):
         with as_written_by(NAME, path, where := f"line {number}"):
             sample = Field(record)
             if first and (reason := _no_choice(sample)):
                 raise NoProbabilitiesError(path, f"{where} {reason}.")
             row = _row(sample, task)
-        if first:
-            filter_, first = record.get("filter"), False
+            if first:
+                filter_, first = record.get("filter"), False
+                said = row.keys() & METRICS
+            for name in sorted(said ^ (row.keys() & METRICS)):
+                need(name in said, f"{name!r} is there, but missing in the first line")
+                need(name in row, f"{name!r} is missing, which other lines have")
         if record.get("filter") != filter_:
             both = f"{filter_!r} and, in {where}, {record.get('filter')!r}"
             way_out = "each question would count twice, so keep the lines of one"
             raise FileError(path, f"has samples of the filters {both}; {way_out}.")
+        with as_written_by(NAME, path, where):
+            name = sample["doc_id"].called()
+            once.add(f"the 'doc_id' {shorten(name)}", name)
         yield number, row
 
 
@@ -148,7 +159,7 @@ def _row(sample: Field, task: str) -> dict[str, Any]:
         "loglikelihood": scores,
         **_normalised(sample, scores, texts, target),
     }
-    kept = {name: _share(sample, name) for name in ("acc", "acc_norm")}
+    kept = {name: _share(sample, name) for name in METRICS}
     return found | {name: x for name, x in kept.items() if x is not None}
 
 
@@ -157,9 +168,27 @@ def _loglikelihoods(sample: Field) -> list[float]:
     for answer, pair in pairs:
         if len(pair) != 2:
             answer.refuse("a pair of a number and is_greedy")
+        if str(pair[1].value) not in ("True", "False"):
+            pair[1].refuse("'True' or 'False'")
     scores = [pair[0].log_probability() for _, pair in pairs]
     need(len(scores) > 1, f"{_answered(sample)!r} has fewer than two options")
+    _check_unfiltered(sample, scores)
     return scores[: _options(sample, len(scores))]
+
+
+def _check_unfiltered(sample: Field, scores: list[float]) -> None:
+    """Refuse answers that no filter was asked to change, but are not those that came."""
+    if sample.get("filter").value != "none" or not sample.has("resps"):
+        return
+    came = [_first_of(answer) for answer in sample["resps"].elements()]
+    need(len(came) == len(scores), f"'resps' are {len(came)}, not {len(scores)}")
+    for answer, score in zip(came, scores, strict=True):
+        need(pair := answer.elements(), f"{answer.name!r} is an empty list")
+        number = pair[0].number()
+        told = (
+            f"{pair[0].name!r} is {number:.10g}, and in 'filtered_resps' {score:.10g}"
+        )
+        need(number == score, told)
 
 
 def _options(sample: Field, asked: int) -> int:

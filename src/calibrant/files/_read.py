@@ -200,6 +200,7 @@ def _as_numbers(
                 _check_words(path, name, found[name], start, roles)
             cells, found[name] = found[name], numbers_of(found[name], roles)
             _check_decimal(path, name, cells, start, roles)
+            _check_numbers(path, name, cells, found[name], start)
         if roles.percent and name in plan.scores:
             found[name] = found[name] / 100
     return found
@@ -215,6 +216,17 @@ def _check_decimal(
         if COMMA.fullmatch(str(cell).strip()) and np.isnan(_number(cell, roles)):
             shown = f"row {start + row} of {sources.shorten(name)!r} is {cell!r}"
             raise FileError(path, f"{shown}; pass --decimal , to read it.")
+
+
+def _check_numbers(
+    path: Path, name: str, cells: NDArray[Any], found: NDArray[Any], start: int
+) -> None:
+    """Refuse 9O%, which is damaged: only null, NaN and empty text are missing."""
+    for row in np.flatnonzero(np.isnan(found)).tolist():
+        if str(cells[row] or "").strip().lower() not in ("", "nan"):
+            shown = f"row {start + row} of {sources.shorten(name)!r} is {cells[row]!r}"
+            way_out = "write null where there is no answer, or pass --scale for words"
+            raise FileError(path, f"{shown}, which is no number; {way_out}.")
 
 
 def _check_words(
