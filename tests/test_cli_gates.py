@@ -234,3 +234,32 @@ def test_a_sign_that_is_none_is_refused_and_not_read_as_another(sign):
 def test_two_conditions_in_one_are_refused_as_such():
     with pytest.raises(click.BadParameter, match="is not a condition such as"):
         Gate.read("ece.upper > 0.05 or nll > 0.1")
+
+
+def test_coverage_is_gated(tmp_path):
+    """The share of examples with a confidence, also of each group; 1 if none is missing."""
+    rows = [
+        {
+            "confidence": None if i < 30 else 0.7,
+            "correct": i % 3 > 0,
+            "group": "ab"[i > 49],
+        }
+        for i in range(100)
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, rows[50:])))
+
+    def of(file, condition, *more, command="report"):
+        return run(command, *file, "-q", *more, "--fail-if", condition)
+
+    a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    failed = of([a], "coverage < 80%", "--drop-missing")
+    assert failed.returncode == 3
+    assert "gate: a: coverage is 0.7, < 0.8." in failed.stderr
+    assert "gate: a, group 'a': coverage is 0.4, < 0.8." in failed.stderr
+    assert "group 'b'" not in failed.stderr
+    assert of([a], "Coverage < 0.4", "--drop-missing").returncode == 0
+    assert of([b], "coverage < 1").returncode == 0
+    assert "coverage lies between 0 and 1" in of([b], "coverage < 80").stderr
+    assert of([b, b], "coverage < 0.8", command="compare").returncode == 2
+    assert "calibration (d_cal)" in of([b], "nothing < 0.8").stderr

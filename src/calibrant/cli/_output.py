@@ -351,8 +351,12 @@ ENDS = {
     "brier": (0.0, 2.0),
     "total": (0.0, 2.0),
     "nll": (0.0, inf),
+    "coverage": (0.0, 1.0),
 }
 """Between which ends numbers lie; those of one's own may be anything."""
+
+COVERAGE = "coverage"
+"""The share of examples with a confidence, a condition of models that is no metric."""
 
 SMALL = ("ece", "ace", "smooth_ece", "ece_mass", "ece_debiased", "ks_error",
          "top_label_ece", "calibration")  # fmt: skip
@@ -388,7 +392,7 @@ class Gate:
                 "'ece.upper > 5%'.",
                 param_hint=option,
             )
-        key = _key_of(form[1], option)
+        key = _key_of(form[1], option, difference=difference)
         limit = float(form[4]) / (100 if form[5] else 1)
         percent = bool(form[5])
         gate = cls(key, (form[2] or "").lstrip("."), form[3], limit, percent)
@@ -406,7 +410,8 @@ class Gate:
         least, most = (HOLDS[self.sign](end, self.limit) for end in (low, high))
         if least != most:
             return
-        label, what = MEASURES[self.key].label, "always" if least else "never"
+        label = COVERAGE if self.key == COVERAGE else MEASURES[self.key].label
+        what = "always" if least else "never"
         told = f"{text!r} {what} holds: {label} lies between {low:g} and {high:g}."
         less = self.limit / 100
         if low < less < high and abs(self.limit) >= 1:
@@ -483,15 +488,24 @@ class Gate:
         return None
 
 
-def _key_of(name: str, option: str) -> str:
+def _key_of(name: str, option: str, *, difference: bool) -> str:
     """The key of a number by its name in tables, in print or in JSON."""
     if (key := key_of(name)) is not None:
         return key
+    if name.lower() == COVERAGE and not difference:
+        return COVERAGE
     hint = f"; did you mean {near!r}?" if (near := near_key(name)) else "."
+    known = [f"{x} (d_cal)" if x == "calibration" else x for x in MEASURES]
+    known += [] if difference else [COVERAGE]
     raise click.BadParameter(
-        f"there is no column {name!r}{hint} There are {', '.join(MEASURES)}.",
+        f"there is no column {name!r}{hint} There are {', '.join(known)}.",
         param_hint=option,
     )
+
+
+def _number_of(ev: Evaluation, key: str) -> Estimate:
+    """What a gate is about."""
+    return Estimate(ev.coverage) if key == COVERAGE else MEASURES[key].of(ev)
 
 
 def _fail_if(text: str) -> flags.Decorator:
@@ -512,7 +526,7 @@ fail_if_different = _fail_if(
 gate_options = flags.together(
     _fail_if(
         "Exit with code 3 if it holds for a model or a group: 'brier > 0.2', "
-        "'ece.upper > 5%'."
+        "'ece.upper > 5%', 'coverage < 0.8' (of examples with a confidence)."
     ),
     click.option(
         "--max-ece-upper", metavar="X", help="The same as --fail-if 'ece.upper > X'."
@@ -537,7 +551,7 @@ def judge(gates: Sequence[Gate], models: Iterable[Evaluation]) -> None:
         for who, part in {ev.name: ev, **groups}.items():
             for gate in gates:
                 gate.check_scale(ev)
-                number, level = MEASURES[gate.key].of(part), float(ev.settings["level"])
+                number, level = _number_of(part, gate.key), float(ev.settings["level"])
                 if part is ev and (doubt := gate.doubt(who, float(number))):
                     click.echo(f"note: {one_line(doubt)}", err=True)
                 verdicts.append(gate.verdict(who, number, gate.key, level))
