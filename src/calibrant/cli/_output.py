@@ -383,6 +383,7 @@ class Gate:
         *,
         divergence: str = "brier",
         difference: bool = False,
+        coverage: bool = False,
     ) -> Gate:
         """Read a condition such as ``brier > 0.2``, ``ECE.upper > 5%`` or ``acc < 0.9``."""
         form = FORM.fullmatch(text)
@@ -392,7 +393,7 @@ class Gate:
                 "'ece.upper > 5%'.",
                 param_hint=option,
             )
-        key = _key_of(form[1], option, difference=difference)
+        key = _key_of(form[1], option, coverage=coverage)
         limit = float(form[4]) / (100 if form[5] else 1)
         percent = bool(form[5])
         gate = cls(key, (form[2] or "").lstrip("."), form[3], limit, percent)
@@ -488,15 +489,15 @@ class Gate:
         return None
 
 
-def _key_of(name: str, option: str, *, difference: bool) -> str:
+def _key_of(name: str, option: str, *, coverage: bool) -> str:
     """The key of a number by its name in tables, in print or in JSON."""
     if (key := key_of(name)) is not None:
         return key
-    if name.lower() == COVERAGE and not difference:
+    if name.lower() == COVERAGE and coverage:
         return COVERAGE
     hint = f"; did you mean {near!r}?" if (near := near_key(name)) else "."
     known = [f"{x} (d_cal)" if x == "calibration" else x for x in MEASURES]
-    known += [] if difference else [COVERAGE]
+    known += [COVERAGE] if coverage else []
     raise click.BadParameter(
         f"there is no column {name!r}{hint} There are {', '.join(known)}.",
         param_hint=option,
@@ -537,7 +538,8 @@ gate_options = flags.together(
 def gates_of(said: Mapping[str, Any], *, difference: bool = False) -> list[Gate]:
     """The gates asked for."""
     about = {"divergence": said["divergence"], "difference": difference}
-    gates = [Gate.read(text, **about) for text in said["conditions"]]
+    given = {**about, "coverage": not difference}
+    gates = [Gate.read(text, **given) for text in said["conditions"]]
     if (most := said.get("max_ece_upper")) is not None:
         gates.append(Gate.read(f"ece.upper > {most}", "--max-ece-upper"))
     return gates
