@@ -3,8 +3,8 @@
     python -m simulations.classwise [DATA_SETS]
 
 Forecasts p are Dirichlet and labels come from M p, M a matrix of confusions, so that the
-share of a class at a forecast is a line in it: the truth is known. `shrunk` and `calibrated`
-served to develop the interval, `confused` and `tilted` did not.
+share of a class at a forecast is a line in it: the truth is known. Nothing was chosen by
+`confused` and `tilted`.
 """
 
 from __future__ import annotations

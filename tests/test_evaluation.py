@@ -6,8 +6,6 @@ from make import unrelated
 
 import calibrant as cal
 from calibrant._base.records import as_plain as plain
-from calibrant._rows.columns import Columns
-from calibrant._stats.influence import pair_values
 
 CASES = {
     "one row": ([0], [[0.7, 0.2, 0.1]]),
@@ -266,16 +264,3 @@ def test_one_row_may_be_almost_all_of_the_weight(probs):
     more = {"target": "top-label", "preset": "paper", "group": [1, 0, 1]}
     ev = cal.evaluate([1, 1, 1], probs=[probs] * 3, sample_weight=weights, **more)
     assert ev.rows == 3
-
-
-def test_the_error_of_classes_varies_as_the_sums_of_its_rows():
-    rng = np.random.default_rng(8)
-    p = rng.dirichlet(np.ones(4), 500)
-    y = (p.cumsum(axis=1) > rng.random((500, 1))).argmax(axis=1)
-    found = cal.evaluate(y, probs=p, target="class-wise").decomposition.calibration
-    adds = sum(
-        pair_values(Columns(p[:, j], None, (y == j).astype(float))) for j in range(4)
-    )
-    reach = 1.959964 * adds.std() / 500**0.5
-    assert found.interval[1] == pytest.approx(found + reach, rel=1e-2)
-    assert found.interval[0] == pytest.approx(max(found - reach, 0), abs=1e-5)

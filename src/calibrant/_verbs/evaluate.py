@@ -421,12 +421,6 @@ class Overlap:
         alone, whole = self.alone[key], self.error(self.sums[key]) ** 2
         return max(whole / alone, 1.0) if alone > 0 else inf
 
-    def deviation(self, key: str) -> float | None:
-        """Standard error of the sum, a row with all its classes as the unit."""
-        if key not in self.sums or self.error is None:
-            return None
-        return self.error(self.sums[key])
-
 
 def summed(parts: Sequence[Estimate], factor: float) -> Estimate:
     """The sum of numbers >= 0 of the classes, and its interval.
@@ -449,31 +443,6 @@ def summed(parts: Sequence[Estimate], factor: float) -> Estimate:
     interval = max(value - below, 0.0), max(value + above, 0.0)
     plain = (parts[0].method or "").removeprefix(closed_forms.ONE_SIDED)
     return Estimate(value, interval, closed_forms.named(plain, interval))
-
-
-MANY_ROWS = 200
-"""So many make the sum over classes of debiased errors normal enough."""
-
-
-def summed_errors(
-    parts: Sequence[Estimate], overlap: Overlap, whole: Sample
-) -> Estimate:
-    """The sum of d_CAL over classes, whose rows say how much it varies.
-
-    Intervals of the classes reach to what each could be at most: that all of them are so far
-    off at once is next to impossible. So rows are the unit, with what each adds to all
-    classes. Of two classes, which say the same, few rows, clusters or a sketch, intervals
-    are added up as `summed` does.
-    """
-    plain = summed(parts, overlap.factor("calibration"))
-    deviation = overlap.deviation("calibration")
-    few = whole.clusters is not None or whole.cells.effective < MANY_ROWS
-    if plain.interval is None or deviation is None or few or len(parts) < 3:
-        return plain
-    value, reach = float(plain), closed_forms.quantile(whole.settings.level) * deviation
-    interval = max(value - reach, 0.0), max(value + reach, 0.0)
-    told = (plain.method or "").removeprefix(closed_forms.ONE_SIDED)
-    return Estimate(value, interval, closed_forms.named(told, interval))
 
 
 def add_up(
@@ -543,14 +512,10 @@ def _added(
         if name == BRIER.name:  # the losses of the classes add up to the full loss
             full = METRICS["brier"].estimate(whole)
             total = Estimate(float(total), full.interval, full.method)
-        errors = [part.calibration for part in parts]
-        close_pairs = name == BRIER.name and not paper and whole.settings.adaptive
         decompositions[name] = Decomposition(
             name,
             total,
-            summed_errors(errors, overlap, whole)
-            if close_pairs
-            else summed(errors, overlap.factor("calibration")),
+            summed([part.calibration for part in parts], overlap.factor("calibration")),
             parts[0].estimator,
             parts[0].kernel,
             parts[0].boundary,
