@@ -134,3 +134,33 @@ def test_other_errors_are_handed_on():
     assert missing(error, "it") is error
     broken = missing(ImportError("too old", name="torch"), "it")
     assert str(broken) == "it needs PyTorch (too old): pip install 'calibrant[torch]'."
+
+
+BROKEN = """
+import sys
+
+class Break:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torchmetrics":
+            raise RuntimeError("operator torchvision::nms does not exist")
+
+sys.meta_path.insert(0, Break())
+try:
+    from calibrant.torch import CalibrationSharpness
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_a_package_that_cannot_be_imported_is_one_line_with_its_remedy(part):
+    """A torchvision for another PyTorch stops torchmetrics by thirty lines of traceback."""
+    part("torch")
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert (
+        "torchmetrics, which cannot be imported here (operator torchvision::nms" in line
+    )
+    assert "or remove torchvision" in line

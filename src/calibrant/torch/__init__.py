@@ -29,4 +29,11 @@ def __getattr__(name: str) -> Any:
         from calibrant.torch._metric import CalibrationSharpness
     except ModuleNotFoundError as error:
         raise missing(error, f"calibrant.torch.{name}") from None
+    except RuntimeError as error:
+        told = " ".join(str(error).split())[:120]
+        raise ImportError(
+            f"calibrant.torch.{name} needs torchmetrics, which cannot be imported here "
+            f"({told}). A torchvision that was built for another PyTorch has this effect: "
+            "install the two that belong together, or remove torchvision."
+        ) from error
     return CalibrationSharpness
