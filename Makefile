@@ -33,7 +33,7 @@ test: lint ## Lint, then run all tests and doctests
 # format: long, and the same whatever releases are installed.
 LONG := tests/frozen tests/test_engines_clusters.py tests/test_propositions.py \
 	tests/test_report_browser.py tests/test_coverage.py tests/test_population.py \
-	tests/test_reliability.py \
+	tests/test_reliability.py tests/test_harness_damage.py \
 	$(foreach x,docs experiments vision cli_,$(wildcard tests/test_$(x)*.py))
 # Each stage once, in half a minute.
 QUICK := arrays bins comparison confidence_split evaluation \
