@@ -188,8 +188,13 @@ def test_stated_confidences_are_recalibrated_as_the_event_that_they_are_right():
     pairs = cal.study(right, confidence=sure, **more)
     event = cal.study(right.astype(int), probs=sure, **more)
     assert {ev.target for ev in pairs} == {"pairs"}
-    for one, other in zip(pairs, event, strict=True):
+    *methods, constant = zip(pairs, event, strict=True)
+    for one, other in methods:
         assert one.metrics["brier"] == pytest.approx(other.metrics["brier"], abs=1e-9)
+    rate = np.mean(
+        right
+    )  # all answers have it, also those below 1/2, which an event turns
+    assert constant[0].metrics["brier"] == pytest.approx(rate * (1 - rate), rel=0.01)
     best = pairs.best("brier")
     assert best.metrics["brier"] < pairs[0].metrics["brier"]
     for name, effect in pairs.effects.items():

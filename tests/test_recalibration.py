@@ -467,6 +467,7 @@ BAD = {
     "prior": [0, [1.0], "x", [0.5, 0.6]],
     "source": [1, {}, [0.5, np.nan]],
     "rows_per_bin": [0, 2.5, "x"],
+    "pairs": ["x", 2, None],
     "bounds": [(2, 1), (0, 1), (1,), "ab", 3, (1, np.inf), (True, 2)],
 }
 KNOWN_BAD = [

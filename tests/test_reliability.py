@@ -1,9 +1,10 @@
 """The fuzzer and the mutants of `reliability`, a short search, and the page about them."""
 
 import ast
-import multiprocessing
 import random
 import re
+import subprocess
+import sys
 import time
 import warnings
 from collections import Counter
@@ -167,10 +168,8 @@ def test_time_in_which_a_process_was_not_let_run_is_no_sleep(monkeypatch):
 
 
 def test_a_process_that_sleeps_is_told_from_one_that_computes():
-    here, there = multiprocessing.get_context("fork").Pipe()
-    for target, expected in ((here.recv, "asleep"), (busy, "")):
-        process = multiprocessing.get_context("fork").Process(target=target)
-        process.start()
+    for code, expected in (("input()", "asleep"), ("while True: pass", "")):
+        process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
         while not (told := _threads(process.pid))[1] and not expected:
             time.sleep(0.01)  # it has not begun to compute
         until = time.monotonic() + 20
@@ -178,8 +177,7 @@ def test_a_process_that_sleeps_is_told_from_one_that_computes():
             told = _threads(process.pid)
         assert told[0] == expected
         process.kill()
-        process.join()
-    there.close()
+        process.communicate()
 
 
 @pytest.mark.parametrize(
