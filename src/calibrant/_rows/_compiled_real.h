@@ -356,10 +356,11 @@ CLONES static Size NAME(next_from)(const REAL *x, Size at, Size k, REAL near)
     return at;
 }
 
-/* The bin (a, b] of equal width; a product rounds to one too far at most. */
+/* The bin (a, b] of equal width; a product rounds to one too far at most. What is no
+   probability, and refused elsewhere, has a bin, too. */
 INLINE Size NAME(bin_of)(double p, const double *edges, Size bins)
 {
-    double product = p * (double)bins;
+    double product = p > 0 ? p * (double)bins : 0;
     Size at = product < (double)bins ? (Size)product : bins - 1;
     if (at > 0 && p <= edges[at]) return at - 1;
     if (at < bins - 1 && p > edges[at + 1]) return at + 1;
