@@ -259,7 +259,7 @@ def test_a_loss_without_misses_may_be_larger(misses):
     for key, cost in (("nll", np.log(99)), ("brier", 0.98)):
         low, high = cal.evaluate_pairs(hit, np.full(300, 0.99)).metrics[key].interval
         calm = {"nll": -np.log(0.99), "brier": 1e-4}[key]
-        assert 0 <= low <= calm + misses * cost / 300
+        assert 0 <= low <= (calm + misses * cost / 300) * (1 + 1e-12)
         most = chi2.ppf(0.975, 2 * misses + 2) / 600 * cost
         assert high == pytest.approx(calm + most, rel=0.02)
 
@@ -328,3 +328,87 @@ def test_clusters_never_lift_the_lower_end_of_an_error_below_0():
         for parts in ev.decompositions.values():
             if parts.calibration < 0:
                 assert parts.calibration.interval[0] == 0
+
+
+# -- classes -------------------------------------------------------------------------
+
+
+def test_what_is_too_little_in_one_class_adds_up_over_many():
+    k, n, rng = 60, 6000, np.random.default_rng(0)
+    p = np.maximum(rng.dirichlet(np.full(k, 0.02), n), 1e-12)
+    p /= p.sum(axis=1, keepdims=True)
+    share = (
+        0.75 * p + 0.25 / k
+    )  # of a class where its forecast is p, whatever the others
+    y = (share.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, k - 1)
+    truth = ((share - p) ** 2).sum(axis=1).mean()
+    found = cal.evaluate(y, probs=p, target="class-wise", interval=None)
+    error = found.decomposition.calibration
+    low, high = error.interval
+    assert low <= truth <= high
+    assert error == pytest.approx(truth, rel=0.1)
+    alone = sum(float(ev.decomposition.calibration) for ev in found.per_class)
+    assert alone < 0.85 * truth
+    sketch = cal.Sketch(target="class-wise").update(y, probs=p)
+    ours = cal.evaluate(sketch, interval=None).decomposition.calibration
+    assert ours == pytest.approx(error, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("target", "worst"), [("top-label", 2), ("positive", 1), ("pairs", 1)]
+)
+def test_a_perfect_model_may_err_as_often_as_its_accuracy_says(target, worst):
+    """The Brier score of certain predictions is so many times their rate of errors."""
+    y = np.random.default_rng(0).integers(0, 4, 1000)
+    found = {
+        "top-label": lambda: cal.evaluate(y, probs=np.eye(4)[y]),
+        "positive": lambda: cal.evaluate(y > 1, probs=(y > 1) * 1.0),
+        "pairs": lambda: cal.evaluate_pairs(np.ones(1000, int), np.ones(1000)),
+    }[target]()
+    most = worst * (1 - found.metrics["accuracy"].interval[0])
+    for total in (found.metrics["brier"], found.decompositions["brier"].total):
+        assert total.interval == (0, pytest.approx(most, rel=0.1))
+    high = found.metrics["confidence_gap"].interval[1]
+    assert high == pytest.approx(most / worst, rel=0.1)
+    assert found.metrics["nll"] == 0
+    assert found.metrics["nll"].interval is None
+    text = " ".join(str(found).split())
+    assert "every example was certain and correct" in text
+    assert "cannot tell one example from another" not in text
+
+
+def test_one_error_more_never_lowers_the_upper_end_of_certain_predictions():
+    y = np.random.default_rng(0).integers(0, 4, 1000)
+    tops = []
+    for wrong in range(4):
+        probs = np.eye(4)[(y + (np.arange(1000) < wrong)) % 4]
+        tops.append(cal.evaluate(y, probs=probs).metrics["brier"].interval[1])
+    assert tops == sorted(tops)
+    assert tops[0] < tops[1]
+
+
+def test_a_perfect_model_in_clusters_is_as_unsure_as_the_clusters():
+    y = np.random.default_rng(0).integers(0, 4, 1000)
+    ev = cal.evaluate(y, probs=np.eye(4)[y], cluster=np.arange(1000) // 5)
+    most = 2 * (1 - ev.metrics["accuracy"].interval[0])
+    assert ev.metrics["brier"].interval[1] == pytest.approx(most, rel=0.1)
+
+
+def test_what_rises_again_after_a_fall_is_counted_once():
+    """Classes that are hardly told apart, and far from as sure as they could be."""
+
+    def draw(n, seed):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(size=(n, 10))
+        p, q = (
+            np.exp(t * z) / np.exp(t * z).sum(axis=1, keepdims=True) for t in (0.1, 8)
+        )
+        return p, q, (q.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, 9)
+
+    p, q, _ = draw(200_000, 1)
+    order = np.argsort(p[:, 0]).reshape(500, 400)
+    truth = 10 * ((q - p)[order, 0].mean(axis=1) ** 2).mean()
+    p, _, y = draw(900, 0)
+    error = cal.evaluate(y, probs=p, target="class-wise").decomposition.calibration
+    assert error == pytest.approx(truth, rel=0.05)
+    assert error.interval[0] < truth < error.interval[1]

@@ -5,6 +5,7 @@ import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from make import balanced
 from scipy.special import chndtr
 from scipy.stats import binom
 from strategies import pairs as rows_of_pairs
@@ -351,3 +352,24 @@ def test_calibrated_models_are_seldom_accused(kind):
         found = brier_error(cells, 0.95, ladder), local_error(cells, LOG, ladder=ladder)
         accused += [error.interval[0] > 0 for error in found]
     assert accused.max() <= 8  # 3 are expected; more than 8 have a chance of 1 in 250
+
+
+def test_either_an_error_or_a_surprise_is_enough():
+    """Eight misses of a thousand where one is expected, or a twentieth off in the middle."""
+    a, h = balanced(4000)
+    sure = np.full(1000, 0.999), (np.arange(1000) >= 8) * 1.0
+    hidden = Ladder.of(
+        cells_of(*(np.concatenate(x) for x in zip((h, a), sure, strict=True)))
+    )
+    assert not hidden.test.rejects(0.95)
+    assert hidden.joint_test.rejects(0.95)
+    middle = np.linspace(0.45, 0.55, 1000)
+    off = np.diff(np.floor(np.cumsum(middle + 0.07) + 0.5), prepend=0.0)
+    edge = 1 - np.random.default_rng(0).random(3000) / 300
+    fair = np.diff(np.floor(np.cumsum(edge) + 0.5), prepend=0.0)
+    plain = Ladder.of(
+        cells_of(np.concatenate([middle, edge]), np.concatenate([off, fair]))
+    )
+    surprise = rungs.AgainstChance(float(plain.tested[-1]), plain.law[-1])
+    assert not surprise.rejects(0.95)
+    assert plain.joint_test.rejects(0.95)

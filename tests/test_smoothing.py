@@ -12,7 +12,12 @@ from calibrant._inputs.divergences import BUILT_IN
 from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.cells import Cells
-from calibrant._stats.smooth_ece import _absolute_integral, smooth_error_of_sketch
+from calibrant._stats import smooth_ece
+from calibrant._stats.smooth_ece import (
+    _absolute_integral,
+    _root,
+    smooth_error_of_sketch,
+)
 
 
 @settings(max_examples=25)
@@ -119,3 +124,22 @@ def test_rows_and_sketch_agree_at_every_bandwidth(bandwidth):
 def test_integral_of_a_line_through_zero_is_exact():
     # Midpoints at 1/4 and 3/4: two triangles between them, two squares outside.
     assert _absolute_integral(np.array([1.0, -1.0])) == 0.75
+
+
+def test_a_root_outside_its_two_places_is_looked_for_between_them():
+    calls = []
+
+    def cliff(x):
+        calls.append(x)
+        return 1.0 if x < 1.3 else -1e300
+
+    found = _root(cliff, (1.0, 1.0), (2.0, -1e300))
+    assert found == pytest.approx(1.3, abs=1e-9)
+    assert calls[0] == 1.5  # the line through both is 0 at one of them, by round-off
+
+
+def test_where_relplot_finds_more_than_1_its_bandwidth_is_1(monkeypatch):
+    monkeypatch.setattr(smooth_ece, "_relplot_at", lambda columns, width: 1.5 * width)
+    assert smooth_ece.relplot_error(None) == (1.5, 1.0)
+    monkeypatch.setattr(smooth_ece, "_relplot_at", lambda columns, width: 0.25)
+    assert smooth_ece.relplot_error(None) == (0.25, 0.25)

@@ -7,7 +7,7 @@ from math import nan, sqrt
 
 import numpy as np
 
-from calibrant._inputs.arrays import Column
+from calibrant._inputs.arrays import Column, Table
 from calibrant._inputs.divergences import BRIER, Divergence
 from calibrant._stats import closed_forms
 from calibrant._stats.closed_forms import Interval, quantile, wilson_of
@@ -29,7 +29,8 @@ class DebiasedError:
     `se` comes from the influence function. The interval is None for too few rows, and
     `widened` if there is a defect that the estimate smooths away. `resolution` is the share
     of the rows that are looked at together: of finer defects nothing is said. `p_value` is
-    how often calibrated models with the same confidences look as bad.
+    how often calibrated models with the same confidences look as bad. `levels` are, for local
+    fits, what the fit and then each finer level says, and its variance by chance.
     """
 
     value: float
@@ -38,6 +39,7 @@ class DebiasedError:
     resolution: float | None = None
     p_value: float | None = None
     widened: bool = False
+    levels: Table | None = None
 
     @property
     def method(self) -> str:

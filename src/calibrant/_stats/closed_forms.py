@@ -184,9 +184,10 @@ class Surprises:
         """Of cells of rows, each surprising with a `chance` and then dearer by `cost`.
 
         `seen` and `seen2` are sums of weights and squared weights of surprises, `n` is
-        the weight of all rows.
+        the weight of all rows. Where every row is certain, any may be wrong all the same.
         """
         most = float(weight @ cost)
+        chance = chance if (weight * chance) @ cost > 0 else np.ones_like(chance)
         expected = float((weight * chance) @ cost)
         following = float((squared * chance) @ cost**2) / expected if expected else 0.0
         total, square = float(seen @ cost), float(seen2 @ cost**2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, sqrt
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant._base.later import Later
 from calibrant._base.records import Curve, Decomposition, Estimate
-from calibrant._inputs.arrays import Column, Index, distinct
+from calibrant._inputs.arrays import Column, Index, Table, distinct
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH, Settings
 from calibrant._rows.columns import Columns
@@ -54,13 +54,16 @@ class Shared:
 
     `columns` are the rows, if had: few distinct confidences and the Epanechnikov
     kernel are then treated exactly. `cluster_groups` numbers the group of clusters of
-    each row.
+    each row, `worst` is the Brier loss of a row that is certain and wrong. `errors` are the
+    debiased calibration errors found so far.
     """
 
     columns: Columns | None
     sums: Cells
     level: float
     cluster_groups: Index | None = None
+    worst: float = 2.0
+    errors: dict[str, DebiasedError] = field(default_factory=dict)
 
     @cached_property
     def cells(self) -> tuple[Neighbours, Neighbours]:
@@ -72,19 +75,30 @@ class Shared:
         """That of the cells, which serves all divergences."""
         return Ladder.of(self.cells[0])
 
+    def levels(self, name: str) -> Table | None:
+        """What each level says of the error and its variance by chance, coarse ones first.
+
+        They add up over samples, unlike what is believed of each. None where not known.
+        """
+        if (error := self.errors.get(name)) is None:
+            return None
+        by_pairs = self.sums.divergences[name].by_pairs
+        return self.ladder.alone if by_pairs else error.levels
+
     @cached_property
     def totals(self) -> dict[str, Estimate]:
         """Mean full loss by divergence, rows being independent."""
-        names = self.sums.divergences
-        return {name: total_loss(self.sums, name, self.level) for name in names}
+        names, known = self.sums.divergences, (self.level, None, self.worst)
+        return {name: total_loss(self.sums, name, *known) for name in names}
 
 
 def total_loss(
-    cells: Cells, name: str, level: float, rows: Rows | None = None
+    cells: Cells, name: str, level: float, rows: Rows | None = None, worst: float = 2.0
 ) -> Estimate:
     """Mean full loss with its interval; infinite if a single row's is.
 
-    `rows` are those of the cells, if they are in clusters.
+    `rows` are those of the cells, if they are in clusters. Where all rows are certain and
+    right, an error costs the `worst` Brier loss; of the log loss it has no bound.
     """
     if cells.infinite_weight(name):
         return Estimate(inf)
@@ -98,15 +112,16 @@ def total_loss(
         se = sqrt(max(spread, 0.0)) / n * _undone(cells)
     if not df > 0:
         return Estimate(value, None, "normal")
-    scale = totals.loss / totals.unit_loss if 0 < totals.unit_loss < inf else 1.0
+    if not value > 0 and np.isinf(divergence.on_unit(np.zeros(1), np.ones(1))).any():
+        return Estimate(value)
+    scale = totals.loss / totals.unit_loss if 0 < totals.unit_loss < inf else worst
     costs = _costs(cells, divergence, scale)
+    if rows is not None and not se > 0:  # a cluster may be wrong as a whole
+        costs = costs.together(cells.effective / (df + 1))
     mean = Mean(value, se, df, costs, clustered=rows is not None)
     low, high = closed_forms.mean_interval(mean, level)
-    most = MOST_BRIER if divergence.by_pairs else inf
+    most = worst if divergence.by_pairs else inf
     return Estimate(value, (max(low, 0.0), min(high, most)), mean.method)
-
-
-MOST_BRIER = 2.0
 
 
 def _undone(cells: Cells) -> float:
@@ -292,7 +307,7 @@ def _adaptive(
     outline, decompositions = Outline.of(cells, sums, level, engine, every), {}
     for name, divergence in sums.divergences.items():
         known = level, engine, shared.ladder
-        error = adaptive_error(cells, local, sums, name, *known)
+        error = shared.errors[name] = adaptive_error(cells, local, sums, name, *known)
         how = "pairs" if divergence.by_pairs else "local Platt", "gaussian", "none"
         terms = shared.totals[name], _scaled(error, factors[name])
         plain = Decomposition(name, *terms, *how, None)

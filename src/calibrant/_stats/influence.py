@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant._base.records import Bins
-from calibrant._inputs.arrays import Column, Index
+from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._inputs.divergences import BRIER, LOG, Divergence, find_divergence
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import Cells
@@ -49,22 +49,38 @@ def _calibration(sample: Sample) -> Column | None:
 
 
 def pair_values(columns: Columns, shared: Shared | None = None) -> Column:
+    """How each row moves d_CAL: `level_values`, with levels mixed as in the estimate."""
+    shared = _about_rows(columns, shared)
+    cell = cell_of_rows(columns, shared.sums)
+    by_level = level_values(columns, shared)
+    return (shared.ladder.shares[:, cell] * by_level).sum(axis=0)
+
+
+def level_values(columns: Columns, shared: Shared | None = None) -> Table:
     """2 g r - g^2 with g the mean residual of a row's neighbours, itself left out.
 
-    How near neighbours are is mixed as in the estimate; see `calibrant._stats.ladder`.
-    What is `shared` with it serves if these rows, one by one, are what it is about.
+    A row for each level, as near as it looks; see `calibrant._stats.ladder`.
+    What is `shared` with the estimate serves if these rows, one by one, are what it is about.
     """
+    shared = _about_rows(columns, shared)
+    ladder, cell = shared.ladder, cell_of_rows(columns, shared.sums)
+    r, out = (
+        columns.hit - columns.confidence,
+        np.empty((len(ladder.levels), len(columns))),
+    )
+    own = r if columns.squared is None else r * columns.squared / columns.weights
+    for row, level in zip(out, ladder.levels, strict=True):
+        g = level.means(ladder.cells.r1)[cell] - own / level.near[cell]
+        row[:] = 2 * g * r - g * g
+    return out
+
+
+def _about_rows(columns: Columns, shared: Shared | None) -> Shared:
+    """The same sums if they are of rows one by one, else sums that are."""
     if shared is None or shared.columns is None or shared.cluster_groups is not None:
         sums = Cells({BRIER.name: BRIER}).update(columns)
-        shared = Shared(columns, sums, 0.95)
-    ladder, cell = shared.ladder, cell_of_rows(columns, shared.sums)
-    cells = ladder.cells
-    r, out = columns.hit - columns.confidence, np.zeros(len(columns))
-    own = r if columns.squared is None else r * columns.squared / columns.weights
-    for level, share in zip(ladder.levels, ladder.shares, strict=True):
-        g = level.means(cells.r1)[cell] - own / level.near[cell]
-        out += share[cell] * (2 * g * r - g * g)
-    return out
+        return Shared(columns, sums, 0.95)
+    return shared
 
 
 def kernel_values(columns: Columns, bandwidth: float) -> Column:

@@ -214,6 +214,25 @@ def chance_of_pairs(
     return 4 * CALIBRATED_SHARE * float(each) / cells.n**2
 
 
+def at_level(
+    cells: Neighbours, level: Level, importance: Column, v: Column
+) -> tuple[float, float]:
+    """What one level says, and its variance if hits have variance v and nothing is off."""
+    if cells.groups is not None:
+        table = importance[None, None]
+        (between,) = between_groups(cells, cells.groups, [level], table)
+        return float(between.sum()), 2 * float((between**2).sum())
+    found = pairs(cells, level, Residuals.of(cells), importance[None])
+    return float(found[0, 0]), chance_of_pairs(cells, level, importance, v)
+
+
+def rises_of(values: Column, variances: Column) -> tuple[Column, Column]:
+    """How much each level shows beyond the one before, and that in units of chance."""
+    own = np.maximum(np.diff(variances, prepend=0.0), 0.25 * variances)
+    rises = np.maximum(np.diff(values, prepend=0.0), 0.0)
+    return rises, rises / np.sqrt(np.maximum(own, 1e-300))
+
+
 def trust(cells: Neighbours, level: Level) -> Column:
     """Share of a level in each cell: I / (I + 1) where neighbours expect I events.
 
@@ -472,6 +491,12 @@ class Ladder:
             tested = found
         seen = dispersion, found[:-1], tested, law
         return cls(cells, levels, importance[:-1], *seen)
+
+    @property
+    def alone(self) -> Table:
+        """What each level says by itself, and its variance by chance: (levels, 2)."""
+        cells, v = self.cells, self.dispersion * self.cells.h * (1 - self.cells.h)
+        return np.array([at_level(cells, x, np.ones_like(v), v) for x in self.levels])
 
     @property
     def steps(self) -> Column:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot, inf, nan, sqrt
 
 import numpy as np
 
-from calibrant._inputs.arrays import Column, sigmoid, softplus
+from calibrant._inputs.arrays import Column, Table, sigmoid, softplus
 from calibrant._inputs.divergences import Divergence
 from calibrant._rows import compiled, engines
 from calibrant._stats import close_pairs, platt
@@ -18,11 +18,9 @@ from calibrant._stats.ladder import (
     HALF_BELIEVED,
     Ladder,
     Level,
-    Residuals,
+    at_level,
     believed,
-    between_groups,
-    chance_of_pairs,
-    pairs,
+    rises_of,
 )
 from calibrant._stats.neighbours import Groups, Neighbours
 from calibrant._stats.platt import LARGEST_VARIANCE, LocalPlatt
@@ -102,7 +100,8 @@ def local_error(
     )
     width = fitted.width if rest.width is None else rest.width
     about = min(2 * width, 1.0), ladder.joint_test.p_value
-    return DebiasedError(value, gains.se, ends, *about, widened=narrow)
+    levels = np.concatenate([[[smooth, 0.0]], np.add(rest.levels, [smooth, 0.0])])
+    return DebiasedError(value, gains.se, ends, *about, narrow, levels)
 
 
 WORTH_WIDENING = 0.2
@@ -196,6 +195,7 @@ class Rest:
     `finest` is what the finest level says, `sd` its standard deviation; `size` is the
     largest rise in standard deviations of its own, `sure` of those that may be believed, of
     which `belief` is the believed share; `width` is that of the finest believed level.
+    `levels` are what those that may be believed say, and their variances.
     """
 
     value: float
@@ -206,6 +206,7 @@ class Rest:
     sure: float
     belief: float
     width: float | None
+    levels: Table
 
     @property
     def above_chance(self) -> float:
@@ -220,11 +221,9 @@ def remainder(ladder: Ladder, divergence: Divergence, fitted: LocalPlatt) -> Res
     less than one miss, with the curvature at which it would expect one.
     """
     seen = [*ladder.levels[1:], *([] if ladder.finest is None else [ladder.finest])]
-    found = [_left(ladder, divergence, fitted, level) for level in seen]
-    values, variances = np.transpose(found)
-    own = np.maximum(np.diff(variances, prepend=0.0), 0.25 * variances)
-    rises = np.maximum(np.diff(values, prepend=0.0), 0.0)
-    sizes = rises / np.sqrt(np.maximum(own, 1e-300))
+    found = np.array([_left(ladder, divergence, fitted, level) for level in seen])
+    values, variances = found.T
+    rises, sizes = rises_of(values, variances)
     known = len(ladder.levels) - 1
     belief, whole = believed(sizes[:known]), float(rises[:known].sum())
     value, full = float(belief @ rises[:known]), float(rises.sum())
@@ -238,6 +237,7 @@ def remainder(ladder: Ladder, divergence: Divergence, fitted: LocalPlatt) -> Res
         sure=float(sizes[:known].max()),
         belief=value / whole if whole > 0 else 0.0,
         width=seen[int(sure[-1])].width if sure.size else None,
+        levels=found[:known],
     )
 
 
@@ -252,13 +252,10 @@ def _left(
     curvature = 0.5 * divergence.curvature(m, v)
     importance = curvature / np.maximum(v, 1 / level.near)
     if cells.groups is not None:
-        groups = cells.groups.about(cells.h - m)
-        table = importance[None, None]
-        (between,) = between_groups(left, groups, [level], table)
-        return float(between.sum()), 2 * float((between**2).sum())
-    found = pairs(left, level, Residuals.of(left), importance[None])
-    value = float(found[0, 0]) + dispersion * _absorbed(cells, fitted, m, importance)
-    return value, chance_of_pairs(cells, level, importance, dispersion * v)
+        left = replace(left, groups=cells.groups.about(cells.h - m))
+        return at_level(left, level, importance, v)
+    value, variance = at_level(left, level, importance, dispersion * v)
+    return value + dispersion * _absorbed(cells, fitted, m, importance), variance
 
 
 def _absorbed(

@@ -121,7 +121,9 @@ class Sample:
     def shared(self) -> Shared:
         """What decompositions, curves, losses and influences ask of the sums."""
         columns = self.columns if self.exact else None
-        return Shared(columns, self.cells, self.settings.level, self.cluster_groups)
+        worst = 1.0 if self.target in (*FORECASTS, "pairs") else 2.0
+        known = self.settings.level, self.cluster_groups, worst
+        return Shared(columns, self.cells, *known)
 
     @cached_property
     def rows(self) -> Rows:
