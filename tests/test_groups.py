@@ -1,8 +1,12 @@
 """Groups: sizes, differences, the worst of them, a test of equality, and slices."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from command import calibrant as run
+from scipy.optimize import brentq
+from scipy.special import expit
 
 import calibrant as cal
 from calibrant._rows.columns import Columns
@@ -54,6 +58,28 @@ def test_the_worst_group_has_an_interval_of_all_groups_at_once(rows):
     assert found.worst_group["accuracy"] == lowest
 
 
+def test_no_interval_of_one_event_s_brier_score_exceeds_1():
+    rng = np.random.default_rng(0)
+    group, p = rng.integers(0, 12, 60), rng.random(60)
+    y = (rng.random(60) < p).astype(int)
+    found = cal.compare_groups(y, probs=p, group=group)
+    assert found.worst["brier"].interval[1] == 1.0
+    given = {"group": group, "level": 0.99}
+    for own in (cal.evaluate(y, probs=p, **given), cal.evaluate_pairs(y, p, **given)):
+        assert max(x.metrics["brier"].interval[1] for x in own.per_group.values()) == 1
+    both = cal.evaluate(y, probs=p, target="top-label", **given)  # of two classes
+    assert max(x.metrics["brier"].interval[1] for x in both.per_group.values()) == 2
+
+
+def test_a_worst_value_without_an_interval_claims_none():
+    p, y = np.tile([0.9, 0.2, 0.6, 0.4], 3), np.tile([1, 0, 0, 1], 3)
+    group = ["a"] * 11 + ["b"]
+    found = cal.compare_groups(y, probs=p, group=group)
+    assert found.worst["brier"].interval is None
+    said = [x for x in found.sentences if x.startswith("Worst Brier")]
+    assert said[0].endswith(f" in {found.worst_group['brier']}.")
+
+
 def test_rows_and_sketches_say_the_same_of_groups(rows):
     for beside in ({}, {"sample_weight": 1.0 + (rows["age"] % 3)}):
         given = {"probs": rows["p"], "group": rows["region"], **beside}
@@ -77,6 +103,34 @@ def test_groups_go_to_json_and_back_and_print_names_and_sizes(rows):
     assert {*frame["model"]} == {"f", "m"}
 
 
+def test_groups_run_by_the_numbers_in_their_names():
+    rng = np.random.default_rng(0)
+    p, group = rng.random(600), np.arange(600) % 12
+    found = cal.compare_groups(rng.random(600) < p, probs=p, group=group)
+    assert found.names == tuple(map(str, range(12)))
+
+
+def test_small_errors_have_digits_that_show_them():
+    rng = np.random.default_rng(0)
+    p, group = rng.uniform(0, 0.01, 8000), np.repeat(["A", "B"], 4000)
+    y = rng.random(8000) < np.where(group == "A", 4 * p, p)
+    found = cal.compare_groups(y, probs=p, group=group)
+    assert 1e-5 < found.worst["calibration"] < 0.001
+    lines = [x for x in str(found).splitlines() if x.startswith(("  A ", "Worst cal"))]
+    assert not any("0.0000 [" in x or "0.0000]" in x for x in lines)
+    shown = f"{float(found.worst['calibration']):.5f}"
+    assert all(shown in x for x in lines)
+
+
+def test_groups_of_few_examples_say_why_errors_have_no_interval():
+    rng = np.random.default_rng(0)
+    p = rng.random(92)
+    given = {"probs": p, "group": np.arange(92) % 6}
+    found = cal.compare_groups(rng.random(92) < p, **given)
+    said = "d_CAL below 20 and ECE below 50 examples: so few do not tell."
+    assert found.sentences[-1].endswith(said)
+
+
 def test_one_group_is_refused_and_so_is_an_unknown_baseline(rows):
     with pytest.raises(ValueError, match="two groups or more, got 0: give group="):
         cal.compare_groups(rows["y"], probs=rows["p"])
@@ -89,18 +143,24 @@ def test_one_group_is_refused_and_so_is_an_unknown_baseline(rows):
 
 def slow_statistic(columns, group, bins, clusters):
     """The same chi-squared, row by row and cluster by cluster."""
-    w, r = columns.weights, columns.hit - columns.confidence
+    w, hit = columns.weights, columns.hit
     z = np.clip(np.log(columns.confidence / (1 - columns.confidence)), -8, 8)
-    names, parts = np.unique(group), []
-    mean = {b: np.average(r[bins == b], weights=w[bins == b]) for b in set(bins)}
-    level = {b: np.average(z[bins == b], weights=w[bins == b]) for b in set(bins)}
-    centre = sum(w[i] * level[bins[i]] for i in range(len(w))) / w.sum()
+    m = np.empty(len(z))
+    for b in set(bins):
+        own = bins == b
+
+        def surplus(a, own=own):
+            return np.sum(w[own] * (expit(z[own] + a) - hit[own]))
+
+        m[own] = expit(z[own] + brentq(surplus, -40, 40, xtol=1e-13))
+    v, parts = w * m * (1 - m), []
+    level = {b: np.average(z[bins == b], weights=v[bins == b]) for b in set(bins)}
+    centre = sum(v[i] * level[bins[i]] for i in range(len(w))) / v.sum()
     for i in range(len(w)):
-        b = bins[i]
-        row = []
-        for g in names:
-            share = w[(bins == b) & (group == g)].sum() / w[bins == b].sum()
-            base = w[i] * ((group[i] == g) - share) * (r[i] - mean[b])
+        b, row = bins[i], []
+        for g in np.unique(group):
+            share = v[(bins == b) & (group == g)].sum() / v[bins == b].sum()
+            base = w[i] * ((group[i] == g) - share) * (hit[i] - m[i])
             row += [base, base * (level[b] - centre)]
         parts.append(row)
     parts = np.array(parts)
@@ -138,6 +198,83 @@ def test_groups_that_are_off_alike_are_equal_and_others_are_not():
     size = np.mean(np.array(found["alike"]) < 0.05)
     assert 0.01 <= size <= 0.095
     assert np.mean(np.array(found["other"]) < 0.05) > 0.9
+
+
+def rare(rng, shares):
+    """Forecasts of rare events that are right, in groups of which some are small."""
+    h = np.clip(rng.beta(0.5, 40, 2000), 1e-4, 1)
+    return h, rng.choice(len(shares), 2000, p=shares)
+
+
+def test_a_small_group_without_a_rare_event_is_no_evidence():
+    rng = np.random.default_rng(3)
+    h = np.clip(rng.beta(0.5, 40, 2000), 1e-4, 1)
+    y = (rng.random(2000) < h).astype(int)
+    group = np.where(np.arange(2000) < 100, "small", "large")
+    found = cal.compare_groups(y, probs=h, group=group)
+    assert y[:100].sum() == 0
+    assert found.equality.law == "simulated"
+    assert found.equality.p_value > 0.1
+    assert "No evidence that calibration differs" in str(found)
+    again = cal.compare_groups(cal.Sketch().update(y, probs=h, group=group))
+    assert again.equality.p_value == pytest.approx(found.equality.p_value, abs=0.03)
+
+
+def test_p_values_of_rare_events_are_spread_as_they_should_be():
+    p = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        h, group = rare(rng, (0.05, 0.95))
+        hit = (rng.random(2000) < h).astype(float)
+        p.append(equal_calibration(Columns(h, None, hit), group).p_value)
+    assert np.mean(np.array(p) < 0.05) <= 0.15
+    assert 0.3 < np.mean(p) < 0.7
+
+
+def test_a_small_group_that_is_far_off_is_found_though_events_are_rare():
+    rng = np.random.default_rng(0)
+    h, group = rare(rng, (0.05, 0.95))
+    hit = (rng.random(2000) < np.where(group == 0, 10 * h, h)).astype(float)
+    found = equal_calibration(Columns(h, None, hit), group)
+    assert found.law == "simulated"
+    assert found.p_value < 0.01
+
+
+@pytest.mark.parametrize("beside", ["sample_weight", "cluster", "soft"])
+def test_there_is_no_test_of_few_events_with_weights_clusters_or_soft_labels(beside):
+    rng = np.random.default_rng(0)
+    h, group = rare(rng, (0.05, 0.95))
+    y, given = (rng.random(2000) < h).astype(float), {}
+    if beside == "soft":
+        y = np.column_stack([1 - 0.9 * y, 0.9 * y])
+        given, h = {"target": "positive"}, np.column_stack([1 - h, h])
+    else:
+        y = y.astype(int)
+        given = {beside: 1 + np.arange(2000) % 1000}
+    found = cal.compare_groups(y, probs=h, group=group, **given)
+    assert found.equality is None
+    assert "each group needs 20 expected events" in found.sentences[-1]
+    assert "Put small groups together" in found.sentences[-1]
+    assert str(cal.Groups.from_json(found.to_json())) == str(found)
+
+
+WORLDS = {
+    "a rare small group": lambda rng: rare(rng, (0.05, 0.95)),
+    "four groups": lambda rng: rare(rng, (0.4, 0.3, 0.25, 0.05)),
+    "two equal groups": lambda rng: (rng.random(1000), np.arange(1000) % 2),
+    "three of Beta(2, 2)": lambda rng: (rng.beta(2, 2, 400), rng.integers(0, 3, 400)),
+}
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("world", WORLDS)
+def test_groups_calibrated_alike_differ_as_often_as_the_level_says(world):
+    rng, p = np.random.default_rng(1), []
+    for _ in range(200):
+        h, group = WORLDS[world](rng)
+        hit = (rng.random(len(h)) < h).astype(float)
+        p.append(equal_calibration(Columns(h, None, hit), group).p_value)
+    assert 0.015 <= np.mean(np.array(p) < 0.05) <= 0.085
 
 
 # -- many groups --------------------------------------------------------------------
@@ -351,3 +488,108 @@ def test_the_figures_show_every_group(rows):
 def test_groups_that_are_no_columns_are_named(groups):
     with pytest.raises(ValueError, match="groups must have one column for each group"):
         cal.multicalibration_error([0, 1], probs=[0.2, 0.8], groups=groups)
+
+
+# -- words of forecasts -------------------------------------------------------------
+
+
+def test_groups_that_overlap_are_told_in_words_of_forecasts_where_one_class_is(rows):
+    masks = {"f": rows["sex"] == "f", "all": rows["p"] >= 0}
+    found = cal.multicalibration_error(rows["y"], probs=rows["p"], groups=masks)
+    assert "observed less forecast" in str(found)
+    assert "confidence" not in str(found)
+    label = cal.plot.group_gaps(found).get_xlabel()
+    assert label == "observed frequency − forecast, points"
+    top = cal.multicalibration_error(
+        rows["y"], probs=rows["p"], groups=masks, target="top-label"
+    )
+    assert "accuracy less confidence" in str(top)
+    label = cal.plot.group_gaps(top).get_xlabel()
+    assert label == "accuracy − confidence, points"
+
+
+def test_cumulative_differences_speak_of_forecasts_and_tell_high_ones_apart(rows):
+    ax = cal.plot.cumulative_differences(cal.evaluate(rows["y"], probs=rows["p"]))
+    texts = [x.get_text() for x in ax.texts]
+    assert ax.get_xlabel() == "share of examples, by forecast"
+    assert "forecast" in texts
+    assert "confidence" not in texts
+    rng = np.random.default_rng(0)
+    sure = 1 - rng.beta(1, 300, 1000)
+    ev = cal.evaluate_pairs(rng.random(1000) < sure, sure)
+    ax = cal.plot.cumulative_differences(ev)
+    numbers = [x.get_text() for x in ax.texts if x.get_text()[:1].isdigit()]
+    assert len(numbers) == 4 == len({*numbers})
+
+
+# -- what few rows, and records, may lack -----------------------------------------------
+
+
+def test_a_metric_that_is_not_finite_in_a_group_has_no_worst_group(rows):
+    p = rows["p"].copy()
+    p[0], y = 0.0, rows["y"].copy()
+    y[0] = 1
+    found = cal.compare_groups(y, probs=p, group=rows["sex"])
+    assert "nll" not in found.worst
+    assert "nll" not in found.worst_group
+    assert {"brier", "calibration"} <= {*found.worst}
+    assert any(x.startswith("Worst Brier") for x in found.sentences)
+
+
+def test_without_worst_values_and_test_the_sentences_leave_them_out(rows):
+    found = cal.compare_groups(rows["y"], probs=rows["p"], group=rows["sex"])
+    bare = replace(found, worst={}, worst_group={}, equality=None)
+    assert not any("Worst" in x or "one test" in x for x in bare.sentences)
+    assert any("one test of all groups" in x for x in found.sentences)
+
+
+def test_a_sketch_of_clusters_has_no_test_of_equality(rows):
+    cluster = np.arange(len(rows["y"])) // 4
+    sketch = cal.Sketch().update(
+        rows["y"], probs=rows["p"], group=rows["sex"], cluster=cluster
+    )
+    found = cal.compare_groups(sketch)
+    assert found.equality is None
+    plain = cal.Sketch().update(rows["y"], probs=rows["p"], group=rows["sex"])
+    assert 0 <= cal.compare_groups(plain).equality.p_value <= 1
+
+
+def test_slices_of_every_class_at_once_are_refused():
+    y, p = np.arange(30) % 3, np.full((30, 3), 1 / 3)
+    with pytest.raises(ValueError, match="one probability per row, not class-wise"):
+        cal.find_slices(y, probs=p, features=y, target="class-wise")
+
+
+def test_features_that_split_nothing_are_told_so(rows):
+    with pytest.raises(ValueError, match="no split leaves enough rows on both sides"):
+        cal.find_slices(rows["y"], probs=rows["p"], features=np.zeros(len(rows["y"])))
+
+
+def test_a_frame_without_columns_is_refused(rows):
+    with pytest.raises(
+        ValueError, match=r"features must have 1 to 100,000 columns, got 0"
+    ):
+        cal.find_slices(rows["y"], probs=rows["p"], features={})
+
+
+def test_too_many_groups_in_bins_are_refused(rows):
+    groups = {f"g{i}": rows["age"] > 20 + i % 60 for i in range(150)}
+    with pytest.raises(
+        ValueError, match=r"150 groups in \d+ bins are more than 2000 places"
+    ):
+        cal.multicalibration_error(rows["y"], probs=rows["p"], groups=groups, bins=20)
+
+
+def test_the_frame_of_groups_has_a_row_for_each(rows, part):
+    part("pandas")
+    found = cal.multicalibration_error(
+        rows["y"],
+        probs=rows["p"],
+        groups={"old": rows["age"] > 65, "f": rows["sex"] == "f"},
+    )
+    frame = found.frame("pandas")
+    assert [*frame["group"]] == ["old", "f"]
+    assert [*frame["gap"]] == [float(x) for x in found.gaps]
+    assert [*zip(frame["low"], frame["high"], strict=True)] == [
+        x.interval for x in found.gaps
+    ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite, sqrt
+from typing import Any
 
 from calibrant._base.checks import check_kind
 from calibrant._base.comparison import Comparison
@@ -67,6 +69,20 @@ def macro_average(ev: Evaluation) -> dict[str, Estimate]:
         numbers = [x if isinstance(x, Estimate) else Estimate(x) for x in values]
         found[key] = _mean(numbers, intervals=apart)
     return found
+
+
+def natural(name: str) -> list[Any]:
+    """Sorts names by the numbers in them: group 2 before group 10.
+
+    Examples
+    --------
+    >>> sorted(["group 10", "group 2", "Group 1"], key=natural)
+    ['Group 1', 'group 2', 'group 10']
+    """
+    parts = enumerate(re.split(r"(\d+)", name))
+    # As texts of their lengths: a number may have any number of digits.
+    short = ((i % 2, x.lstrip("0") if i % 2 else x.casefold()) for i, x in parts)
+    return [*((len(x), x) if digits else x for digits, x in short), name]
 
 
 def _groups(ev: Evaluation) -> dict[str, Evaluation]:

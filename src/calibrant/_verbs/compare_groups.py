@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import floor, isfinite, log10
 from typing import Annotated, Any, Unpack
 
 import numpy as np
@@ -12,14 +12,25 @@ import numpy as np
 from calibrant._base.checks import MOST_NAME, check_choice, one_line
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES
-from calibrant._base.records import Amount, Estimate, Range, Record, Share, listed
+from calibrant._base.records import (
+    Amount,
+    Estimate,
+    OneOf,
+    Range,
+    Record,
+    Share,
+    listed,
+)
 from calibrant._base.text import aligned, number, with_interval, wrapped
-from calibrant._inputs.arrays import Column, Index
+from calibrant._inputs.arrays import Column, Index, Table, sigmoid
 from calibrant._inputs.options import Options, Settings, takes_options
 from calibrant._inputs.predictions import Predictions, read_predictions
 from calibrant._rows.columns import Columns, log_odds_of
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.sketch import Sketch
+from calibrant._stats import close_pairs
+from calibrant._stats.curve import LEAST_ROWS
+from calibrant._verbs.by_group import natural
 from calibrant._verbs.compare import (
     Contrast,
     compare,
@@ -37,6 +48,13 @@ WORST = ("brier", "nll", "calibration", "sharpness_gap", "accuracy")
 BINS, ROWS_A_BIN, FAR = 20, 40, 8.0
 """Bins at most, rows of each group in one on average, and log-odds that are extreme."""
 
+EVENTS_A_BIN, ENOUGH = 5, 20.0
+"""Events (or their opposites, if rarer) in a bin on average, and expected in each group from
+which on chi-squared is trusted."""
+
+DRAWS, AT_ONCE = 1999, 2_000_000
+"""Data sets that are simulated where it is not, and numbers held in memory for them."""
+
 
 @dataclass(frozen=True, slots=True)
 class EqualityTest(Record):
@@ -48,6 +66,9 @@ class EqualityTest(Record):
         Chi-squared, and its degrees of freedom.
     p_value : float
         How often groups that are calibrated alike look as different.
+    law : str
+        Where the p-value is from: ``"chi-squared"``, or ``"simulated"`` where a group has
+        few expected events.
 
     Examples
     --------
@@ -60,6 +81,11 @@ class EqualityTest(Record):
     statistic: Amount
     df: Annotated[int, Range(0)]
     p_value: Share
+    law: Annotated[str, OneOf(("chi-squared", "simulated"))] = "chi-squared"
+
+
+class TooFewEventsError(ValueError):
+    """A group has too few expected events for a test."""
 
 
 def equal_calibration(
@@ -67,9 +93,12 @@ def equal_calibration(
 ) -> EqualityTest:
     """Test that accuracy at a confidence is the same in every group.
 
-    Residuals are compared within bins of confidence, by a shift of each group and by one
-    that grows with the log-odds, so that groups of other confidences, or of a model that
-    is off for all alike, do not count as different.
+    What all groups share is fitted: a shift of the log-odds in each bin of confidence.
+    Residuals from it are compared by a shift of each group and by one that grows with the
+    log-odds, so that groups of other confidences, or of a model that is off for all alike,
+    do not count as different. Where a group has few expected events, outcomes are drawn
+    from the fit for the p-value. Residuals of clusters, weights and soft labels cannot be:
+    then it is a `TooFewEventsError`.
 
     Examples
     --------
@@ -81,18 +110,128 @@ def equal_calibration(
     """
     from scipy.special import chdtrc
 
-    bins = bins_of_rows(columns, ROWS_A_BIN * (int(group.max()) + 1))
-    score, influence = _scores(columns, group, bins)
-    if clusters is not None:
-        influence = np.array([np.bincount(clusters, x) for x in influence])
-        spread = influence @ influence.T
-    else:
-        spread = (influence * (columns.squares / columns.weights**2)) @ influence.T
+    w, hit = columns.weights, columns.hit
+    bins = bins_of_rows(columns, _least_in_a_bin(columns, group))
+    m = common_fit(columns, bins)
+    part = _parts(columns, group, bins, m)
+    moves, noise = part * (w * (hit - m)), w * m * (1 - m)
+    drawn = clusters is None and counts_events(columns)
+    spread = (part * noise) @ part.T if drawn else _spread(columns, moves, clusters)
     values, vectors = np.linalg.eigh(spread)
     kept = values > 1e-9 * max(values.max(initial=0.0), 1e-300)
-    along = vectors[:, kept].T @ score
-    found, df = float((along**2 / values[kept]).sum()), int(kept.sum())
-    return EqualityTest(found, df, float(chdtrc(df, found)) if df else 1.0)
+    along = vectors[:, kept].T / np.sqrt(values[kept])[:, None]
+    found, df = float(((along @ moves.sum(axis=1)) ** 2).sum()), int(kept.sum())
+    expected = _expected(columns, group, m, clusters)
+    if not df or expected.min() >= ENOUGH:
+        return EqualityTest(found, df, float(chdtrc(df, found)) if df else 1.0)
+    if not drawn:
+        raise TooFewEventsError(_too_few(expected))
+    p = _simulated(found, along @ part, w, m, group, bins)
+    return EqualityTest(found, df, p, "simulated")
+
+
+def _least_in_a_bin(columns: Columns, group: Index) -> float:
+    """Rows that a bin must have, so that each group and each outcome is in it."""
+    rate = columns.mean(columns.hit)
+    rarer = max(min(rate, 1 - rate), 1e-300)
+    return max(ROWS_A_BIN * (int(group.max()) + 1), EVENTS_A_BIN / rarer)
+
+
+def counts_events(columns: Columns) -> bool:
+    """Whether rows, or sums of rows, count events and examples."""
+    w = columns.weights
+    counts = np.concatenate([w, w * columns.hit])
+    whole = np.abs(counts - np.rint(counts)) < 1e-6
+    return columns.squared is None and bool(whole.all())
+
+
+def common_fit(columns: Columns, bins: Index) -> Column:
+    """Probabilities whose log-odds are shifted in each bin, as often right as the hits.
+
+    Examples
+    --------
+    >>> columns = Columns(np.array([0.2, 0.8]), None, np.array([1.0, 1.0]), weight=np.ones(2))
+    >>> common_fit(columns, np.array([0, 0])).round(6).tolist()
+    [1.0, 1.0]
+    """
+    w, z = columns.weights, np.clip(log_odds_of(columns.confidence), -FAR, FAR)
+    wanted = np.bincount(bins, w * columns.hit)
+    low, high = np.full(len(wanted), -40.0), np.full(len(wanted), 40.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        over = np.bincount(bins, w * sigmoid(z + middle[bins])) > wanted
+        low, high = np.where(over, low, middle), np.where(over, middle, high)
+    return sigmoid(z + ((low + high) / 2)[bins])
+
+
+def _parts(columns: Columns, group: Index, bins: Index, m: Column) -> Table:
+    """How much a residual of each row moves each group: nothing that a bin shares."""
+    noise = columns.weights * m * (1 - m)
+    z = np.clip(log_odds_of(columns.confidence), -FAR, FAR)
+    mass = np.maximum(np.bincount(bins, noise), 1e-300)
+    level = np.bincount(bins, noise * z) / mass
+    apart = level - (mass @ level) / mass.sum()
+    shapes = [np.ones(len(mass)), apart] if np.ptp(level) > 0 else [np.ones(len(mass))]
+    parts = []
+    for own in range(int(group.max()) + 1):
+        inside = group == own
+        share = np.bincount(bins, noise * inside) / mass
+        parts += [(inside - share[bins]) * x[bins] for x in shapes]
+    return np.array(parts)
+
+
+def _spread(columns: Columns, moves: Table, clusters: Index | None) -> Table:
+    """Covariance of sums of moves by what they are, whatever the law of the hits."""
+    if clusters is None:
+        return (moves * (columns.squares / columns.weights**2)) @ moves.T
+    sums = np.array([np.bincount(clusters, x) for x in moves])
+    return sums @ sums.T
+
+
+def _expected(
+    columns: Columns, group: Index, m: Column, clusters: Index | None
+) -> Column:
+    """Events expected of each group, or their opposites if rarer, as independent rows."""
+    w, mass = columns.weights, np.bincount(group, columns.weights)
+    events = np.bincount(group, w * m)
+    if clusters is None:
+        square = np.bincount(group, columns.squares)
+    else:
+        _, place = np.unique(np.stack([group, clusters]), axis=1, return_inverse=True)
+        own = np.bincount(place.ravel(), w)
+        first = np.unique(place.ravel(), return_index=True)[1]
+        square = np.bincount(group[first], own**2)
+    return np.minimum(events, mass - events) * mass / square
+
+
+def _too_few(expected: Column) -> str:
+    return (
+        "No test of equal calibration: with weights, clusters or soft labels each group "
+        f"needs {ENOUGH:g} expected events and non-events, and one has "
+        f"{expected.min():.2g}. Put small groups together."
+    )
+
+
+def _simulated(
+    found: float, along: Table, w: Column, m: Column, group: Index, bins: Index
+) -> float:
+    """How often outcomes drawn from the fit take the statistic as far.
+
+    Rows of one group and bin and of nearly one probability are drawn together.
+    """
+    fine = np.floor(4 * np.clip(log_odds_of(m), -20, 20)).astype(np.intp)
+    _, first, cell = np.unique(
+        np.stack([group, bins, fine]), axis=1, return_index=True, return_inverse=True
+    )
+    count, claimed = (np.bincount(cell.ravel(), x) for x in (w, w * m))
+    rng, whole, far, left = np.random.default_rng(0), np.rint(count), 0, DRAWS
+    rate, moves = np.clip(claimed / count, 0, 1), along[:, first].T
+    while left > 0:
+        size = min(left, max(AT_ONCE // len(count), 1))
+        drawn = rng.binomial(whole.astype(np.int64), rate, (size, len(count)))
+        redrawn = (((drawn - claimed) @ moves) ** 2).sum(axis=1)
+        far, left = far + int((redrawn >= found * (1 - 1e-9)).sum()), left - size
+    return (1 + far) / (1 + DRAWS)
 
 
 def bins_of_rows(columns: Columns, least: float, most: int = BINS) -> Index:
@@ -107,23 +246,6 @@ def bins_of_rows(columns: Columns, least: float, most: int = BINS) -> Index:
     bins = np.empty(len(h), np.intp)
     bins[order] = np.unique(place, return_inverse=True)[1]
     return bins
-
-
-def _scores(columns: Columns, group: Index, bins: Index) -> tuple[Column, Any]:
-    """Sums over groups of residuals less those of their bin, and each row's part in them."""
-    w, r = columns.weights, columns.hit - columns.confidence
-    z = np.clip(log_odds_of(columns.confidence), -FAR, FAR)
-    mass = np.bincount(bins, w)
-    middle, level = (np.bincount(bins, w * x) / mass for x in (r, z))
-    apart = level[bins] - (w * level[bins]).sum() / w.sum()
-    shapes = [np.ones(len(r)), apart] if np.ptp(level) > 0 else [np.ones(len(r))]
-    parts = []
-    for own in range(int(group.max()) + 1):
-        inside = group == own
-        share = np.bincount(bins, w * inside) / mass
-        parts += [w * (inside - share[bins]) * x * (r - middle[bins]) for x in shapes]
-    influence = np.array(parts)
-    return influence.sum(axis=1), influence
 
 
 # -- the record ------------------------------------------------------------------------
@@ -147,6 +269,8 @@ class Groups(Contrast):
         Where it was found.
     equality : EqualityTest or None
         Whether groups are calibrated alike.
+    untested : str
+        Why there is no such test, if there is a reason to tell.
     origin : str
         Where the groups come from, if they were not given.
 
@@ -168,6 +292,7 @@ class Groups(Contrast):
     worst_group: Mapping[str, str] = field(default_factory=dict)
     equality: EqualityTest | None = None
     origin: str = ""
+    untested: str = ""
 
     def _told(self) -> Iterator[str]:
         """Differences that are significant, group by group."""
@@ -188,8 +313,10 @@ class Groups(Contrast):
         for key in ("brier", "calibration"):
             if key in self.worst:
                 where = one_line(self.worst_group[key], MOST_NAME)
-                value = with_interval(self.worst[key])
-                yield f"Worst {name_of(key)}: {value} in {where}; the interval allows for choosing the worst."
+                value = with_interval(self.worst[key], digits_of([self.worst[key]]))
+                chosen = "; the interval allows for choosing the worst"
+                allows = chosen * (self.worst[key].interval is not None)
+                yield f"Worst {name_of(key)}: {value} in {where}{allows}."
         if self.equality is not None:
             p = self.equality.p_value
             said = (
@@ -198,6 +325,11 @@ class Groups(Contrast):
                 else "No evidence that calibration differs"
             )
             yield f"{said} between the groups (p = {p:.2g}, one test of all groups)."
+        if self.untested:
+            yield self.untested
+        yield from few_note(
+            (ev.n, {key: MEASURES[key].of(ev) for key in PRINTED}) for ev in self
+        )
         if self.origin:
             yield self.origin
 
@@ -210,8 +342,8 @@ class Groups(Contrast):
     def __str__(self) -> str:
         keys = [key for key in PRINTED if MEASURES[key].of(self[0]) is not None]
         rows = [["group", "examples", *(MEASURES[key].label for key in keys)]]
-        for ev in self:
-            numbers = [with_interval(MEASURES[key].of(ev)) for key in keys]
+        columns = [column_texts([MEASURES[key].of(ev) for ev in self]) for key in keys]
+        for ev, numbers in zip(self, zip(*columns, strict=True), strict=True):
             rows.append([one_line(ev.name, MOST_NAME), f"{ev.n:,.10g}", *numbers])
         total = sum(ev.n for ev in self)
         head = f"{one_line(self.model, MOST_NAME)}: {len(self)} groups, {total:,.10g} examples"
@@ -220,6 +352,43 @@ class Groups(Contrast):
 
 
 PRINTED = ("brier", "calibration", "ece", "accuracy")
+
+
+def column_texts(values: Sequence[Estimate]) -> list[str]:
+    """Numbers of one column of a table, with their intervals."""
+    digits = digits_of(values)
+    return [with_interval(x, digits) for x in values]
+
+
+def digits_of(values: Iterable[Estimate]) -> int:
+    """Decimals by which the largest number shows two digits: 4, or more if all are small.
+
+    Examples
+    --------
+    >>> digits_of([Estimate(0.03), Estimate(0.0001)]), digits_of([Estimate(0.00031)])
+    (4, 5)
+    """
+    found = [x for x in values if isfinite(x)]
+    most = max((abs(float(x)) for x in found), default=0.0)
+    if not most:
+        ends = [abs(end) for x in found for end in x.interval or () if isfinite(end)]
+        most = max(ends, default=0.0)
+    return min(max(1 - floor(log10(most)), 4), 8) if most else 4
+
+
+def few_note(rows: Iterable[tuple[float, Mapping[str, Estimate]]]) -> Iterator[str]:
+    """Why some rows of a table have no interval of errors of calibration."""
+    least = {"calibration": LEAST_ROWS, "ece": close_pairs.LEAST_ROWS}
+    lacking = {
+        key
+        for n, found in rows
+        for key, enough in least.items()
+        if key in found and found[key].interval is None and n < enough
+        if isfinite(found[key]) and found["brier"].interval is not None
+    }
+    if lacking:
+        said = [f"{name_of(x)} below {least[x]:g}" for x in least if x in lacking]
+        yield f"No interval of {listed(said)} examples: so few do not tell."
 
 
 def _change(value: Estimate) -> str:
@@ -310,7 +479,7 @@ def _compare(
     level: float,
     baseline: str | None,
     name: str,
-    test: EqualityTest | None,
+    test: EqualityTest | str,
     *,
     shared: bool,
 ) -> Groups:
@@ -334,7 +503,8 @@ def _compare(
         model=name,
         worst={key: value for key, (value, _) in worst.items()},
         worst_group={key: where for key, (_, where) in worst.items()},
-        equality=test,
+        equality=None if isinstance(test, str) else test,
+        untested=test if isinstance(test, str) else "",
     )
 
 
@@ -344,7 +514,8 @@ def _named(ev: Evaluation) -> list[Evaluation]:
             f"compare_groups needs two groups or more, got {len(ev.per_group)}: give "
             "group=, the group of each row."
         )
-    return [replace(own, name=name) for name, own in ev.per_group.items()]
+    found = sorted(ev.per_group.items(), key=lambda item: natural(item[0]))
+    return [replace(own, name=name) for name, own in found]
 
 
 def _worst(groups: Sequence[Evaluation]) -> dict[str, tuple[Estimate, str]]:
@@ -375,21 +546,35 @@ def _crosses(rows: Predictions) -> bool:
     return pairs > len(np.unique(rows.clusters))
 
 
-def _test_of_rows(rows: Predictions, settings: Settings) -> EqualityTest | None:
+def _test_of_rows(rows: Predictions, settings: Settings) -> EqualityTest | str:
+    """The test, or why there is none."""
     if rows.groups is None or rows.target == "class-wise":
-        return None
+        return ""
     columns = reduce_to_columns(rows, settings.extra, settings.engine)
     group = np.unique(rows.groups, return_inverse=True)[1]
-    return equal_calibration(columns, group, rows.clusters)
+    return _tested(columns, group, rows.clusters)
 
 
-def _test_of_sketch(sketch: Sketch) -> EqualityTest | None:
+def _tested(
+    columns: Columns, group: Index, clusters: Index | None = None
+) -> EqualityTest | str:
+    try:
+        return equal_calibration(columns, group, clusters)
+    except TooFewEventsError as reason:
+        return str(reason)
+
+
+def _test_of_sketch(sketch: Sketch) -> EqualityTest | str:
     """From sums; those of clusters do not say enough."""
     kind, groups = sketch.checked(), [*sketch.groups.values()]
-    if kind is None or kind.target == "class-wise" or kind.clustered or not groups:
-        return None
+    if kind is None or kind.target == "class-wise" or not groups:
+        return ""
+    if kind.clustered:
+        return "No test of equal calibration: a sketch of clusters does not say enough; give rows."
     parts = [cells.columns(cut=False) for cells in groups]
     group = np.repeat(np.arange(len(parts)), [len(x) for x in parts])
     names = ("confidence", "hit", "weights", "squares")
     h, hit, w, w2 = (np.concatenate([getattr(x, n) for x in parts]) for n in names)
-    return equal_calibration(Columns(h, None, hit, weight=w, squared=w2), group)
+    counted = all(x.squared is None for x in parts)
+    whole = Columns(h, None, hit, weight=w, squared=None if counted else w2)
+    return _tested(whole, group)

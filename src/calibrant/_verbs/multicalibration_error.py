@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import MOST_NAME, RowError, check_number, one_line
 from calibrant._base.records import (
+    FORECASTS,
     Amounts,
     Estimate,
     Frame,
@@ -145,7 +146,9 @@ class Multicalibration(Told, Record):
         )
 
     def _table(self) -> list[list[str]]:
-        rows = [["group", "examples", "accuracy less confidence"]]
+        forecast = self.target in FORECASTS
+        what = "observed less forecast" if forecast else "accuracy less confidence"
+        rows = [["group", "examples", what]]
         for name, size, gap in zip(self.names, self.sizes, self.gaps, strict=True):
             told = [one_line(name, MOST_NAME), f"{size:,.10g}", with_interval(gap)]
             rows.append(told)
@@ -158,9 +161,10 @@ class Multicalibration(Told, Record):
 
     def _told(self) -> Iterator[str]:
         where = one_line(self.where, MOST_NAME)
+        said = "forecasts of" if self.target in FORECASTS else "confidence"
         yield (
             f"Multicalibration error {with_interval(self.error)}: largest in {where} at "
-            f"confidence {self.low:.3g} to {self.high:.3g}."
+            f"{said} {self.low:.3g} to {self.high:.3g}."
         )
         if self.p_value < 1 - self.level:
             yield f"Not calibrated in all groups (p = {self.p_value:.2g})."

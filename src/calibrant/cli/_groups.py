@@ -23,7 +23,7 @@ from calibrant.cli._harness import model_in
 @flags.valued("--most", default=4, help="Number of slices to find at most.")
 @click.option("--baseline", help="Group to compare with. [default: the largest]")
 @flags.page
-@click.option("--name", "called", default="model", help="Name of the model.")
+@click.option("--name", "called", help="Name of the model. [default: the file name]")
 @flags.role_options
 @flags.evaluation_options
 @out.gate_options
@@ -35,7 +35,7 @@ def groups(
     most: int,
     baseline: str | None,
     output: Path | None,
-    called: str,
+    called: str | None,
     *,
     force: bool,
     **said: Any,
@@ -54,15 +54,17 @@ def groups(
     file = model_in(file, quiet=said["quiet"])
     out.check_outputs(output, reads=[file], force=force)
     out.check_suffix(output, ".html", ".htm")
+    called = called or flags.names_of([file], None)[0]
     options = {**flags.evaluation_of(said), "name": called}
     with flags.about(file), flags.steps("groups", quiet=said["quiet"]):
         if slices is None:
             found = _compared(file, said, {**options, "baseline": baseline})
         else:
             found = _sliced(file, said, {**options, "slices": most}, slices.split(","))
+    verdicts = out.judge(gates, found)
     written = out.write_page(found, output, title=f"Groups: {called}", force=force)
     out.print_result(found, written, said)
-    out.judge(gates, found)
+    out.trip(verdicts)
 
 
 def _compared(file: str, said: dict[str, Any], options: dict[str, Any]) -> Any:

@@ -88,6 +88,11 @@ def _lay_out(count: int, more: int, figsize: Any) -> tuple[style.Sheet, list[Axe
     return sheet, [sheet.add_subplot(place) for place in places]
 
 
+LEAST_AT_ONE = 5
+"""Rows of a confidence, on average, from which on a group is shown by its values: the
+outcomes of single rows are 0 or 1."""
+
+
 def _overlay(ax: Axes, found: Groups) -> None:
     """One line for each group, where it has rows."""
     style.dress(ax)
@@ -97,12 +102,12 @@ def _overlay(ax: Axes, found: Groups) -> None:
         colour, dashes, marker = theme.model(place)
         look: Any = {"color": colour, "linestyle": dashes, "linewidth": theme.line(1.4)}
         h = ev.atoms.confidence
-        if len(h):
+        if len(h) and ev.rows >= LEAST_AT_ONE * len(h):
             round_: Any = {"marker": marker, "markersize": 3.5, "linewidth": 0.6}
             ax.plot(h, ev.atoms.accuracy, gid=ev.name, **{**look, **round_})
             continue
         seen = view(ev)
-        sure = seen.trusted()
+        sure = seen.trusted() if seen.trusted().any() else seen.doubtful()
         accuracy = np.where(sure, seen.curve.accuracy, np.nan)
         ax.plot(seen.curve.confidence, accuracy, gid=ev.name, zorder=3, **look)
     ax.set(xlim=(0, 1), ylim=(0, 1))
@@ -200,7 +205,7 @@ def group_gaps(
     >>> y = np.random.default_rng(1).random(600) < p
     >>> found = cal.multicalibration_error(y, probs=p, groups={"low": p < 0.5})
     >>> cal.plot.group_gaps(found).get_xlabel()
-    'accuracy − confidence, points'
+    'observed frequency − forecast, points'
     """
     check_kind(found, Multicalibration, "found")
     room, count = style.theme().room, len(found.names)
@@ -216,7 +221,8 @@ def group_gaps(
     _forest(ax, list(found.gaps), [(style.theme().curve, "-", "o")] * count, "")
     ax.axvline(0, zorder=1, **style.theme().diagonal)
     _name_rows(ax, list(found.names), 1.15)
-    style.name_axis(ax, "x", "accuracy − confidence, points")
+    words = axis_words(found)
+    style.name_axis(ax, "x", f"{words['hit']} − {words['said']}, points")
     look: Any = {
         "color": style.theme().muted,
         "fontsize": style.theme().points(style.SMALL),
