@@ -219,6 +219,42 @@ def test_clusters_that_return_have_a_trend_but_no_alarm(rows):
     )
 
 
+def test_periods_of_few_clusters_have_values_without_intervals_and_an_alarm(rows):
+    n = len(rows["y"])
+    few = np.repeat(np.arange(4 * 4), n // 16)  # four in each month
+    found = follow(rows, cluster=few)
+    assert found.few_clusters == found.periods
+    assert found.alarm is not None
+    plain = follow(rows)
+    for key in ("brier", "ece", "accuracy"):
+        assert [*found.trend[key]] == pytest.approx([*plain.trend[key]])
+        assert all(x.interval is None for x in found.trend[key])
+        assert all(x.interval is None for x in found.changes[key])
+    assert "4 periods have fewer than 10 clusters (first 2024-01)" in str(found)
+    some = np.where(rows["month"] == "2024-02", 10**6 + few, np.arange(n))
+    mixed = follow(rows, cluster=some)
+    assert mixed.few_clusters == ("2024-02",)
+    has = [x.interval is not None for x in mixed.trend["brier"]]
+    assert has == [True, False, True, True]
+    assert mixed.changes["brier"][1].interval is None
+    assert mixed.changes["brier"][3].interval is not None
+    assert str(cal.Monitor.from_json(mixed.to_json())) == str(mixed)
+
+
+def test_names_of_periods_run_by_the_numbers_in_them():
+    period = [f"month {x}" for x in range(1, 13)] * 10
+    found = cal.monitor([0, 1] * 60, confidence=[0.5] * 120, period=period)
+    assert found.periods == tuple(f"month {x}" for x in range(1, 13))
+
+
+def test_periods_of_few_examples_say_why_errors_have_no_interval():
+    few = cal.monitor([0, 1] * 30, confidence=[0.5, 0.6] * 30, period=[*range(6)] * 10)
+    said = "d_CAL below 20 and ECE below 50 examples: so few do not tell."
+    assert few.sentences[-1].endswith(said)
+    many = cal.monitor([0, 1] * 60, confidence=[0.5, 0.6] * 60, period=[1, 2] * 60)
+    assert "so few" not in str(many)
+
+
 @pytest.mark.parametrize("beside", ["sample_weight", "cluster"])
 def test_weights_and_clusters_have_no_alarm_against_a_reference(rows, beside):
     given = {beside: np.arange(len(rows["y"])) // 2 + 1, "against": "reference"}
@@ -465,3 +501,40 @@ def test_the_figure_shows_every_period_and_the_alarm(rows):
 def test_periods_are_one_column(period):
     with pytest.raises(ValueError, match="period must have one entry per row"):
         cal.monitor([0, 1], probs=[0.2, 0.8], period=period)
+
+
+# -- what is said, and what is refused ------------------------------------------------
+
+
+def test_the_alarm_says_what_it_is_against_and_within_what(rows):
+    found = follow(rows, against="reference", reference=["2024-01"], tolerance=0.01)
+    assert "the model is not as in 2024-01 within 0.01" in found.sentences[0]
+    plain = follow(rows)
+    assert "the model is not calibrated" in plain.sentences[0]
+    assert "within" not in plain.sentences[0]
+
+
+def test_no_alarm_is_named_none():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    found = cal.monitor(rng.random(200) < p, probs=p, period=np.arange(200) // 100)
+    assert found.alarm.period is None
+    assert repr(found) == "Monitor('model', 2 periods, alarm: none)"
+
+
+@pytest.mark.parametrize("more", ["probs", "logits"])
+def test_confidences_come_alone(rows, more):
+    given = {"confidence": rows["p"], more: rows["p"], "period": rows["month"]}
+    with pytest.raises(
+        ValueError, match="give exactly one of probs=, logits= and conf"
+    ):
+        cal.monitor(rows["y"], **given)
+
+
+def test_sketches_need_rows_and_periods(rows):
+    with pytest.raises(ValueError, match="a period holds no row of positive weight"):
+        cal.monitor({"2024-01": cal.Sketch()})
+    whole = cal.Sketch().update(rows["y"], probs=rows["p"])
+    for given in (whole, cal.Sketch()):
+        with pytest.raises(ValueError, match="monitor needs the period of each row"):
+            cal.monitor(given)

@@ -644,3 +644,87 @@ def test_a_sketch_stays_small_whatever_the_rows():
     assert max(sizes[1:]) < 5_000_000
     with zipfile.ZipFile(io.BytesIO(sketch.to_bytes())) as archive:
         assert "0.values.npy" not in archive.namelist()
+
+
+# -- sketches without rows, and rows that come later -----------------------------------
+
+
+def test_a_sketch_without_rows_says_so():
+    empty = cal.Sketch()
+    assert empty.facts() == {"rows": 0}
+    assert str(empty) == "A sketch without examples."
+    assert repr(empty) == "Sketch(rows=0)"
+    assert (empty + cal.Sketch()).rows == 0
+    with pytest.raises(ValueError, match="holds no row of positive weight"):
+        cal.risk_coverage(empty)
+
+
+def test_a_sketch_says_how_confidences_are_kept():
+    few = cal.Sketch().update_pairs([1, 0], [0.9, 0.4])
+    assert "every distinct confidence" in str(few)
+    many = np.linspace(0, 1, cells_module.MOST_VALUES + cells_module.WAITING + 9)
+    assert "sums by cell" in str(cal.Sketch().update_pairs(many > 0.5, many))
+
+
+def test_only_sketches_add_up():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        _ = cal.Sketch().update_pairs([1], [0.5]) + 3
+
+
+def test_classes_that_json_cannot_name_are_not_saved():
+    y, z = rows(40, 2)
+    odd = [(0, 1), (0, 2)]
+    sketch = cal.Sketch(classes=odd, target="top-label").update(
+        [odd[i] for i in y], logits=z
+    )
+    with pytest.raises(
+        TypeError, match=r"classes must be text or numbers to be saved, got \(0, 1\)"
+    ):
+        sketch.to_bytes()
+
+
+def test_rows_that_count_once_are_added_to_weighted_ones():
+    rng = np.random.default_rng(0)
+    h, w = rng.random(300), rng.random(300) + 0.5
+    hit = rng.random(300) < h
+    w[200:] = 1.0
+    whole = cal.Sketch().update_pairs(hit, h, sample_weight=w)
+    parts = cal.Sketch().update_pairs(hit[:200], h[:200], sample_weight=w[:200])
+    parts.update_pairs(hit[200:], h[200:])
+    assert_same_sums(parts, whole)
+    np.testing.assert_allclose(parts.cells.squares, whole.cells.squares)
+    assert parts.cells.effective == pytest.approx(w.sum() ** 2 / (w**2).sum())
+
+
+def test_clusters_stay_folded_when_more_rows_come():
+    rng = np.random.default_rng(1)
+    h, cluster = rng.random(900), rng.integers(0, 300, 900)
+    hit = rng.random(900) < h
+    whole = cal.Sketch().update_pairs(hit, h, cluster=cluster).cells.clusters
+    parts = cal.Sketch().update_pairs(hit[:600], h[:600], cluster=cluster[:600])
+    assert parts.cells.clusters.folded
+    found = parts.update_pairs(hit[600:], h[600:], cluster=cluster[600:]).cells.clusters
+    np.testing.assert_array_equal(found.cluster, whole.cluster)
+    np.testing.assert_array_equal(found.cell, whole.cell)
+    np.testing.assert_allclose(found.sums, whole.sums)
+
+
+def test_sums_of_no_rows_add_up_to_none():
+    kind = cal.Sketch().update_pairs([1], [0.5], cluster=["a"]).kind
+    both = kind.empty() + kind.empty()
+    assert both.exact
+    assert both.distinct.shape[1] == 0
+    nobody = cells_module.ClusterSums.none(BRIER_AND_LOG)
+    assert (nobody + nobody).count == 0
+
+
+def test_groups_of_all_parts_are_counted_together():
+    sketch = cal.Sketch()
+    names = np.arange(150).astype(str)
+    half = np.full(150, 0.5)
+    sketch.update_pairs(half > 0, half, group=names)
+    with pytest.raises(
+        ValueError, match="group has 300 distinct values, more than 200"
+    ):
+        sketch.update_pairs(half > 0, half, group=np.char.add("x", names))
+    assert sketch.rows == 150

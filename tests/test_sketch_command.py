@@ -223,19 +223,63 @@ def test_another_days_file_of_the_same_name_is_read(tmp_path):
     assert count(tmp_path) == 100
 
 
-def test_a_copy_is_a_file_of_its_own_and_a_moved_file_is_not(tmp_path):
+@pytest.mark.parametrize("together", [True, False])
+def test_a_copy_of_a_file_is_refused_unless_it_is_to_count(tmp_path, together):
     content = npz(tmp_path / "a.npz").read_bytes()
     (tmp_path / "copy.npz").write_bytes(content)
-    resume("a.npz", "copy.npz", cwd=tmp_path)
+    if not together:
+        resume("a.npz", cwd=tmp_path)
+    files = ["a.npz", "copy.npz"] if together else ["copy.npz"]
+    said = resume(*files, cwd=tmp_path, code=1).stderr
+    assert f"copy.npz: is a copy of {tmp_path.resolve() / 'a.npz'}" in said
+    assert "leave it out, or pass --count-copies" in said
+    assert said.splitlines()[-1].count("copy.npz") == 1
+    assert count(tmp_path) == 50
+    resume("copy.npz", "--count-copies", cwd=tmp_path)
     assert count(tmp_path) == 100
+    assert "already" in resume("copy.npz", "a.npz", cwd=tmp_path).stderr
+    assert count(tmp_path) == 100
+
+
+def test_sketches_of_copies_are_merged_only_if_they_are_to_count(tmp_path):
+    content = npz(tmp_path / "a.npz").read_bytes()
+    (tmp_path / "copy.npz").write_bytes(content)
+    npz(tmp_path / "other.npz", seed=1)
+    for name in ("a", "copy", "other"):
+        run("sketch", f"{name}.npz", "-o", f"{name} sums.npz", "-q", cwd=tmp_path)
+    merge = ("merge", "other sums.npz", "a sums.npz", "copy sums.npz", "-o", "all.npz")
+    said = run(*merge, cwd=tmp_path, code=1).stderr
+    here = tmp_path.resolve()
+    assert (
+        f"copy sums.npz: holds {here / 'copy.npz'}, a copy of {here / 'a.npz'}" in said
+    )
+    assert "leave it out, or pass --count-copies" in said
+    assert not (tmp_path / "all.npz").exists()
+    run(*merge, "--count-copies", cwd=tmp_path)
+    assert count(tmp_path) == 150
+
+
+def test_a_copy_is_no_period_of_its_own(tmp_path):
+    content = npz(tmp_path / "2024-01.npz").read_bytes()
+    (tmp_path / "2024-02.npz").write_bytes(content)
+    files, state = ["2024-01.npz", "2024-02.npz"], ["--state", "state.npz"]
+    done = run("monitor", *files, *state, cwd=tmp_path, code=1)
+    assert "2024-02.npz: is a copy of" in done.stderr
+    run("monitor", *files, *state, "-q", "--count-copies", cwd=tmp_path)
+    assert cal.Sketch.load(tmp_path / "state.npz").rows == 100
+
+
+def test_a_moved_file_is_known_by_its_content(tmp_path):
+    content = npz(tmp_path / "a.npz").read_bytes()
+    resume("a.npz", cwd=tmp_path)
     (tmp_path / "a.npz").rename(tmp_path / "b.npz")
     (tmp_path / "new.npz").write_bytes(content)
-    done = resume("b.npz", "copy.npz", "new.npz", cwd=tmp_path)
+    done = resume("b.npz", "new.npz", "--count-copies", cwd=tmp_path)
     assert "since before they moved: 'b.npz'" in done.stderr
-    assert count(tmp_path) == 150
+    assert count(tmp_path) == 100
     npz(tmp_path / "a.npz", seed=1)  # the name is free again
     assert resume("a.npz", cwd=tmp_path).stderr == ""
-    assert count(tmp_path) == 200
+    assert count(tmp_path) == 150
 
 
 @pytest.mark.parametrize("n", [80, 50])
@@ -280,7 +324,8 @@ def test_arrays_of_one_set_are_known_together(tmp_path):
         np.save(tmp_path / name / "logits.npy", z)
         np.save(tmp_path / name / "labels.npy", y)
     first = "one/logits.npy,one/labels.npy"
-    resume(first, "two/logits.npy,two/labels.npy", cwd=tmp_path)
+    second = "two/logits.npy,two/labels.npy"
+    resume(first, second, "--count-copies", cwd=tmp_path)
     assert count(tmp_path) == 100  # copies
     done = resume("./one/logits.npy,one/../one/labels.npy", cwd=tmp_path)
     assert "already" in done.stderr

@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -216,3 +217,80 @@ def test_weights_whose_squares_are_no_numbers_are_never_saved(unit):
     else:
         with pytest.raises(ValueError, match="sample_weight must be 0 or from 1e-70"):
             sketch.update(Y, logits=Z, sample_weight=unit * W)
+
+
+GROUPED = cal.Sketch().update(Y, logits=Z, group=Y % 2, cluster=np.arange(60) % 20)
+EACH = cal.Sketch(target="class-wise").update(Y, logits=Z)
+
+
+def of(sketch, title):
+    """Where the arrays of a part of a sketch begin."""
+    header = json.loads(arrays_of(sketch.to_bytes())[storage.HEADER].tobytes())
+    return f"{header['states'].index(title)}."
+
+
+def moved(arrays, one, two):
+    """The arrays of a part take the place of those of another."""
+    for name in [x for x in arrays if x.startswith(two)]:
+        del arrays[name]
+    for name in [x for x in arrays if x.startswith(one)]:
+        arrays[two + name.removeprefix(one)] = arrays[name]
+
+
+def test_two_arrays_of_one_name_are_refused():
+    file = io.BytesIO(PLAIN)
+    with zipfile.ZipFile(file, "a") as archive, pytest.warns(UserWarning, match="Dup"):
+        archive.writestr(archive.namelist()[0], b"again")
+    with pytest.raises(RecordError, match="has two arrays of one name"):
+        cal.Sketch.from_bytes(file.getvalue())
+
+
+def test_confidences_outside_0_to_1_are_not_looked_up_in_the_grid():
+    arrays = arrays_of(PLAIN)
+    name = next(x for x in ("0.values", "0.waiting") if arrays[x].size)
+    arrays[name][0, -1] = 3.0
+    with pytest.raises(RecordError, match="distinct confidences outside 0 to 1"):
+        cal.Sketch.from_bytes(forged(arrays))
+
+
+def test_cells_of_clusters_outside_the_grid_are_refused():
+    arrays = arrays_of(WEIGHTED)
+    arrays["0.cluster_cell"][-1] = 10**6
+    with pytest.raises(RecordError, match="cells of clusters outside the grid"):
+        cal.Sketch.from_bytes(forged(arrays))
+
+
+def test_clusters_are_those_of_all_groups_or_of_none():
+    arrays, group = arrays_of(GROUPED.to_bytes()), of(GROUPED, "group 0")
+    for name in ("cluster", "cluster_cell", "cluster_sums", "folded"):
+        del arrays[group + name]
+    with pytest.raises(RecordError, match="clusters in all of its groups, or in none"):
+        cal.Sketch.from_bytes(forged(arrays))
+
+
+def test_groups_are_parts_of_the_rows():
+    sketch = cal.Sketch().update(Y, logits=Z, group=Y % 2)
+    arrays, group = arrays_of(PLAIN), of(sketch, "group 0")
+    moved(arrays, "0.", group)
+    with pytest.raises(RecordError, match="has groups of more rows than there are"):
+        cal.Sketch.from_bytes(forged(arrays))
+    half = cal.Sketch().update(Y, logits=Z, group=np.where(Y, "a", "b"))
+    other = cal.Sketch().update(Y, logits=-Z, group=np.where(Y, "a", "b"))
+    arrays, group = arrays_of(half.to_bytes()), of(half, "group a")
+    strange = arrays_of(other.to_bytes())
+    for name in [x for x in arrays if x.startswith(group)]:
+        del arrays[name]
+    arrays |= {name: x for name, x in strange.items() if name.startswith(group)}
+    with pytest.raises(RecordError, match="has groups of more weight than there is"):
+        cal.Sketch.from_bytes(forged(arrays))
+
+
+def test_every_class_has_every_row():
+    fewer = cal.Sketch(target="class-wise").update(Y[1:], logits=Z[1:])
+    arrays, strange = arrays_of(EACH.to_bytes()), arrays_of(fewer.to_bytes())
+    own = of(EACH, "class 1")
+    for name in [x for x in arrays if x.startswith(own)]:
+        del arrays[name]
+    arrays |= {name: x for name, x in strange.items() if name.startswith(own)}
+    with pytest.raises(RecordError, match="every row in the sums of each class"):
+        cal.Sketch.from_bytes(forged(arrays))

@@ -123,7 +123,7 @@ class Files(RuleBasedStateMachine):
         return [file for file in files if (self.here / file).exists()]
 
     def resume(self, files):
-        options = ("-o", "all.npz", "--resume", "--", *files)
+        options = ("-o", "all.npz", "--resume", "--count-copies", "--", *files)
         return calibrant("sketch", *options, cwd=self.here)
 
     @rule(chosen=st.lists(st.tuples(names, spellings), min_size=1, max_size=3))
@@ -165,7 +165,7 @@ class Files(RuleBasedStateMachine):
         units = [[str(self.here / file)] for file in files]
         try:
             silent = {"save": save, "progress": lambda *_: None}
-            stream.sketch_files(units, Roles(), sketch, **silent)
+            stream.sketch_files(units, Roles(), sketch, copies=True, **silent)
         except StoppedError:
             assert self.resume(files).returncode == 0
 

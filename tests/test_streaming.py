@@ -539,3 +539,16 @@ def test_files_and_batches_of_them_agree(tmp_path):
     np.savez(tmp_path / "b.npz", logits=z[200:], labels=y[200:])
     got = evaluate_batches(batches(tmp_path, rows=64))
     assert_same(got, in_memory("logits", z, y))
+
+
+def test_a_file_of_rows_without_weight_leaves_a_sketch_without_rows(tmp_path):
+    from calibrant._verbs import stream
+
+    sketch = cal.Sketch()
+    assert stream._rename(sketch, None, "a.csv") == "a.csv"
+    assert sketch.parts == frozenset()
+    sketch.update_pairs([1], [0.5])
+    assert stream._rename(sketch, None, "a.csv") == "a.csv"
+    assert sketch.parts == {"a.csv"}
+    assert stream._rename(sketch, "a.csv", "b.csv") == "b.csv"
+    assert sketch.parts == {"b.csv"}

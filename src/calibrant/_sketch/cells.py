@@ -651,11 +651,10 @@ def _scaled_values(values: Table, factor: float) -> Table:
 def _unless_full(parts: list[Table]) -> list[Table] | None:
     """Tables as one, by increasing confidence, unless too many of these are distinct."""
     table = np.concatenate(parts, axis=1)
-    if table.shape[1]:
-        table = table[:, np.argsort(table[0], kind="stable")]
-        first = np.flatnonzero(np.diff(table[0], prepend=-1.0))
-        sums = np.add.reduceat(table[1:], first, axis=1)
-        table = np.vstack([table[:1, first], sums])
+    table = table[:, np.argsort(table[0], kind="stable")]
+    first = np.flatnonzero(np.diff(table[0], prepend=-1.0))
+    sums = np.add.reduceat(table[1:], first, axis=1)
+    table = np.vstack([table[:1, first], sums])
     return None if table.shape[1] > MOST_VALUES else [table]
 
 

@@ -108,8 +108,7 @@ def _gathered(
     new = np.ones(len(order), bool)
     new[1:] = (np.diff(cell) != 0) | (cluster[1:] != cluster[:-1])
     first = np.flatnonzero(new)
-    if len(first):
-        sums = np.add.reduceat(sums[:, order], first, axis=1)
+    sums = np.add.reduceat(sums[:, order], first, axis=1)
     return ClusterSums(cluster[first], cell[first], sums)
 
 

@@ -364,7 +364,7 @@ def _impossible(cells: Cells, some: NDArray[Any]) -> str | None:
 
 
 Claims = Iterator[tuple[str, Any]]
-"""What would be wrong, and where it is not."""
+"""What would be wrong, and where it is not; after the first that is, none is asked for."""
 
 
 def _within_cells(cells: Cells, some: NDArray[Any], w: NDArray[Any]) -> Claims:
@@ -504,8 +504,6 @@ def _of_values(cells: Cells, some: NDArray[Any], w: NDArray[Any]) -> Claims:
     h, weight = table[0], table[1]
     yield "distinct confidences out of order", np.diff(merged) > 0
     yield "distinct confidences outside 0 to 1", (h >= 0) & (h <= 1)
-    if not ((h >= 0) & (h <= 1)).all():
-        return
     yield "distinct confidences without weight", weight > 0
     yield "hits above the weight of a confidence", table[2] <= weight * (1 + OFF)
     names = ("weight_0", "hit_0", "hit2", "z", "finite_z")
@@ -537,19 +535,18 @@ def _of_clusters(cells: Cells) -> Claims:
     yield "clusters without weight", weight > 0
     yield "hits of clusters above the weight", (hits >= -near) & (hits <= weight + near)
     yield "residuals of clusters that are none", abs(residual - hits + h) <= near
-    if inside.all():
-        known, scores = cells.log_odds_sums, len(cells.divergences)
-        both = zip(
-            (*found.sums[:2], *found.sums[5:]),
-            (*known[:2], *known[-scores:]),
-            strict=True,
+    known, scores = cells.log_odds_sums, len(cells.divergences)
+    both = zip(
+        (*found.sums[:2], *found.sums[5:]),
+        (*known[:2], *known[-scores:]),
+        strict=True,
+    )
+    for sums, own in both:
+        whole = np.bincount(found.cell, sums, LOG_ODDS_CELLS)
+        yield (
+            "clusters that are not those of the cells",
+            (abs(whole - own) <= OFF * (abs(own) + cells.weight)),
         )
-        for sums, own in both:
-            whole = np.bincount(found.cell, sums, LOG_ODDS_CELLS)
-            yield (
-                "clusters that are not those of the cells",
-                (abs(whole - own) <= OFF * (abs(own) + cells.weight)),
-            )
 
 
 def _misfit(header: Header, cells: Mapping[str, Cells]) -> str | None:

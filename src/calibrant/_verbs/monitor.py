@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from datetime import date
 from math import exp
 from typing import Annotated, Any, Unpack
@@ -39,7 +40,7 @@ from calibrant._base.text import with_interval
 from calibrant._base.views import Told
 from calibrant._inputs.arrays import Column, to_numpy
 from calibrant._inputs.options import Options, Settings, takes_options
-from calibrant._inputs.predictions import MOST_GROUPS
+from calibrant._inputs.predictions import LEAST_CLUSTERS, MOST_GROUPS
 from calibrant._sketch.cells import Cells, Kind
 from calibrant._sketch.sketch import Sketch
 from calibrant._verbs.alarm import (
@@ -50,6 +51,7 @@ from calibrant._verbs.alarm import (
     raise_alarm,
     rows_within,
 )
+from calibrant._verbs.by_group import natural
 from calibrant._verbs.compare import (
     ends_of,
     independent_differences,
@@ -58,7 +60,7 @@ from calibrant._verbs.compare import (
     name_of,
     told,
 )
-from calibrant._verbs.compare_groups import PRINTED
+from calibrant._verbs.compare_groups import PRINTED, column_texts, few_note
 from calibrant._verbs.evaluate import check_alone, evaluate
 
 EVERY = ("day", "week", "month", "quarter", "year")
@@ -89,6 +91,8 @@ class Monitor(Told, Record):
         The evidence of miscalibration so far. With clusters, None if one has rows in several
         periods, or a sketch of many does not tell; and with clusters or sample weights, None
         for ``against="reference"``.
+    few_clusters : tuple of str
+        Periods of fewer than 10 clusters, whose numbers have no intervals.
 
     Examples
     --------
@@ -118,6 +122,7 @@ class Monitor(Told, Record):
     baseline: Mapping[str, Estimate]
     changes: Mapping[str, tuple[Estimate, ...]]
     alarm: Alarm | None = None
+    few_clusters: tuple[str, ...] = ()
 
     def frame(self, kind: str | None = None) -> Frame:
         """One row per period and metric: value, change, their intervals, and evidence."""
@@ -146,7 +151,7 @@ class Monitor(Told, Record):
     @property
     def sentences(self) -> tuple[str, ...]:
         """What the alarm says, how the last period differs, and what to keep in mind."""
-        return (*self._alarm_told(), *self._changes_told())
+        return (*self._alarm_told(), *self._changes_told(), *self._few_told())
 
     def _alarm_told(self) -> Iterator[str]:
         if (alarm := self.alarm) is None:
@@ -187,10 +192,28 @@ class Monitor(Told, Record):
         for key in clear:
             change = with_interval(said[key])
             yield f"{_called((last,))[0]}: {name_of(key)} changed by {change} since {base}."
-        if not clear:
+        if not any(x.interval for x in said.values()):
+            yield f"{_called((last,))[0]}: no change since {base} has an interval."
+        elif not clear:
             yield f"{_called((last,))[0]}: no metric differs significantly from {base}."
         yield from multiple_note(
             {(last, key): x for key, x in said.items()}, self.level
+        )
+
+    def _few_told(self) -> Iterator[str]:
+        if few := self.few_clusters:
+            some = "a period has" if len(few) == 1 else f"{len(few)} periods have"
+            which = (
+                _called(few[:1])[0] if len(few) == 1 else f"first {_called(few[:1])[0]}"
+            )
+            yield (
+                f"No intervals where {some} fewer than {LEAST_CLUSTERS} clusters "
+                f"({which}), and d_CAL there takes rows as independent. Longer periods "
+                "or smaller clusters have them."
+            )
+        yield from few_note(
+            (self.n[place], {key: x[place] for key, x in self.trend.items()})
+            for place in range(len(self.periods))
         )
 
     def _disagreement(self) -> str | None:
@@ -201,7 +224,7 @@ class Monitor(Told, Record):
         off = [name for name, length in lengths.items() if length != count]
         if off:
             return f"has {count} periods and {lengths[off[0]]} entries of {off[0]}"
-        strange = {*self.reference} - {*self.periods}
+        strange = {*self.reference, *self.few_clusters} - {*self.periods}
         return f"refers to {min(strange)!r}, which is no period" if strange else None
 
     def _heading(self) -> str:
@@ -213,8 +236,9 @@ class Monitor(Told, Record):
         keys = [key for key in PRINTED if key in self.trend]
         head = ["period", "examples", *(MEASURES[key].label for key in keys)]
         rows = [[*head, *(["evidence"] if self.alarm else [])]]
+        columns = [column_texts(self.trend[key]) for key in keys]
         for place, name in enumerate(_called(self.periods)):
-            found = [with_interval(self.trend[key][place]) for key in keys]
+            found = [column[place] for column in columns]
             odds = [_odds(self.evidence[place])] if self.alarm else []
             rows.append([name, f"{self.n[place]:,.10g}", *found, *odds])
         return rows
@@ -398,7 +422,8 @@ def in_order(sketch: Sketch) -> dict[str, Cells]:
             "'positive', one class at a time."
         )
     numbers = all(NUMBER.fullmatch(name) for name in sketch.groups)
-    order = sorted(sketch.groups, key=float if numbers else str)
+    key: Any = float if numbers else natural
+    order = sorted(sketch.groups, key=key)
     return {name: sketch.groups[name] for name in order}
 
 
@@ -440,6 +465,17 @@ def _monitor(
         {} if period in reference else independent_differences(ev, base)
         for period, ev in zip(cells, found, strict=True)
     ]
+    few = tuple(name for name, own in cells.items() if _few(own))
+    whole = {name: cells[name] for name in reference}
+    poor = _few(_sum([*whole.values()]))
+    for place, period in enumerate(cells):
+        if poor or period in few:
+            moves[place] = _bare(moves[place])
+    trend = [
+        _bare(own) if period in few else own
+        for period, own in zip(cells, (_values(ev, keys) for ev in found), strict=True)
+    ]
+    start = _values(base, keys)
     nothing = Estimate(np.nan)
     return Monitor(
         name=name,
@@ -448,15 +484,34 @@ def _monitor(
         level=float(base.settings["level"]),
         periods=tuple(cells),
         n=np.array([ev.n for ev in found]),
-        trend={key: tuple(MEASURES[key].of(ev) for ev in found) for key in keys},
+        trend={key: tuple(x[key] for x in trend) for key in keys},
         reference=reference,
-        baseline={key: MEASURES[key].of(base) for key in keys},
+        baseline=_bare(start) if poor else start,
         changes={key: tuple(x.get(key, nothing) for x in moves) for key in keys},
         alarm=_alarm(cells, reference, *about, apart=apart),
+        few_clusters=few,
     )
 
 
+def _values(ev: Evaluation, keys: Sequence[str]) -> dict[str, Estimate]:
+    return {key: MEASURES[key].of(ev) for key in keys}
+
+
+def _bare(values: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """The same without intervals."""
+    return {key: Estimate(float(x)) for key, x in values.items()}
+
+
+def _few(cells: Cells) -> bool:
+    """Whether there are too few clusters to learn how they differ."""
+    return cells.clusters is not None and cells.clusters.count < LEAST_CLUSTERS
+
+
 def _of_cells(kind: Kind, cells: Cells, name: str, options: Options) -> Evaluation:
+    """Evaluate a period; where clusters are too few, as if its rows were independent."""
+    if _few(cells):
+        cells, kind = copy(cells), replace(kind, clustered=False)
+        cells.clusters = None
     return evaluate(Sketch.of(kind, cells), name=name, **options)
 
 
@@ -506,6 +561,10 @@ def _gains_of_steps(cells: Cells, tolerance: float) -> Column:
 # -- periods of dates ------------------------------------------------------------------
 
 
+MISSING = ("NaT", "nan", "None", "<NA>", "")
+"""How a period that is not there is written."""
+
+
 def names_of_periods(period: Any, every: str | None = None) -> NDArray[np.str_]:
     """The name of each row's period; dates in ISO order, put together if asked for.
 
@@ -523,7 +582,7 @@ def names_of_periods(period: Any, every: str | None = None) -> NDArray[np.str_]:
     check_length(given, given.size, "period")
     dates = given.dtype.kind == "M"
     texts = (given.astype("datetime64[D]") if dates else given).astype(str)
-    missing = np.isin(texts, ("NaT", "nan", "None", "<NA>", ""))
+    missing = np.isin(texts, MISSING)
     if missing.any():
         raise RowError.at_first("period must be given for each row;", missing, texts)
     if every is not None:

@@ -18,7 +18,7 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._base.write import Stamp, digest_of, stamp_of
 from calibrant._inputs.options import Options, Settings, takes_options
 from calibrant._sketch.sketch import Sketch
-from calibrant._verbs.evaluate import evaluate_sketch
+from calibrant._verbs.evaluate import evaluate_sketch, using
 from calibrant.files._open import find_files
 from calibrant.files._plan import Roles
 from calibrant.files._read import PER_ROW, Found, batches
@@ -87,7 +87,8 @@ def evaluate_batches(
         rows += len(found)
         if progress is not None:
             progress(rows)
-    return evaluate_sketch(sketch, settings, name)
+    with using(settings.engine):
+        return evaluate_sketch(sketch, settings, name)
 
 
 def add_batch(sketch: Sketch, found: Found, part: str | None = None) -> None:
@@ -121,17 +122,19 @@ def sketch_files(
     since: float = math.inf,
     every: int = EVERY,
     watch: Callable[[Found], Found] = lambda found: found,
+    copies: bool = False,
 ) -> Sketch:
     """Add the rows of files that are not yet in the sketch, and save it now and then.
 
     A run that was stopped goes on, and no row is counted twice. A unit is the files of
     one set of rows. It is known by path, size and digest, which go into `parts` when all
     its rows are in, and before that with the number of rows that are. What is in is
-    skipped, for a reason that is told; a file that has changed is refused. Versions
+    skipped, for a reason that is told; a file that has changed is refused, and so is the
+    copy of another that is still there, unless `copies` count as rows of their own. Versions
     before 0.2.0 kept names only: these are believed for files older than `since`, when
     the sketch was saved. All that is read passes through `watch`.
     """
-    known = _Known(sketch, since)
+    known = _Known(sketch, since, copies=copies)
     for unit in units:
         name, part = ",".join(map(str, unit)), Part.of(unit)
         entry, why = known.find(part, name)
@@ -268,8 +271,9 @@ class _Entry:
 class _Known:
     """The parts of a sketch, by path, by content, or by name where that is all there is."""
 
-    def __init__(self, sketch: Sketch, since: float) -> None:
-        self.since, self.by_name = since, dict[str, _Entry]()
+    def __init__(self, sketch: Sketch, since: float, *, copies: bool) -> None:
+        self.since, self.copies = since, copies
+        self.by_name = dict[str, _Entry]()
         self.by_path = defaultdict[str, list[_Entry]](list)
         self.by_content = defaultdict[tuple[int, str], list[_Entry]](list)
         for text in sorted(sketch.parts):
@@ -309,6 +313,12 @@ class _Known:
                 return entry, MOVED
             if [*there.stamps.values()] == [*part.stamps.values()]:
                 return entry, SAME_FILE
+            if not self.copies:
+                raise FileError(
+                    name,
+                    f"is a copy of {there.path}, whose examples are in already; leave it "
+                    "out, or pass --count-copies to count them again.",
+                )
         return self._find_name(part, name)
 
     def _find_name(self, part: Part, name: str) -> tuple[_Entry | None, str]:
@@ -319,3 +329,20 @@ class _Known:
             newer = "is newer than the sketch, which knows it by name only"
             raise FileError(name, f"{newer}. {WAYS_OUT}")
         return entry, BY_NAME
+
+
+def check_no_copies(sketch: Sketch, name: str, others: Sketch) -> None:
+    """Refuse a sketch of files whose bytes are in others under another name.
+
+    Parts of the same name are refused when the sketches are added.
+    """
+    known = (_Entry.read(text).part for text in sorted(others.parts))
+    paths = {part.content: part.path for part in known if part is not None}
+    for text in sorted(sketch.parts - others.parts):
+        part = _Entry.read(text).part
+        if part is not None and part.content in paths:
+            raise FileError(
+                name,
+                f"holds {part.path}, a copy of {paths[part.content]}, whose examples are "
+                "in already; leave it out, or pass --count-copies to count them again.",
+            )

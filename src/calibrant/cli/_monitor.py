@@ -12,11 +12,20 @@ from typing import Any
 
 import click
 
+from calibrant._base.checks import one_line
 from calibrant._base.records import Estimate
 from calibrant._base.write import locked
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
-from calibrant.cli._sketch import Saves, check_target, gather, say_skipped
+from calibrant.cli._compare import only
+from calibrant.cli._sketch import (
+    Saves,
+    check_target,
+    count_copies,
+    gather,
+    say_skipped,
+)
+from calibrant.files._sources import text_of
 
 ALARM = "alarm"
 """The condition of --fail-if that is no number."""
@@ -38,6 +47,7 @@ ALARM = "alarm"
     "--state",
     help="Keep sums by period in this .npz file: it is read, added to, and saved.",
 )
+@count_copies
 @click.option(
     "--reference", metavar="A,B", help="Periods to compare with. [default: first]"
 )
@@ -52,7 +62,11 @@ ALARM = "alarm"
 )
 @flags.valued("--tolerance", default=0.0, help="How far accuracy may be off.")
 @flags.page
-@click.option("--name", "called", default="model", help="Name of the model.")
+@click.option(
+    "--name",
+    "called",
+    help="Name of the model. [default: the name of the state, or of the only file]",
+)
 @flags.roles("group")
 @flags.evaluation_options
 @click.option(
@@ -69,7 +83,7 @@ def monitor(
     files: tuple[str, ...],
     state: Path | None,
     output: Path | None,
-    called: str,
+    called: str | None,
     *,
     force: bool,
     **said: Any,
@@ -77,8 +91,8 @@ def monitor(
     """Follow a model over time: trend, change, alarm.
 
     Each FILE is a period of its own, or --period names a column. With --state only what
-    is new need be given, and no file is counted twice; without FILEs the state alone is
-    looked at. However often one looks, a false alarm has a probability of --alpha at most.
+    is new need be given, and no file is counted twice (a copy is refused); without FILEs
+    the state alone is looked at. However often one looks, a false alarm has a probability of --alpha at most.
 
     \b
     Example:
@@ -87,7 +101,10 @@ def monitor(
     """
     from calibrant._verbs.monitor import monitor as follow
 
-    gates = [x if x == ALARM else out.Gate.read(x) for x in said["conditions"]]
+    gates = [
+        x if x == ALARM else out.Gate.read(x, divergence=said["divergence"])
+        for x in said["conditions"]
+    ]
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
     out.check_suffix(state, ".npz")
@@ -97,10 +114,23 @@ def monitor(
     options = flags.evaluation_of(said)
     del options["target"]
     with flags.about(*files, *([str(state)] if state else [])):
-        found = follow(sketch, name=called, reference=reference, **own, **options)
+        found = follow(
+            sketch,
+            name=called or _name_of(files, state),
+            reference=reference,
+            **own,
+            **options,
+        )
+    verdicts = [_verdict(gate, found, len(sketch.kind.classes)) for gate in gates]
     written = "" if output is None else f"report: {found.report(output, force=force)}"
     out.print_result(found, written, said)
-    out.trip(_verdict(gate, found) for gate in gates)
+    out.trip(verdicts)
+
+
+def _name_of(files: Sequence[str], state: Path | None) -> str:
+    if state is not None:
+        return state.stem
+    return flags.names_of(files, None)[0] if len(files) == 1 else "model"
 
 
 def _sums(files: Sequence[str], state: Path | None, said: Mapping[str, Any]) -> Any:
@@ -121,15 +151,16 @@ def _sums(files: Sequence[str], state: Path | None, said: Mapping[str, Any]) -> 
             found,
             save=Saves(state, replace=there) if state else lambda _: None,
             since=state.stat().st_mtime if state and there else math.inf,
+            copies=said["count_copies"],
             quiet=said["quiet"],
-            watch=_in_periods(said["period"], said["every"]),
+            watch=_in_periods(said),
         )
     if not said["quiet"]:
         say_skipped(skipped)
     return found
 
 
-def _in_periods(period: str | None, every: str | None) -> Callable[[Any], Any]:
+def _in_periods(said: Mapping[str, Any]) -> Callable[[Any], Any]:
     """Give rows the name of their period: that of their date, or of their file."""
     import numpy as np
 
@@ -138,15 +169,30 @@ def _in_periods(period: str | None, every: str | None) -> Callable[[Any], Any]:
     from calibrant.files._sources import FileError
 
     def name(found: Any) -> Any:
-        given = found.group
-        if period is None:
-            given = np.full(len(found), flags.stem_of(str(found.path)))
+        if said["period"] is None:
+            stem = flags.stem_of(str(found.path))
+            return replace(found, group=np.full(len(found), stem))
+        if said["drop_missing"]:
+            found = _with_period(found, said)
         try:
-            return replace(found, group=names_of_periods(given, every))
+            return replace(found, group=names_of_periods(found.group, said["every"]))
         except RowError as error:
             raise FileError(found.path, str(found.in_file(error))) from error
 
     return name
+
+
+def _with_period(found: Any, said: Mapping[str, Any]) -> Any:
+    """The rows that have a period; how many have none is said."""
+    import numpy as np
+
+    from calibrant._verbs.monitor import MISSING
+
+    lacks = np.isin(text_of(found.group).astype(str), MISSING)
+    if lacks.any() and not said["quiet"]:
+        what = f"{int(lacks.sum()):,} of {len(found):,} examples without a period"
+        click.echo(f"note: {one_line(f'{found.path}: dropped {what}')}", err=True)
+    return only(found, ~lacks) if lacks.any() else found
 
 
 FORMS = {"day": "0000-00-00", "week": "0000-W00", "month": "0000-00"}
@@ -163,11 +209,16 @@ def _check_form(periods: Iterable[str], every: str | None) -> None:
         )
 
 
-def _verdict(gate: Any, found: Any) -> str | None:
+def _verdict(gate: Any, found: Any, classes: int) -> str | None:
     """Why a condition holds, or None."""
     if gate != ALARM:
-        values = found.trend.get(gate.key, [Estimate(math.nan)])
-        return gate.verdict(found.periods[-1], values[-1], gate.key, found.level)
+        gate.check_scale(found.target, classes, found.divergence)
+        last, value = (
+            found.periods[-1],
+            found.trend.get(gate.key, [Estimate(math.nan)])[-1],
+        )
+        out.say_doubt(gate.doubt(last, float(value)))
+        return gate.verdict(last, value, gate.key, found.level)
     if found.alarm is None or found.alarm.period is not None:
         return found.sentences[0]
     return None

@@ -19,10 +19,18 @@ HERE = "Write the sketch to this .npz file."
 output_option = flags.path_option("-o", "--output", required=True, help=HERE)
 
 
+count_copies = click.option(
+    "--count-copies",
+    is_flag=True,
+    help="Count files of the same bytes as files of their own, not as an error.",
+)
+
+
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @output_option
 @click.option("--resume", is_flag=True, help="Add to the sketch that is there.")
+@count_copies
 @flags.target
 @flags.role_options
 @flags.quiet
@@ -34,15 +42,17 @@ def sketch(
     target: str | None,
     *,
     resume: bool,
+    count_copies: bool,
     quiet: bool,
     force: bool,
     **said: Any,
 ) -> None:
     """Summarise FILEs in a small sketch.
 
-    Other commands read a sketch like the files themselves, and sketches can be merged. It is saved after every file and every 5 million examples; --resume continues a run
-    that was stopped, and counts no file twice, whatever its name. A file that has changed
-    since is refused.
+    Other commands read a sketch like the files themselves, and sketches can be merged. It
+    is saved after every file and every 5 million examples; --resume continues a run that
+    was stopped, and counts no file twice, whatever its name. A file that has changed since
+    is refused, and so is a copy of another file.
 
     \b
     Example:
@@ -63,6 +73,7 @@ def sketch(
             found,
             save=Saves(output, replace=there or force),
             since=output.stat().st_mtime if there else math.inf,
+            copies=count_copies,
             quiet=quiet,
         )
     if not found.rows:
@@ -77,6 +88,7 @@ def gather(
     *,
     save: Callable[[Any], object],
     quiet: bool,
+    copies: bool,
     since: float = math.inf,
     watch: Callable[[Any], Any] = lambda found: found,
 ) -> dict[str, list[str]]:
@@ -101,7 +113,8 @@ def gather(
             progress=lambda rows, name: progress(0.0, f"{name}: {rows:,} examples"),
             skipped=lambda name, why: skipped[why].append(name),
             since=since,
-            watch=lambda found: watch(taken.add(found)),
+            watch=lambda found: taken.add(watch(found), of=len(found)),
+            copies=copies,
         )
     return skipped
 
@@ -137,23 +150,37 @@ class Saves:
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="SKETCH...")
 @output_option
+@count_copies
 @flags.quiet
 @flags.force
 @flags.clean_errors
-def merge(files: tuple[str, ...], output: Path, *, quiet: bool, force: bool) -> None:
+def merge(
+    files: tuple[str, ...],
+    output: Path,
+    *,
+    count_copies: bool,
+    quiet: bool,
+    force: bool,
+) -> None:
     """Merge SKETCHes of different examples into one.
+
+    Sketches that hold the same file, or copies of it, are refused.
 
     \b
     Example:
       calibrant merge monday.npz tuesday.npz --output week.npz
     """
     from calibrant._sketch.sketch import Sketch
+    from calibrant._verbs.stream import check_no_copies
 
     check_outputs(output, reads=files, force=force)
     check_suffix(output, ".npz")
     found = Sketch()
     for file in files:
-        found = found + Sketch.load(file)
+        more = Sketch.load(file)
+        if not count_copies:
+            check_no_copies(more, file, found)
+        found = found + more
     with locked(output):
         found.save(output, force=force)
     _say(found, output, {}, quiet=quiet)

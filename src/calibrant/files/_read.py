@@ -201,6 +201,8 @@ def _as_numbers(
             cells, found[name] = found[name], numbers_of(found[name], roles)
             _check_decimal(path, name, cells, start, roles)
             _check_numbers(path, name, cells, found[name], start)
+            if roles.percent and name in plan.scores:
+                _check_signs(path, name, cells, found[name], start)
         if roles.percent and name in plan.scores:
             found[name] = found[name] / 100
     return found
@@ -227,6 +229,21 @@ def _check_numbers(
             shown = f"row {start + row} of {sources.shorten(name)!r} is {cells[row]!r}"
             way_out = "write null where there is no answer, or pass --scale for words"
             raise FileError(path, f"{shown}, which is no number; {way_out}.")
+
+
+def _check_signs(
+    path: Path, name: str, cells: NDArray[Any], found: NDArray[Any], start: int
+) -> None:
+    """Refuse 0.9 beside 90%: it is a fraction, and would be divided as well."""
+    signed = np.array([str(cell).rstrip().endswith("%") for cell in cells], bool)
+    bare = ~signed & (found > 0) & (found <= 1)
+    if signed.any() and bare.any():
+        row = int(np.argmax(bare))
+        shown = f"row {start + row} of {sources.shorten(name)!r} is {cells[row]!r}"
+        beside = f"without a sign beside {cells[int(np.argmax(signed))]!r}"
+        count = f"{int(bare.sum()):,} of {len(cells):,} are such"
+        way_out = "write all with a sign, or all as fractions and leave --percent out"
+        raise FileError(path, f"{shown}, {beside} ({count}); {way_out}.")
 
 
 def _check_words(
