@@ -11,6 +11,7 @@ from scipy.integrate import quad
 from scipy.stats import binom, kstest, norm
 from strategies import pairs
 
+import calibrant as cal
 from calibrant._rows.columns import Columns
 from calibrant._verbs.calibration_test import (
     METHODS,
@@ -505,3 +506,29 @@ def test_the_same_seed_gives_the_same_p_value():
     a = rng.random(100) < h
     first, again = (calibration_test(a, confidence=h, rng=3) for _ in range(2))
     assert first == again
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_an_evaluation_is_tested_as_its_rows_are(clustered):
+    rng = np.random.default_rng(0)
+    p = rng.random(600)
+    y = (rng.random(600) < p).astype(int)
+    more = {"cluster": np.arange(600) // 6} if clustered else {}
+    rows = cal.calibration_test(y, probs=p, **more)
+    assert cal.calibration_test(cal.evaluate(y, probs=p, **more)) == rows
+    assert ("600 examples in clusters)" in rows.sentence) == clustered
+    with pytest.raises(TypeError, match="leave probs= out"):
+        cal.calibration_test(cal.evaluate(y, probs=p), probs=p)
+
+
+def test_walks_of_many_confidences_share_cells_and_keep_every_residual():
+    rng = np.random.default_rng(0)
+    h = rng.random(600)
+    hit, groups = (rng.random(600) < h).astype(float), np.arange(600) % 20
+    columns = Columns(h, None, hit)
+    fine, coarse = (Walks.of(columns, groups, cells) for cells in (1000, 40))
+    assert len(fine.h) == 600
+    assert len(coarse.h) <= 42
+    assert coarse.mass.sum() == pytest.approx(600)
+    assert coarse.residual.sum(axis=1) == pytest.approx(fine.residual.sum(axis=1))
+    assert (np.diff(coarse.h) > 0).all()

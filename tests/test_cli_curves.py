@@ -45,6 +45,17 @@ def test_numbers_are_those_of_the_library(risks):
     assert cal.DecisionCurve.from_dict(found[0]).high == pytest.approx(ours.high)
 
 
+def test_thresholds_may_be_said(risks):
+    arguments = ("curves", "risks.csv", "--thresholds")
+    done = calibrant(*arguments, "0.01,0.02", "--kind", "decision", cwd=risks[0])
+    assert "      0.01   +" in done.stdout
+    assert "      0.02   +" in done.stdout
+    done = calibrant(*arguments, "0.01", cwd=risks[0])
+    assert "goes with --kind decision or --kind murphy" in done.stderr
+    done = calibrant(*arguments, "low", "--kind", "murphy", cwd=risks[0])
+    assert "must be numbers separated by commas, such as 0.01,0.05, got" in done.stderr
+
+
 def test_the_clinical_table_is_printed_and_written(risks):
     folder, y, p = risks
     arguments = ("curves", "risks.csv", "--kind", "clinical")

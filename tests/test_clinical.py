@@ -11,7 +11,8 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant._verbs.clinical import _scaled, fit, local_linear, logistic
+from calibrant._verbs import clinical
+from calibrant._verbs.clinical import _ratio, _scaled, fit, local_linear, logistic
 from calibrant._verbs.decisions import of_square
 from calibrant._verbs.reading import read_sample
 from calibrant.recalibration import PlattScaling
@@ -24,6 +25,52 @@ def risks(n=1200, seed=0, temperature=1.4):
     rng = np.random.default_rng(seed)
     p = rng.beta(1, 3, n)
     return (rng.random(n) < expit(logit(p) / temperature)).astype(int), p
+
+
+def test_skill_of_an_evaluation_is_that_of_its_rows():
+    y, p = risks()
+    for more in ({}, {"sample_weight": 1.0 + y % 2}, {"cluster": np.arange(1200) // 3}):
+        for divergence in ("brier", "log"):
+            ours = cal.skill(cal.evaluate(y, probs=p, **more), divergence=divergence)
+            rows = cal.skill(y, probs=p, divergence=divergence, **more)
+            assert ours == pytest.approx(rows)
+            assert ours.interval == pytest.approx(rows.interval)
+    with pytest.raises(ValueError, match="skill of an Evaluation is that of one event"):
+        cal.skill(cal.evaluate(y, probs=p, target="top-label"))
+
+
+def test_clinical_of_an_evaluation_heeds_its_clusters_in_every_number():
+    y, p = risks()
+    cluster = np.arange(1200) // 12
+    rows = cal.clinical(y, probs=p, cluster=cluster)
+    ours = cal.clinical(cal.evaluate(y, probs=p, cluster=cluster))
+    assert ours.spiegelhalter_p == rows.spiegelhalter_p
+    assert str(rows).startswith("model: 1,200 examples in clusters, ")
+    assert "clusters" not in str(cal.clinical(y, probs=p))
+
+
+def test_the_reason_for_a_missing_slope_is_the_one_at_hand():
+    y, p = risks()
+
+    def reason(y, p):
+        return str(cal.clinical(y, probs=p)).splitlines()[-1]
+
+    assert reason(0 * y, p).endswith("slope: there are no events.")
+    assert reason(0 * y + 1, p).endswith("slope: every example is an event.")
+    assert "Clip the risks" in reason(y, np.where(p > 0.5, 1.0, p))
+    assert reason(y, 0 * p + 0.3).endswith("slope: all risks are equal.")
+    assert reason((p > 0.3).astype(int), p).endswith(
+        "slope: risks separate the events."
+    )
+
+
+def test_weighted_events_are_printed_short():
+    y, p = risks()
+    weight = np.random.default_rng(0).random(1200)
+    text = str(cal.clinical(y, probs=p, sample_weight=weight))
+    assert (
+        f"{cal.clinical(y, probs=p, sample_weight=weight).events:.1f} weighted" in text
+    )
 
 
 def test_means_ratios_and_scaled_brier_are_what_they_are_called():
@@ -252,3 +299,42 @@ def test_whole_clusters_draw_a_fit_towards_themselves():
         one, other = getattr(plain, key), getattr(found, key)
         assert np.ptp(other.interval) == pytest.approx(np.ptp(one.interval), rel=0.02)
     assert np.ptp(plain.slope.interval) > 1.03 * 2 * 2.001 * _sandwich(y, p)["slope"]
+
+
+def test_risks_of_exactly_0_have_no_finite_ratio():
+    none, some = (
+        _ratio(read_sample(y, {"probs": np.zeros(3)}, None, None, 0.95).sample)
+        for y in ([0, 0, 0], [0, 1, 0])
+    )
+    assert np.isnan(none)
+    assert some == np.inf
+    assert some.interval is None
+
+
+def test_a_fit_without_an_end_is_none(monkeypatch):
+    y, p = risks(200)
+    rows = read_sample(y, {"probs": p}, None, None, 0.95).sample.rows
+    twice = np.stack([logit(p), 2 * logit(p)], axis=1)
+    assert fit(rows, twice, np.zeros(200)) is None  # columns that say the same
+    one = np.ones((200, 1))
+    assert fit(rows, one, np.zeros(200)) is not None
+    monkeypatch.setattr(clinical, "STEPS", 1)
+    assert fit(rows, one, np.zeros(200)) is None
+
+
+def test_skill_of_a_top_label_given_by_one_column_is_that_of_two():
+    y, p = risks(300)
+    both = np.stack([1 - p, p], axis=1)
+    one = cal.skill(y, probs=p, target="top-label")
+    two = cal.skill(y, probs=both, target="top-label")
+    assert one == pytest.approx(two)
+    assert one.interval == pytest.approx(two.interval)
+
+
+def test_the_climatology_of_weighted_rows_has_their_shares():
+    y, p = ordered_classes()
+    w = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    shares = np.array([w[y == j].sum() for j in range(5)]) / w.sum()
+    hot = np.eye(5)[y]
+    loss, usual = (((hot - x) ** 2).sum(axis=1) @ w for x in (p, shares))
+    assert cal.skill(y, probs=p, sample_weight=w) == pytest.approx(1 - loss / usual)

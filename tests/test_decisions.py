@@ -37,6 +37,69 @@ def trapezoid(y, x):
     return float(((y[1:] + y[:-1]) / 2 * np.diff(x)).sum())
 
 
+# -- what is printed ------------------------------------------------------------------------
+
+
+def printed(curve):
+    """The thresholds in the table of a curve."""
+    found = (line.split() for line in str(curve).splitlines())
+    return [x[0] for x in found if len(x) > 2 and x[1][0] in "+-"]
+
+
+def test_thresholds_that_were_asked_for_are_printed():
+    y, p = forecasts()
+    few = cal.decision_curve(y, probs=p, thresholds=[0.01, 0.02, 0.035])
+    assert printed(few) == ["0.01", "0.02", "0.035"]
+    many = cal.decision_curve(y, probs=p, thresholds=np.linspace(0.001, 0.02, 39))
+    assert len(printed(many)) == 8
+    assert (printed(many)[0], printed(many)[-1]) == ("0.001", "0.02")
+    assert printed(cal.decision_curve(y, probs=p)) == [
+        "0.05",
+        "0.10",
+        "0.20",
+        "0.30",
+        "0.50",
+    ]
+    few = cal.murphy(y, probs=p, thresholds=[0.015])
+    assert "    0.015  " in str(few)
+
+
+def test_low_thresholds_of_rare_events_are_printed_with_digits_that_show():
+    y, p = np.repeat([1, 0], [10, 3990]), np.repeat([0.05, 0.001], [20, 3980])
+    found = cal.decision_curve(y, probs=p)
+    assert printed(found)[:3] == ["0.01", "0.02", "0.05"]
+    assert f"{found.net_benefit[0]:+.4f}" in str(found)
+    assert "event rate is below all thresholds: give some near it" in str(found)
+    assert "below all" not in str(cal.decision_curve(y, probs=p, thresholds=[0.002]))
+
+
+def test_a_difference_of_net_benefits_is_not_beside_levels():
+    y, p = forecasts()
+    name = "ENS (the raw ensemble of as many as fifty members, as it was issued)"
+    one = cal.evaluate(y, probs=p, name="L")
+    other = cal.evaluate(y, probs=p**2, name=name)
+    found = cal.decision_curve(one, baseline=other)
+    assert "treat all" not in str(found).lower()
+    assert "Treating none" not in str(found)
+    assert str(found).endswith("Above 0 L has the larger net benefit.")
+    both = cal.murphy(one, baseline=other)
+    for ax in (calibrant.plot.decision_curve(found), calibrant.plot.murphy(both)):
+        ax.figure.draw_without_rendering()
+        box = ax.yaxis.label.get_window_extent()
+        assert box.y0 >= 0
+        assert box.y1 <= ax.figure.bbox.height
+        assert "less that of ENS" in ax.get_ylabel()
+
+
+def test_what_does_not_go_with_an_evaluation_is_named():
+    y, p = forecasts()
+    ev = cal.evaluate(y, probs=p)
+    with pytest.raises(TypeError, match="baseline must be of type Evaluation"):
+        cal.murphy(ev, baseline=p)
+    with pytest.raises(TypeError, match=r"an Evaluation already holds .* leave probs="):
+        cal.decision_curve(ev, probs=p)
+
+
 # -- net benefit and elementary scores ------------------------------------------------------
 
 
@@ -405,3 +468,15 @@ def test_many_false_alarms_do_not_hide_that_a_miss_would_be_dear():
     assert found.score[0] == pytest.approx(0.006)
     missed = 2 * 0.99 * 3.69 / n  # the upper end of none in n, by the Poisson law
     assert 0.006 - found.low[0] > 0.9 * missed
+
+
+def test_thresholds_that_are_not_there_are_not_printed():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = (rng.random(200) < p).astype(int)
+    given = {"probs": p, "thresholds": [0.1, 0.33]}
+    lines = str(cal.decision_curve(y, **given)).splitlines()
+    starts = [line.split()[0] for line in lines if line.split()]
+    assert any(x.startswith("0.1") for x in starts)
+    assert any(x.startswith("0.33") for x in starts)
+    assert not any(x.startswith(("0.2", "0.5")) for x in starts)

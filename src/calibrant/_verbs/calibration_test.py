@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, check_choice, check_number
+from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Positive, Range, Record, Share, Target
 from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Column, Index, Table
@@ -27,6 +28,7 @@ from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._sketch.ordered import gather, order
+from calibrant._verbs.reading import read_sample
 
 ROUGH = 0.008
 """Mean step of a walk, relative to its whole spread, up to which it passes for smooth."""
@@ -481,6 +483,7 @@ def calibration_test(
 
     The null hypothesis is that row i is a hit with probability h_i, independently of
     rows of other clusters. No curve is fitted and no bin chosen. Hits must be 0 or 1.
+    ``y`` may be an `Evaluation` of rows that are at hand.
 
     Parameters
     ----------
@@ -539,11 +542,15 @@ def calibration_test(
     check_choice(law, "law", ("auto", "asymptotic", "simulated"))
     check_number(resamples, "resamples", 1, RESAMPLES[1], kind="a whole number")
     check_rng(rng)
-    predictions, columns = read(y, given)
-    groups = read_clusters(cluster, predictions)[1]
+    if isinstance(y, Evaluation):
+        sample = read_sample(y, given, cluster, None, 0.95).sample
+        columns, target, groups = sample.columns, sample.target, sample.cluster_groups
+    else:
+        predictions, columns = read(y, given)
+        groups, target = read_clusters(cluster, predictions)[1], target_of(predictions)
     seed = np.random.default_rng(rng)
     found = run_test(columns, method, law, resamples, seed, groups)
-    found = replace(found, target=target_of(predictions))
+    found = replace(found, target=target)
     return replace(found, sentence=in_words(found))
 
 
@@ -625,4 +632,5 @@ def in_words(found: CalibrationTest) -> str:
     else:
         said = "no evidence of miscalibration (this does not prove calibration)"
     size = f"{found.n:,.10g} example{'' if found.n == 1 else 's'}"
+    size += " in clusters" * (found.law == SIGNS)
     return f"{told} ({name}, {size}): {said}."

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, Unpack
 import numpy as np
 
 from calibrant._base.checks import MOST_NAME, check_number, one_line
+from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import (
     Estimate,
     Positive,
@@ -54,6 +55,9 @@ SPAN = 2 / 3
 
 NARROW = 1 / 256
 STEPS, FURTHEST = 50, 30.0
+
+ONE_EVENT = ("positive", "pairs")
+"""Targets whose loss is that of one probability."""
 
 Any_ = Annotated[Estimate, Range(unknown=True, infinite=True)]
 Distance = Annotated[Estimate, Range(0, 1)]
@@ -105,6 +109,8 @@ class Clinical(Printed, Record):
         Examples, events among them, and coverage of the intervals.
     name, target : str
         The model, and what was asked.
+    lacking : str
+        Why there is no intercept or slope, if there is none.
 
     Examples
     --------
@@ -135,6 +141,7 @@ class Clinical(Printed, Record):
     c_statistic: Any_
     spiegelhalter: Annotated[float, Range(unknown=True, infinite=True)]
     spiegelhalter_p: Annotated[float, Range(0, 1, unknown=True)]
+    lacking: str = ""
 
     @property
     def estimates(self) -> dict[str, Estimate]:
@@ -163,7 +170,14 @@ class Clinical(Printed, Record):
 
 def _lines(found: Clinical) -> Iterator[str]:
     name = one_line(found.name, MOST_NAME)
-    yield f"{name}: {found.n:,.10g} examples, {found.events:,.10g} events"
+    whole = abs(found.events - round(found.events)) < 1e-6
+    events = (
+        f"{found.events:,.0f} events"
+        if whole
+        else f"{found.events:,.1f} weighted events"
+    )
+    clustered = " in clusters" * (found.rate.method or "").endswith("clusters")
+    yield f"{name}: {found.n:,.10g} examples{clustered}, {events}"
     yield ""
     yield f"  {'':<20} value    [{100 * found.level:g}% interval]"
     for key, value in found.estimates.items():
@@ -175,7 +189,8 @@ def _lines(found: Clinical) -> Iterator[str]:
     yield f"  {'Spiegelhalter z':<20} {found.spiegelhalter:>7.4f}  ({told})"
     if np.isnan(found.slope):
         yield ""
-        yield "No intercept or slope: a risk is 0 or 1, or risks separate the events."
+        usual = "a risk is 0 or 1, or risks separate the events."
+        yield f"No intercept or slope: {found.lacking or usual}"
 
 
 @takes_scores
@@ -240,6 +255,7 @@ def clinical(
     rows, columns = sample.rows, sample.rows.columns
     curve = _distances(sample, resamples, rng)
     z, p = _spiegelhalter(sample, resamples, rng)
+    lines = logistic(sample)
     return Clinical(
         name=one.name,
         target=sample.target,
@@ -250,14 +266,28 @@ def clinical(
         mean_risk=_mean(rows, columns.confidence, level),
         in_the_large=_in_the_large(sample),
         oe_ratio=_ratio(sample),
-        **logistic(sample),
+        **lines,
         **curve,
         brier=of_square(rows, level),
         scaled_brier=_scaled(sample),
         c_statistic=_c_statistic(sample),
         spiegelhalter=z,
         spiegelhalter_p=p,
+        lacking=_lacking(columns) if np.isnan(lines["slope"]) else "",
     )
+
+
+def _lacking(columns: Columns) -> str:
+    """Why no slope can be fitted, and the way out if there is one."""
+    rate, z = columns.mean(columns.hit), columns.log_odds
+    if rate in (0, 1):
+        return "there are no events." if rate == 0 else "every example is an event."
+    if not np.isfinite(z).all():
+        return (
+            "a risk is exactly 0 or 1, whose log-odds are infinite. Clip the risks, as by "
+            "np.clip(p, 0.001, 0.999), or give logits=."
+        )
+    return "all risks are equal." if np.ptp(z) == 0 else "risks separate the events."
 
 
 # -- means and ratios -------------------------------------------------------------------
@@ -561,6 +591,8 @@ def skill(
 ) -> Estimate:
     """Skill: the share of a reference's loss that forecasts save; 1 is perfect, 0 none.
 
+    ``y`` may be an `Evaluation` of one event whose rows are at hand.
+
     Parameters
     ----------
     divergence : str or Divergence
@@ -587,6 +619,8 @@ def skill(
     check_level(level)
     main = find_divergence(divergence)
     extra = Settings(divergence=main).extra
+    if isinstance(y, Evaluation):
+        return _skill_of(y, given, main, reference, cluster, level)
     predictions = read_given(y, given)
     columns = reduce_to_columns(predictions, extra)
     clusters, _ = read_clusters(cluster, predictions)
@@ -602,11 +636,33 @@ def skill(
     return _skill(rows, columns.loss(main), usual, level)
 
 
+def _skill_of(
+    ev: Evaluation,
+    given: Scores,
+    divergence: Divergence,
+    reference: Any,
+    cluster: Any,
+    level: float,
+) -> Estimate:
+    """Skill of rows that an evaluation holds: those of one event."""
+    sample = read_sample(ev, given, cluster, None, level).sample
+    if sample.target not in ONE_EVENT or reference is not None:
+        raise ValueError(
+            "skill of an Evaluation is that of one event against its rate; give labels "
+            "and scores for several classes, and for reference=."
+        )
+    columns = sample.rows.columns
+    rate = np.full(len(columns), columns.mean(columns.hit))
+    plain = replace(columns, confidence=rate, exact_log_odds=None, losses={})
+    loss, usual = (x.unit_loss(divergence) for x in (columns, plain))
+    return _skill(sample.rows, loss, usual, level)
+
+
 def _climatology(
     predictions: Predictions, columns: Columns, divergence: Divergence
 ) -> Column:
     """Loss of each row if all were given the observed shares of the classes."""
-    if target_of(predictions) in ("positive", "pairs"):
+    if target_of(predictions) in ONE_EVENT:
         rate = np.full(len(columns), columns.mean(columns.hit))
         plain = replace(columns, confidence=rate, exact_log_odds=None, losses={})
         return plain.unit_loss(divergence)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import MOST_NAME, one_line, shown
+from calibrant._base.checks import MOST_NAME, check_kind, one_line, shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import (
     Columnar,
@@ -32,12 +32,14 @@ from calibrant._stats.closed_forms import Mean, Surprises
 from calibrant._stats.sample import Sample
 from calibrant._stats.standard_errors import Rows, parts_of_error
 from calibrant._verbs.compare import same_clusters, same_rows
+from calibrant._verbs.compare_groups import digits_of
 from calibrant._verbs.reading import Given, read_sample
 
 Numbers = Annotated[NDArray[np.float64], Range()]
 Level = Annotated[float, Range(0, 1, above=True)]
 
-PRINTED = (0.05, 0.1, 0.2, 0.3, 0.5)
+PRINTED, RARE, MOST_PRINTED = (0.05, 0.1, 0.2, 0.3, 0.5), (0.01, 0.02), 10
+"""Thresholds that are printed of many, more of them for rare events, and how many at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -315,6 +317,7 @@ def _read_both(
         raise TypeError(
             "baseline= compares two Evaluations; evaluate both models first."
         )
+    check_kind(baseline, Evaluation, "baseline")
     other = read_sample(baseline, {}, None, None, level).sample
     if y.target != baseline.target or not (
         same_rows(y, baseline) and same_clusters(y, baseline)
@@ -473,24 +476,43 @@ def _called(found: DecisionCurve | Murphy) -> str:
     )
 
 
-def _some(threshold: Column) -> Iterator[int]:
-    """Places of the thresholds that are printed."""
-    for t in PRINTED:
-        place = int(np.abs(threshold - t).argmin())
-        if abs(threshold[place] - t) < 1e-9:
-            yield place
+def _some(threshold: Column, rate: float = 1.0) -> list[int]:
+    """Places of the thresholds that are printed: all if few, else round or spread ones."""
+    count = len(threshold)
+    if count <= MOST_PRINTED:
+        return [*range(count)]
+    wanted = (*RARE, *PRINTED) if rate < PRINTED[0] else PRINTED
+    near = [int(np.abs(threshold - t).argmin()) for t in wanted]
+    hit = [i for i, t in zip(near, wanted, strict=True) if abs(threshold[i] - t) < 1e-9]
+    if len(hit) >= len(PRINTED) - 1:
+        return hit
+    return [int(x) for x in np.linspace(0, count - 1, MOST_PRINTED - 2).round()]
+
+
+def _threshold(t: float) -> str:
+    """With two decimals, or as many as it has, up to four digits."""
+    return f"{t:.2f}" if abs(t - round(t, 2)) < 1e-9 else f"{t:.4g}"
 
 
 def _decision_lines(found: DecisionCurve) -> Iterator[str]:
     yield f"{_called(found)}: net benefit, {found.n:,.10g} examples, event rate {found.rate:.4f}"
     yield ""
-    yield f"  threshold  net benefit  [{100 * found.level:g}% interval]      treat all"
-    for i in _some(found.threshold):
-        ends = f"[{found.low[i]:+.4f}, {found.high[i]:+.4f}]"
-        value, every = found.net_benefit[i], found.treat_all[i]
-        yield f"  {found.threshold[i]:>8.2f}   {value:+.4f}      {ends}   {every:+.4f}"
+    treat_all = "" if found.baseline else "      treat all"
+    yield f"  threshold  net benefit  [{100 * found.level:g}% interval]{treat_all}"
+    places = _some(found.threshold, found.rate)
+    d = digits_of(Estimate(float(found.net_benefit[i])) for i in places)
+    for i in places:
+        ends = f"[{found.low[i]:+.{d}f}, {found.high[i]:+.{d}f}]"
+        every = "" if found.baseline else f"   {found.treat_all[i]:+.{d}f}"
+        value, t = found.net_benefit[i], _threshold(found.threshold[i])
+        yield f"  {t:>8}   {value:+.{d}f}      {ends}{every}"
     yield ""
-    yield "Treating none has a net benefit of 0."
+    if found.baseline:
+        yield f"Above 0 {one_line(found.name, MOST_NAME)} has the larger net benefit."
+    else:
+        yield "Treating none has a net benefit of 0."
+    if found.rate < found.threshold[0]:
+        yield "The event rate is below all thresholds: give some near it, thresholds=."
 
 
 def _murphy_lines(found: Murphy) -> Iterator[str]:
@@ -501,4 +523,4 @@ def _murphy_lines(found: Murphy) -> Iterator[str]:
     yield f"  threshold     score   [{100 * found.level:g}% interval]"
     for i in _some(found.threshold):
         ends = f"[{found.low[i]:.4f}, {found.high[i]:.4f}]"
-        yield f"  {found.threshold[i]:>9.2f}     {found.score[i]:.4f}  {ends}"
+        yield f"  {_threshold(found.threshold[i]):>9}     {found.score[i]:.4f}  {ends}"

@@ -160,7 +160,9 @@ def t_cal(
     check_rng(rng)
     predictions, columns = read(y, given)
     if not columns.hard:
-        raise ValueError("t_cal needs hits that are 0 or 1, not shares: it draws them.")
+        raise ValueError(
+            "y must be hard labels for t_cal, which draws them: got soft ones."
+        )
     count = np.rint(columns.weights**2 / columns.squares).astype(np.intp)
     rows = np.repeat(np.arange(len(columns)), count)
     rows = rows[np.argsort(columns.confidence[rows], kind="stable")]

@@ -37,6 +37,10 @@ FIGURES, DATA = (".png", ".svg", ".pdf"), (".csv", ".json")
 @flags.path_option(
     "-o", "--output", help="Write a figure (.png, .svg, .pdf) or numbers (.csv, .json)."
 )
+@click.option(
+    "--thresholds",
+    help="Thresholds of --kind decision or murphy, separated by commas.",
+)
 @flags.model_names
 @flags.role_options
 @flags.target
@@ -47,6 +51,7 @@ def curves(
     files: tuple[str, ...],
     kind: str,
     output: Path | None,
+    thresholds: str | None,
     names: str | None,
     level: float,
     *,
@@ -61,15 +66,17 @@ def curves(
     Example:
       calibrant curves before.npz after.npz --output risk.png
       calibrant curves predictions.npz --kind decision --output benefit.pdf
+      calibrant curves predictions.npz --kind decision --thresholds 0.01,0.02,0.05
       calibrant curves predictions.npz --kind clinical
     """
     files = tuple(models_in(files, quiet=quiet))
     out.check_outputs(output, reads=files, force=force)
     _check_suffix(output, kind)
+    at = _thresholds(thresholds, kind)
     options = {**AS_USUAL, **said, "level": level, "quiet": quiet}
     with flags.steps("evaluate", quiet=quiet) as progress:
         models = out.evaluate_models(flags.models_of(files, names, options), progress)
-    found = [_find(kind, model, level) for model in models]
+    found = [_find(kind, model, level, at) for model in models]
     written = "" if output is None else _write(kind, found, models, output)
     if as_json:
         click.echo(json.dumps([x.to_dict() for x in found], allow_nan=False))
@@ -100,10 +107,23 @@ def _check_suffix(output: Path | None, kind: str) -> None:
         )
 
 
-def _find(kind: str, model: Any, level: float) -> Any:
+def _thresholds(said: str | None, kind: str) -> dict[str, list[float]]:
+    """What was said of thresholds, as an option of the curve."""
+    if said is None:
+        return {}
+    if kind not in ("decision", "murphy"):
+        raise ValueError("--thresholds goes with --kind decision or --kind murphy.")
+    try:
+        return {"thresholds": [float(x) for x in said.split(",")]}
+    except ValueError:
+        rule = "--thresholds must be numbers separated by commas, such as 0.01,0.05"
+        raise ValueError(f"{rule}, got {said!r}.") from None
+
+
+def _find(kind: str, model: Any, level: float, more: dict[str, list[float]]) -> Any:
     import calibrant
 
-    return getattr(calibrant, KINDS[kind][0])(model, level=level)
+    return getattr(calibrant, KINDS[kind][0])(model, level=level, **more)
 
 
 def _write(kind: str, found: list[Any], models: list[Any], output: Path) -> str:

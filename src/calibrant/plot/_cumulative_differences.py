@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from calibrant._verbs.cutoff_error import CutoffError, cutoff_error
+from calibrant._views.diagram import axis_words
 from calibrant.plot import _curves as curves
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
@@ -78,15 +79,30 @@ def _name_axes(ax: Axes, found: CutoffError) -> None:
     """Shares below, and the confidences that they reach above."""
     ax.set_xlim(0, 1)
     style.number_ticks(ax, "x", style.unit_ticks(ax, "x"))
-    style.name_axis(ax, "x", "share of examples, by confidence")
+    said = axis_words(found)["said"]
+    style.name_axis(ax, "x", f"share of examples, by {said}")
     style.name_axis(ax, "y", "cumulative difference")
     theme = style.theme()
-    for share in style.UNIT_TICKS[2:]:
-        h = float(np.interp(share, found.share, found.confidence))
+    places = style.UNIT_TICKS[2:]
+    reached = [float(np.interp(x, found.share, found.confidence)) for x in places]
+    for share, text in zip(places, ticks_apart(reached), strict=True):
         at: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
         look: Any = {"ha": "center" if share < 1 else "right", **theme.faint}
-        ax.annotate(f"{h:.2g}", (share, 1), xytext=(0, 1.5), va="bottom", **at, **look)
+        ax.annotate(text, (share, 1), xytext=(0, 1.5), va="bottom", **at, **look)
     words: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
-    ax.annotate(
-        "confidence", (0, 1), xytext=(0, 1.5), va="bottom", **words, **theme.faint
-    )
+    ax.annotate(said, (0, 1), xytext=(0, 1.5), va="bottom", **words, **theme.faint)
+
+
+def ticks_apart(values: list[float], most: int = 5) -> list[str]:
+    """Numbers in as few digits as tell them apart; empty where they repeat the one before.
+
+    Examples
+    --------
+    >>> ticks_apart([0.62, 0.8]), ticks_apart([0.9991, 0.99973, 1.0, 1.0])
+    (['0.62', '0.8'], ['0.9991', '0.9997', '1', ''])
+    """
+    for digits in range(2, most + 1):
+        texts = [f"{x:.{digits}g}" for x in values]
+        if len({*texts}) == len({*values}):
+            break
+    return [x if x not in texts[:i] else "" for i, x in enumerate(texts)]

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from calibrant._base.evaluation import Evaluation
+from calibrant._base.records import FORECASTS
 from calibrant._stats.bins import consistency_band
 from calibrant._verbs.decisions import DecisionCurve, Murphy
 from calibrant._verbs.decisions import decision_curve as decision_curve_of
@@ -85,13 +86,32 @@ def _limit_benefit(ax: Axes, found: list[DecisionCurve]) -> None:
     if found[0].baseline:
         low = min(float(x.low.min()) for x in found)
         top = max(float(x.high.max()) for x in found)
-        ax.set(xlim=(0, 1), ylim=(1.1 * min(low, -1e-3), 1.1 * max(top, 1e-3)))
+        ax.set(ylim=(1.1 * min(low, -1e-6), 1.1 * max(top, 1e-6)))
     else:
-        ax.set(xlim=(0, 1), ylim=(-0.2 * top, 1.08 * max(top, 1e-3)))
-    style.number_ticks(ax, "x", style.unit_ticks(ax, "x"))
+        ax.set(ylim=(-0.2 * top, 1.08 * max(top, 1e-6)))
+    last = max(float(x.threshold.max()) for x in found)
+    first = min(float(x.threshold.min()) for x in found)
+    if last > 0.5:
+        ax.set_xlim(0, 1)
+        style.number_ticks(ax, "x", style.unit_ticks(ax, "x"))
+    else:  # of rare events: as far as one asked
+        ax.set_xlim(0 if first < 0.2 * last else first, last)
+        ax.locator_params(axis="x", nbins=5)
     style.name_axis(ax, "x", "threshold: act from this probability on")
-    against = f" less that of {found[0].baseline}" if found[0].baseline else ""
-    style.name_axis(ax, "y", f"net benefit{against}")
+    text = _less(ax, "net benefit less", found[0].baseline) or "net benefit"
+    style.name_axis(ax, "y", text)
+
+
+def _less(ax: Axes, what: str, baseline: str) -> str:
+    """What an axis shows of a difference, with so much of the name as fits beside it."""
+    if not baseline:
+        return ""
+    figure, size = ax.get_figure(root=True), style.theme().size("label")
+    assert figure is not None
+    start = f"{what} that of "
+    # The layout will take some of it for the legend.
+    tall = 0.85 * ax.get_position().height * figure.get_figheight()
+    return start + style.elide(baseline, tall - style.width_of(start, size), size)
 
 
 def _benefit_in_words(found: DecisionCurve, name: str) -> str:
@@ -124,7 +144,8 @@ def murphy(
     Returns
     -------
     Axes
-        Lower is better; the area below a line is the Brier score.
+        Lower is better; the area below a line is the Brier score; of a top label, that of
+        the confidence alone.
 
     Examples
     --------
@@ -146,8 +167,13 @@ def murphy(
 
 
 def _area(found: Murphy) -> str:
-    kind = "Brier difference" if found.baseline else "Brier"
+    kind = _brier(found.target) + (" difference" if found.baseline else "")
     return f"{kind} ×100 {labels.with_interval(found.area)}"
+
+
+def _brier(target: str) -> str:
+    """What the Brier score of one number per row is called beside that of all classes."""
+    return "Brier" if target in (*FORECASTS, "pairs") else "Brier of the confidence"
 
 
 def _draw_murphy(
@@ -166,7 +192,7 @@ def _draw_murphy(
     ax.set_xlim(0, 1)
     style.number_ticks(ax, "x", style.unit_ticks(ax, "x"))
     style.name_axis(ax, "x", "threshold")
-    text = f"score less that of {against}" if against else "mean elementary score"
+    text = _less(ax, "score less", against) or "mean elementary score"
     style.name_axis(ax, "y", text)
 
 
@@ -242,7 +268,7 @@ def _parts(ev: Evaluation) -> str:
         return "isotonic fit"
     score = float(mcb) - float(dsc) + float(unc)
     parts = f"MCB {100 * mcb:.2f} − DSC {100 * dsc:.2f} + UNC {100 * unc:.2f}"
-    return f"Brier ×100 {100 * score:.2f} = {parts}, AUROC {auc:.3f}"
+    return f"{_brier(ev.target)} ×100 {100 * score:.2f} = {parts}, AUROC {auc:.3f}"
 
 
 def _draw_fits(
