@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from plot_models import LONG, edge_cases, hundred_classes, ordinary, study, twelve
 
 import calibrant as cal
@@ -159,6 +160,7 @@ def test_twelve_models_with_long_names_fit(name):
     shown = [
         t.get_text() for ax in figure.axes for t in (*ax.texts, *ax.get_yticklabels())
     ]
+    shown += [t.get_text() for key in figure.findobj(Legend) for t in key.texts]
     assert sum("…" in text for text in shown) == 12
     assert not any(LONG in text for text in shown)
 
@@ -261,3 +263,10 @@ def test_errors_name_the_way_out():
         plot.classwise_grid(hundred_classes(), classes=["x"])
     with pytest.raises(AttributeError, match="attribute pie"):
         plot.pie  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["bandwidth_sweep", "classwise_grid", "reliability"])
+def test_figures_of_labels_and_scores_say_what_to_evaluate(name):
+    call = rf"{name} draws what was evaluated: {name}\(calibrant.evaluate\(y, probs="
+    with pytest.raises(TypeError, match=call):
+        getattr(plot, name)([0, 1], probs=[0.2, 0.7])

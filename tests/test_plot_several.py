@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.colors import same_color
+from matplotlib.text import Text
 from plot_models import study
 
 import calibrant as cal
@@ -101,3 +102,86 @@ def test_a_real_study_is_drawn_with_its_own_numbers(data):
     # Saturated: the band leaves the shared axes, and its top is said.
     assert "band to" in " ".join(t.get_text() for t in axes[0].texts)
     assert "band to" in " ".join(t.get_text() for t in axes[-1].texts)
+
+
+def middles(ax):
+    """Middles of names, in pixels, and the markers they are of."""
+    ax.get_figure().draw_without_rendering()
+    names = [text for text in ax.texts if text.get_gid() == "name"]
+    boxes = [Text.get_window_extent(text) for text in names]
+    return boxes, ax.transData.transform([text.xy for text in names])
+
+
+def away(box, places):
+    out = np.maximum(np.maximum(box.min - places, places - box.max), 0)
+    return np.linalg.norm(out, axis=1)
+
+
+def test_a_name_in_the_score_map_is_nearest_to_its_own_marker():
+    rng = np.random.default_rng(0)
+    h = rng.beta(4, 1, 2000)
+    y = rng.random(2000) < h
+    powers = (1.0, 1.015, 1.4, 0.6)  # two that nearly coincide
+    models = [cal.evaluate_pairs(y, h**p, name=f"method {p:g}") for p in powers]
+    boxes, places = middles(plot.score_map(models))
+    assert [away(box, places).argmin() for box in boxes] == [0, 1, 2, 3]
+
+
+def test_names_of_close_methods_of_a_network_are_nearest_to_their_own_markers(data):
+    file = data("cifar10_akamaster_resnet32")
+    z, y = file["logits"], file["labels"]
+    found = cal.study(y[:5000], y[5000:], logits=(z[:5000], z[5000:]))
+    boxes, places = middles(plot.score_map(found))
+    assert [away(box, places).argmin() for box in boxes] == list(range(len(found)))
+
+
+def test_many_models_of_the_score_map_are_numbered_with_a_key():
+    rng = np.random.default_rng(0)
+    h = rng.beta(4, 1, 900)
+    y = rng.random(900) < h
+    models = [
+        cal.evaluate_pairs(y, h ** (1 + i / 20), name=f"model {i}") for i in range(12)
+    ]
+    ax = plot.score_map(models)
+    names = [text.get_text() for text in ax.texts if text.get_gid() == "name"]
+    assert names == [f"{i}" for i in range(1, 13)]
+    key = [text.get_text().split("  ") for text in ax.get_legend().get_texts()]
+    assert key == [[f"{i + 1}", f"model {i}"] for i in range(12)]
+
+
+def test_groups_of_few_rows_are_drawn_as_curves_not_as_single_outcomes():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 93)
+    found = cal.compare_groups(
+        (rng.random(93) < p).astype(int), probs=p, group=np.repeat(list("abc"), 31)
+    )
+    ax = np.ravel(plot.groups(found))[0]
+    for line in (line for line in ax.lines if line.get_gid() in "abc"):
+        drawn = line.get_ydata()[np.isfinite(line.get_ydata())]
+        assert len(drawn) > 10
+        assert np.abs(np.diff(drawn)).max() < 0.2
+
+
+@pytest.mark.parametrize(("last", "end"), [(0.05, 0.05), (0.9, 1.0)])
+def test_a_decision_curve_is_as_wide_as_the_thresholds_asked_for(last, end):
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 50, 2000)
+    at = np.linspace(0.002, last, 20)
+    found = cal.decision_curve(rng.random(2000) < p, probs=p, thresholds=at)
+    assert plot.decision_curve(found).get_xlim() == pytest.approx((0, end))
+
+
+def test_the_brier_score_of_a_confidence_is_not_called_that_of_the_classes():
+    rng = np.random.default_rng(0)
+    z = 2 * rng.normal(size=(300, 4))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    top, event = cal.evaluate(y, logits=z), cal.evaluate(y == 0, probs=rng.random(300))
+    for draw in (plot.murphy, plot.triptych):
+        for ev, word in (
+            (top, ": Brier of the confidence ×100"),
+            (event, ": Brier ×100"),
+        ):
+            figure = np.ravel(draw(ev))[0].get_figure()
+            keys = [*figure.legends, *(ax.get_legend() for ax in figure.axes)]
+            texts = [x.get_text() for key in keys if key for x in key.get_texts()]
+            assert any(word in text for text in texts)

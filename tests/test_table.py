@@ -106,7 +106,7 @@ NOTES = [
     "NLL is infinite where a true class was given probability 0: ViT + IR (3 examples).",
     (
         "Numbers are ×100. ECE uses 15 bins of equal width. d_CAL (calibration error) + "
-        "sharpness gap = Brier; d_CAL is the debiased adaptive estimate."
+        "sharpness gap = Brier, up to rounding; d_CAL is the debiased adaptive estimate."
     ),
 ]
 
@@ -133,7 +133,7 @@ ViT + MRR  85.14*  0.18†  144.66    0.00†
   from another and is never best in a calibration column.
 NLL is infinite where a true class was given probability 0: ViT + IR (3 examples).
 Numbers are ×100. ECE uses 15 bins of equal width. d_CAL (calibration error) + sharpness
-gap = Brier; d_CAL is the debiased adaptive estimate."""
+gap = Brier, up to rounding; d_CAL is the debiased adaptive estimate."""
     )
 
 
@@ -597,7 +597,7 @@ def test_conventions_follow_the_target_and_the_divergence():
     p, y = rng.random(300), rng.integers(0, 2, 300)
     binary = cal.evaluate(y, probs=p, divergence="log", bandwidth=0.05)
     assert "Brier is of class 1 alone: 0 to 100." in notes(binary)
-    assert "d_CAL (calibration error) + sharpness gap = NLL; d_CAL is the gaussian kernel estimate of bandwidth 0.05." in notes(binary)  # fmt: skip
+    assert "d_CAL (calibration error) + sharpness gap = NLL, up to rounding; d_CAL is the gaussian kernel estimate of bandwidth 0.05." in notes(binary)  # fmt: skip
     plain = make_table(binary, Style(percent=False)).notes[-1].text
     assert "×100" not in plain
     assert "alone: 0 to 1." in plain
@@ -614,6 +614,7 @@ def test_models_that_are_not_alike_are_told():
     text = notes([seeded(), pairs])
     assert "The models differ in target: model (top-label) and pairs (pairs)." in text
     assert "The models differ in number of examples" in text
+    assert "and pairs (3)." in text
 
 
 def test_a_value_above_its_own_interval_is_explained_below_the_table():
@@ -682,3 +683,70 @@ def test_columns_may_have_the_names_that_are_printed():
         assert table(ev, columns=names) == table(ev, columns=keys)
     with pytest.raises(ValueError, match="columns has no 'UNC'"):
         table(ev, columns=["UNC"])
+
+
+def test_an_infinite_loss_is_no_note_of_a_table_without_the_column():
+    assert "NLL is infinite" in table(small(), columns=["nll", "brier"])
+    assert "NLL is infinite" not in table(small(), columns=["brier", "calibration"])
+
+
+def test_a_minus_in_a_note_of_latex_is_no_hyphen():
+    text = table(studied(), "latex", columns=["brier"])
+    assert "($-$1.32" in text
+    assert "top-label" not in text or "top$-$label" not in text
+
+
+def of_test_set(seed, k=3, name="model"):
+    rng = np.random.default_rng(seed)
+    probs = rng.dirichlet(np.ones(k), 200)
+    y = (probs.cumsum(axis=1) < rng.random((200, 1))).sum(axis=1)
+    return cal.evaluate(y, probs=probs, name=name)
+
+
+@pytest.mark.parametrize(
+    "other", [of_test_set(2, name="b"), of_test_set(1, 5, name="b")]
+)
+def test_models_of_different_test_sets_have_no_best(other):
+    text = " ".join(table([of_test_set(1, name="a"), other]).split())
+    assert "*" not in text
+    assert "tested on different examples: no best is marked." in text
+    assert "no best" not in table([of_test_set(1, name="a"), other], best=False)
+
+
+def test_the_best_is_marked_within_each_test_set():
+    models = {}
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 2, 300)
+        for name, noise in (("sharp", 0.2), ("dull", 0.4)):
+            p = np.clip(y + rng.normal(0, noise, 300), 0.01, 0.99)
+            models[f"{seed}: {name}"] = cal.evaluate(y, probs=p)
+    text = table(models, columns=["brier"])
+    assert [line.endswith("*") for line in text.splitlines()[2:6]] == [True, False] * 2
+    assert "the best is marked among models of the same examples" in " ".join(
+        text.split()
+    )
+
+
+def test_models_of_the_same_examples_keep_one_best():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    both = {
+        name: cal.evaluate(y, probs=np.clip(y + rng.normal(0, w, 300), 0.01, 0.99))
+        for name, w in (("a", 0.2), ("b", 0.4))
+    }
+    assert table(both, columns=["brier"]).count("*") == 2  # the mark, and what it means
+    assert "different examples" not in table(both)
+
+
+def test_models_of_two_targets_have_each_their_own_notes():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 60)
+    y = rng.integers(0, 3, 60)
+    top = cal.evaluate(y, probs=p, interval=None)
+    one = cal.evaluate(y[:40] == 1, probs=p[:40, 1], interval=None)
+    text = " ".join(table({"a": top, "b": top, "c": one}).split())
+    assert "Brier of a and b is summed over the classes: 0 to 200." in text
+    assert "Brier of c is of class 1 alone: 0 to 100." in text
+    assert "differ in target: a and b (top-label) and c (positive)" in text
+    assert "differ in number of examples: a and b (60) and c (40)" in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant._base.checks import check_choice, shown
 from calibrant._base.comparison import (
     Comparison,
+    as_comparison,
     evaluations_in,
     shown_evaluation,
     shown_names,
@@ -27,7 +28,7 @@ from calibrant._stats import bins as binning
 from calibrant._stats.decomposition import analyse
 from calibrant._stats.neighbours import cells_of_sketch
 
-Evaluations = Evaluation | Comparison | Iterable[Evaluation]
+Evaluations = Evaluation | Comparison | Iterable[Evaluation] | Mapping[str, Any]
 Mask = NDArray[np.bool_]
 
 
@@ -216,7 +217,8 @@ def spans(where: Mask) -> list[tuple[int, int]]:
 
 def as_list(models: Evaluations) -> list[Evaluation]:
     """One evaluation, several, or a comparison, as a list."""
-    given = [models] if isinstance(models, Evaluation) else evaluations_in(models)
+    known = isinstance(models, Evaluation | Mapping)
+    given = as_comparison(models) if known else evaluations_in(models)
     names = shown_names(ev.name for ev in given)
     return [shown_evaluation(ev, names) for ev in given]
 
@@ -232,8 +234,10 @@ def the_one(models: Evaluation) -> Evaluation:
     return shown_evaluation(given)
 
 
-def axis_words(ev: Evaluation) -> dict[str, str]:
+def axis_words(ev: Any) -> dict[str, str]:
     """What the axes of a diagram are called: what came true, against what was said.
+
+    `ev` is an Evaluation, or any other result that has a target.
 
     Examples
     --------

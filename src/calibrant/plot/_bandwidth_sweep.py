@@ -11,9 +11,11 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from calibrant._base.checks import check_choice, shown
+from calibrant._base.comparison import shown_names
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import is_trivial
 from calibrant._base.records import Frame, to_frame
+from calibrant._base.text import aligned, number
 from calibrant._inputs.arrays import Column, as_scores
 from calibrant._inputs.options import LEAST_BANDWIDTH, MOST_BANDWIDTH, PAPER_BANDWIDTH
 from calibrant._sketch.kernels import KERNELS
@@ -31,7 +33,7 @@ FINE = np.geomspace(0.005, 0.25, 18)
 PANEL, ERRORS = 1.2, 2.1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BandwidthSweep:
     """d_CAL of models at many bandwidths: the numbers behind `bandwidth_sweep`.
 
@@ -63,6 +65,19 @@ class BandwidthSweep:
     kernels: tuple[str, ...]
     bandwidths: Column
     errors: NDArray[np.float64]
+
+    def __str__(self) -> str:
+        names = shown_names(ev.name for ev in self.evaluations).values()
+        lines = [f"d_CAL ({self.divergence}) by bandwidth"]
+        for kernel, errors in zip(self.kernels, self.errors, strict=True):
+            rows = zip(self.bandwidths, errors.T, strict=True)
+            table = [[f"{h:.3g}", *(number(x, 5) for x in row)] for h, row in rows]
+            lines += ["", *aligned([(kernel, *names), *table])]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        names = [ev.name for ev in self.evaluations]
+        return f"BandwidthSweep({names}, {len(self.bandwidths)} bandwidths)"
 
     @classmethod
     def of(

@@ -65,7 +65,7 @@ def compare_methods(
     chosen = as_list(models)
     name = chosen[0].divergence if divergence is None else divergence
     check_choice(name, "divergence", tuple(chosen[0].decompositions))
-    sheet, axes = _lay_out(len(chosen), figsize)
+    sheet, axes = _lay_out([ev.name for ev in chosen], figsize)
     narrow = bool(sheet.get_figwidth() < NARROW * style.theme().room)
     _bars(axes[0], chosen, name, narrow=narrow)
     columns: dict[str, Read] = {
@@ -84,13 +84,17 @@ def compare_methods(
     return np.array(axes)
 
 
-def _lay_out(count: int, figsize: Any) -> tuple[style.Sheet, list[Axes]]:
+def _lay_out(listed: list[str], figsize: Any) -> tuple[style.Sheet, list[Axes]]:
     """A sheet with a row for each method, and its four columns."""
-    room = style.theme().room
+    room, count = style.theme().room, len(listed)
     usual = room * style.PAGE, room * (HEAD + ROW * count + FOOT)
     width, height = usual if figsize is None else read_figsize(figsize)
     narrow = width < room * NARROW
     names = room * (0.7 if narrow else NAMES * min(1, width / usual[0]))
+    if not narrow:  # as wide as the longest name, within reason
+        size = style.theme().size("tick")
+        longest = 0.28 + max(style.width_of(name, size) for name in listed)
+        names = max(names, min(longest, 0.3 * width))
     head, foot = room * (HEAD + 0.14 * narrow), room * FOOT
     if figsize is not None:
         columns = room * (1.9 if narrow else 2.5)

@@ -18,7 +18,7 @@ from calibrant._base.records import Estimate
 from calibrant._inputs.arrays import Column
 from calibrant._sketch.ordered import pooled
 from calibrant._views.diagram import View, axis_words
-from calibrant._views.words import score_in_words
+from calibrant._views.words import remainder, score_in_words
 from calibrant.plot import _style as style
 from calibrant.plot._layout import Panels, make_room
 from calibrant.plot._panel import Look, ribbons
@@ -87,7 +87,7 @@ CORNERS = (
 """Sides of a marker on which its name may stand, best first."""
 
 
-GAPS = (6.0, 13.0, 22.0, 33.0)
+GAPS = (6.0, 13.0, 22.0, 33.0, 46.0, 62.0, 80.0)
 """Distances of a name from its marker, in points; from the second on it has a leader."""
 
 Corner = tuple[float, float, str, str]
@@ -150,16 +150,42 @@ def _choose_places(
     boxes: list[Column] = []
     for _turn in range(3):
         for i, place in enumerate(places):
-            others = [*taken, *(box for j, box in enumerate(boxes) if j != i)]
+            others = [*taken, *(box + APART for j, box in enumerate(boxes) if j != i)]
             found = [_box(place, *option, wide[i], tall) for option in options]
+            rest = np.delete(np.array(places), i, axis=0)
             costs = [
-                _cost(box, others, frame) + 1.5 * gap
+                _cost(box, others, frame) + 1.5 * gap + _doubt(box, place, rest)
                 for box, (_, gap) in zip(found, options, strict=True)
             ]
             best = int(np.argmin(costs))
             chosen[i] = options[best]
             boxes[i : i + 1] = [found[best]]
     return chosen
+
+
+def _doubt(box: Column, own: Column, others: Column) -> float:
+    """What it costs that a name stands nearer to another marker, or a leader crosses one."""
+    near, *away = _distance(box, np.vstack([own, others]))
+    nearer = np.maximum(near + CLEAR - np.array(away), 0)
+    # Along the leader, from the marker to the middle of the name.
+    middle = (box[:2] + box[2:]) / 2
+    step = middle - own
+    along = np.clip((others - own) @ step / max(float(step @ step), 1e-9), 0, 1)
+    passed = np.linalg.norm(others - own - along[:, None] * step, axis=1)
+    return float(12 * nearer.sum() + 12 * np.maximum(CLEAR - passed, 0).sum())
+
+
+APART = np.array([-4.0, 0.0, 4.0, 0.0])
+"""Room between the names of two markers that stand side by side, in points."""
+
+CLEAR = 6.0
+"""Points by which a name is nearer to its marker than to others, and leaders miss these."""
+
+
+def _distance(box: Column, points: Column) -> Column:
+    """How far points are from a box."""
+    out = np.maximum(np.maximum(box[:2] - points, points - box[2:]), 0)
+    return np.asarray(np.linalg.norm(out, axis=1))
 
 
 def _box(place: Column, corner: Corner, gap: float, wide: float, tall: float) -> Column:
@@ -242,7 +268,7 @@ def write(ax: Axes, view: View, inches: float, size: float) -> None:
     """Name and numbers above an Axes, outside it, where nothing is hidden."""
     parts, digits = view.parts, _decimals(view.parts.calibration)
     cal = rf"$d_\mathrm{{CAL}}$ {with_interval(parts.calibration)}"
-    gap = f"gap {percent(parts.sharpness_gap, digits)}"
+    gap = f"gap {remainder(parts, digits, 100).replace('-', '−').replace('inf', '∞')}"
     total = rf"$d_\mathrm{{TOT}}$ {percent(parts.total, digits)}"
     whole, broken = f"{cal} + {gap} = {total}", (cal, f"{gap}   {total}")
     header(ax, view.ev.name, whole, broken, inches, size)
@@ -362,13 +388,17 @@ def key(views: list[View], look: Look, *, brief: bool) -> list[Line2D | Patch]:
         Line2D([], [], label="perfect calibration", **theme.diagonal),
         Patch(label="share of examples", **{**theme.rows_fill, "linewidth": 0.8}),
     ]
-    if any(len(v.ev.atoms.count) for v in views):
-        ring: Any = {"markerfacecolor": theme.ground, "markeredgecolor": theme.curve}
-        ring |= {"linestyle": "none", "marker": "o", "markersize": 4}
-        handles.append(
-            Line2D([], [], label=f"repeated {axis_words(views[0].ev)['said']}", **ring)
-        )
-    return handles
+    return [*handles, *circle([v.ev for v in views])]
+
+
+def circle(models: Sequence[Evaluation]) -> list[Line2D]:
+    """The handle of repeated confidences, if there are any."""
+    theme = style.theme()
+    if not any(len(ev.atoms.count) for ev in models):
+        return []
+    ring: Any = {"markerfacecolor": theme.ground, "markeredgecolor": theme.curve}
+    ring |= {"linestyle": "none", "marker": "o", "markersize": 4}
+    return [Line2D([], [], label=f"repeated {axis_words(models[0])['said']}", **ring)]
 
 
 def interval_patch(label: str) -> Patch:

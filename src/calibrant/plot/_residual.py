@@ -53,6 +53,7 @@ def residual(
     chosen, several = as_list(models), not isinstance(models, Evaluation)
     views = [view(ev, bandwidth=bandwidth, kernel=kernel) for ev in chosen]
     key = 0.31 if legend and interval else 0.0
+    key += 0.15 if key and labels.circle(chosen) and len(chosen) < 3 else 0.0
     sheet = model_panels(len(chosen), ax, figsize, key=key, left=0.55)
     strips = [split(main) for main in sheet.axes]
     size = labels.title_size((ev.name for ev in chosen), sheet.inches)
@@ -60,7 +61,7 @@ def residual(
         _draw_residuals(main, seen, interval=interval)
         for main, seen in zip(sheet.axes, views, strict=True)
     ]
-    reach = min(max(1.1 * max(far), 0.05), 1.0)
+    reach = min(max(1.3 * max(far), 0.05), 1.15)  # with room for words
     for seen, main, below in zip(views, sheet.axes, strips, strict=True):
         _finish_panel(main, seen, reach)
         panel.draw_strip(below, seen, None)
@@ -92,7 +93,7 @@ def _key(views: list[View], interval: bool | str) -> list[Any]:  # noqa: FBT001
     words = axis_words(views[0].ev)
     line.set_label(f"{words['hit']} − {words['said']}")
     diagonal = Line2D([], [], label="perfect calibration", **style.theme().diagonal)
-    return [line, diagonal, *bands]
+    return [line, diagonal, *bands, *labels.circle([v.ev for v in views])]
 
 
 def _draw_residuals(ax: Axes, seen: View, *, interval: bool | str) -> float:

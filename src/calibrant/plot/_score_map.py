@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def score_map(
         Better is left and down. On each slanted line the score d_TOT is the same.
         Hollow: a model that gives (nearly) every example the same confidence, and so is calibrated
         without being of use. A model of infinite score cannot be placed and is named
-        below.
+        below. More than 8 models are numbered, with a key.
 
     Examples
     --------
@@ -58,7 +59,7 @@ def score_map(
     check_choice(name, "divergence", tuple(chosen[0].decompositions))
     parts = [ev.decompositions[name] for ev in chosen]
     placed = [i for i, one in enumerate(parts) if np.isfinite(float(one.total))]
-    own, ax = ax is None, _axes(ax, figsize)
+    own, ax = ax is None, _axes(ax, figsize, len(placed))
     style.dress(ax, grid=False)
     x = np.array([100 * parts[i].sharpness_gap for i in placed], float)
     y = np.array([100 * parts[i].calibration for i in placed], float)
@@ -75,24 +76,46 @@ def score_map(
         )
         for k, i in enumerate(placed)
     ]
-    _name_models(ax, markers)
+    _name_models(ax, markers, own=own)
     if own:
         ax.figure.set_layout_engine("none")  # type: ignore[union-attr]
         ax.figure.alt_text = " ".join(ev.describe() for ev in chosen)  # type: ignore[union-attr]
     return ax
 
 
-def _axes(ax: Axes | None, figsize: Any) -> Axes:
+def _axes(ax: Axes | None, figsize: Any, count: int) -> Axes:
     if ax is not None:
         return given_panels(1, ax, figsize).axes[0]
     room = style.theme().room
-    size = (3.6 * room, 3.0 * room) if figsize is None else read_figsize(figsize)
+    wide = 3.6 if count <= MOST_NAMES else 5.2  # with a key at the right
+    size = (wide * room, 3.0 * room) if figsize is None else read_figsize(figsize)
     found: Axes = style.sheet(*size).subplots()
     return found
 
 
-def _name_models(ax: Axes, markers: list[labels.Marker]) -> None:
+MOST_NAMES = 8
+"""Names that have room beside their markers; of more models, numbers do, with a key."""
+
+
+def _key(ax: Axes, markers: list[labels.Marker], *, own: bool) -> None:
+    """What the numbers stand for: beside the Axes, or inside one that was given."""
+    theme, drawn = style.theme(), {line.get_gid(): line for line in ax.lines}
+    handles = [copy(drawn[marker.name]) for marker in markers]
+    names = [
+        f"{i}  {style.elide(marker.name, 1.5 * theme.room, theme.points(style.NOTE))}"
+        for i, marker in enumerate(markers, 1)
+    ]
+    where: Any = {"loc": "upper left", "bbox_to_anchor": (1.06, 1.0)}
+    look: Any = {"fontsize": theme.points(style.NOTE), "handletextpad": 0.2}
+    look |= {"borderaxespad": 0.0, "labelspacing": 0.35, "frameon": False}
+    ax.legend(handles, names, **(where if own else {"loc": "best"}), **look)
+
+
+def _name_models(ax: Axes, markers: list[labels.Marker], *, own: bool) -> None:
     """Names beside markers, once it is known where those will be."""
+    if len(markers) > MOST_NAMES:
+        _key(ax, markers, own=own)
+        markers = [m._replace(name=f"{i}") for i, m in enumerate(markers, 1)]
     make_room([ax])
     figure, theme = ax.get_figure(root=True), style.theme()
     assert figure is not None

@@ -72,7 +72,12 @@ def smooth_reliability(
     'accuracy'
     """
     chosen, several = as_list(models), not isinstance(models, Evaluation)
-    sheet = model_panels(len(chosen), ax, figsize, key=0.31 if legend else 0.0)
+    sheet = model_panels(
+        len(chosen),
+        ax,
+        figsize,
+        key=(0.31 + 0.15 * _third_line(chosen)) if legend else 0.0,
+    )
     strips = [split(main) for main in sheet.axes]
     size = labels.title_size((ev.name for ev in chosen), sheet.inches)
     for ev, main, below in zip(chosen, sheet.axes, strips, strict=True):
@@ -82,9 +87,14 @@ def smooth_reliability(
         broken = f"SmoothECE ×100: {value}", f"bandwidth {ev.smooth.bandwidth:.3g}"
         whole = f"{broken[0]} ({broken[1]})"
         labels.header(main, ev.name, whole, broken, sheet.inches, size)
-    handles = _key(chosen[0], interval) if legend else []
+    handles = [*_key(chosen[0], interval), *labels.circle(chosen)] if legend else []
     labels.finish(sheet, strips, chosen, handles, 2 if sheet.columns < 3 else 4)
     return give_back(sheet.axes, several=several)
+
+
+def _third_line(chosen: list[Evaluation]) -> bool:
+    """Whether the key has a line more: repeated confidences, beside two lines of others."""
+    return bool(labels.circle(chosen)) and len(chosen) < 3
 
 
 def _draw_curve(ax: Axes, ev: Evaluation, interval: bool | str) -> None:  # noqa: FBT001

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache, partial, wraps
+from inspect import signature
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
@@ -538,9 +539,13 @@ FLAGS: dict[str, tuple[Any, ...]] = {
 
 def in_style(draw: Callable[Inputs, Output]) -> Callable[Inputs, Output]:
     """Draw with the user's settings and ours, and leave theirs as they were."""
+    own = signature(draw).parameters
 
     @wraps(draw)
     def styled(*args: Inputs.args, **options: Inputs.kwargs) -> Output:
+        for name in {"probs", "logits", "confidence"} & options.keys() - own.keys():
+            call = f"{draw.__name__}(calibrant.evaluate(y, {name}=...))"
+            raise TypeError(f"{draw.__name__} draws what was evaluated: {call}.")
         for name in FLAGS.keys() & options.keys():
             check_choice(options[name], name, FLAGS[name])
         look = Theme.of(options.get("ax"))

@@ -111,7 +111,7 @@ def _note(note: Note) -> str:
     text = escape(note.mark + note.text)
     for part in ("d_CAL", "d_TOT"):
         text = text.replace(escape(part), HEADINGS[part])
-    return text
+    return re.sub(r"(?<![\w$-])-(?=\d)", "$-$", text)  # a minus, not a hyphen
 
 
 def _label(label: str) -> str:

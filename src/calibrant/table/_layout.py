@@ -148,7 +148,34 @@ def cells_of(column: Column, comparison: Comparison, style: Style) -> list[Cell]
     if column.measure is None:
         return cells
     trivial = [column.measure.calibration and is_trivial(ev) for ev in comparison]
-    return _marked(cells, column.measure, trivial, style)
+    for places in same_examples(comparison):
+        some, flags = [cells[i] for i in places], [trivial[i] for i in places]
+        marked = _marked(some, column.measure, flags, style)
+        for i, cell in zip(places, marked, strict=True):
+            cells[i] = cell
+    return cells
+
+
+def same_examples(comparison: Comparison) -> list[list[int]]:
+    """Places of models that were tested on the same examples, as far as is known.
+
+    Pairs know no labels, and sketches no rows: for them it is enough to have as many.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> a = cal.evaluate([0, 1, 1], probs=[0.2, 0.6, 0.9], name="a")
+    >>> b = cal.evaluate([0, 1, 0], probs=[0.2, 0.6, 0.9], name="b")
+    >>> same_examples(cal.Comparison((a, b)))
+    [[0], [1]]
+    """
+    known = all(ev.fingerprint and ev.target != "pairs" for ev in comparison)
+    found: dict[Any, list[int]] = {}
+    for place, ev in enumerate(comparison):
+        k = None if ev.target == "pairs" else ev.k
+        key = k, ev.n, ev.fingerprint if known else None
+        found.setdefault(key, []).append(place)
+    return list(found.values())
 
 
 def _cell(column: Column, value: Estimate, style: Style) -> Cell:

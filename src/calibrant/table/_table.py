@@ -11,7 +11,9 @@ from calibrant._base.checks import check_choice, check_flags, check_kind, check_
 from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import (
+    HEADLINE,
     MEASURES,
+    is_mirrored,
     is_trivial,
     positive_class,
     sample_size,
@@ -19,6 +21,7 @@ from calibrant._base.measures import (
 )
 from calibrant._base.records import FORECASTS, Estimate
 from calibrant._stats.closed_forms import ONE_SIDED
+from calibrant._verbs.compare import sameness
 from calibrant.table._html import write_html
 from calibrant.table._latex import write_latex
 from calibrant.table._layout import (
@@ -31,6 +34,7 @@ from calibrant.table._layout import (
     choose,
     fixed,
     lifted,
+    same_examples,
 )
 from calibrant.table._text import write_csv, write_frame, write_markdown, write_text
 
@@ -64,13 +68,14 @@ def table(
     r"""Write models and their numbers as a table.
 
     The best of each column is bold (in text, starred), and so is what equals it as
-    printed. A model with (nearly) one confidence for all rows is never the best in a
+    printed; it is the best among models that were tested on the same examples. A model with (nearly) one confidence for all rows is never the best in a
     calibration column: where its error is the lowest, a dagger says that this is trivial.
 
     Parameters
     ----------
-    models : Comparison, Evaluation or list of Evaluation
-        What to show, one row each.
+    models : Comparison, Evaluation, list of Evaluation, or dict of any of them
+        What to show, one row each. A dict names them: of several studies,
+        ``{"A": study_a, "B": study_b}`` has rows such as "A: Temperature".
     format : {"text", "markdown", "latex", "html", "csv", "frame"}
         LaTeX needs the package booktabs. CSV and frame hold the numbers as measured,
         whatever `percent` and `digits` say.
@@ -223,24 +228,29 @@ def rows(weight: float) -> str:
 
 
 def _trivial(shown: Shown) -> Iterator[Note]:
-    found = [ev.name for ev in shown.comparison if is_trivial(ev)]
+    found = [ev for ev in shown.comparison if is_trivial(ev)]
     measures = [MEASURES[key] for key in shown.keys if key in MEASURES]
     if not found or not any(measure.calibration for measure in measures):
         return
     marked = any(cell.trivial for row in shown.rows for cell in row.cells)
-    gives = "gives" if len(found) == 1 else "give"
+    told = "lower, but meaningless: " if marked else ""
+    same, known = sameness(found[0]), "cannot tell one example from another"
+    if any(map(is_mirrored, found)):
+        same = sameness(next(filter(is_mirrored, found)))
+        known = "knows no more than which class is likelier"
+    if len(found) > 1:
+        same = same.replace("gives", "give").replace("it predicts", "they predict")
     yield Note(
-        f"{'lower, but meaningless: ' if marked else ''}{names(found)} {gives} (nearly) "
-        "every example the same confidence. A constant needs only the right average to be "
-        "calibrated. It cannot tell one example from another and is never best in a "
-        "calibration column.",
+        f"{told}{names([ev.name for ev in found])} {same}. A constant needs only the right "
+        f"average to be calibrated. It {known} and is never best in a calibration column.",
         DAGGER if marked else "",
         finding=True,
     )
 
 
 def _infinite(shown: Shown) -> Iterator[Note]:
-    if not shown.some("nll", "total", "calibration", "sharpness_gap"):
+    log = shown.comparison[0].divergence == "log" and shown.some(*HEADLINE)
+    if not (shown.some("nll") or log):
         return
     found = [ev for ev in shown.comparison if isinf(ev.metrics.get("nll", 0.0))]
     if found:
@@ -286,15 +296,29 @@ def _tied(shown: Shown) -> Iterator[Note]:
 def _unlike(shown: Shown) -> Iterator[Note]:
     models = shown.comparison.evaluations
     for what in ("target", "n", "divergence"):
-        values = {getattr(ev, what): ev.name for ev in models}
+        values: dict[Any, list[str]] = {}
+        for ev in models:
+            values.setdefault(getattr(ev, what), []).append(ev.name)
         if len(values) > 1:
-            told = [f"{name} ({value})" for value, name in values.items()]
+            told = [
+                f"{names(who)} ({f'{value:,.10g}' if what == 'n' else value})"
+                for value, who in values.items()
+            ]
             word = {"n": "number of examples"}.get(what, what)
             text = f"The models differ in {word}: {names(told)}."
             yield Note(text, finding=True)
 
 
-FINDINGS = (_trivial, _infinite, _accuracy, _tied, _unlike)
+def _examples(shown: Shown) -> Iterator[Note]:
+    sets = same_examples(shown.comparison)
+    if len(sets) > 1 and shown.style.best:
+        some = "the best is marked among models of the same examples"
+        told = some if max(map(len, sets)) > 1 else "no best is marked"
+        text = f"The models were tested on different examples: {told}."
+        yield Note(text, finding=True)
+
+
+FINDINGS = (_trivial, _infinite, _accuracy, _tied, _unlike, _examples)
 
 
 def _size(shown: Shown) -> Iterator[str]:
@@ -316,10 +340,17 @@ def _parts(shown: Shown) -> Iterator[str]:
         return
     first = shown.comparison[0]
     score = total_label(first, first.divergence)
-    sum_ = f"d_CAL (calibration error) + sharpness gap = {score}"
+    sum_ = f"d_CAL (calibration error) + sharpness gap = {score}, up to rounding"
     yield f"{sum_}; d_CAL {estimator_in_words(first)}."
+    if shown.style.intervals and _as_published(shown):
+        yield "As published d_CAL has no interval; evaluate without preset= for one."
     if any(text.startswith("-") for text in shown.texts("calibration")):
         yield "d_CAL below 0 means that no calibration error was found."
+
+
+def _as_published(shown: Shown) -> bool:
+    """Whether the models were evaluated with ``preset="paper"``."""
+    return any(ev.settings.get("preset") == "paper" for ev in shown.comparison)
 
 
 def total_label(ev: Evaluation, divergence: str) -> str:
@@ -344,15 +375,20 @@ def _bins(shown: Shown) -> Iterator[str]:
         yield f"{names(binned)} {use} {bins} bins of equal width."
     if shown.some("ace"):
         yield "ACE is the average, not the adaptive, calibration error."
+    if shown.some("smooth_ece") and _as_published(shown):
+        yield "SmoothECE is computed as relplot does, which is another number."
 
 
 def _brier(shown: Shown) -> Iterator[str]:
     if shown.some("brier"):
-        first = shown.comparison[0]
-        most = 1 if first.target in (*FORECASTS, "pairs") else 2
-        of = most * shown.style.factor, positive_class(first)
-        said = BRIER_RANGES.get(first.target, BRIER_RANGES["top-label"])
-        yield f"Brier is {said.format(*of)}."
+        found: dict[str, list[str]] = {}
+        for ev in shown.comparison:
+            most = 1 if ev.target in (*FORECASTS, "pairs") else 2
+            said = BRIER_RANGES.get(ev.target, BRIER_RANGES["top-label"])
+            text = said.format(most * shown.style.factor, positive_class(ev))
+            found.setdefault(text, []).append(ev.name)
+        for text, who in found.items():
+            yield f"Brier{f' of {names(who)}' if len(found) > 1 else ''} is {text}."
 
 
 def _effects(shown: Shown) -> Iterator[str]:
