@@ -8,7 +8,7 @@ import pytest
 from make import softmax, unrelated
 
 import calibrant as cal
-from calibrant._inputs.arrays import to_numpy
+from calibrant._inputs.arrays import as_scores, to_numpy
 
 Y, LOGITS = unrelated(60, 3)
 P = softmax(LOGITS)
@@ -125,3 +125,15 @@ def test_evaluating_a_list_imports_no_framework():
         " 'sklearn', 'matplotlib', 'click')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_scores_of_the_other_byte_order_are_the_same_scores(dtype):
+    """Rounded to few digits, rows need not sum to 1 as closely as those of doubles."""
+    p = softmax(np.random.default_rng(0).normal(size=(300, 5))).astype(dtype)
+    y = np.arange(300) % 5
+    want = cal.evaluate(y, probs=p, interval=None)
+    for order in "<>":
+        found = cal.evaluate(y, probs=p.astype(order + dtype), interval=None)
+        assert found.metrics == want.metrics
+    assert as_scores(p.astype(">" + dtype), "probs").dtype == np.dtype(dtype)

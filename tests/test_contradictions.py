@@ -33,7 +33,18 @@ def test_a_column_of_probabilities_given_as_logits_is_refused():
     with pytest.raises(ValueError, match=r"Use TemperatureScaling\(scores='probs'\)"):
         TemperatureScaling().fit(p, p > 0.5)
     assert cal.evaluate(p > 0.5, logits=4 * p - 2).rows == 200
-    assert cal.evaluate(p > 0.5, logits=0.5 * p).rows == 200
+    rare = 0.3 * p[::4]
+    with pytest.raises(ValueError, match=r"run from 0.003 to 0.293.* 0 and z"):
+        TemperatureScaling().fit(rare, p[::4] > 0.5)
+    two = np.stack([0 * rare, rare], axis=1)
+    assert cal.evaluate(p[::4] > 0.5, logits=two, target="positive").rows == 50
+
+
+def test_once_fitted_to_log_odds_some_may_all_be_in_0_to_1():
+    z = np.linspace(-3, 3, 200)
+    noise = np.random.default_rng(0).logistic(size=200)
+    fitted = TemperatureScaling().fit(z, z + noise > 0)
+    assert fitted.predict_proba(z[(z >= 0) & (z <= 1)]).shape == (33, 2)
 
 
 @pytest.mark.parametrize("change", [-1e-3, 1e-2])

@@ -579,6 +579,28 @@ def test_evaluations_agree(weighted):
     np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
 
 
+class Untouchable:
+    """Loops that must not be called."""
+
+    def __getattr__(self, name):
+        raise AssertionError(f"{name} is called")
+
+
+@pytest.mark.parametrize("target", ["top-label", "class-wise"])
+def test_numpy_is_all_that_an_evaluation_by_numpy_uses(monkeypatch, target):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(300, 3))
+    y = rng.integers(3, size=300)
+    sketch = cal.Sketch(target=target).update(y, logits=z)
+    monkeypatch.setattr(compiled, "loops", Untouchable())
+    monkeypatch.delenv("CALIBRANT_ENGINE", raising=False)
+    with pytest.raises(AssertionError, match="is called"):
+        cal.evaluate(y, logits=z, target=target)
+    cal.evaluate(y, logits=z, target=target, engine="numpy")
+    cal.evaluate(sketch, engine="numpy")
+    assert engines.wanted()
+
+
 # -- the same bits, whatever the process and the threads -----------------------------
 
 REPORT = r"""
@@ -799,3 +821,34 @@ def test_no_rows_are_no_rows():
     moments = np.zeros((3, CELLS))
     add_residual(moments, columns_of(np.zeros(0), np.zeros(0)))
     assert not moments.any()
+
+
+def test_parts_of_residuals_add_up(built, monkeypatch):
+    rng = np.random.default_rng(0)
+    columns = Columns(rng.random(5000), None, rng.integers(0, 2, 5000).astype(float))
+    whole, parts = np.zeros((2, 3, CELLS))
+    add_residual(whole, columns)
+    monkeypatch.setattr("calibrant._sketch.grid.ROWS_OF_RESIDUALS", 300)
+    add_residual(parts, columns)
+    np.testing.assert_allclose(parts, whole, atol=1e-12)
+    assert np.abs(whole).max() > 0
+
+
+def test_where_no_affinity_is_known_every_core_counts(monkeypatch):
+    monkeypatch.delenv("CALIBRANT_THREADS", raising=False)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert engines.cores() == 7
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert engines.cores() == 1
+
+
+def test_smooth_ece_of_weighted_rows_is_that_of_numpy(built, monkeypatch):
+    rng = np.random.default_rng(1)
+    h, w = rng.random(2000), rng.random(2000) + 0.1
+    given = {"confidence": h, "sample_weight": w}
+    hit = rng.random(2000) < h**2
+    fast = cal.smooth_ece(hit, **given)
+    monkeypatch.setenv("CALIBRANT_ENGINE", "numpy")
+    assert cal.smooth_ece(hit, **given) == pytest.approx(fast, rel=1e-9)
+    assert cal.smooth_ece(hit, confidence=h) != pytest.approx(fast, rel=1e-3)

@@ -9,7 +9,14 @@ import pytest
 from make import softmax, unrelated
 
 import calibrant as cal
-from calibrant._inputs.options import Options, Settings
+from calibrant._inputs.options import (
+    Options,
+    Scores,
+    Settings,
+    takes_options,
+    takes_scores,
+)
+from calibrant._verbs.metric_functions import _metric
 from calibrant._verbs.stream import evaluate_batches
 
 Y, Z = unrelated(200, 3)
@@ -151,3 +158,51 @@ def test_every_option_of_a_metric_is_on_its_page(name):
     assert options <= set(
         re.findall(r"\w+", " ".join(x.split(" : ")[0] for x in lines))
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: cal.evaluate(Y, probs=P, pos_label=1), "second column, or last of"),
+        (lambda: cal.evaluate(Y, probs=P, weights=[1]), "mean 'sample_weight'"),
+    ],
+)
+def test_what_was_perhaps_meant_is_asked(call, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        call()
+
+
+def test_without_docstrings_signatures_still_show_the_options():
+    """As under `python -OO`."""
+
+    def scored(y, **given):
+        return y
+
+    def optional(y, **options):
+        return y
+
+    scored.__doc__ = optional.__doc__ = None
+    assert {*Scores.__annotations__} < {
+        *inspect.signature(takes_scores(scored)).parameters
+    }
+    assert {*Options.__annotations__} < {
+        *inspect.signature(takes_options(optional)).parameters
+    }
+    assert scored.__doc__ is optional.__doc__ is None
+
+    def metric(y, **given):
+        return 0.25
+
+    found = _metric(metric)
+    assert found.__doc__ is None
+    assert "probs" in inspect.signature(found).parameters
+    assert found([0, 1], [0.2, 0.7]) == 0.25
+
+
+def test_the_bins_of_uncertainty_calibration_have_no_weights():
+    with pytest.raises(
+        ValueError, match="compat='uncertainty-calibration' has no weights"
+    ):
+        cal.classwise_ece(
+            Y, probs=P, sample_weight=np.ones(200), compat="uncertainty-calibration"
+        )

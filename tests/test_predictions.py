@@ -309,3 +309,42 @@ def test_nan_among_probabilities_is_left_out_not_called_a_logit():
     for probs in ([0.9, NAN], [[0.9, 0.1], [NAN, 1.0]]):
         with pytest.raises(ValueError, match=r"keep = ~np\.isnan"):
             cal.evaluate([1, 0], probs=probs, target="positive")
+
+
+P300 = np.linspace(0.1, 0.9, 300)
+
+
+def test_a_weight_that_counts_for_nothing_is_refused_with_the_way_out():
+    weight = np.ones(300)
+    weight[7] = 1e-90
+    words = "at least 1e-70 times the largest; row 7 is 1e-90 .* give it a weight of 0"
+    with pytest.raises(RowError, match=words):
+        read_predictions(np.zeros(300), probs=np.zeros(300), sample_weight=weight)
+    weight[7] = 0.0
+    assert (
+        cal.evaluate(np.arange(300) % 2, probs=P300, sample_weight=weight).rows == 299
+    )
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "c"] * 10, [True, False, True] * 10])
+def test_labels_given_as_scores_look_swapped(labels):
+    p = np.linspace(0.1, 0.8, 30)
+    for given in (np.array(labels), np.array(labels, object)):
+        with pytest.raises(TypeError, match="Are labels and scores swapped"):
+            cal.evaluate(p, probs=given)
+        with pytest.raises(TypeError, match="Are labels and scores swapped"):
+            cal.evaluate_pairs(p, given)
+
+
+def test_a_matrix_of_scores_given_as_labels_looks_swapped():
+    p = np.full((30, 3), 1 / 3)
+    with pytest.raises(ValueError, match="Are the two swapped"):
+        cal.evaluate(p, probs=np.arange(30) % 3)
+
+
+def test_names_in_an_error_are_plain():
+    with pytest.raises(TypeError, match=r"such as 'one'; pass"):
+        cal.evaluate(np.array(["one"] * 9, object), probs=np.full((9, 3), 1 / 3))
+    names = np.fromiter(map(np.str_, ["one"] * 9), object, 9)
+    with pytest.raises(TypeError, match=r"such as 'one'; pass"):
+        cal.evaluate(names, probs=np.full((9, 3), 1 / 3))

@@ -623,7 +623,9 @@ def test_a_file_that_is_there_is_replaced_only_if_that_is_said(make, tmp_path):
     path = tmp_path / "x.json"
     path.write_text("precious")
     fitted = make().fit(Z, Y)
-    with pytest.raises(FileExistsError, match=r"x.json exists; pass force=True"):
+    with pytest.raises(
+        FileExistsError, match=r"x.json exists; pass force=True to replace it"
+    ):
         fitted.save(path)
     assert path.read_text() == "precious"
     fitted.save(path, force=True)
@@ -771,3 +773,11 @@ def test_labels_next_to_impossible_do_not_spoil_the_other_rows(method, least):
     known = np.where(sure[1000:], known, p[1000:])
     best = -np.mean(np.log(np.where(y[1000:] == 1, known, 1 - known)))
     assert log_loss(model, p[1000:], y[1000:]) < 1.02 * best
+
+
+@pytest.mark.parametrize("make", VARIANTS)
+def test_labels_given_as_scores_look_swapped(make):
+    names = np.array(["a", "b", "c"], object)[np.asarray(Y) % 3]
+    for labels in (np.asarray(Y), names):
+        with pytest.raises(TypeError, match="labels and scores were swapped"):
+            make().fit(labels, Z)

@@ -234,3 +234,18 @@ def test_a_row_whose_squared_weight_is_too_small_for_a_float_counts_as_one():
         predicted=None,
     )
     assert columns.count == 3
+
+
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+def test_one_column_is_that_of_two_classes_also_of_shares(kind):
+    rng = np.random.default_rng(0)
+    p, y = rng.random(50), rng.random(50)
+    z = p if kind == "probs" else np.log(p / (1 - p))
+    one = read_predictions(y, **{kind: z}, target="class-wise")
+    both = np.stack([1 - p, p], axis=1)
+    two = read_predictions(
+        np.stack([1 - y, y], axis=1), probs=both, target="class-wise"
+    )
+    for mine, theirs in zip(each_class(one), each_class(two), strict=True):
+        np.testing.assert_allclose(mine.confidence, theirs.confidence)
+        np.testing.assert_allclose(mine.hit, theirs.hit)

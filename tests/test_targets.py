@@ -236,3 +236,23 @@ def test_the_command_reads_several_labels(tmp_path):
     )
     assert found.exit_code == 0, found.output
     assert '"multi-label"' in found.output
+
+
+def test_an_event_of_ones_own_never_has_the_words_of_a_built_in():
+    own = cal.Target(
+        "top-2", event=lambda p: p.argmax(1), confidence=lambda p: p.max(1)
+    )
+    p = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]] * 10)
+    ev = cal.evaluate([0, 2] * 10, probs=p, target=own)
+    assert ev.target == "event: top-2"
+    assert "likeliest" not in str(ev)
+    built_in = cal.evaluate([0, 2] * 10, probs=p, target="top-2")
+    assert built_in.target == "top-2"
+    assert "is the true class among the 2 likeliest as often as claimed?" in str(
+        built_in
+    )
+
+
+def test_a_misspelt_target_is_told_of_the_top_ones():
+    with pytest.raises(ValueError, match="'top-2'"):
+        cal.evaluate([0, 2], probs=[[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], target="top2")

@@ -284,13 +284,43 @@ def test_bad_rows_are_refused_at_the_end(torch, make):
     metric = make(3)
     metric.update(torch.tensor([[0.0, 1, 2], [np.nan, 0, 0]]), torch.tensor([1, 0]))
     metric.update(torch.zeros(2, 3), torch.tensor([3, -1]))
-    words = "1 rows of logits and 2 labels break a rule"
+    words = (
+        r"1 row of logits \(not finite\) and 2 labels \(no class, 0 to 2\) break a rule"
+    )
     for look in (metric.compute, metric.sketch, metric.evaluation):
         with pytest.raises(ValueError, match=words):
             look()
     metric.reset()
     metric.update(torch.zeros(2, 3), torch.tensor([0, 1]))
     assert metric.compute()["accuracy"].item() == 0.5
+
+
+def test_one_bad_row_is_told_in_the_singular(torch, make):
+    metric = make(3)
+    metric.update(torch.tensor([[0.0, 1, 2], [np.nan, 0, 0]]), torch.tensor([1, 0]))
+    with pytest.raises(
+        ValueError, match=r"^1 row of logits \(not finite\) breaks a rule"
+    ):
+        metric.compute()
+
+
+def test_percents_and_logits_given_as_probabilities_are_asked_about(torch, make):
+    metric = make(3, scores="probs")
+    metric.update(100 * torch.full((4, 3), 1 / 3), torch.tensor([0, 1, 2, 0]))
+    with pytest.raises(ValueError, match="Are they logits, or percents"):
+        metric.compute()
+
+
+def test_labels_given_as_scores_look_swapped(torch, make):
+    with pytest.raises(TypeError, match="labels and scores were swapped"):
+        make(3).update(torch.tensor([0, 1]), torch.zeros(2, 3))
+
+
+def test_scores_must_be_named(torch):
+    from calibrant.torch import CalibrationSharpness
+
+    with pytest.raises(ValueError, match="scores must be one of 'logits', 'probs'"):
+        CalibrationSharpness(3)
 
 
 def test_no_rows_give_no_numbers(torch, make):

@@ -384,7 +384,7 @@ def test_a_damaged_manifest_is_refused(done, damage):
     folder, again = done
     before, path = contents(folder), folder / MANIFEST
     path.write_text(damage(path.read_text()))
-    with pytest.raises(ValueError, match=r"manifest\.json: is damaged.*--force"):
+    with pytest.raises(ValueError, match=r"manifest\.json: is damaged.*force=True"):
         again()
     again(force=True)
     assert contents(folder) == before
@@ -402,7 +402,7 @@ def test_a_damaged_manifest_is_refused(done, damage):
 )
 def test_logits_of_two_runs_are_not_mixed(done, options, word):
     _, again = done
-    with pytest.raises(ValueError, match=rf"was begun with {word} .*--force"):
+    with pytest.raises(ValueError, match=rf"was begun with {word} .*force=True"):
         again(**options)
 
 

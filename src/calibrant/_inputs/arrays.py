@@ -134,13 +134,12 @@ def as_scores(array: Any, name: str) -> Matrix:
     if scores.dtype.kind not in "fiu":
         raise TypeError(
             f"{name} must hold real numbers, got dtype {scores.dtype}. "
-            "Convert them first, for example with .astype(float)."
+            "Are labels and scores swapped? Else convert them: .astype(float)."
         )
+    scores = scores.astype(scores.dtype.newbyteorder("="), copy=False)
     if scores.dtype not in (np.float16, np.float32, np.float64):
         with np.errstate(over="ignore"):  # infinite then, and refused as that
             return scores.astype(np.float64)
-    if not scores.dtype.isnative:
-        return scores.astype(scores.dtype.newbyteorder("="))
     return scores
 
 
@@ -175,7 +174,7 @@ def row_tolerance(rows: Matrix) -> float:
     return ROW_SUM_TOLERANCE[dtype_of(rows)]
 
 
-FEW_ROWS, FEW_NUMBERS = 10, 100
+FEW_ROWS, FEW_NUMBERS = 10, 30
 """Below so many rows, or single numbers, logits may look like probabilities by chance."""
 
 
@@ -188,14 +187,15 @@ def in_unit_interval(column: Column) -> bool:
 def check_logits(scores: Matrix, remedy: str = "Pass probs= instead.") -> None:
     """Raise if logits are probabilities, which would be believed and give nonsense.
 
-    Rows that are all distributions are; so are single numbers that fill [0, 1] and
-    nothing else.
+    Rows that are all distributions are; so are single numbers that differ, all of them in
+    [0, 1]: log-odds of a model lie on both sides of it.
     """
     if scores.ndim == 2 and _are_all_distributions(scores):
         raise no_logits("no number is negative and every row sums to 1", remedy)
-    if scores.ndim == 1 and _fill_unit_interval(scores):
+    if scores.ndim == 1 and _are_all_shares(scores):
         ends = f"they run from {scores.min():.3g} to {scores.max():.3g}"
-        raise no_logits(f"{ends}, and none is outside [0, 1]", remedy)
+        other = "If they are log-odds z, give them as two columns, 0 and z."
+        raise no_logits(f"{ends}, and none is outside [0, 1]", f"{remedy} {other}")
 
 
 MOST_LOGIT = 1e100
@@ -233,11 +233,11 @@ def _are_all_distributions(scores: Matrix) -> bool:
     return True
 
 
-def _fill_unit_interval(scores: Matrix) -> bool:
+def _are_all_shares(scores: Matrix) -> bool:
     if len(scores) < FEW_NUMBERS:
         return False
     low, high = scores.min(), scores.max()
-    return bool(0 <= low < 0.1 and 0.9 < high <= 1)
+    return bool(0 <= low < high <= 1)
 
 
 def softplus(x: Column) -> Column:

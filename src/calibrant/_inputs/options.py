@@ -132,8 +132,12 @@ class Settings:
                 known = [*inspect.signature(function).parameters]
                 from difflib import get_close_matches
 
-                near = get_close_matches(name, known, 1, cutoff=0.7)
+                near = get_close_matches(name, known, 1, cutoff=0.6)
                 hint = f"did you mean {near[0]!r}?" if near else ""
+                if name == "pos_label":
+                    hint = (
+                        "the positive class is the second column, or last of classes."
+                    )
                 hint = hint or f"options are {', '.join(known)}."
                 raise TypeError(f"{function.__name__} has no option {name!r}; {hint}")
         return cls(**options).checked()

@@ -207,7 +207,7 @@ def _one_of(**scores: Any) -> tuple[Kind, Any]:
 
 def _choose_target(scores: Matrix, kind: Kind, target: str | None) -> str:
     if target is not None:
-        check_choice(target, "target", (*TARGETS, MULTI_LABEL))
+        check_choice(target, "target", (*TARGETS, MULTI_LABEL, "top-2", "top-3"))
     if scores.ndim == 1:
         return target or "positive"
     k = scores.shape[1]
@@ -358,6 +358,8 @@ def _read_labels(
             raise ValueError(
                 f"y, a matrix of soft labels, must have the shape of {kind}: "
                 f"{labels.shape} against {scores.shape}."
+                + " Are the two swapped? Labels come first."
+                * (scores.ndim == 1)
             )
         return as_scores(labels * 1.0 if labels.dtype == bool else labels, "y")
     if given_classes:
@@ -385,7 +387,7 @@ def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
     elif labels.dtype.kind not in "iub":
         two = ", the positive class last" if k == 2 else ""
         raise TypeError(
-            f"y holds names, such as {shown(labels.tolist()[0])}; pass classes=[...], the "
+            f"y holds names, such as {_listed([labels[0]])}; pass classes=[...], the "
             f"names of the classes in column order{two}."
         )
     outside = (labels < 0) | (labels >= k)
@@ -502,9 +504,18 @@ def read_weights(
     scaled = np.where(mass > 0, weight / largest, 0.0)  # no sum overflows
     if np.all((scaled == 0) | (scaled == 1)):
         return counts, None
+    if (tiny := (mass > 0) & (scaled < LEAST_WEIGHT)).any():
+        rule = (
+            f"sample_weight must be 0 or at least {LEAST_WEIGHT:g} times the largest;"
+        )
+        remedy = "Such a row counts for nothing: give it a weight of 0."
+        raise RowError.at_first(rule, tiny, weight, "smaller", remedy)
     scaled *= counts.sum() / (counts * scaled).sum()
     return counts * scaled, counts * scaled * scaled
 
+
+LEAST_WEIGHT = 1e-70
+"""Relative to the largest one: its fourth power is a number."""
 
 PART_WEIGHTS = 1e-70, 1e70
 """Weights that are not scaled: their fourth powers, and sums of these, are numbers."""

@@ -52,7 +52,8 @@ class Target:
     @property
     def label(self) -> str:
         """Its name in a record."""
-        return self.name if TOP.fullmatch(self.name) else f"event: {self.name}"
+        own = getattr(self.event, "__module__", "") == __name__  # of `top` below
+        return self.name if own else f"event: {self.name}"
 
     def ask(self, p: Table, labels: Any, first: int) -> tuple[Column, Column]:
         """Confidence of some rows, from row `first` on, and whether the event came true."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextvars import ContextVar
 from itertools import pairwise
 from typing import TypeVar
 
@@ -11,6 +12,9 @@ from calibrant._base.checks import check_choice
 from calibrant._rows import compiled
 
 ENGINES = ("auto", "numpy", "compiled")
+
+ASKED_FOR = ContextVar("calibrant engine", default="auto")
+"""The engine that the call under way was given; short loops are not told of it."""
 
 
 def built() -> bool:
@@ -21,8 +25,11 @@ def built() -> bool:
 def wanted(engine: str = "auto", *, plain: bool = True) -> bool:
     """Whether the compiled loops do the work; `plain` says whether they can.
 
-    ``CALIBRANT_ENGINE`` says what ``"auto"`` is; else it is they, if they were built.
+    ``"auto"`` is the engine of the call under way; if that is ``"auto"`` as well, what
+    ``CALIBRANT_ENGINE`` says; else it is they, if they were built.
     """
+    if engine == "auto":
+        engine = ASKED_FOR.get()
     if engine == "auto":
         if not (chosen := os.environ.get("CALIBRANT_ENGINE")):
             return plain and built()

@@ -43,6 +43,7 @@ from calibrant._base.records import (
 )
 from calibrant._base.write import write_text
 from calibrant._inputs.arrays import (
+    ROW_SUM_TOLERANCE,
     TOO_LARGE,
     Matrix,
     check_indices,
@@ -100,6 +101,15 @@ MOST_STRENGTH = 1e12
 
 Progress = Callable[[float, str], None]
 """Called with the share of the work that is done, and what is being done."""
+
+
+def _probabilities(given: NDArray[Any]) -> NDArray[Any]:
+    """One column of probabilities, those above 1 by round-off as 1, as `evaluate` reads them."""
+    if 1 < given.max() <= 1 + ROW_SUM_TOLERANCE.get(given.dtype.name, 0.0):
+        given = np.minimum(given, 1)
+    if (outside := (given < 0) | (given > 1)).any():
+        raise RowError.at_first("probs must be in [0, 1];", outside, given, "outside")
+    return given
 
 
 class FitWarning(UserWarning):
@@ -191,6 +201,7 @@ class Recalibrator(ABC):
         self.notes_ = ()
         self._check_options()
         check_functions(progress=progress)
+        reading.check_order(scores, y)
         names = reading.column_names(scores)
         rows = self._read_to_fit(scores, y, sample_weight, frequency)
         if names is not None:
@@ -371,18 +382,21 @@ class Recalibrator(ABC):
         if len(given) == 0:
             raise ValueError("scores has no rows; a minimum of 1 is required.")
         given = reading.flat_if_single(given)
-        self._check_kind(given)
+        self._check_kind(given, fitted=True)
         return self._rows(given, None, None)
 
-    def _check_kind(self, given: Matrix) -> None:
+    def _check_kind(self, given: Matrix, *, fitted: bool = False) -> None:
+        """Refuse what is no logit; once fitted to log-odds, they may all be in [0, 1]."""
         if self.scores != "probs":
-            check_logits(given, f"Use {type(self).__name__}(scores='probs').")
+            if given.ndim == 2 or not fitted:
+                check_logits(given, f"Use {type(self).__name__}(scores='probs').")
             if (far := too_large(given)).any():
                 raise RowError.at_first(f"{TOO_LARGE};", far, largest(given))
 
     def _rows(self, given: Matrix, labels: Any, weight: Any) -> Rows:
         kind: Kind = "probs" if self.scores == "probs" else "logits"
         if given.ndim == 1:
+            given = _probabilities(given) if kind == "probs" else given
             other = 1 - given if kind == "probs" else np.zeros_like(given)
             given = np.stack([other, given], axis=1)
         rows = Rows(given, kind, labels, weight)

@@ -94,6 +94,18 @@ def as_given(p: Matrix, scores: Any, classes: NDArray[Any]) -> Any:
     return sys.modules["pandas"].DataFrame(p, scores.index, names)
 
 
+def check_order(scores: Any, y: Any) -> None:
+    """Raise one clear error if scores and labels were swapped, as far as dtypes tell."""
+    given, labels = (to_numpy(x, n) for x, n in ((scores, "scores"), (y, "y")))
+    if given.ndim != 1 or given.dtype.kind == "f" or labels.dtype.kind != "f":
+        return
+    if labels.ndim == 2 or bool((labels != np.floor(labels)).any()):
+        raise TypeError(
+            f"scores hold {given.dtype} and y holds {labels.dtype}: it looks as if labels "
+            "and scores were swapped. Scores come first: fit(scores, y)."
+        )
+
+
 def read_labels(y: Any) -> NDArray[Any]:
     """Labels as an array; numbers that came as objects are numbers."""
     labels = to_numpy(y, "y")

@@ -22,6 +22,7 @@ from calibrant.torch._tensor_cells import (
     NO_DOUBLE,
     RowWeights,
     as_rows,
+    check_order,
     check_tensors,
     group_of,
     mark,
@@ -75,6 +76,10 @@ class BatchNumbers(dict[str, Tensor]):
 
     def __reduce__(self) -> Any:
         return dict, (dict(self.items()),)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def watched() -> list[str]:
@@ -142,7 +147,7 @@ class CalibrationSharpness(Metric):
         self,
         num_classes: int,
         *,
-        scores: str,
+        scores: str | None = None,
         target: str | None = None,
         ignore_index: int | None = None,
         clustered: bool = False,
@@ -155,7 +160,7 @@ class CalibrationSharpness(Metric):
         if ignore_index is not None:
             check_number(ignore_index, "ignore_index", -inf, kind="a whole number")
         num_classes = int(num_classes)
-        self.num_classes, self.scores = num_classes, scores
+        self.num_classes, self.scores = num_classes, str(scores)
         self.target = _choose_target(num_classes, target)
         self.ignore_index, self.clustered = ignore_index, clustered
         predicted = num_classes if self.target == "top-label" else 0
@@ -191,6 +196,7 @@ class CalibrationSharpness(Metric):
         beside |= {"cluster": cluster}
         some = {name: x for name, x in beside.items() if x is not None}
         check_tensors(preds=preds, target=target, **some)
+        check_order(preds, target, self.scores)
         self._check_shape(preds)
         self._check_cluster(cluster)
         self._leave_inference_mode()
@@ -335,16 +341,30 @@ class CalibrationSharpness(Metric):
 
     def _sketch(self, forget: str = "") -> Sketch:
         scores, labels, weights = self.bad.tolist()
+        most = self.num_classes - 1
         if weights:
+            have = "has" if weights == 1 else "have"
             raise ValueError(
-                f"{weights} rows have a sample_weight or frequency that is negative or not "
+                f"{_counted(weights, 'row')} {have} a sample_weight or frequency that is negative or not "
                 "finite, or a frequency that is not whole; start again with reset()."
             )
         if scores or labels:
+            off = []
+            if scores:
+                rule = "not finite" if self.scores == "logits" else "no distribution"
+                off.append(f"{_counted(scores, 'row')} of {self.scores} ({rule})")
+            if labels:
+                off.append(f"{_counted(labels, 'label')} (no class, 0 to {most})")
+            hint = ""
+            if scores and self.scores == "probs":
+                hint = (
+                    "Are they logits, or percents? Pass scores='logits', or divide them by "
+                    "100. "
+                )
+            verb = "breaks" if scores + labels == 1 else "break"
             raise ValueError(
-                f"{scores} rows of {self.scores} and {labels} labels break a rule (NaN, no "
-                "distribution, no class). calibrant.torch.reduce_rows says which, batch by "
-                "batch; start again with reset()."
+                f"{' and '.join(off)} {verb} a rule. {hint}calibrant.torch.reduce_rows says "
+                "which, batch by batch; start again with reset()."
             )
         distributions, rows = self.like_probs.tolist()
         if distributions == rows >= FEW_ROWS:

@@ -125,8 +125,19 @@ def check_tensors(**given: Any) -> None:
         check_kind(value, Tensor, name)
 
 
+def check_order(scores: Tensor, y: Tensor, kind: str) -> None:
+    """Raise one clear error if labels and scores were swapped."""
+    if y.is_floating_point() and not scores.is_floating_point():
+        raise TypeError(
+            f"{kind} must be floating-point numbers, got {scores.dtype}, and the labels "
+            f"are {y.dtype}: it looks as if labels and scores were swapped. Scores come "
+            "first."
+        )
+
+
 def as_rows(scores: Tensor, y: Tensor, kind: str) -> tuple[Tensor, Tensor]:
     """Scores as n or n x k and labels as n, of agreeing shapes."""
+    check_order(scores, y, kind)
     if not scores.is_floating_point():
         raise TypeError(f"{kind} must be floating-point numbers, got {scores.dtype}.")
     if scores.shape[:1] + scores.shape[2:] != y.shape or scores.ndim == 0:

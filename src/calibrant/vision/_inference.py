@@ -34,7 +34,7 @@ from calibrant.vision._models import Model
 FORMAT, VERSION = "calibrant logits", 1
 FORMATS = (FORMAT, "acumen logits")  # until 0.1.0 the project was called acumen
 SHARD = re.compile(r"shard-\d{5,}\.npz")
-BEGIN_ANEW = "choose another folder, or begin anew with force=True (--force)."
+BEGIN_ANEW = "choose another folder, or begin anew with force=True."
 
 
 @dataclass(frozen=True, slots=True)
