@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from dataclasses import replace
 from functools import cache
 
@@ -131,7 +132,7 @@ def test_noise_on_the_mean_does_not_win_a_calibration_column():
     noisy = plain(hit, hit.mean() + 1e-4 * rng.normal(size=2000), "noisy mean")
     found = Comparison((noisy, plain(hit, h, "honest")))
     assert noisy.metrics["ece"] < found["honest"].metrics["ece"]
-    with pytest.warns(UserWarning, match="tell one example from another"):
+    with pytest.warns(UserWarning, match="explains .almost. nothing"):
         assert found.best("ece").name == "honest"
     assert found.best("brier").name == "honest"
 
@@ -223,7 +224,7 @@ def test_miscalibration_has_size_direction_region_and_worth():
         f"net is miscalibrated (over-confident): calibration error {error:.4f} ["
         in (found.text)
     )
-    assert "% of the Brier score; most of it at about 0.8" in found.text
+    assert "% of the Brier score; most of it at confidences from 0.8" in found.text
     assert "it is worth it" in found.advice
 
 
@@ -752,6 +753,19 @@ def test_a_lead_too_small_for_the_rows_is_told_with_rows_needed():
     assert "too-few-rows" not in codes(clear)
 
 
+def test_a_lead_of_models_of_unequal_sizes_is_told_with_both():
+    rng = np.random.default_rng(6)
+    z = rng.normal(size=(2000, 3))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    both = [rowful(y, logits=z, name="A"), rowful(y[:1500], logits=z[:1500], name="B")]
+    found = [f.text for f in audit(both) if f.code == "too-few-rows"]
+    assert found
+    for text in found:
+        assert text.endswith(
+            ("on 2,000 and 1,500 examples.", "on 1,500 and 2,000 examples.")
+        )
+
+
 def test_a_lead_that_four_digits_do_not_show_is_no_finding():
     rng = np.random.default_rng(6)
     z = rng.normal(size=(2000, 3))
@@ -852,6 +866,58 @@ def test_cross_fitted_means_are_as_trivial_as_one():
     assert ("trivial-confidence", "Mean replacement") in fired
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "folds"), [(92, 5), (92, 2), (60, 10), (800, 20)])
+def test_cross_fitted_means_of_forecasts_are_as_trivial_as_one(n, folds, weighted):
+    rng = np.random.default_rng(n + folds)
+    p = rng.beta(2, 2, n)
+    y = (rng.random(n) < 0.1 + 0.8 * (p > 0.5)).astype(int)
+    weight = {"sample_weight": rng.uniform(1, 3, n)} if weighted else {}
+    found = cal.study(y, probs=p, folds=folds, methods=["platt"], **weight)
+    mean = found["Mean replacement"]
+    assert mean.distinct > 2
+    assert is_trivial(mean)
+    assert not is_trivial(found["Platt"])
+    assert not is_trivial(found["Uncalibrated"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert found.best("ece").name != mean.name
+
+
+def test_cross_fitted_means_of_few_rows_are_trivial_for_the_top_label_too():
+    rng = np.random.default_rng(3)
+    z = 3 * rng.normal(size=(60, 3))
+    y = (z / 3 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    found = cal.study(y, logits=z, folds=5, methods=["mean-replacement"])
+    assert is_trivial(found["Mean replacement"])
+
+
+def test_few_stated_values_are_no_means_of_folds():
+    rng = np.random.default_rng(4)
+    h = rng.choice([0.6, 0.7, 0.8, 0.9], 200)
+    assert not is_trivial(plain(rng.random(200) < h, h))
+    assert not is_trivial(cal.evaluate(rng.random(200) < h, probs=h, interval=None))
+
+
+def study_of_three_thousand():
+    """Mean replacement beside a temperature without any error that is found."""
+    rng = np.random.default_rng(0)
+    z = 3 * rng.normal(size=(4000, 5))
+    y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    return cal.study(y, logits=z, split=0.25, methods=["temperature"])
+
+
+def test_no_lower_calibration_error_is_claimed_that_intervals_do_not_support():
+    found = study_of_three_thousand()
+    low = found["Temperature"].decomposition.calibration.interval[0]
+    assert low == 0
+    traded = next(x for x in audit(found) if x.code == "score-worse")
+    assert traded.models[0] == "Mean replacement"
+    assert "lower calibration error" not in traded.text
+    assert "is not significantly worse calibrated than" in traded.text
+    assert "Temperature, but its score is worse" in traded.text
+
+
 def test_smoothing_is_judged_on_one_scale(data):
     rng = np.random.default_rng(0)
     p = rng.random(4000)
@@ -886,6 +952,21 @@ def test_mean_replacement_of_forecasts_is_trivial():
     with pytest.warns(UserWarning, match="trivially calibrated"):
         assert found.best("ece").name != mean.name
     text = only(mean, "trivial-confidence").text
-    assert "gives the class it predicts the same probability for every example" in text
+    assert (
+        "gives the class it predicts (nearly) the same probability everywhere" in text
+    )
+    assert "cannot tell one example" not in text  # 0.652 and 0.348 are two forecasts
+    assert "cannot tell one example" not in found.table("text")
     two = cal.evaluate([1, 1, 0, 1] * 50, probs=[0.9, 0.7, 0.1, 0.7] * 50)
     assert not is_trivial(two)
+
+
+def test_no_region_is_named_where_the_errors_of_pooled_classes_cancel():
+    rng = np.random.default_rng(0)
+    z = 3 * rng.normal(size=(3000, 3))
+    y = (z / 3 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    found = only(cal.evaluate(y, logits=z, target="class-wise"), "miscalibrated")
+    assert "most of it" not in found.text
+    assert "region_gap" not in found.evidence
+    one = only(cal.evaluate(y == 0, probs=1 / (1 + np.exp(-z[:, 0]))), "miscalibrated")
+    assert "; most of it at forecasts from 0." in one.text

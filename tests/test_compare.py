@@ -597,7 +597,7 @@ def test_a_difference_that_may_be_chance_among_many_is_named():
     weaker = dict.fromkeys(("brier", "nll", "ece", "calibration"), weak)
     found = Contrast((a, b), baseline="A", differences={"B": weaker})
     assert found.sentences[-1].endswith(
-        "Not significant after Holm's correction: 4 of them."
+        "None remains significant after Holm's correction."
     )
 
 
@@ -684,3 +684,11 @@ def test_a_divergence_that_is_not_registered_can_be_compared():
         for d in (own, "log")
     ]
     np.testing.assert_allclose(for_each[0].interval, for_each[1].interval, atol=1e-9)
+
+
+def test_where_no_difference_survives_holm_it_says_none():
+    from calibrant._verbs.compare import _after_holm
+
+    assert _after_holm(list("abcdef"), 6).startswith("None remains significant")
+    assert _after_holm(list("abcd"), 6).endswith(": 4 of them.")
+    assert _after_holm([], 6).startswith("All remain")

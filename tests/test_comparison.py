@@ -16,6 +16,7 @@ from calibrant._base.comparison import Comparison, Effect, as_comparison
 from calibrant._base.measures import MEASURES, columns, is_trivial
 from calibrant._base.records import with_digest
 from calibrant._views.words import can_show, describe_comparison
+from calibrant.table import table
 
 INF, NAN = float("inf"), float("nan")
 NUMBERS = st.one_of(
@@ -55,7 +56,9 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
 def test_names_must_differ_and_effects_must_belong_to_models():
     with pytest.raises(ValueError, match=r"'a' occurs more than once.*name="):
         Comparison((model("a"), model("b"), model("a")))
-    with pytest.raises(ValueError, match=r"study with dataclasses.replace\(evaluation"):
+    with pytest.raises(
+        ValueError, match=r"a dict of them: {'A': study_a, 'B': study_b}"
+    ):
         Comparison((model("a"), model("a")))
     assert Comparison((model("a"), replace(model("a"), name="b"))).names == ("a", "b")
     with pytest.raises(ValueError, match="needs at least one evaluation"):
@@ -70,11 +73,26 @@ def test_models_may_be_given_in_three_ways():
     assert as_comparison(found) is found
     assert as_comparison(ev).evaluations == (ev,)
     assert as_comparison(iter(found)).evaluations == found.evaluations
-    with pytest.raises(TypeError, match="list of Evaluations; item 1 is int"):
+    with pytest.raises(TypeError, match=r"a list of Evaluations, .*; item 1 is int"):
         as_comparison([ev, 3])
     for wrong in ("ViT", 3):
         with pytest.raises(TypeError, match=f"got {type(wrong).__name__}"):
             as_comparison(wrong)
+
+
+def test_a_dict_names_models_and_puts_its_names_before_those_of_comparisons():
+    effect = Effect("X", 0, 0, 0.1, 0, 0, 0)
+    study = Comparison((model("a"), model("b")), "split", {"b": effect}, shared_rows=2)
+    found = as_comparison({"one": study, "two": [model("a")], "three": model("a")})
+    assert found.names == ("one: a", "one: b", "two: a", "three")
+    assert found.effect("one: b", "accuracy_change") == 0.1
+    assert (found.protocol, found.shared_rows) == ("", 2)
+    assert as_comparison({"x": study, "y": study}).protocol == "split"
+    assert "one: b" in table({"one": study, "two": study})
+    with pytest.raises(TypeError, match="a name in models must be"):
+        as_comparison({3: study})
+    with pytest.raises(TypeError, match=r"models\['one'\] must be .* got int"):
+        as_comparison({"one": 3})
 
 
 # -- best -------------------------------------------------------------------------
@@ -195,7 +213,8 @@ def test_print_shows_protocol_table_effects_and_remarks():
         "3",
     ]
     assert "tied (several classes share the largest probability)" in words
-    assert remarks.startswith("Over-confident on average: ViT + TS (")
+    assert remarks.startswith("Weak evidence of miscalibration (the interval of d_CAL")
+    assert "\nOver-confident on average: ViT + TS (" in remarks
     assert remarks.endswith("may be chance. [too-few-rows]\nViT + IR: a note")
 
 
@@ -209,7 +228,7 @@ def test_remarks_name_who_they_are_about():
 
     assert "Over-confident on average: a (4.0 points)." in about(confidence_gap=0.04)
     assert "Under-confident on average: a (4.0 points)." in about(confidence_gap=-0.04)
-    assert "-confident on average" not in about(confidence_gap=0.029)
+    assert "-confident on average" not in about(confidence_gap=0.0049)
     few = cal.evaluate_pairs([1, 0, 1] * 400, [0.9, 0.2, 0.8] * 400, name="few")
     text = str(Comparison((few,)))
     assert (
@@ -234,7 +253,7 @@ def test_a_stream_is_asked_what_it_can_show():
 
 def test_json_is_strict_and_comes_back_the_same():
     ev, effects = seeded(), studied().effects
-    models = tuple(replace(ev, name=name) for name in effects)
+    models = tuple(replace(ev, name=name, columns=None) for name in effects)
     found = Comparison(models, small().protocol, effects)
     again = Comparison.from_json(found.to_json())
     assert json.loads(found.to_json()) == with_digest(found.to_dict())
@@ -301,3 +320,32 @@ def test_effects_are_missing_for_models_that_have_none():
     found = Comparison((model("a"), model("b")), effects=effects)
     assert found.effect("a", "fit_seconds") == 0.5
     assert np.isnan(found.effect("b", "fit_seconds"))
+
+
+def test_a_list_of_studies_is_told_to_be_a_dict():
+    with pytest.raises(TypeError, match=r"or a dict of any of these, \{'A': study_a"):
+        cal.table.table([studied(), studied()])
+
+
+def test_figures_take_a_dict_of_studies():
+    from calibrant import plot
+
+    ax = plot.score_map({"A": small(), "B": small()})
+    names = {line.get_gid() for line in ax.lines}
+    assert {"A: ViT + TS", "B: ViT + TS"} <= names
+    assert len(plot.calibration_sharpness({"A": small()[0], "B": small()[0]})) == 2
+
+
+def test_of_all_classes_one_confidence_is_trivial_and_certainty_is_not():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 600)
+    said = np.where(rng.random(600) < 0.8, y, (y + 1) % 4)
+    hard = np.eye(4)[said]
+    models = {
+        name: cal.evaluate(y, probs=p, target="class-wise", interval=None)
+        for name, p in {"mean": 0.8 * hard + (1 - hard) / 15, "hard": hard}.items()
+    }
+    assert is_trivial(models["mean"])
+    assert not is_trivial(models["hard"])
+    assert "†" in table(models)
+    assert Comparison(tuple(models.values())[1:]).best("ece").name == "model"

@@ -6,6 +6,12 @@ from make import unrelated
 
 import calibrant as cal
 from calibrant._base.records import as_plain as plain
+from calibrant._inputs import divergences as bregman
+from calibrant._inputs.divergences import BRIER, LOG
+from calibrant._rows.columns import Columns
+from calibrant._stats import influence
+from calibrant._stats.influence import platt_values
+from calibrant._verbs.compare import rows_of
 
 CASES = {
     "one row": ([0], [[0.7, 0.2, 0.1]]),
@@ -101,8 +107,13 @@ def test_intervals_follow_the_level():
 def test_class_wise_adds_the_classes_up():
     y, z = unrelated(300, 4)
     ev = cal.evaluate(y, logits=z, target="class-wise")
+    for name in ("total", "calibration"):
+        added = sum(getattr(one.paper, name) for one in ev.per_class)
+        assert getattr(ev.paper, name) == pytest.approx(added)
     added = sum(one.decomposition.calibration for one in ev.per_class)
-    assert ev.decomposition.calibration == pytest.approx(added)
+    assert ev.decomposition.calibration == pytest.approx(
+        added, rel=0.05
+    )  # of all, not each
     assert [one.name for one in ev.per_class] == ["0", "1", "2", "3"]
     errors = cal.classwise_ece(y, logits=z, reduce="none")
     np.testing.assert_allclose([one.metrics["ece"] for one in ev.per_class], errors)
@@ -264,3 +275,110 @@ def test_one_row_may_be_almost_all_of_the_weight(probs):
     more = {"target": "top-label", "preset": "paper", "group": [1, 0, 1]}
     ev = cal.evaluate([1, 1, 1], probs=[probs] * 3, sample_weight=weights, **more)
     assert ev.rows == 3
+
+
+def _own(**changes):
+    parts = {
+        "phi": lambda x: (x**2).sum(axis=1),
+        "gradient": lambda x: 2 * x,
+        "phi_1d": lambda p: p**2,
+        "derivative_1d": lambda p: 2 * p,
+    }
+    return cal.Divergence("own", **(parts | changes))
+
+
+def _forgetful():
+    """A square less a little more at each call."""
+    calls = iter(range(1000))
+    return lambda p: p**2 - 0.01 * next(calls)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"phi_1d": lambda p: np.where((p > 0.4) & (p < 0.45), np.inf, p**2)},
+            "phi_1d must map each row to one finite number inside the simplex",
+        ),
+        (
+            {"phi_1d": lambda p: -(p**2), "derivative_1d": lambda p: -2 * p},
+            r"phi_1d must be convex, but it gives a negative divergence \(-",
+        ),
+        ({"phi_1d": _forgetful()}, r"d\(p, p\) must be 0, got 0\.01"),
+        (
+            {"derivative_1d": lambda p: 2 * p + 0.01 * ((p > 0.5) & (p < 0.51))},
+            r"derivative given for phi_1d does not match its differences \(\d+ of",
+        ),
+    ],
+)
+def test_functions_that_are_no_divergence_are_refused_with_the_reason(changes, said):
+    with pytest.raises(ValueError, match=rf"^divergence 'own': (the )?{said}"):
+        _own(**changes)
+
+
+def test_registered_divergences_keep_built_in_names_and_tell_what_they_bound():
+    with pytest.raises(ValueError, match="'brier' is built in; choose another name"):
+        cal.register_divergence(BRIER)
+    tripled = _own(phi_1d=lambda p: 3 * p**2, derivative_1d=lambda p: 6 * p)
+    with pytest.warns(UserWarning, match="'own' does not dominate its one-dimensional"):
+        cal.register_divergence(tripled)
+    assert bregman._REGISTERED.pop("own") is tripled
+
+
+def test_influences_of_rows_that_count_twice_are_those_of_both():
+    rng = np.random.default_rng(0)
+    h = rng.random(400)
+    hit = (rng.random(400) < h**1.5).astype(float)
+    w = np.full(400, 2.0)
+    found = platt_values(Columns(h, None, hit, weight=w, squared=w), LOG)
+    both = platt_values(Columns(np.repeat(h, 2), None, np.repeat(hit, 2)), LOG)
+    assert found == pytest.approx(both[::2], abs=1e-9)
+    assert both[1::2] == pytest.approx(both[::2])
+
+
+def test_all_hits_have_no_influence_on_the_area_under_the_curve():
+    for hit, none in ((np.ones(30), True), (np.arange(30) % 2, False)):
+        ev = cal.evaluate_pairs(hit, np.linspace(0.1, 0.9, 30))
+        found = influence.auroc(rows_of(ev).sample)
+        assert (found is None) == none
+
+
+def test_clusters_that_are_all_right_count_once_each():
+    """Rows all alike do not tell how much alike they are."""
+    cluster = np.repeat(np.arange(20), 5)
+    given = {"confidence": np.linspace(0.5, 0.99, 100)}
+    alone = cal.evaluate(np.ones(100), **given).metrics["accuracy"]
+    twenty = cal.evaluate(np.ones(100), cluster=cluster, **given).metrics["accuracy"]
+    few = cal.evaluate(np.ones(20), confidence=np.full(20, 0.7)).metrics["accuracy"]
+    assert twenty == alone == 1
+    assert twenty.interval[0] == pytest.approx(few.interval[0], abs=0.02)
+    assert twenty.interval[0] < alone.interval[0] - 0.05
+
+
+@pytest.mark.parametrize("target", ["top-label", "class-wise"])
+@pytest.mark.parametrize("kind", ["frequency", "sample_weight"])
+def test_a_group_of_counted_or_weighted_rows_has_their_numbers(target, kind):
+    y, z = unrelated(200, 3)
+    given, group = 1 + np.arange(200) % 4, np.arange(200) // 7 % 2
+    given[::9] = 0
+    options = {"target": target, "interval": None}
+    whole = cal.evaluate(y, logits=z, group=group, **{kind: given}, **options)
+    assert len(whole.per_group) == 2
+    for name, own in whole.per_group.items():
+        some = group == int(name)
+        beside = {kind: given[some]}
+        alone = cal.evaluate(y[some], logits=z[some], **beside, **options)
+        assert own.n == pytest.approx(alone.n)
+        assert own.metrics == pytest.approx(alone.metrics)
+
+
+@pytest.mark.parametrize("target", ["top-label", "class-wise", "positive"])
+def test_rows_of_infinite_loss_are_counted_and_their_total_is_infinite(target):
+    p = np.array([[1.0, 0.0], [0.0, 1.0], [0.3, 0.7], [0.6, 0.4]] * 5)
+    y = np.array([1, 1, 1, 0] + [0, 1, 1, 0] * 4)
+    ev = cal.evaluate(y, probs=p, target=target, interval=None)
+    assert ev.infinite_rows == 1
+    assert ev.decompositions["log"].total == np.inf
+    whole = cal.Sketch(target=target).update(y, probs=p)
+    assert whole.cells.infinite_weight("log") == 1
+    assert cal.evaluate(whole, interval=None).infinite_rows == 1

@@ -384,3 +384,97 @@ def test_columns_of_another_length_and_extra_fields_are_refused(made, name):
 def test_what_is_no_json_is_refused_in_a_line(text, said):
     with pytest.raises(RecordError, match=rf"^corp {said}"):
         cal.Corp.from_json(text)
+
+
+def _moved(steps):
+    """Hits of the last step of a curve become those of the first: no sum changes."""
+    count, share = steps["count"], steps["accuracy"]
+    hits = min(count[0] * (1 - share[0]), count[-1] * share[-1])
+    share[0] += hits / count[0]
+    share[-1] -= hits / count[-1]
+    steps["variance"][0] = steps["variance"][-1] = 0.0
+
+
+DISAGREE = [
+    ("RiskCoverage", setter("coverage", 0, 2.0), "coverage[0] must be a number"),
+    ("RiskCoverage", setter("coverage", -1, 0.9), "must have coverages that rise to 1"),
+    ("RiskCoverage", lambda e: e["risk"].pop(), "must have columns of one length"),
+    (
+        "BandwidthChoice",
+        setter("bandwidth", 0.0123),
+        "a bandwidth among its candidates",
+    ),
+    ("BandwidthChoice", setter("flat_to", 0.0123), "a flat_to among its candidates"),
+    (
+        "BandwidthChoice",
+        lambda e: e.update(flat_from=e["candidates"][-1], bandwidth=e["candidates"][0]),
+        "its bandwidth between flat_from and flat_to",
+    ),
+    ("CutoffError", lambda e: e["difference"].pop(), "must have columns of one length"),
+    ("CanonicalError", setter("rows_used", 121), "must use at most its 120 rows"),
+    ("Selection", setter("by", "ece"), "must be by one of brier, nll"),
+    ("Selection", setter("chosen", "luck"), "must have votes for the chosen"),
+    (
+        "Groups",
+        setter("worst_group", "brier", "9"),
+        "name a group for each worst value",
+    ),
+    ("Groups", lambda e: e["worst"].pop("brier"), "name a group for each worst value"),
+    (
+        "grouped",
+        lambda e: e["per_group"]["0"].update(target="positive"),
+        "has a part of the target 'positive'",
+    ),
+    (
+        "grouped",
+        lambda e: _moved(e["isotonic"]),
+        "must have an isotonic accuracy that does not fall",
+    ),
+    (
+        "grouped",
+        lambda e: e["metrics"].pop("nll"),
+        "must have both 'log' in decompositions and 'nll'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "said"), DISAGREE)
+def test_records_that_contradict_themselves_say_in_what(made, name, change, said):
+    plain = made[name].to_dict()
+    change(plain)
+    with pytest.raises(RecordError) as error:
+        type(made[name]).from_dict(plain)
+    assert said in str(error.value)
+
+
+def test_only_class_wise_evaluations_have_those_of_classes(made):
+    plain = made["grouped"].to_dict()
+    plain["per_class"] = made["Evaluation"].to_dict()["per_class"]
+    with pytest.raises(RecordError, match="if it is class-wise, and only then"):
+        cal.Evaluation.from_dict(plain)
+
+
+def test_records_nested_too_deeply_are_refused():
+    from calibrant._base.records import told
+
+    with pytest.raises(RecordError, match="corp is nested too deeply"), told("corp"):
+        raise RecursionError
+
+
+def test_short_names_of_records_say_the_numbers(made):
+    curve, risk = made["SmoothCurve"], made["RiskCoverage"]
+    places = len(curve.confidence)
+    said = f"SmoothCurve({places} places, bandwidth {curve.bandwidth:.3g})"
+    assert repr(curve) == said
+    assert repr(risk) == f"RiskCoverage({risk.name}, AURC {risk.aurc:.4f})"
+    one = made["Clinical"]
+    assert repr(one) == (
+        f"Clinical({one.name}, O:E {one.oe_ratio:.3f}, slope {one.slope:.3f})"
+    )
+    assert repr(made["Monitor"]) == "Monitor('model', 2 periods, alarm: 0)"
+
+
+def test_a_notebook_shows_what_is_printed(made):
+    shown = made["TCal"]._repr_html_()
+    assert shown.startswith('<pre style="white-space:pre-wrap">T-Cal on 120 examples')
+    assert "(p = " in shown

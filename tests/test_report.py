@@ -387,7 +387,50 @@ def test_a_contrast_keeps_its_own_baseline_and_level(tmp_path):
 def test_models_that_cannot_be_paired_say_so_in_place_of_differences():
     page = build([pairs(400, name="a"), pairs(500, name="b")])
     text = section_of(page, "differences")
-    assert "evaluated alike and on the same examples" in text
+    assert "b cannot be compared with a" in text
+    assert "it has 500 examples, and a has 400." in text
+    assert "400 to 500 examples" in page
+
+
+def labelled(y, name, shift=0.0, **options):
+    p = np.random.default_rng(7).random(len(y)) * 0.9
+    return cal.evaluate(y, probs=p + shift, name=name, **options)
+
+
+ODD = {
+    "its labels or weights differ from those of fair": lambda y: labelled(1 - y, "odd"),
+    "it has 300 examples, and fair has 400": lambda y: labelled(y[:300], "odd"),
+    "bins is 20 for 'odd' and 15 for 'fair'": lambda y: labelled(y, "odd", bins=20),
+    "the examples of odd are not kept": lambda y: cal.Evaluation.from_json(
+        labelled(y, "odd").to_json()
+    ),
+    "the clusters of the two differ": lambda y: labelled(
+        y, "odd", cluster=np.arange(400) // 4
+    ),
+}
+
+
+@pytest.mark.parametrize("why", ODD)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_one_odd_model_keeps_no_others_from_being_paired(why, place):
+    y = (np.random.default_rng(3).random(400) < 0.5).astype(int)
+    fair, shifted = labelled(y, "fair"), labelled(y, "shifted", 0.05)
+    models = [fair, shifted]
+    models.insert(place, ODD[why](y))
+    page = build(models)
+    text = section_of(page, "differences")
+    assert "Differences from fair" in text
+    assert f"odd cannot be compared with fair, example by example: {why}" in text
+    found = cal.compare(fair, shifted)
+    assert found.sentences[0] in text
+
+
+def test_the_lead_is_paired_where_a_third_model_has_other_labels():
+    fair, shifted = two_models(power=0.8)
+    alone = section_of(build([fair, shifted]), "findings")
+    lead = re.search(r"by 0\.\d+ \[[^]]*\]", alone)[0]
+    third = pairs(3001, power=9.0, name="odd")
+    assert lead in section_of(build([third, fair, shifted]), "findings")
 
 
 def test_many_sentences_are_folded_below_the_table_of_differences():

@@ -171,8 +171,7 @@ def test_print_names_the_method_of_every_interval_it_shows():
 def test_print_of_the_paper_preset_promises_no_interval_of_its_decompositions():
     text = str(cal.evaluate_pairs([1, 0] * 40, [0.7, 0.4] * 40, preset="paper"))
     assert "% interval" not in text
-    assert "d_CAL" not in text
-    assert "as published" not in text
+    assert "d_CAL as published has no interval; leave out preset= for one." in text
 
 
 def test_a_frame_has_the_intervals(evaluation):

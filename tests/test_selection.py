@@ -7,7 +7,7 @@ import pytest
 from make import over_confident
 
 import calibrant as cal
-from calibrant._verbs.selection import Selection, choose_without
+from calibrant._verbs.selection import Selection, choose_without, select_method
 
 Y, Z = over_confident(600, 4)
 
@@ -70,15 +70,47 @@ def test_the_sentence_says_yes_no_and_perhaps():
     votes, gain = {fair.chosen: 9, "other": 1}, cal.Estimate(-0.2, (-0.3, -0.1))
     bad = replace(fair, gain=gain, votes=votes)
     assert "does harm" in bad.worth
-    assert "raises it by 0.2000 [0.1000, 0.3000]" in bad.worth
+    assert "raises it on the others by 0.2000 [0.1000, 0.3000]" in bad.worth
+
+
+def test_the_sentence_tells_the_procedure_from_the_table():
+    """The table has a gain where choosing and testing on other rows has a loss."""
+    found = replace(
+        study().select(),
+        chosen="Mean replacement",
+        votes={"Mean replacement": 1},
+        before=0.2225,
+        apparent=0.2198,
+        gain=cal.Estimate(-0.0125, (-0.0318, 0.0289)),
+    )
+    assert found.worth == (
+        "Recalibration may not help: a method chosen by its Brier score on some test "
+        "examples raises it on the others by 0.0125 [-0.0289, 0.0318] from 0.2225; on all "
+        "of them Mean replacement is best (0.2198)."
+    )
+
+
+def test_a_study_says_what_mean_replacement_is_where_it_is_the_best():
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 2, 100), rng.random(100)
+    found = cal.study(y, probs=p, split=0.5, methods=["mean-replacement"])
+    assert found.select().chosen == "Mean replacement"
+    (said,) = found.worth
+    assert "But Mean replacement gives" in said
+    assert said.endswith(": a yardstick, not a method to use.")
 
 
 def test_a_study_prints_whether_it_is_worth_it():
     found = study()
     text = " ".join(str(found).split())
     assert found.select().worth in text
-    again = cal.Comparison.from_json(found.to_json())
-    assert "Recalibration helps" not in str(again)  # a file keeps no rows
+    for kind in (cal.Study, cal.Comparison):
+        again = str(kind.from_json(found.to_json()))
+        assert "Recalibration helps" not in again  # a file keeps no rows
+        assert "A record keeps no examples and no recalibrators" in " ".join(
+            again.split()
+        )
+    assert "read back" not in text
 
 
 def test_clusters_stay_whole_and_widen_the_interval():
@@ -129,3 +161,33 @@ def test_the_gain_is_a_lower_bound_of_the_error_of_whole_vectors(k):
     low, high = found.gain.interval
     assert low < truth
     assert 0.8 * truth < found.gain < truth + (high - low) / 2
+
+
+def test_a_score_that_is_infinite_for_each_chooses_nothing():
+    p = np.array([[1.0, 0.0], [0.0, 1.0]] * 100)
+    y = np.array([0, 1] * 90 + [1, 0] * 10)
+    found = cal.Comparison(
+        tuple(
+            cal.evaluate(y, probs=p, target="top-label", interval=None, name=x)
+            for x in "ab"
+        )
+    )
+    with pytest.raises(ValueError, match=r"no model can be chosen by 'nll': it is inf"):
+        select_method(found, "nll")
+
+
+def test_where_no_method_is_better_it_says_so_and_prints_the_votes():
+    found = study().select()
+    same = replace(found, gain=cal.Estimate(0.0), votes={found.chosen: 200})
+    said = "Recalibration does not help: no method has a better Brier score."
+    assert same.worth == said
+    split = replace(found, votes={found.chosen: 150, "other": 50})
+    first, *numbers, votes, worth = str(split).splitlines()
+    assert first == f"chosen by Brier score on {found.n:g} examples: {found.chosen}"
+    assert [float(line.split("  (")[0].split()[-1]) for line in numbers] == (
+        pytest.approx(
+            [found.before, found.apparent, found.honest, found.optimism], abs=1e-5
+        )
+    )
+    assert votes.split("folds")[1].strip() == f"{found.chosen} 75 %, other 25 %"
+    assert worth == split.worth

@@ -477,3 +477,14 @@ def test_inputs_are_not_changed():
     z.flags.writeable = y.flags.writeable = False
     cal.study(y, logits=z, methods="all", folds=2)
     np.testing.assert_array_equal(z, Z)
+
+
+class TwoStepScaling(TemperatureScaling):
+    """A method of the user's own."""
+
+
+def test_one_method_alone_keeps_its_classes_and_is_named_in_words():
+    own = TwoStepScaling(classes=[*range(int(Y.max()) + 1)])
+    found = cal.study(Y, logits=Z, methods=own)
+    assert found.names[1] == "Two step scaling"
+    assert found.recalibrators["Two step scaling"].classes == own.classes

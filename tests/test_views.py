@@ -1,5 +1,6 @@
 """Results open their own views."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,11 @@ import pytest
 from make import balanced, forecasts
 
 import calibrant as cal
+from calibrant._base.comparison import as_shown
+from calibrant._views import words
+from calibrant._views.words import good_news
 from calibrant.report import report
+from calibrant.report._payload import summary
 from calibrant.table import table
 
 A, H = forecasts(200, accuracy=lambda p: p)
@@ -63,6 +68,28 @@ def test_print_and_report_bring_the_good_news(tmp_path):
         page = one.report(tmp_path / "page.html", force=True).read_text()
         assert f"<p>No evidence of miscalibration: {told}" in page
     assert "No evidence of miscalibration: a and b." in str(several)
+
+
+def test_every_model_is_in_one_list_and_each_direction_that_print_tells():
+    rng = np.random.default_rng(2)
+    h = rng.uniform(0.6, 1, 6000)
+    fair = rng.random(6000) < h
+    models = [
+        cal.evaluate_pairs(fair, h, name="fair"),
+        cal.evaluate_pairs(fair, np.clip(h + 0.012, 0, 0.999), name="slight"),
+        cal.evaluate_pairs(fair, np.clip(h + 0.06, 0, 1), name="far"),
+    ]
+    text = " ".join(str(cal.Comparison(models)).split())
+    assert "No evidence of miscalibration: fair." in text
+    d_cal = models[1].decomposition.calibration.interval
+    assert d_cal[0] == 0
+    assert "reaches 0, others do not): slight (" in text
+    assert "mean confidence less accuracy" in text
+    assert "over-confident: mean confidence exceeds" in str(models[1])
+    assert "weak evidence of miscalibration" in str(models[1])
+    assert "Over-confident on average: slight (" in text
+    assert "points) and far (" in text
+    assert "far is miscalibrated" in text
 
 
 def test_a_finding_is_printed_reported_and_written(tmp_path):
@@ -185,3 +212,167 @@ def test_print_says_once_how_fine_the_calibration_error_is():
     several = cal.Comparison((ev, replace(ev, name="other")))
     for other in (fixed, few, several):
         assert "d_CAL resolves" not in str(other)
+
+
+SUM = re.compile(r"([\d.]+) = (-?[\d.]+)(?: \[[^]]*\])? \+ ([\d.]+)")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_printed_equations_add_up_as_printed(seed):
+    rng = np.random.default_rng(seed)
+    h = rng.random(300)
+    ev = cal.evaluate_pairs(rng.random(300) < h**1.3, h)
+    sums = SUM.findall(str(ev) + repr(ev))
+    assert len(sums) >= 3
+    for total, error, gap in sums:
+        assert float(total) == pytest.approx(float(error) + float(gap), abs=1e-9)
+
+
+def test_small_errors_of_rare_events_show_digits_that_count():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 200, 60_000)
+    ev = cal.evaluate(rng.random(60_000) < p, probs=np.clip(1.8 * p, 0, 1))
+    low, high = ev.decomposition.calibration.interval
+    assert 0 < low < high < 5e-4
+    (line,) = [x for x in str(ev).splitlines() if x.startswith("  brier  ")]
+    error = float(SUM.search(line)[2])
+    assert 0 < error == pytest.approx(float(ev.decomposition.calibration), rel=0.1)
+
+
+def test_counts_of_rows_are_the_same_in_the_head_and_in_a_finding():
+    ev = cal.evaluate_pairs(*balanced(92), frequency=np.full(92, 2))
+    assert "184 examples" in str(ev).splitlines()[0]
+    assert "There are 184 examples:" in str(ev)
+
+
+def test_a_sweep_prints_in_words():
+    from calibrant.plot import BandwidthSweep
+
+    sweep = BandwidthSweep.of(cal.evaluate_pairs(*balanced(92), name="a"), [0.05, 0.1])
+    assert str(sweep).startswith("d_CAL (brier) by bandwidth\n\n  gaussian")
+    assert repr(sweep).startswith("BandwidthSweep(['a'], ")
+    assert "array" not in repr(sweep)
+
+
+def test_a_divergence_without_a_word_for_its_score_has_a_noun():
+    from calibrant._views.words import score_in_words
+
+    assert score_in_words("unheard of") == "unheard of score"
+    assert score_in_words("log") == "log loss"
+
+
+def test_repeated_confidences_are_in_the_key_of_every_figure_that_has_circles():
+    h = np.repeat([0.3, 0.5, 0.9], 40)
+    ev = cal.evaluate_pairs(np.arange(120) % 2, h)
+    for draw in (cal.plot.smooth_reliability, cal.plot.residual):
+        (key,) = draw(ev).get_figure().legends
+        texts = [text.get_text() for text in key.get_texts()]
+        assert "repeated confidence" in texts
+
+
+def test_names_of_methods_are_whole_where_there_is_room():
+    a, b = (
+        cal.evaluate_pairs(*balanced(92), name=name)
+        for name in ("a", "Histogram binning (top label)")
+    )
+    first = cal.plot.compare_methods([a, b])[0]
+    assert first.get_yticklabels()[1].get_text() == b.name
+    first.get_figure().draw_without_rendering()
+    assert first.get_yticklabels()[1].get_window_extent().x0 >= 0
+
+
+@pytest.mark.parametrize("n", [1, 10, 19])
+def test_too_few_examples_have_no_direction(n):
+    """Fewer than 20 examples have no interval, so nothing is known of a direction."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        p = rng.random(n)
+        ev = cal.evaluate((rng.random(n) < p).astype(int), probs=p)
+        text = " ".join(str(ev).split())
+        assert "forecasts are too" not in text
+        assert "too few examples to tell whether the model is calibrated" in text
+        assert "too few examples" in " ".join(summary(as_shown(ev)))
+
+
+def test_a_study_of_few_examples_has_no_direction():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(75, 3))
+    y = rng.integers(0, 3, 75)
+    found = cal.study(y[:60], y[60:], logits=(z[:60], z[60:]))
+    assert "on average" not in str(found)
+
+
+def test_without_any_interval_no_direction_is_asserted():
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    y = (rng.random(2000) < p**2).astype(int)
+    options = {"preset": "paper", "interval": None}
+    assert "forecasts are too" not in str(cal.evaluate(y, probs=p, **options))
+    assert "forecasts are too high" in str(cal.evaluate(y, probs=p, interval=None))
+
+
+@pytest.fixture(scope="module")
+def impossible():
+    """Forecasts that are calibrated, but for one event of probability 0 that happened."""
+    rng = np.random.default_rng(0)
+    p = np.r_[np.linspace(0.02, 0.98, 300), 0.0]
+    y = (rng.random(301) < p).astype(int)
+    y[-1] = 1
+    return y, p
+
+
+def test_a_certain_forecast_that_was_wrong_has_one_verdict(impossible):
+    y, p = impossible
+    both = np.column_stack([1 - p, p])
+    for ev in (
+        cal.evaluate(y, probs=p),
+        cal.evaluate(y, probs=p, divergence="log"),
+        cal.evaluate(y, probs=both, target="class-wise"),
+        cal.evaluate_pairs(y, p),
+    ):
+        text, page = str(ev), " ".join(summary(as_shown(ev)))
+        for told in (" ".join(text.split()), page):
+            assert "0 or 1 was contradicted in 1 of 301 examples" in told
+            assert "evidence of miscalibration" not in told
+            assert "inf [inf" not in told
+        assert not good_news(as_shown(ev))
+    assert "was contradicted" in str(cal.calibration_test(y, probs=p))
+
+
+def test_a_wrong_class_of_probability_zero_contradicts_no_confidence(impossible):
+    """Top-label: the confidence was 0.6, and said nothing of the class that came true."""
+    probs = np.tile([0.6, 0.4, 0.0], (500, 1))
+    y = np.r_[np.zeros(300, int), np.ones(199, int), 2]
+    assert "was contradicted" not in str(cal.evaluate(y, probs=probs))
+    y, p = impossible
+    top = cal.evaluate(y, probs=np.column_stack([1 - p, p]), target="top-label")
+    assert "a confidence of 0 or 1 was contradicted" in " ".join(str(top).split())
+
+
+def test_a_curve_lies_above_only_where_most_of_it_does():
+    off = np.where(np.arange(100) < 47, 0.02, -0.002)
+    assert words._side(off, "", "") == "lies on or above the diagonal"
+    assert words._side(-off, "", "") == "lies on or below the diagonal"
+    assert words._side(np.abs(off), "", "") == "lies above the diagonal"
+
+
+def test_the_paper_preset_says_what_is_another_number_and_what_has_no_interval():
+    p = np.random.default_rng(0).random(300)
+    y = (np.random.default_rng(1).random(300) < p).astype(int)
+    paper = cal.evaluate(y, probs=p, preset="paper")
+    assert "d_CAL as published has no interval" in " ".join(str(paper).split())
+    text = " ".join(table(paper, intervals=True).split())
+    assert "SmoothECE is computed as relplot does" in text
+    assert "As published d_CAL has no interval" in text
+    plain = cal.evaluate(y, probs=p)
+    for text in (str(plain), table(plain, intervals=True)):
+        assert "published" not in text.replace("paper's estimator", "")
+        assert "relplot" not in text
+
+
+def test_no_correct_prediction_is_no_rare_event():
+    y = np.zeros(1000, int)
+    ev = cal.evaluate(y, probs=np.tile([0.01, 0.99, 0.0], (1000, 1)))
+    text = " ".join(str(ev).split())
+    assert "rest on few events" not in text
+    assert "where it expects 990: check the order of the classes" in text

@@ -74,7 +74,7 @@ def test_the_file_appears_only_when_it_is_whole(tmp_path):
 def test_an_existing_file_is_replaced_only_with_force(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises(FileExistsError, match=r"exists; pass force=True \(--force\)"):
+    with pytest.raises(FileExistsError, match=r"exists; pass force=True to replace"):
         write_text(path, "new", force=False)
     assert path.read_text() == "old"
     write_text(path, "new", force=True)
@@ -355,3 +355,99 @@ def test_a_stamp_tells_files_and_versions_apart(tmp_path):
     write_text(path, "new")
     assert stamp_of(path) != old
     assert digest_of(path) == hashlib.sha256(b"new").hexdigest()
+
+
+# -- what other systems do -------------------------------------------------------------
+
+
+def test_a_group_is_kept_even_if_no_owner_may_be_given(tmp_path, monkeypatch):
+    asked = []
+
+    def refuse(path, *owner):
+        asked.append(owner)
+        raise PermissionError(errno.EPERM, "not yours")
+
+    monkeypatch.setattr(os, "chown", refuse)
+    write._give(tmp_path / "a", 7, 8)
+    assert asked == [(7, 8), (-1, 8)]
+
+
+def test_without_links_a_file_that_appeared_is_not_replaced(tmp_path, monkeypatch):
+    def no_links(self, target):
+        self.write_text("theirs")
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(Path, "hardlink_to", no_links)
+    with pytest.raises(FileExistsError, match=r"a\.txt exists; pass force=True"):
+        write_text(tmp_path / "a.txt", "ours", force=False)
+    assert (tmp_path / "a.txt").read_text() == "theirs"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_lock_that_was_taken_away_is_made_again(tmp_path, monkeypatch):
+    taken, lock = [], write._lock
+
+    def lock_late(handle):
+        lock(handle)
+        if not taken:  # who held it lets go, and removes the file
+            taken.extend(tmp_path.glob("*.lock"))
+            taken[0].unlink()
+
+    monkeypatch.setattr(write, "_lock", lock_late)
+    with locked(tmp_path / "a"):
+        assert names(tmp_path) == [taken[0].name]
+    assert names(tmp_path) == []
+
+
+class Windows:
+    """Locks as Windows has them: of another process, of a file that is there."""
+
+    LK_NBLCK = 2
+    platform = "win32"
+
+    def __init__(self):
+        self.held, self.busy = [], False
+
+    def locking(self, handle, mode, count):
+        assert (mode, count) == (self.LK_NBLCK, 1)
+        if self.busy:
+            raise PermissionError(errno.EACCES, "held")
+        self.held.append(handle)
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    system = Windows()
+    monkeypatch.setattr(write, "msvcrt", system, raising=False)
+    monkeypatch.setattr(write, "sys", system)
+    return system
+
+
+def test_on_windows_a_file_is_closed_before_it_gets_its_name(
+    tmp_path, monkeypatch, windows
+):
+    closed, put = [], write._put
+
+    def put_closed(written, target, **options):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(windows.held[-1])
+        closed.append(target.name)
+        put(written, target, **options)
+
+    monkeypatch.setattr(write, "_put", put_closed)
+    write_text(tmp_path / "a.txt", "whole")
+    assert closed == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "whole"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_on_windows_one_process_at_a_time_writes(tmp_path, windows):
+    with locked(tmp_path / "a"):
+        assert len(names(tmp_path)) == 1
+    assert names(tmp_path) == []
+    windows.busy = True
+    with (
+        pytest.raises(BlockingIOError, match=r"another process is writing .*a; wait"),
+        locked(tmp_path / "a"),
+    ):
+        pass

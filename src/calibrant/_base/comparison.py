@@ -118,8 +118,8 @@ class Comparison(Views, Record):
         if twice:
             raise ValueError(
                 f"models must have distinct names; {twice[0]!r} occurs more than once. "
-                "Name them with evaluate(..., name=...), and those of a study with "
-                "dataclasses.replace(evaluation, name=...)."
+                "Name them with evaluate(..., name=...), or show a dict of them: "
+                "{'A': study_a, 'B': study_b}."
             )
         strange = [name for name in self.effects if name not in names]
         if strange:
@@ -190,10 +190,10 @@ class Comparison(Views, Record):
             )
         if place[honest[0].name] > place[ranked[0].name]:
             warnings.warn(
-                f"{ranked[0].name!r} has the least {measure.label}, but gives (nearly) "
-                "every example the same confidence: it is trivially calibrated and cannot "
-                f"tell one example from another. {honest[0].name!r} is the best of the "
-                "others; by='brier' weighs calibration and sharpness together.",
+                f"{ranked[0].name!r} has the least {measure.label}, but is trivially "
+                "calibrated: the spread of its confidences explains (almost) nothing. "
+                f"{honest[0].name!r} is the best of the others; by='brier' weighs "
+                "calibration and sharpness together.",
                 stacklevel=2,
             )
         return honest[0]
@@ -221,12 +221,40 @@ class Comparison(Views, Record):
 
 
 def as_comparison(models: Any, name: str = "models") -> Comparison:
-    """Read a comparison, one evaluation, or several in a list."""
+    """Read a comparison, one evaluation, several in a list, or any of them by name."""
     if isinstance(models, Comparison):
         return models
     if isinstance(models, Evaluation):
         return Comparison((models,))
+    if isinstance(models, Mapping):
+        return _by_name(models, name)
     return Comparison(tuple(evaluations_in(models, name)))
+
+
+def _by_name(models: Mapping[str, Any], name: str) -> Comparison:
+    """Models under the names of a dict; those of a comparison keep theirs behind it."""
+    if not models:
+        evaluations_in((), name)  # says what is wrong
+    evaluations: list[Evaluation] = []
+    effects: dict[str, Effect] = {}
+    protocols, shared = set(), 0
+    for key, part in models.items():
+        check_kind(key, str, f"a name in {name}")
+        found = as_comparison(part, f"{name}[{key!r}]")
+        alone = isinstance(part, Evaluation)
+        names = {x: key if alone else f"{key}: {x}" for x in found.names}
+        evaluations += [renamed(ev, names[ev.name]) for ev in found]
+        effects |= {names[x]: effect for x, effect in found.effects.items()}
+        protocols.add(found.protocol)
+        shared += found.shared_rows
+    protocol = protocols.pop() if len(protocols) == 1 else ""
+    return Comparison(tuple(evaluations), protocol, effects, shared)
+
+
+def renamed(ev: Evaluation, name: str) -> Evaluation:
+    """The same model under another name, which its groups have too."""
+    groups = {x: replace(part, name=name) for x, part in ev.per_group.items()}
+    return replace(ev, name=name, per_group=groups)
 
 
 def as_shown(models: Any) -> Comparison:
@@ -288,7 +316,10 @@ def shown_names(names: Iterable[str]) -> dict[str, str]:
 
 def evaluations_in(models: Any, name: str = "models") -> list[Evaluation]:
     """Evaluations in a list or the like, of which there must be one."""
-    rule = f"{name} must be a Comparison, an Evaluation or a list of Evaluations"
+    rule = (
+        f"{name} must be a Comparison, an Evaluation, a list of Evaluations, or a dict of "
+        "any of these, {'A': study_a, 'B': study_b}"
+    )
     found: list[Evaluation] = []
     if not isinstance(models, Iterable) or isinstance(models, str):
         raise TypeError(f"{rule}, got {type(models).__name__}.")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite, nan, sqrt
 
+import numpy as np
+
 from calibrant._base.checks import MOST_NAME, one_line
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Estimate
@@ -187,13 +189,14 @@ def is_trivial(ev: Evaluation) -> bool:
     from another: (nearly) all confidences are equal, or they lie close together and explain
     the outcomes no better than their mean does. Rare events are no such case: confidences
     of 0.0001 and 0.001 are close together, but one is ten times the other. Forecasts of an
-    event are also trivial if the predicted class always has the same probability.
+    event are also trivial if the predicted class has one probability, or one per fold.
     """
     if ev.rows < 2:
         return False
     if ev.per_class:
-        return all(map(is_trivial, ev.per_class))
-    if ev.largest_share >= TRIVIAL_SHARE or is_mirrored(ev):
+        each = (is_trivial(one) and not is_mirrored(one) for one in ev.per_class)
+        return is_mirrored(ev) or all(each)
+    if ev.largest_share >= TRIVIAL_SHARE or is_mirrored(ev) or _is_cross_fitted(ev):
         return True
     seen = int((ev.mass_bins.count > 0).sum()) >= min(LEAST_BINS, ev.distinct)
     if not seen or ev.rows < min(LEAST_ROWS, 10 * ev.distinct):
@@ -209,16 +212,39 @@ def is_trivial(ev: Evaluation) -> bool:
 def is_mirrored(ev: Evaluation) -> bool:
     """Whether forecasts are p or 1 - p: the predicted class has the same probability.
 
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> is_mirrored(cal.evaluate([1, 0] * 20, probs=[0.7, 0.3] * 20))
-    True
+    Of all classes: whether each is given one of two probabilities, the same for every class,
+    and the larger is not 1: that is a model which is right or wrong, not one that is vague.
     """
+    if ev.per_class:
+        two = np.array(
+            [
+                one.atoms.confidence[[0, -1]]
+                for one in ev.per_class
+                if one.atoms.confidence.size == 2
+            ]
+        )
+        same = len(two) == len(ev.per_class) and np.ptp(two, axis=0).max() < 1e-6
+        return bool(same and two[0, 1] < 1)
     h = ev.atoms.confidence
-    if ev.target != "positive" or len(h) != 2 or ev.rows < 20:
+    if ev.target != "positive" or len(h) < 2 or ev.rows < 20:
         return False
-    return bool(abs(h.sum() - 1) < 1e-6)
+    if len(h) == 2:
+        return bool(abs(h.sum() - 1) < 1e-6)
+    return bool(h.min() < 0.5 < h.max()) and _is_cross_fitted(ev)
+
+
+def _is_cross_fitted(ev: Evaluation) -> bool:
+    """Whether each value is the mean outcome of all rows but those of its folds."""
+    h, rows, share = ev.atoms.confidence, ev.atoms.count, ev.atoms.accuracy
+    if not 2 <= len(h) <= ev.rows / 2 or ev.rows < 20:
+        return False
+    if ev.target == "positive":  # the value and the outcome of the likelier class
+        h, share = np.where(h < 0.5, (1 - h, 1 - share), (h, share))
+    h, at = np.unique(np.round(h, 7), return_inverse=True)
+    n, hits = np.bincount(at, rows), np.bincount(at, rows * share)
+    own, every = hits - h * n, hits.sum() - h * n.sum()
+    folds = np.maximum(np.round(own / np.where(every == 0, inf, every)), 1)
+    return bool((np.abs(folds * every - own) < 1e-6 * n.sum()).all())
 
 
 def spread_of(ev: Evaluation) -> tuple[float, float, float]:
@@ -255,8 +281,6 @@ ENOUGH = 0.95
 
 def sample_size(ev: Evaluation, *, in_sentence: bool = False) -> str:
     """How many examples there are, what weights leave of them, and in how many clusters.
-
-    In a sentence the sum of the weights is left out.
 
     Examples
     --------

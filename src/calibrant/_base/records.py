@@ -64,7 +64,7 @@ def to_frame(columns: Mapping[str, NDArray[Any]], kind: str | None = None) -> Fr
     if kind is not None:
         check_choice(kind, "kind", known)
         if find_spec(kind) is None:
-            raise ModuleNotFoundError(f"kind={kind!r} needs it: pip install {kind}.")
+            raise ModuleNotFoundError(f"{kind} is not installed: pip install {kind}.")
         return import_module(kind).DataFrame(dict(columns))
     for name in filter(find_spec, known):
         return import_module(name).DataFrame(dict(columns))

@@ -128,7 +128,7 @@ def target_of(path: Path, *, force: bool = True) -> Path:
 
 
 def _exists(path: Path) -> FileExistsError:
-    return FileExistsError(f"{path} exists; pass force=True (--force) to replace it.")
+    return FileExistsError(f"{path} exists; pass force=True to replace it.")
 
 
 def _make_like(target: Path, written: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf, isfinite, isinf, isnan, sqrt
+from math import erfc, inf, isfinite, isinf, isnan, sqrt
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,7 +20,14 @@ from calibrant._base.checks import (
 )
 from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, Measure, is_trivial, sample_size
+from calibrant._base.measures import (
+    MEASURES,
+    TRIVIAL_SHARE,
+    Measure,
+    is_mirrored,
+    is_trivial,
+    sample_size,
+)
 from calibrant._base.records import FORECASTS, Estimate, Range, close
 from calibrant._base.text import wrapped
 from calibrant._inputs.arrays import Column, Index, Mask
@@ -98,10 +105,17 @@ def _capital(what: str) -> str:
     return what[0].upper() + what[1:]
 
 
+def sameness(ev: Evaluation) -> str:
+    """What a trivial model does, in words."""
+    if ev.largest_share < TRIVIAL_SHARE and is_mirrored(ev):
+        return "gives the class it predicts (nearly) the same probability everywhere"
+    return "gives (nearly) every example the same confidence"
+
+
 def _trivial(ev: Evaluation, key: str, value: float) -> str:
     if not (MEASURES[key].calibration and value < 0 and is_trivial(ev)):
         return ""
-    return " But it is meaningless: (nearly) every example has the same confidence."
+    return f" But it is meaningless: {ev.name} {sameness(ev)}."
 
 
 def _rows(ev: Evaluation, base: Evaluation, *, paired: bool) -> str:
@@ -145,7 +159,7 @@ def multiple_note(
     yield (
         f"{len(claimed)} of {len(tested)} differences are significant, each at "
         f"{100 * level:g} %; about {expected:.1g} would be expected by chance. "
-        f"{_after_holm(lost)}"
+        f"{_after_holm(lost, len(claimed))}"
     )
 
 
@@ -153,9 +167,11 @@ MOST_LOST = 3
 """Differences named as not significant after correction; more are counted."""
 
 
-def _after_holm(lost: list[str]) -> str:
+def _after_holm(lost: list[str], count: int) -> str:
     if not lost:
         return "All remain significant after Holm's correction."
+    if len(lost) == count:
+        return "None remains significant after Holm's correction."
     which = ", ".join(lost) if len(lost) <= MOST_LOST else f"{len(lost)} of them"
     return f"Not significant after Holm's correction: {which}."
 
@@ -228,17 +244,28 @@ def same_rows(ev: Evaluation, baseline: Evaluation) -> bool:
     """Whether two models saw the same rows, as far as their records tell.
 
     Pairs carry no labels, only the model's own correctness, so for them it is enough
-    that there are as many rows, of the same weights.
+    that there are as many rows, of the same weights; and of the same ids, if both have
+    any.
     """
     mine, theirs = (one.columns for one in (ev, baseline))
     if mine is None or theirs is None:
         return False
-    if ev.target == baseline.target == "pairs":
+    by_id = has_ids(ev) and has_ids(baseline)
+    if ev.target == baseline.target == "pairs" and not by_id:
         return np.array_equal(
             rows_of(ev).sample.weight, rows_of(baseline).sample.weight
         )
     prints = [one.fingerprint for one in (ev, baseline)]
     return prints[0] is not None and prints[0] == prints[1]
+
+
+BY_ID = "ids "
+"""How a fingerprint begins that is of what identifies the rows, not of their labels."""
+
+
+def has_ids(ev: Evaluation) -> bool:
+    """Whether a record knows which example each row is."""
+    return (ev.fingerprint or "").startswith(BY_ID)
 
 
 def same_clusters(ev: Evaluation, baseline: Evaluation) -> bool:
@@ -479,15 +506,13 @@ def is_clear(difference: Estimate) -> bool:
 
 def p_value(difference: Estimate, level: float) -> float:
     """Two-sided p-value that belongs to a normal interval; NaN without an interval."""
-    from calibrant._verbs.calibration_test import normal_tail
-
     if difference.interval is None:
         return float("nan")
     low, high = difference.interval
     half = 0.5 * (high - low)
     if half == 0:
         return 1.0 if float(difference) == 0 else 0.0
-    return normal_tail(abs(0.5 * (low + high)) * quantile(level) / half)
+    return erfc(abs(0.5 * (low + high)) * quantile(level) / half / sqrt(2))
 
 
 def holm(p_values: Mapping[Any, float], alpha: float) -> set[Any]:
@@ -588,7 +613,7 @@ class Contrast(Comparison):
                 "Examples were not paired: the models' intervals were combined as if from "
                 "separate examples, which is too wide if they are the same."
             )
-        elif self[0].target == "pairs":
+        elif self[0].target == "pairs" and not all(map(has_ids, self)):
             yield (
                 "Pairs carry no labels: whether example i is the same question for every "
                 "model cannot be checked."
@@ -728,6 +753,24 @@ def _check_alike(ev: Evaluation, base: Evaluation) -> None:
 
 
 _FACTS = ("target", "divergence", "k")
+
+
+def why_apart(ev: Evaluation, base: Evaluation) -> str:
+    """Why a model cannot be paired with another, in a few words; empty if it can."""
+    try:
+        _check_alike(ev, base)
+    except ValueError as error:
+        return str(error).partition("; ")[2].rstrip(".")
+    for one in (ev, base):
+        if one.columns is None:
+            return f"the examples of {one.name} are not kept in a sketch or in JSON"
+    if same_rows(ev, base):
+        same = same_clusters(ev, base)
+        return "" if same else "the clusters of the two differ"
+    if ev.rows != base.rows:
+        return f"it has {ev.rows:,} examples, and {base.name} has {base.rows:,}"
+    by_id = has_ids(ev) and has_ids(base)
+    return f"its {'ids' if by_id else 'labels or weights'} differ from those of {base.name}"
 
 
 def _check_rows(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from math import inf, isfinite, sqrt
@@ -15,7 +16,7 @@ from calibrant._base.checks import check_flags, check_text
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.later import Later
 from calibrant._base.records import Bins, Curve, Decomposition, Estimate
-from calibrant._inputs.arrays import Column, to_numpy
+from calibrant._inputs.arrays import Column, Table, to_numpy
 from calibrant._inputs.divergences import BRIER
 from calibrant._inputs.options import Options, Settings, takes_options, target_of
 from calibrant._inputs.predictions import (
@@ -28,6 +29,7 @@ from calibrant._inputs.predictions import (
     rows_of_group,
     sum_of_weights,
 )
+from calibrant._rows import engines
 from calibrant._rows.reduce import each_class, fill, reduce_to_columns, spell_out
 from calibrant._sketch.cells import CLASS_BINS, MOST_VALUES, Cells, Kind
 from calibrant._sketch.ordered import Ordered, gather, starts_of_values
@@ -35,6 +37,7 @@ from calibrant._sketch.sketch import Sketch
 from calibrant._stats import bins as binning
 from calibrant._stats import closed_forms
 from calibrant._stats.bins import Isotonic, mass_bins
+from calibrant._stats.closed_forms import quantile
 from calibrant._stats.curve import gap_interval
 from calibrant._stats.decomposition import (
     Analysis,
@@ -43,7 +46,8 @@ from calibrant._stats.decomposition import (
     analyse_shared,
     total_loss,
 )
-from calibrant._stats.influence import pair_values
+from calibrant._stats.influence import level_values, pair_values
+from calibrant._stats.ladder import believed, rises_of
 from calibrant._stats.metrics import METRICS, OVER_CLASSES, estimates
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.sample import Sample
@@ -124,7 +128,8 @@ def evaluate(
     rows = probs, logits, confidence, classes, target, sample_weight, frequency
     if isinstance(y, Sketch):
         check_alone((*rows, cluster, group))
-        return evaluate_sketch(y, settings, name)
+        with using(settings.engine):
+            return evaluate_sketch(y, settings, name)
     predictions = read_predictions(
         y,
         probs=probs,
@@ -137,26 +142,20 @@ def evaluate(
         cluster=cluster,
         group=group,
     )
-    if settings.counterpart == "tight" and predictions.target != "top-label":
-        raise ValueError("counterpart='tight' applies to target='top-label' only.")
     total = sum_of_weights(sample_weight, frequency, predictions.rows_given)
-    if predictions.target == "class-wise":
-        found = evaluate_each_class(predictions, settings, name)
-        return replace(found, sum_of_weights=total)
-    clusters = predictions.clusters, predictions.cluster_groups
-    about = target_of(predictions), predictions.k, *clusters
-    facts = facts_of_rows(predictions)
-    columns = reduce_to_columns(predictions, settings.extra, settings.engine)
-    sample = Sample.of_rows(columns, settings, *about)
-    found = replace(
-        evaluate_sample(sample, name),
-        columns=columns,
-        clusters=sample.clusters,
-        per_group=_each_group(sample, name, predictions),
-        sum_of_weights=total,
-        **facts,
-    )
-    return _naming_positive(found, predictions.classes)
+    with using(settings.engine):
+        found = evaluate_predictions(predictions, settings, name)
+    return replace(found, sum_of_weights=total)
+
+
+@contextmanager
+def using(engine: str) -> Iterator[None]:
+    """Within this, every loop is that of the engine a call was given."""
+    before = engines.ASKED_FOR.set(engine)
+    try:
+        yield
+    finally:
+        engines.ASKED_FOR.reset(before)
 
 
 @takes_options
@@ -235,6 +234,29 @@ def _evaluate_answered(
         for x, part in found.per_group.items()
     }
     return replace(found, left_out=float(count[lacks].sum()), per_group=per_group)
+
+
+def evaluate_predictions(
+    predictions: Predictions, settings: Settings, name: str
+) -> Evaluation:
+    """The record of rows that have been read."""
+    if settings.counterpart == "tight" and predictions.target != "top-label":
+        raise ValueError("counterpart='tight' applies to target='top-label' only.")
+    if predictions.target == "class-wise":
+        return evaluate_each_class(predictions, settings, name)
+    clusters = predictions.clusters, predictions.cluster_groups
+    about = target_of(predictions), predictions.k, *clusters
+    facts = facts_of_rows(predictions)
+    columns = reduce_to_columns(predictions, settings.extra, settings.engine)
+    sample = Sample.of_rows(columns, settings, *about)
+    found = replace(
+        evaluate_sample(sample, name),
+        columns=columns,
+        clusters=sample.clusters,
+        per_group=_each_group(sample, name, predictions),
+        **facts,
+    )
+    return _naming_positive(found, predictions.classes)
 
 
 def _naming_positive(ev: Evaluation, classes: Sequence[Hashable]) -> Evaluation:
@@ -363,15 +385,15 @@ def evaluate_each_class(
     plain = replace(settings, interval=None)  # resamples for each class are too much
     per_class: list[Evaluation] = []
     pooled: Cells | None = None
-    overlap = Overlap()
+    together = Together()
     classes = each_class(predictions, out.columns())
     for label, columns in zip(predictions.classes, classes, strict=True):
         sample = Sample.of_rows(columns, plain, "positive", *about)
         per_class.append(evaluate_sample(sample, str(label), keep=False))
         pooled = sample.cells if pooled is None else pooled + sample.cells
-        overlap.add(sample)
+        together.add_rows(sample)
     assert pooled is not None
-    found = add_up(per_class, pooled, whole, name, overlap)
+    found = add_up(per_class, pooled, whole, name, together)
     return replace(
         found,
         fingerprint=facts["fingerprint"],
@@ -391,21 +413,33 @@ def _names_of(predictions: Predictions) -> list[str]:
     return [] if predictions.groups is None else np.unique(predictions.groups).tolist()
 
 
-class Overlap:
-    """How much more a sum over classes varies than that of independent ones would.
+class Together:
+    """What classes say together: their calibration error, and how much it varies.
 
-    Classes share their rows: those of a binary problem say the same twice, so the sum
-    varies twice as much; those of many classes have little to do with each other.
+    A class has few events, so what finer levels show of it is often too little to be
+    believed, and adds up all the same: it is judged as a sum over all classes. And classes
+    share their rows: those of a binary problem say the same twice, so a sum over them
+    varies twice as much as one of independent classes; many have little in common.
     """
 
     def __init__(self) -> None:
         self.sums: dict[str, Column] = {}
         self.alone: dict[str, float] = {}
         self.error: Callable[[Column], float] | None = None
+        self.levels: dict[str, list[Table | None]] = {}
+        self.by_row: Table | None = None
 
     def add(self, sample: Sample) -> None:
-        """One more class: how its rows move d_CAL, and its losses."""
+        """One more class, by its sums."""
+        for name in sample.cells.divergences:
+            self.levels.setdefault(name, []).append(sample.shared.levels(name))
+
+    def add_rows(self, sample: Sample) -> None:
+        """The same, and how its rows move d_CAL, and its losses."""
+        self.add(sample)
         values = {"calibration": pair_values(sample.columns, sample.shared)}
+        by_row = level_values(sample.columns, sample.shared)
+        self.by_row = by_row if self.by_row is None else self.by_row + by_row
         for name, divergence in sample.cells.divergences.items():
             values[name] = sample.columns.loss(divergence)
         self.error = sample.rows.error_of
@@ -413,6 +447,23 @@ class Overlap:
             if np.isfinite(x).all():
                 self.sums[key] = self.sums.get(key, 0.0) + x
                 self.alone[key] = self.alone.get(key, 0.0) + self.error(x) ** 2
+
+    def calibration(self, name: str) -> tuple[float, float] | None:
+        """The error of all classes and its standard error; None if not known."""
+        each = self.levels.get(name, [None])
+        found = [x for x in each if x is not None]
+        if len(found) < len(each):
+            return None
+        values, variances = np.sum(found, axis=0).T
+        # What rises again after a fall is no news.
+        rises, sizes = rises_of(np.maximum.accumulate(values), variances)
+        belief = believed(sizes[1:])
+        variance = variances[0] + float(belief @ np.diff(variances).clip(0))
+        variance *= min(self.factor("calibration"), len(found))
+        if self.by_row is not None and self.error is not None and name == BRIER.name:
+            shares = -np.diff(belief, prepend=1.0, append=0.0)
+            variance += self.error(shares @ self.by_row) ** 2
+        return float(values[0] + belief @ rises[1:]), sqrt(variance)
 
     def factor(self, key: str) -> float:
         """Of the variance; infinite, for the worst case, where rows are not known."""
@@ -422,12 +473,18 @@ class Overlap:
         return max(whole / alone, 1.0) if alone > 0 else inf
 
 
-def summed(parts: Sequence[Estimate], factor: float) -> Estimate:
+def summed(
+    parts: Sequence[Estimate],
+    factor: float,
+    found: tuple[float, float] | None = None,
+    level: float = 0.95,
+) -> Estimate:
     """The sum of numbers >= 0 of the classes, and its interval.
 
     Distances of ends are added in squares, times what classes have in common; at most
     they add up. Where a class begins at 0, how far the number may be above says how far
-    it may be below.
+    it may be below. `found` is the sum as estimated from all classes together, and its
+    standard error, if these are known.
     """
     value = sum(float(part) for part in parts)
     ends = [(part, part.interval) for part in parts if part.interval is not None]
@@ -440,6 +497,9 @@ def summed(parts: Sequence[Estimate], factor: float) -> Estimate:
         min(sqrt(min(factor, len(parts)) * float(x @ x)), float(x.sum()))
         for x in (up, down)
     )
+    if found is not None:
+        value, se = found
+        above, below = (max(x, quantile(level) * se) for x in (above, below))
     interval = max(value - below, 0.0), max(value + above, 0.0)
     plain = (parts[0].method or "").removeprefix(closed_forms.ONE_SIDED)
     return Estimate(value, interval, closed_forms.named(plain, interval))
@@ -450,7 +510,7 @@ def add_up(
     pooled: Cells,
     whole: Sample,
     name: str,
-    overlap: Overlap,
+    together: Together,
 ) -> Evaluation:
     """One record of all classes; `pooled` are the sums of all of them together.
 
@@ -459,7 +519,7 @@ def add_up(
     settings = whole.settings
     cells = cells_of_sketch(pooled)  # the rows of all classes, to 0.02 in log-odds
     values = Ordered.of(cells.h, cells.weight, cells.hits, cells.hits2)
-    every = per_class, whole, overlap
+    every = per_class, whole, together
     shared = Shared(None, pooled, settings.level)
     headline = _added(analyse_shared(shared, settings, 1.0), *every, paper=False)
     paper = _added(analyse_as_paper(shared), *every, paper=True)
@@ -497,7 +557,7 @@ def _added(
     pooled: Analysis,
     per_class: list[Evaluation],
     whole: Sample,
-    overlap: Overlap,
+    together: Together,
     *,
     paper: bool,
 ) -> Analysis:
@@ -508,14 +568,20 @@ def _added(
             (ev.paper_decompositions if paper else ev.decompositions)[name]
             for ev in per_class
         ]
-        total = summed([part.total for part in parts], overlap.factor(name))
+        total = summed([part.total for part in parts], together.factor(name))
         if name == BRIER.name:  # the losses of the classes add up to the full loss
             full = METRICS["brier"].estimate(whole)
             total = Estimate(float(total), full.interval, full.method)
+        error = summed(
+            [part.calibration for part in parts],
+            together.factor("calibration"),
+            None if paper else together.calibration(name),
+            whole.settings.level,
+        )
         decompositions[name] = Decomposition(
             name,
             total,
-            summed([part.calibration for part in parts], overlap.factor("calibration")),
+            error,
             parts[0].estimator,
             parts[0].kernel,
             parts[0].boundary,
@@ -648,12 +714,13 @@ def _each_class(
     sketch: Sketch, kind: Kind, settings: Settings, name: str
 ) -> Evaluation:
     classes, plain = kind.classes, replace(settings, interval=None)
-    per_class, sums = [], []
+    per_class, sums, together = [], [], Together()
     for label, cells in zip(classes, sketch.per_class, strict=True):
         sample = sample_of_cells(cells, plain, "positive", len(classes))
         sums.append(sample.cells)
         per_class.append(evaluate_sample(sample, str(label), keep=False))
+        together.add(sample)
     whole = sample_of_cells(sketch.cells, settings, "class-wise", len(classes))
-    found = add_up(per_class, reduce(add, sums), whole, name, Overlap())
+    found = add_up(per_class, reduce(add, sums), whole, name, together)
     total = _weight_of(sketch.cells)
     return replace(found, soft_rows=sketch.soft_rows, sum_of_weights=total)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from calibrant._base.checks import check_text
 from calibrant._base.evaluation import Evaluation
 from calibrant._inputs.options import Scores, Settings, read_given, target_of
-from calibrant._inputs.predictions import read_clusters
+from calibrant._inputs.predictions import groups_of_clusters, read_clusters
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.sketch import Sketch
 from calibrant._stats.sample import Sample
@@ -33,6 +36,8 @@ def read_sample(
     check_text("model" if name is None else name, "name")
     settings = Settings(level=level)
     if isinstance(y, Evaluation | Sketch):
+        if isinstance(y, Evaluation):
+            check_holds({**given, "cluster": cluster})
         check_alone((*given.values(), cluster))
         of = _of_evaluation if isinstance(y, Evaluation) else _of_sketch
         found = of(y, settings)
@@ -45,6 +50,16 @@ def read_sample(
     return Given(sample, name or "model", columns.count)
 
 
+def check_holds(beside: Mapping[str, Any]) -> None:
+    """Raise if rows, or what belongs to rows, are given beside an evaluation."""
+    for name, given in beside.items():
+        if given is not None:
+            raise TypeError(
+                f"an Evaluation already holds its rows: leave {name}= out, or give labels "
+                "in its place."
+            )
+
+
 def _of_evaluation(ev: Any, settings: Settings) -> Given:
     if ev.columns is None:
         raise ValueError(
@@ -52,6 +67,9 @@ def _of_evaluation(ev: Any, settings: Settings) -> Given:
             "sketch. Give the rows, or the sketch itself."
         )
     sample = replace(rows_of(ev).sample, settings=settings)
+    if (own := sample.clusters) is not None:
+        every = np.arange(int(own.max()) + 1, dtype=np.uint64)
+        sample = replace(sample, cluster_groups=groups_of_clusters(every)[own])
     return Given(sample, ev.name, ev.n)
 
 

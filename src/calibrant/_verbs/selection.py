@@ -100,9 +100,10 @@ class Selection(Printed, Record):
             ("lowers", (low, high)) if self.gain >= 0 else ("raises", (-high, -low))
         )
         return (
-            f"Recalibration {verdict}: the method with the best {score} ({self.chosen}) {verb} "
-            f"it by {abs(self.gain):.4f} [{ends[0]:.4f}, {ends[1]:.4f}] from "
-            f"{self.before:.4f}, measured on examples that were not used to choose it."
+            f"Recalibration {verdict}: a method chosen by its {score} on some test examples "
+            f"{verb} it on the others by {abs(self.gain):.4f} [{ends[0]:.4f}, "
+            f"{ends[1]:.4f}] from {self.before:.4f}; on all of them {self.chosen} is best "
+            f"({self.apparent:.4f})."
         )
 
     def __str__(self) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from calibrant._base.checks import as_number, check_functions, read_names, shown
 from calibrant._base.comparison import Comparison, Effect
 from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import is_trivial
 from calibrant._inputs.arrays import (
     Column,
     Index,
@@ -35,6 +36,7 @@ from calibrant._inputs.predictions import (
     shared_rows,
 )
 from calibrant._rows.reduce import reduce_to_columns
+from calibrant._verbs.compare import sameness
 from calibrant._verbs.evaluate import evaluate
 from calibrant._verbs.selection import FOLDS, Selection, select_method
 from calibrant.recalibration import _affine, _mixture, _temperature
@@ -595,8 +597,8 @@ class Study(Comparison):
     Attributes
     ----------
     recalibrators : dict of str to Recalibrator
-        Fitted, by name; not part of `to_dict`. After cross-fitting they are fitted on
-        all rows.
+        Fitted, by name; not part of `to_dict` and JSON: keep each by its own
+        ``save(path)``. After cross-fitting they are fitted on all rows.
 
     Examples
     --------
@@ -654,8 +656,15 @@ class Study(Comparison):
         """Whether recalibration is worth it, in a sentence; none where rows are gone."""
         first = self[0]
         few = min(first.rows, first.n_clusters or FEW) < FEW
-        known = all(ev.columns is not None for ev in self)
-        return (self.select().worth,) if known and not few else ()
+        if few or any(ev.columns is None for ev in self):
+            return ()
+        found = self.select()
+        said, best = found.worth, self[found.chosen]
+        if is_trivial(best):
+            said += (
+                f" But {best.name} {sameness(best)}: a yardstick, not a method to use."
+            )
+        return (said,)
 
 
 @takes_options

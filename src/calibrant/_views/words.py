@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable
-from math import isfinite, isnan
+from dataclasses import replace
+from math import floor, inf, isfinite, isnan, log10
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from calibrant._base.comparison import Comparison, as_shown, shown_names
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import (
     MEASURES,
+    effective,
     is_trivial,
     positive_class,
     sample_size,
@@ -31,6 +32,8 @@ from calibrant._base.records import (
 from calibrant._base.text import number, with_interval
 from calibrant._inputs.divergences import find_divergence
 from calibrant._inputs.targets import TOP
+from calibrant._stats.close_pairs import LEAST_ROWS
+from calibrant._verbs.by_group import natural
 from calibrant._views.diagram import GEOMETRY, axis_words
 from calibrant.table._html import paragraphs, write_html, write_list
 from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, lifted
@@ -38,8 +41,8 @@ from calibrant.table._table import make_table, methods_of, names
 from calibrant.table._text import in_ascii, note_lines, write_text
 
 NOTED, FAR_OFF = 0.005, 0.03
-"""From the first on, print says how far a mean confidence is off; from the second on, it
-is worth a remark beside other models."""
+"""From the first on, print says how far a mean confidence is off; without an interval it
+names a direction from the second on."""
 
 DIRECTIONS = {
     True: ("Forecasts too low", "Forecasts too high"),
@@ -137,7 +140,7 @@ def head_lines(comparison: Comparison) -> list[str]:
     first, count = comparison[0], len(comparison)
     classes = "" if first.target == "pairs" else f", {first.k:,} classes"
     lines = [
-        f"{count} model{'' if count == 1 else 's'}, {sample_size(first)}{classes}",
+        f"{count} model{'' if count == 1 else 's'}, {sizes_in_words(comparison)}{classes}",
         f"target: {first.target} ({question(first)})",
     ]
     if comparison.protocol:
@@ -145,6 +148,20 @@ def head_lines(comparison: Comparison) -> list[str]:
     if count == 1 and (fineness := resolution(first)):
         lines.append(fineness)
     return lines
+
+
+def sizes_in_words(comparison: Comparison) -> str:
+    """How many examples the models have: one number, or from the least to the most."""
+    sizes = sorted(ev.n for ev in comparison)
+    shares = sorted(ev.coverage for ev in comparison)
+    said = sample_size(comparison[0])
+    if sizes[0] < sizes[-1]:
+        said = f"{sizes[0]:,.10g} to {sizes[-1]:,.10g} examples"
+    elif shares[0] < shares[-1]:
+        said = sample_size(replace(comparison[0], left_out=0.0, unpaired=0.0))
+    if shares[0] < shares[-1]:
+        said += f" (coverage {100 * shares[0]:.3g} to {100 * shares[-1]:.3g} %)"
+    return said
 
 
 def resolution(ev: Evaluation) -> str:
@@ -168,8 +185,16 @@ def remarks(comparison: Comparison, found: Iterable[Finding]) -> list[Note]:
     told = [in_brief(one) for one in found if one.code not in SHOWN_BY_TABLES]
     texts = [*directions(comparison), *told, *fit_notes(comparison)]
     worth = getattr(comparison, "worth", ())  # of a study
+    if comparison.effects and any(ev.columns is None for ev in comparison):
+        worth = (*worth, READ_BACK)
     good = [Note(text) for text in (*worth, *good_news(comparison))]
     return [*good, *(Note(text, finding=True) for text in texts)]
+
+
+READ_BACK = (
+    "This study was read back. A record keeps no examples and no recalibrators: whether "
+    "recalibration helps, and findings that compare examples, are not told again."
+)
 
 
 def fit_notes(comparison: Comparison) -> list[str]:
@@ -179,9 +204,19 @@ def fit_notes(comparison: Comparison) -> list[str]:
 
 
 def good_news(comparison: Comparison) -> list[str]:
-    """Which models show no miscalibration; of a trivial one that is no news."""
-    clean = [ev.name for ev in comparison if no_evidence(ev) and not is_trivial(ev)]
-    return [f"No evidence of miscalibration: {names(clean)}."] if clean else []
+    """Which models show no miscalibration, or little; of a trivial one that is no news."""
+    honest = [ev for ev in comparison if not is_trivial(ev)]
+    clean = [ev.name for ev in honest if no_evidence(ev)]
+    weak = [
+        f"{ev.name} ({listed(signs)})"
+        for ev in honest
+        if not excludes_zero(ev.decomposition.calibration) and (signs := signs_in(ev))
+    ]
+    told = [f"No evidence of miscalibration: {names(clean)}."] if clean else []
+    if weak:
+        by = "the interval of d_CAL reaches 0, others do not"
+        told.append(f"Weak evidence of miscalibration ({by}): {names(weak)}.")
+    return told
 
 
 def excludes_zero(value: Estimate) -> bool:
@@ -199,25 +234,42 @@ def excludes_zero(value: Estimate) -> bool:
 
 def no_evidence(ev: Evaluation) -> bool:
     """Whether there are intervals of calibration errors, and none excludes 0."""
-    if ev.decomposition.calibration.interval is None:
+    if ev.decomposition.calibration.interval is None or contradicted(ev):
         return False
-    gap = ev.metrics.get("confidence_gap", Estimate(0.0))
-    return not (
-        excludes_zero(ev.decomposition.calibration)
-        or excludes_zero(gap)
-        or signs_in(ev)
-    )
+    return not (excludes_zero(ev.decomposition.calibration) or signs_in(ev))
+
+
+def contradicted(ev: Evaluation) -> str:
+    """Whether a probability of 0 or 1 proved wrong, in words: no calibrated one does.
+
+    What the class that came true was given besides the predicted one is no matter of the
+    confidence.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> contradicted(cal.evaluate([0, 1, 1], probs=[0.1, 0.6, 0.0]))
+    'a forecast of 0 or 1 was contradicted in 1 of 3 examples'
+    """
+    log = ev.decompositions.get("log")
+    told = f"a {axis_words(ev)['said']} of 0 or 1 was contradicted"
+    if ev.infinite_rows and ev.target in (*FORECASTS, "class-wise", "pairs"):
+        return f"{told} in {some_of(ev, ev.infinite_rows, out_of=True)}"
+    return told if log is not None and log.calibration == inf else ""
 
 
 def signs_in(ev: Evaluation) -> list[str]:
-    """Calibration errors printed beside the headline whose intervals exclude 0."""
+    """Signs of miscalibration beside the headline: what has an interval that excludes 0."""
     others = {
         f"{name} d_CAL": parts.calibration
         for name, parts in ev.decompositions.items()
-        if name != ev.divergence
+        if name != ev.divergence and isfinite(parts.calibration)
     }
     printed = (x for x in MEASURES.values() if x.line and x.inflated)
     others |= {x.label: ev.metrics[x.key] for x in printed if x.key in ev.metrics}
+    if "confidence_gap" in ev.metrics:
+        mean = f"mean {axis_words(ev)['said']}"
+        others[f"{mean} less {axis_words(ev)['hit']}"] = ev.metrics["confidence_gap"]
     return [name for name, value in others.items() if excludes_zero(value)]
 
 
@@ -225,7 +277,7 @@ def directions(comparison: Comparison) -> list[str]:
     """Which models are far too sure, or not sure enough, and by how much."""
     far: dict[str, list[str]] = {}
     for ev in comparison:
-        if word := direction(ev):
+        if word := direction(ev, NOTED):
             points = 100 * abs(ev.metrics["confidence_gap"])
             far.setdefault(word, []).append(f"{ev.name} ({points:.1f} points)")
     return [f"{word} on average: {names(models)}." for word, models in far.items()]
@@ -237,30 +289,18 @@ def direction(ev: Evaluation, least: float = FAR_OFF) -> str:
     Examples
     --------
     >>> import calibrant as cal
-    >>> direction(cal.evaluate_pairs([1, 0], [0.9, 0.9]))
+    >>> direction(cal.evaluate_pairs([1, 0] * 30, [0.9] * 60))
     'Over-confident'
-    >>> direction(cal.evaluate([1, 0], probs=[0.9, 0.9], target="positive"))
+    >>> direction(cal.evaluate([1, 0] * 30, probs=[0.9] * 60, target="positive"))
     'Forecasts too high'
+    >>> direction(cal.evaluate_pairs([1, 0], [0.9, 0.9]))
+    ''
     """
     gap = ev.metrics.get("confidence_gap", Estimate(0.0))
-    chance = no_evidence(ev) if gap.interval is None else not excludes_zero(gap)
-    if chance or not gap or abs(gap) < least:
+    told = gap if gap.interval is not None else ev.decomposition.calibration
+    if not excludes_zero(told) or not gap or abs(gap) < least:
         return ""
     return DIRECTIONS[ev.target in FORECASTS][gap > 0]
-
-
-def natural(name: str) -> list[Any]:
-    """Sorts names by the numbers in them: group 2 before group 10.
-
-    Examples
-    --------
-    >>> sorted(["group 10", "group 2", "Group 1"], key=natural)
-    ['Group 1', 'group 2', 'group 10']
-    """
-    parts = enumerate(re.split(r"(\d+)", name))
-    # As texts of their lengths: a number may have any number of digits.
-    short = ((i % 2, x.lstrip("0") if i % 2 else x.casefold()) for i, x in parts)
-    return [*((len(x), x) if digits else x for digits, x in short), name]
 
 
 def in_brief(finding: Finding) -> str:
@@ -283,10 +323,10 @@ def in_one_line(ev: Any) -> str:
         names = shown_names(ev.names).values()
         return f"{type(ev).__name__}({', '.join(map(repr, names))})"
     parts = ev.decomposition
+    bare = replace(parts, calibration=Estimate(float(parts.calibration)))
     return (
-        f"Evaluation({one_line(ev.name, MOST_NAME)!r}, {sample_size(ev)}, {ev.target}, {ev.divergence} "
-        f"{number(parts.total)} = {number(parts.calibration)} + "
-        f"{number(parts.sharpness_gap)})"
+        f"Evaluation({one_line(ev.name, MOST_NAME)!r}, {sample_size(ev)}, {ev.target}, "
+        f"{ev.divergence} {_sum(bare)})"
     )
 
 
@@ -311,10 +351,45 @@ def _as_published(ev: Evaluation) -> str:
 
 
 def _sum(parts: Decomposition) -> str:
-    return (
-        f"{number(parts.total)} = {with_interval(parts.calibration)} + "
-        f"{number(parts.sharpness_gap)}"
-    )
+    digits = digits_of(parts.calibration)
+    total, gap = number(parts.total, digits), remainder(parts, digits)
+    return f"{total} = {with_interval(parts.calibration, digits)} + {gap}"
+
+
+def remainder(parts: Decomposition, digits: int = 4, factor: float = 1) -> str:
+    """The gap as the rest of the printed numbers, so that they add up as printed.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> ev = cal.evaluate_pairs([1, 0, 1, 1] * 25, [0.8] * 100)
+    >>> remainder(ev.decomposition), remainder(ev.decomposition, 2, factor=100)
+    ('0.1894', '18.94')
+    """
+    numbers = parts.total, parts.calibration, parts.sharpness_gap
+    total, cal, gap = (round(factor * float(x), digits) for x in numbers)
+    return number(total - cal if isfinite(total - cal) else gap, digits)
+
+
+FOUR, MOST_DECIMALS = 4, 8
+
+
+def digits_of(value: Estimate) -> int:
+    """Decimals that show something of a number and its interval: four, or as many as needed.
+
+    Examples
+    --------
+    >>> digits_of(Estimate(0.00008, (0.00002, 0.00035))), digits_of(Estimate(0.2))
+    (5, 4)
+    """
+    size = max(abs(float(value)), *map(abs, value.interval or (0.0,)))
+    if not 10.0**-MOST_DECIMALS <= size < SHOWS:
+        return FOUR
+    return min(1 - floor(log10(size)), MOST_DECIMALS)
+
+
+SHOWS = 5e-4
+"""From here on four decimals show a digit that counts."""
 
 
 def _labels(ev: Evaluation, **words: str) -> dict[str, str]:
@@ -329,9 +404,13 @@ def _metric_lines(ev: Evaluation) -> list[str]:
     labels = _labels(ev, ece=f"ECE ({ev.settings['bins']} bins)")
     width = max(map(len, labels.values()))
     return [
-        f"  {label:<{width}}  {with_interval(ev.metrics[key])}{_why_above(ev, key)}"
+        f"  {label:<{width}}  {_precise(ev.metrics[key])}{_why_above(ev, key)}"
         for key, label in labels.items()
     ]
+
+
+def _precise(value: Estimate) -> str:
+    return with_interval(value, digits_of(value))
 
 
 MOST_GROUPS = 12
@@ -387,13 +466,20 @@ def _notes(ev: Evaluation) -> list[str]:
             "a calibration error below 0 means that none was found; intervals begin at 0."
         )
     log = ev.decompositions.get("log")
+    if log is not None and not float(log.total) > 0:
+        notes.append(
+            "every example was certain and correct: what an error would add to the NLL has "
+            "no bound, so it has no interval."
+        )
     if log is not None and isnan(log.calibration):
         notes.append("the log calibration error needs at least 50 examples.")
     if ev.per_class:
         notes.append(
-            "scores are summed over the classes, each against the rest; one evaluation "
-            "per class is in per_class."
+            "scores are summed over the classes, each against the rest, and the calibration "
+            "error is estimated from all of them together; each class is in per_class."
         )
+    if ev.settings.get("preset") == "paper":
+        notes.append("d_CAL as published has no interval; leave out preset= for one.")
     fineness = resolution(ev)
     notes += [*map(in_brief, ev.audit()), fineness and f"{fineness}.", _methods(ev)]
     return [note for note in notes if note]
@@ -402,7 +488,13 @@ def _notes(ev: Evaluation) -> list[str]:
 def in_case_of_none(ev: Evaluation) -> str:
     """How large an error d_CAL leaves room for, where it finds none, and what others say."""
     error, signs = ev.decomposition.calibration, signs_in(ev)
-    if error.interval is None or excludes_zero(error):
+    if excludes_zero(error):
+        return ""
+    if wrong := contradicted(ev):
+        return f"miscalibrated: {wrong}."
+    if error.interval is None and effective(ev) < LEAST_ROWS:
+        return "there are too few examples to tell whether the model is calibrated."
+    if error.interval is None:
         return ""
     reach = f"reaches from 0 to {error.interval[1]:.2g}"
     if signs:
@@ -431,8 +523,9 @@ def in_which_direction(ev: Evaluation) -> str:
 
 # -- figures in words, for those who cannot see them ----------------------------------
 
-NEARLY = 0.01
-"""A curve this close to the diagonal is said to follow it."""
+NEARLY, MOSTLY = 0.01, 0.9
+"""A curve this close to the diagonal is said to follow it; one that is above at this share
+of its places is said to lie above."""
 
 
 def describe_diagrams(models: Any, style: str = "modern") -> str:
@@ -529,33 +622,37 @@ def _side(off: np.ndarray, low: str, high: str) -> str:
     if max(above, below) < NEARLY:
         return "follows the diagonal"
     if below < NEARLY:
-        return "lies above the diagonal" + (f" ({low})" if low else "")
+        on = "" if np.mean(off > 0) > MOSTLY else "on or "
+        return f"lies {on}above the diagonal" + (f" ({low})" if low else "")
     if above < NEARLY:
-        return "lies below the diagonal" + (f" ({high})" if high else "")
+        on = "" if np.mean(off < 0) > MOSTLY else "on or "
+        return f"lies {on}below the diagonal" + (f" ({high})" if high else "")
     return "crosses the diagonal"
 
 
 def _score(ev: Evaluation, parts: Decomposition) -> str:
-    cal = f"a calibration error of {number(parts.calibration)}"
+    digits = digits_of(parts.calibration)
+    cal = f"a calibration error of {number(parts.calibration, digits)}"
     if parts.calibration.interval is not None and isfinite(parts.calibration):
-        low, high = (number(end) for end in parts.calibration.interval)
+        low, high = (number(end, digits) for end in parts.calibration.interval)
         level = 100 * float(ev.settings["level"])
         cal += f" ({level:g}% interval {low} to {high})"
-    name, gap = score_in_words(parts.divergence), number(parts.sharpness_gap)
-    return (
-        f"The {name} of {number(parts.total)} is {cal} plus a sharpness gap of {gap}."
-    )
+    name, gap = score_in_words(parts.divergence), remainder(parts, digits)
+    total = number(parts.total, digits)
+    return f"The {name} of {total} is {cal} plus a sharpness gap of {gap}."
 
 
 def score_in_words(divergence: str) -> str:
     """What the score of a divergence is called in a sentence.
 
-    One that is not registered here, as in a record from a file, is called by its name.
+    One without a word of its own, or not registered here, as in a record from a file, is
+    called by its name.
     """
     try:
-        return find_divergence(divergence).score
+        score = find_divergence(divergence).score
     except ValueError:
-        return divergence
+        score = divergence
+    return f"{score} score" if score == divergence else score
 
 
 def _band(ev: Evaluation) -> str:

@@ -39,6 +39,7 @@ from calibrant._verbs import compare
 from calibrant._views.diagram import axis_words
 from calibrant._views.words import (
     FAR_OFF,
+    contradicted,
     direction,
     excludes_zero,
     score_in_words,
@@ -60,8 +61,9 @@ class Audited:
 
     @cached_property
     def rows(self) -> dict[str, compare.ModelRows]:
-        """Rows of each model, by name, if they are paired."""
-        return {ev.name: compare.rows_of(ev) for ev in self.comparison}
+        """Rows of each model that has them, by name."""
+        with_rows = (ev for ev in self.comparison if ev.columns is not None)
+        return {ev.name: compare.rows_of(ev) for ev in with_rows}
 
     def difference(self, ev: Evaluation, base: Evaluation, key: str) -> Estimate:
         """One model less another in one column."""
@@ -71,7 +73,7 @@ class Audited:
         return self.found[about]
 
     def _difference(self, ev: Evaluation, base: Evaluation, key: str) -> Estimate:
-        if self.paired:
+        if compare.same_rows(ev, base):
             mine, theirs = self.rows[ev.name], self.rows[base.name]
             return compare.paired_difference(mine, theirs, MEASURES[key])
         return compare.independent_difference(ev, base, MEASURES[key])
@@ -116,21 +118,24 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
     than their mean. Such a model needs only the right average to be calibrated, and
     cannot tell one example from another. Mean replacement does this to any model, with
     or without noise on top: accuracy stays, calibration errors vanish, and only a proper
-    score or the sharpness gap shows what was lost.
+    score or the sharpness gap shows what was lost. A model that is certain and correct in
+    every example has lost nothing, and is not meant.
     """
-    if is_trivial(ev):
+    if is_trivial(ev) and ev.decomposition.total > 0:
         middle, spread, gain = spread_of(ev)
         share = 100 * ev.largest_share
         given = f"gives {share:.4g} % of its examples the same confidence"
+        known = "it cannot tell one example from another"
         if ev.largest_share < TRIVIAL_SHARE and is_mirrored(ev):
-            given = "gives the class it predicts the same probability for every example"
+            given = compare.sameness(ev)
+            known = "it knows no more than which class is likelier"
         elif ev.largest_share < TRIVIAL_SHARE:
             given = f"gives every example (nearly) the same confidence, {middle:.3g}"
             given += f" with a standard deviation of {spread:.1g} that explains nothing"
         off = excludes_zero(ev.decomposition.calibration)
         yield Told(
             "serious",
-            f"{ev.name} {given}: it cannot tell one example from another.",
+            f"{ev.name} {given}: {known}.",
             {
                 "miscalibrated": float(off),
                 "largest_share": ev.largest_share,
@@ -170,6 +175,12 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     score, gap = score_in_words(ev.divergence), ev.metrics.get("confidence_gap")
     if gap is not None:
         evidence["confidence_gap"] = float(gap)
+    if not np.isfinite(value):
+        text = f"{ev.name} is miscalibrated: {contradicted(ev)}."
+        yield Told(
+            "warning", text, evidence, "Recalibrate, by a method without 0 and 1."
+        )
+        return
     where, ends = _region(ev)
     evidence |= ends
     severity, saved, advice = _worth(ev, score)
@@ -209,7 +220,12 @@ def _worth(ev: Evaluation, score: str) -> tuple[str, str, str]:
 
 
 def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
-    """Where most of the error is, in words and numbers; empty if bins do not see it."""
+    """Where most of the error is, in words and numbers; empty if bins do not see it.
+
+    Of pooled classes nothing is said: their errors cancel in the bins.
+    """
+    if ev.per_class:
+        return "", {}
     bins, filled = ev.mass_bins, ev.mass_bins.count > 0
     n, h, a, variance = (
         x[filled] for x in (bins.count, bins.confidence, bins.accuracy, bins.variance)
@@ -265,16 +281,16 @@ def in_range(
     """Where a run of bins is: by its ends, if few digits tell them, or by ranks.
 
     Ends are rounded outwards, to digits that keep the share of examples (evenly spread
-    within bins), and said to be about these if the rounded range may hold others.
+    within bins).
 
     Examples
     --------
     >>> n, low = np.full(3, 50.0), np.array([0.8811, 0.951, 0.983])
     >>> in_range(low, np.array([0.94, 0.98, 1.0]), n, (0, 2), "confidence")
-    'at 0.88 to 0.98 (67 % of examples)'
+    'at confidences from 0.88 to 0.98 (67 % of examples)'
     >>> low[1:] = 1 - 1e-10, 1 - 1e-12
     >>> in_range(low, low + 1e-13, n, (0, 1), "confidence")
-    'at 0.8811 (33 % of examples)'
+    'at confidence 0.8811 (33 % of examples)'
     >>> in_range(low, np.append(low[1:] - 1e-11, 1), n, (0, 1), "confidence")
     'among the 33 % of examples with the lowest confidence'
     """
@@ -287,11 +303,10 @@ def in_range(
     form = ".4g" if 0.001 < ends[0] < 0.999 else ".6g"
     one, *others = (f"{x:{form}}" for x in (ends[0], *outside))
     if ends[1] - ends[0] < 1e-6 and one not in others:
-        return f"at {one} ({part})"
+        return f"at {said} {one} ({part})"
     if digits > MOST_DIGITS:
         return f"among the {part} {_ranked(n, run)} {said}"
-    about = "" if outside[0] < low and high < outside[1] else "about "
-    return f"at {about}{low:.{digits}f} to {high:.{digits}f} ({part})"
+    return f"at {said}s from {low:.{digits}f} to {high:.{digits}f} ({part})"
 
 
 def _ranked(n: Column, run: tuple[int, int]) -> str:
@@ -506,8 +521,9 @@ def narrow_defect(ev: Evaluation) -> Iterator[Told]:
         value, high = float(parts.calibration), parts.calibration.interval[1]
         yield Told(
             "note",
-            f"The log calibration error of {ev.name}, {value:.4f}, misses some of a "
-            f"narrow range of confidence; its interval reaches up to {high:.4f}.",
+            f"The log calibration error of {ev.name}, {value:.4f}, may be too low: "
+            "examples of nearly equal confidence show more miscalibration than it sees. "
+            f"Its interval, up to {high:.4f}, includes that.",
             {"log_calibration": value, "high": high},
             "Look for jumps in the curve. The Brier calibration error sees narrower ranges, "
             "though not arbitrarily narrow ones.",
@@ -559,13 +575,13 @@ def too_few_rows(ev: Evaluation) -> Iterator[Told]:
     With fewer than 1,000 examples the intervals of calibration errors are about as wide as
     the errors of common models; below 50 none is given.
     """
-    if ev.rows < FEW_ROWS:
-        low = ev.rows < TOO_FEW_ROWS
-        count = "is 1 example" if ev.rows == 1 else f"are {ev.rows:,} examples"
+    if ev.n < FEW_ROWS:
+        low = ev.n < TOO_FEW_ROWS
+        count = "is 1 example" if ev.n == 1 else f"are {ev.n:,.10g} examples"
         yield Told(
             "warning" if low else "note",
             f"There {count}: small errors and differences may be chance.",
-            {"rows": float(ev.rows)},
+            {"rows": float(ev.n)},
             "Quote intervals, or collect more examples.",
         )
 
@@ -599,10 +615,14 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
     if min(seen, (seen + expected) / 2) < FEW_EVENTS:
         what = OUTCOMES.get(ev.target, ("misses", "hits"))[hits_rarer]
         many = "an effective number of " if is_weighted(ev) else ""
+        rest = f"({_count(expected)} expected): its numbers rest on few events"
+        if expected > n.sum() / 2:  # no rare event: the model expects the contrary
+            rest = (
+                f"where it expects {_count(expected)}: check the order of the classes"
+            )
         yield Told(
             "warning" if ev.n >= FEW_ROWS else "note",
-            f"{ev.name} has {many}{_count(seen)} {what} in {ev.n:,.10g} examples "
-            f"({_count(expected)} expected): its numbers rest on few events.",
+            f"{ev.name} has {many}{_count(seen)} {what} in {ev.n:,.10g} examples {rest}.",
             {"observed": seen, "expected": expected, "n": ev.n},
             "Quote intervals, do not rank models by such numbers, and collect more "
             f"{what}.",
@@ -857,10 +877,13 @@ def score_worse(audited: Audited) -> Iterator[Told]:
         best = max(others, key=lambda other: abs(worse[other][1]))
         calibration, score, key = worse[best]
         recalibrated = bool(audited.comparison.effects) or is_trivial(ev)
+        won = "has a significantly lower calibration error than"
+        if is_trivial(ev):
+            won = "is not significantly worse calibrated than"
         yield Told(
             "warning" if recalibrated else "note",
-            f"{name} has a lower calibration error than {listed(others)}, but a worse "
-            f"score: its {compare.name_of(key)} is {score:.4f} higher than that of {best}.",
+            f"{name} {won} {listed(others)}, but its score is worse: its "
+            f"{compare.name_of(key)} is {score:.4f} higher than that of {best}.",
             {"calibration_difference": calibration, f"{key}_difference": score},
             "Choose by the proper score, and show the sharpness gap.",
             (name, *others),
@@ -882,10 +905,9 @@ def _traded(audited: Audited) -> dict[str, dict[str, tuple[float, float, str]]]:
 
 
 def _wins_calibration(audited: Audited, ev: Evaluation, other: Evaluation) -> bool:
-    """Clearly, or, if it does so trivially, by its number alone."""
+    """Clearly, or, if it does so trivially, by not losing clearly."""
     if is_trivial(ev) and not is_trivial(other):
-        measure = MEASURES["calibration"]
-        return measure.place(measure.of(ev)) <= measure.place(measure.of(other))
+        return not audited.clearly_better(other, ev, "calibration")
     return audited.clearly_better(ev, other, "calibration")
 
 
@@ -1000,10 +1022,12 @@ def too_few_rows_to_rank(audited: Audited) -> Iterator[Told]:
         needed = _rows_needed(lead, ranked[0].n)
         if needed and compare.shows(lead):
             first, second = ranked[0].name, ranked[1].name
+            sizes = [f"{ev.n:,.10g}" for ev in ranked[:2]]
+            rows = f"these {sizes[0]}" if len({*sizes}) == 1 else " and ".join(sizes)
             yield Told(
                 "note",
                 f"The {compare.name_of(key)} of {first} is {abs(lead):.4f} below that of {second}: "
-                f"not significant on these {ranked[0].n:,.10g} examples.",
+                f"not significant on {rows} examples.",
                 {"difference": float(lead), "rows_needed": needed},
                 f"About {needed:,.0f} examples would settle a difference of this size.",
                 (first, second),

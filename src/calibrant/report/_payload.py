@@ -22,6 +22,7 @@ from calibrant._verbs.by_group import macro_average
 from calibrant._verbs.compare import SAME, is_clear, shows
 from calibrant._views.diagram import GEOMETRY, View, axis_words, view
 from calibrant._views.words import (
+    contradicted,
     direction,
     directions,
     excludes_zero,
@@ -155,8 +156,9 @@ def _verdict(ev: Evaluation) -> Iterator[str]:
     """Whether one model is miscalibrated, as far as its interval tells."""
     error, level = ev.decomposition.calibration, 100 * float(ev.settings["level"])
     if excludes_zero(error):
-        told = f"{level:g}% interval {_ends(error)}"
-        yield f"{ev.name} is miscalibrated: calibration error {number(error)} ({told})."
+        told = f"calibration error {number(error)} ({level:g}% interval {_ends(error)})"
+        told = told if isfinite(error) else contradicted(ev)
+        yield f"{ev.name} is miscalibrated: {told}."
     for text in (in_case_of_none(ev), in_which_direction(ev)):
         if text:
             yield text[0].upper() + text[1:]

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import platform
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from math import isfinite
@@ -26,11 +27,12 @@ from calibrant._base.checks import (
     one_line,
 )
 from calibrant._base.comparison import Comparison, as_comparison, as_shown
-from calibrant._base.measures import columns, sample_size
+from calibrant._base.measures import columns
 from calibrant._base.write import write_text
-from calibrant._verbs.compare import Contrast, compare
+from calibrant._verbs.by_group import natural
+from calibrant._verbs.compare import Contrast, compare, why_apart
 from calibrant._views.diagram import axis_words
-from calibrant._views.words import natural, question
+from calibrant._views.words import question, sizes_in_words
 from calibrant.report import _html as html
 from calibrant.report import _payload as page
 from calibrant.report._coarse import MEASURED_AT, Coarse, page_error
@@ -222,32 +224,48 @@ def _differences(comparison: Comparison) -> str:
     """What `compare` says of several models, as a section of the page."""
     if len(comparison) < 2:
         return ""
-    found = _contrast(comparison)
+    found, apart = _contrast(comparison)
+    why = "".join(f"<p>{escape(text)}</p>\n" for text in apart)
     if found is None:
         first, hint = escape(comparison.names[0]), "not computed"
-        why = (
-            "<p>Models must have been evaluated alike and on the same examples, which "
-            "files and sketches do not keep.</p>"
-        )
         return DIFFERENCES.format(baseline=first, hint=hint, content=why)
     pairs = "paired, example by example" if found.paired else "not paired"
     hint = (
         f"×100, {pairs} · [{100 * found.level:g}% interval] · ✓ significantly better, "
         "✕ significantly worse"
     )
-    content = html.differences_html(found)
+    content = why + html.differences_html(found)
     baseline = escape(found.baseline)
     return DIFFERENCES.format(baseline=baseline, hint=hint, content=content)
 
 
-def _contrast(comparison: Comparison) -> Contrast | None:
-    """The differences it knows, or those found now; None if there can be none."""
+def _contrast(comparison: Comparison) -> tuple[Contrast | None, list[str]]:
+    """The differences it knows, or those found now, and which models have none, and why.
+
+    The baseline is the model with which most others can be paired, the first of several.
+    """
     if isinstance(comparison, Contrast):
-        return comparison
-    try:
-        return compare(comparison, level=float(comparison[0].settings["level"]))
-    except ValueError:
-        return None
+        return comparison, []
+    apart = {
+        base.name: {
+            ev.name: why
+            for ev in comparison
+            if ev is not base and (why := why_apart(ev, base))
+        }
+        for base in comparison
+    }
+    baseline = min(apart, key=lambda name: len(apart[name]))
+    without = apart[baseline]
+    told = [
+        f"{name} cannot be compared with {baseline}, example by example: {why}."
+        for name, why in without.items()
+    ]
+    models = tuple(ev for ev in comparison if ev.name not in without)
+    if len(models) < 2:
+        return None, told
+    level = float(comparison[0].settings["level"])
+    found = compare(Comparison(models), level=level, baseline=baseline)
+    return replace(found, evaluations=comparison.evaluations), told
 
 
 # -- words ------------------------------------------------------------------------
@@ -257,7 +275,7 @@ def _subtitle(comparison: Comparison) -> str:
     first, count = comparison[0], len(comparison)
     classes = "" if first.target == "pairs" else f" · {first.k:,} classes"
     models = f"{count} model{'' if count == 1 else 's'}"
-    return f"{sample_size(first)}{classes} · {models} · {question(first)}"
+    return f"{sizes_in_words(comparison)}{classes} · {models} · {question(first)}"
 
 
 def _curve(comparison: Comparison) -> str:
@@ -282,7 +300,7 @@ def _methods(
     first = comparison[0]
     yield "Question", f"{first.target}: {question(first)}"
     counted = "" if first.n == first.rows else f", as {first.rows:,} rows of counts"
-    yield "Data", f"{sample_size(first)}{counted}"
+    yield "Data", f"{sizes_in_words(comparison)}{counted}"
     if comparison.protocol:
         yield "Protocol", comparison.protocol
     yield "Estimator", _estimator(comparison)

@@ -87,7 +87,7 @@ const evaluatedAt = () => (!isLive() ? "" : D.adaptive ? "at auto" : "as evaluat
 
 // What the parts of the score are at this bandwidth.
 function partsWords(pairs) {
-  const { total } = scoreNow(), sum = `d_CAL (calibration error) + sharpness gap = ${total}`;
+  const { total } = scoreNow(), sum = `d_CAL (calibration error) + sharpness gap = ${total}, up to rounding`;
   if (isLive()) {
     return `${sum}; at bandwidth ${S.width} d_CAL is the paper's estimate (${S.kernel} kernel), which noise `
       + "biases up and which has no interval.";
