@@ -267,13 +267,13 @@ def test_groups_are_evaluated_on_their_own(folder):
     ("options", "code", "said"),
     [
         (["--fail-if", "brier>0.1"], 3, "brier is"),
-        (["--fail-if", "brier>1.9"], 0, ""),
+        (["--fail-if", "brier>190%"], 0, ""),
         (["--fail-if", "accuracy<0.99"], 3, "accuracy is"),
         (["--fail-if", "calibration.lower>0"], 3, "lower end of the 95% interval"),
         (["--max-ece-upper", "0.01"], 3, "upper end of the 95% interval of ece"),
         (["--max-ece-upper", "99%"], 0, ""),
-        (["--fail-if", "brier>1.9", "--fail-if", "ece>0"], 3, "ece is"),
-        (["--fail-if", "mcb.upper>1"], 0, ""),
+        (["--fail-if", "brier>190%", "--fail-if", "ece>0"], 3, "ece is"),
+        (["--fail-if", "mcb.upper>100%"], 0, ""),
     ],
 )
 def test_gates(options, code, said, folder):

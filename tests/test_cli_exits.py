@@ -56,7 +56,7 @@ def folder(tmp_path_factory):
 
 ENDS = [
     (FINE, ["report", "a.npz", "--fail-if", "accuracy<0.01"]),
-    (FINE, ["study", "a.npz", "--methods", "temperature", "--fail-if", "brier>1.9"]),
+    (FINE, ["study", "a.npz", "--methods", "temperature", "--fail-if", "brier>190%"]),
     (FINE, ["recalibrate", "--fit", "a.npz"]),
     (FINE, ["compare", "a.npz", "b.npz"]),
     (FINE, ["inspect", "a.npz"]),

@@ -401,6 +401,35 @@ def test_examples_are_paired_by_their_ids(two):
     assert (same.stderr, brier_of(same)["value"]) == ("", pytest.approx(want))
 
 
+def differences_on(path):
+    page = path.read_text()
+    part = page[page.index('id="h-differences"') :]
+    return part[: part.index("</section>")]
+
+
+def test_the_page_of_report_pairs_by_ids_as_compare_does(two):
+    folder, other = two
+    assert compare(folder, "-q", "-o", "compared.html").returncode == 0
+    done = run("report", "a.jsonl", "b.jsonl", "-o", "told.html", cwd=folder)
+    assert "note: examples are paired by column 'id'; their order" in done.stderr
+    told = differences_on(folder / "told.html")
+    assert told == differences_on(folder / "compared.html")
+    assert "Pairs carry no labels" not in told
+    write_lines(folder / "b.jsonl", [*other[1:], {**other[0], "id": "new"}])
+    run("report", "a.jsonl", "b.jsonl", "-q", "-o", "apart.html", cwd=folder)
+    apart = differences_on(folder / "apart.html")
+    assert "its ids differ from those of a" in apart
+    assert "paired, example by example ·" not in apart
+
+
+def test_files_of_which_one_has_no_ids_are_paired_by_order(two):
+    folder, other = two
+    plain = [{k: v for k, v in row.items() if k != "id"} for row in other]
+    write_lines(folder / "b.jsonl", plain)
+    run("report", "a.jsonl", "b.jsonl", "-q", "-o", "told.html", cwd=folder)
+    assert "Pairs carry no labels" in differences_on(folder / "told.html")
+
+
 def test_ids_that_differ_are_refused(two):
     folder, other = two
     write_lines(folder / "b.jsonl", [*other[1:], {**other[0], "id": "new"}])
@@ -520,10 +549,21 @@ SAID = {
     "pass classes=[...], the names": "pass --classes A,B,..., the names",
     "sums to 1. Use Identity(scores='probs').": "sums to 1. Name them with --probs.",
     "Give both the same cluster=.": "Give both the same --cluster.",
-    "it exists; pass force=True (--force)": "it exists; pass --force",
+    "it exists; pass force=True to replace it.": "it exists; pass --force to replace it.",
     "they are 0 to 100: divide them by 100.": "they are 0 to 100: divide them by 100 (--percent).",
     "label=2/part-1.csv: is empty.": "label=2/part-1.csv: is empty.",
     "there is no folder runs/group=a.": "there is no folder runs/group=a.",
+    "column 'P(y=1|x), %' is text; pass logits=.": (
+        "column 'P(y=1|x), %' is text; pass --logits."
+    ),
+    'column "it\'s y=1" is text': 'column "it\'s y=1" is text',
+    "y=run.csv: is empty; bins=20 of 'bins=15' (level=0.9).": (
+        "y=run.csv: is empty; --bins 20 of 'bins=15' (--level 0.9)."
+    ),
+    "'a' has level 0.9. Evaluate it with level=0.95.": (
+        "'a' has level 0.9. Evaluate it with --level 0.95."
+    ),
+    "a model's y=... is not another's y=.": "a model's --label... is not another's --label.",
 }
 
 
@@ -562,6 +602,21 @@ def test_no_error_speaks_python(arguments, said, model):
     assert done.returncode in (1, 2)
     assert said in done.stderr
     assert not PYTHON.search(done.stderr), done.stderr
+
+
+def test_one_file_given_twice_is_told_of_names(model):
+    done = run("compare", "a.npz", "a.npz", cwd=model[0])
+    assert done.returncode == 1
+    assert done.stderr.endswith("Name them with --names A,B.\n")
+
+
+def test_names_of_the_user_are_shown_as_they_are(tmp_path):
+    rows = "\n".join(f"{i % 2},oops" for i in range(9))
+    (tmp_path / "y=run.csv").write_text(f'label,"P(y=1|x), %"\n{rows}\n')
+    done = run("report", "y=run.csv", "--probs", "P(y=1|x), %", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "y=run.csv" in done.stderr
+    assert "'P(y=1|x), %'" in done.stderr
 
 
 def test_arrays_of_one_model_are_to_be_joined(tmp_path):
@@ -749,7 +804,7 @@ def test_percent_is_judged_over_all_parts_and_batches(tmp_path):
     path = in_jsonl(tmp_path / "a.jsonl", low)
     found = [*batches(path, Roles(percent=True), rows=50)]
     np.testing.assert_allclose(np.concatenate([x.scores for x in found]), low / 100)
-    (tmp_path / "tiny.csv").write_text("prob,outcome\n0.3%,0\n0.2,1\n")
+    (tmp_path / "tiny.csv").write_text("prob,outcome\n0.3%,0\n0.2%,1\n")
     tiny = read(tmp_path / "tiny.csv", Roles(percent=True)).scores
     np.testing.assert_allclose(tiny, [0.003, 0.002])
 
@@ -894,3 +949,192 @@ def test_recalibrate_keeps_ids_and_every_other_column(animals):
         assert out["labels"].tolist() == y.tolist()
     again = run("report", "out.npz", "--target", "top-label", "-q", cwd=folder)
     assert again.returncode == 0, again.stderr
+
+
+# -- probabilities beyond their ends, per cent, and what recalibrate writes ----------------
+
+
+def one_column(path, probs, label=("no", "yes"), head="prob,outcome"):
+    rows = [f"{p},{label[y]}" for p, y in zip(probs, Y.astype(int), strict=True)]
+    path.write_text("\n".join([head, *rows]) + "\n")
+    return path
+
+
+def test_probabilities_above_1_by_round_off_are_read_as_1_and_counted(tmp_path):
+    p = np.array(P)
+    p[[3, 8]] = 1.0000037, 1.00001
+    one_column(tmp_path / "a.csv", p, label=(0, 1))
+    note = "note: a.csv: 2 probabilities above 1 (at most 1.00001) were read as 1\n"
+    assert run("report", "a.csv", cwd=tmp_path).stderr == note
+    how = ("recalibrate", "--fit", "a.csv", "--method", "isotonic")
+    done = run(*how, "--apply", "a.csv", "-o", "out.npz", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, 2 * note)
+    p[[3, 8]] = 0.5, 1.2
+    one_column(tmp_path / "b.csv", p, label=(0, 1))
+    for command in (["report", "b.csv"], ["recalibrate", "--fit", "b.csv"]):
+        bad = run(*command, cwd=tmp_path)
+        assert bad.returncode == 1
+        assert bad.stderr.startswith("Error: b.csv: probs must be in [0, 1]")
+        assert "row 8 is 1.2 (1 of 200" in bad.stderr
+
+
+@pytest.mark.parametrize("label", [(0, 1), ("no", "yes")], ids=str)
+def test_one_column_in_is_one_column_out(label, tmp_path):
+    one_column(tmp_path / "a.csv", P, label)
+    files = ("--apply", "a.csv", "-o", "out.npz")
+    done = run("recalibrate", "--fit", "a.csv", *files, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "out.npz") as found:
+        assert found["probs"].shape == P.shape
+        assert np.corrcoef(found["probs"], P)[0, 1] > 0.5
+    told = run("report", "out.npz", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "target: positive" in told.stdout
+
+
+def test_what_a_fit_has_to_say_is_a_note_and_said_once(tmp_path):
+    """Confidences that are right in every example have no finite temperature."""
+    p = np.where(Y, 0.9, 0.1)
+    one_column(tmp_path / "a.csv", p)
+    done = run("recalibrate", "--fit", "a.csv", "--save", "t.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
+    assert done.stdout.count("note: ") == 1
+    quiet = run("recalibrate", "--fit", "a.csv", "-q", "--save", "u.json", cwd=tmp_path)
+    assert (quiet.stdout, quiet.stderr) == ("", "")
+
+
+def test_a_recalibrator_that_is_not_there_is_named(tmp_path):
+    one_column(tmp_path / "a.csv", P)
+    files = ("--apply", "a.csv", "-o", "out.npz")
+    done = run("recalibrate", "--load", "t.json", *files, cwd=tmp_path)
+    assert done.returncode == 1
+    assert (
+        done.stderr == "Error: there is no file t.json; --save writes a recalibrator.\n"
+    )
+
+
+def test_a_fraction_beside_a_sign_of_per_cent_is_refused(tmp_path):
+    texts = [f"{100 * p:.0f}%" for p in P]
+    texts[5] = "0.9"
+    one_column(tmp_path / "a.csv", texts)
+    done = run("report", "a.csv", "--percent", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "row 5 of 'prob' is '0.9', without a sign beside '" in done.stderr
+    assert "(1 of 200 are such); write all with a sign" in done.stderr
+    texts[5] = "90"
+    one_column(tmp_path / "a.csv", texts)
+    assert run("report", "a.csv", "--percent", cwd=tmp_path).returncode == 0
+
+
+def test_many_numbers_up_to_1_among_per_cents_are_counted(tmp_path):
+    texts = [f"{2 + 98 * p:.2f}" for p in P]
+    one_column(tmp_path / "a.csv", texts)
+    assert run("report", "a.csv", "--percent", cwd=tmp_path).stderr == ""
+    texts[20:50] = ["0.9"] * 30
+    one_column(tmp_path / "a.csv", texts)
+    done = run("report", "a.csv", "--percent", cwd=tmp_path)
+    assert "--percent reads 0.9 as 0.9 %: 30 of 200 probabilities" in done.stderr
+
+
+# -- what compare, groups and monitor say --------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    """Two models of three classes on two tasks, with ids, and one of another label."""
+    folder = tmp_path_factory.mktemp("tasks")
+    y, z = over_confident(300, 3)
+    more = {"task": np.arange(300) % 2, "id": np.array([f"q{i}" for i in range(300)])}
+    np.savez(folder / "a.npz", logits=z, labels=y, **more)
+    np.savez(folder / "b.npz", logits=z / 3, labels=y, **more)
+    other = np.where(np.arange(300) == 7, (y + 1) % 3, y)
+    np.savez(folder / "odd.npz", logits=z, labels=other, **more)
+    return folder, y, z
+
+
+def test_compare_tells_differences_of_each_group(tasks):
+    folder, y, z = tasks
+    some = np.arange(300) % 2 == 1
+    a, b = (
+        cal.evaluate(y[some], logits=x[some], name=n)
+        for x, n in ((z, "a"), (z / 3, "b"))
+    )
+    want = cal.compare(a, b).differences["b"]["brier"]
+    files = ("compare", "a.npz", "b.npz", "--group", "task")
+    found = json.loads(run(*files, "--json", cwd=folder).stdout)["group_differences"]
+    assert sorted(found) == ["0", "1"]
+    assert found["1"]["b"]["brier"]["interval"] == pytest.approx(want.interval)
+    told = run(*files, cwd=folder).stdout
+    assert "Differences from a by group (* significant, each alone):" in told
+    assert f"\n1, b: Brier {want:.4f} [" in told
+    assert max(map(len, told.splitlines())) <= 88
+    alone = run("compare", "a.npz", "b.npz", "--json", cwd=folder)
+    assert "group_differences" not in json.loads(alone.stdout)
+
+
+def test_the_first_label_that_differs_is_named(tasks):
+    folder, y, _ = tasks
+    done = run("compare", "a.npz", "odd.npz", cwd=folder)
+    assert done.returncode == 1
+    assert "odd.npz and a.npz differ in 1 of 300 labels" in done.stderr
+    assert f"that of id 'q7' is {(y[7] + 1) % 3} and {y[7]}." in done.stderr
+    assert "pass --unpaired" in done.stderr
+
+
+def test_json_says_which_conditions_hold(tasks):
+    folder = tasks[0]
+    for condition, count in {"brier > 99%": 0, "brier > 0.1%": 1}.items():
+        done = run("report", "a.npz", "--json", "--fail-if", condition, cwd=folder)
+        failed = json.loads(done.stdout)["failed"]
+        assert len(failed) == count
+        assert done.returncode == (3 if count else 0)
+        assert [f"gate: {x}" for x in failed] == done.stderr.splitlines()[
+            -count:
+        ] * count
+    assert "failed" not in json.loads(
+        run("report", "a.npz", "--json", cwd=folder).stdout
+    )
+    both = ("compare", "a.npz", "b.npz", "--json", "--fail-if", "brier < -0.1%")
+    assert len(json.loads(run(*both, cwd=folder).stdout)["failed"]) == 1
+
+
+def test_groups_and_monitor_call_the_model_by_its_file(tasks):
+    folder = tasks[0]
+    groups = run("groups", "a.npz", "--group", "task", "--json", cwd=folder)
+    assert {x["name"] for x in json.loads(groups.stdout)["evaluations"]} == {"0", "1"}
+    assert "Groups: a" in _page(folder, "groups", "a.npz", "--group", "task")
+    state = ("--period", "task", "--state", "risk.npz")
+    assert "risk" in _page(folder, "monitor", "a.npz", *state)
+
+
+def _page(folder, *arguments):
+    done = run(*arguments, "-q", "-o", "page.html", "--force", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return (folder / "page.html").read_text()
+
+
+def test_notes_of_monitor_weigh_the_rows_that_have_a_date(tmp_path):
+    lines = [f"{p},{y:d},3,2024-01-01" for p, y in zip(P, Y, strict=True)]
+    lines[0], lines[17] = ",1,3,2024-01-01", "0.5,1,3,"
+    text = "\n".join(lines)
+    (tmp_path / "a.csv").write_text(f"prob,outcome,weight,date\n{text}\n")
+    how = ("monitor", "a.csv", "--period", "date", "--every", "month")
+    said = run(*how, "--drop-missing", cwd=tmp_path).stderr
+    count = len(lines)
+    assert f"(weights sum to {3 * (count - 2):,})" in said
+    assert f"a.csv: dropped 1 of {count} examples with a missing score" in said
+    assert f"a.csv: dropped 1 of {count - 1} examples without a period" in said
+
+
+def test_monitor_drops_rows_without_a_date_if_asked_to(tmp_path):
+    dates = [f"2024-0{1 + i // 100}-01" for i in range(200)]
+    dates[17] = ""
+    rows = zip(P, Y.astype(int), dates, strict=True)
+    text = "\n".join(f"{p},{y},{day}" for p, y, day in rows)
+    (tmp_path / "a.csv").write_text(f"prob,outcome,date\n{text}\n")
+    how = ("monitor", "a.csv", "--period", "date", "--every", "month")
+    assert run(*how, cwd=tmp_path).returncode == 1
+    done = run(*how, "--drop-missing", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "a.csv: dropped 1 of 200 examples without a period" in done.stderr

@@ -111,7 +111,78 @@ def test_a_limit_far_above_what_was_found_is_doubted_unless_a_sign_says_it(folde
     never = gated(folder, "brier > 1.5", files=("calibrated.npz",))
     assert never.returncode == 2
     assert "never holds: the Brier score of one probability" in never.stderr
-    assert gated(folder, "brier > 1.5").returncode == 0  # of three classes it can be
+    assert "write 'brier > 1.5%'" in never.stderr
+    gap = gated(folder, "gap > 1.2", files=("calibrated.npz",))
+    assert gap.returncode == 2
+    far = gated(folder, "brier < 1.5", files=("calibrated.npz",))
+    assert "always holds" in far.stderr
+
+
+@pytest.mark.parametrize("name", ["brier", "brier.upper", "gap", "d_TOT", "mcb"])
+def test_a_brier_limit_above_that_of_guessing_is_spelt_out(name, folder):
+    """1.2 is what a table prints for 0.012, and no model of three classes exceeds it."""
+    for command, files in (("report", ["a.npz"]), ("compare", ["a.npz", "b.npz"])):
+        done = gated(folder, f"{name} > 1.2", files=files, command=command)
+        assert done.returncode == 2
+        assert "guessing among 3 classes has (0.67)" in done.stderr
+        assert "> 1.2%' or " in done.stderr
+        assert gated(folder, f"{name} > 120%", files=files).returncode == 0
+    assert gated(folder, f"{name} > 0.6").returncode in (0, 3)
+
+
+@pytest.mark.parametrize("condition", ["brier > 0.5", "nll > 1", "gap > 0.5"])
+def test_a_score_far_below_its_limit_is_noted_unless_a_sign_says_it(
+    condition, tmp_path
+):
+    rng = np.random.default_rng(0)
+    y = rng.integers(10, size=500)
+    z = 9.0 * np.eye(10)[y] + rng.normal(size=(500, 10))
+    np.savez(tmp_path / "good.npz", logits=z, labels=y)
+    np.savez(tmp_path / "same.npz", logits=z, labels=y)
+    done = gated(tmp_path, condition, files=("good.npz",))
+    assert done.returncode == 0
+    assert "note: good: the limit of " in done.stderr
+    both = gated(tmp_path, condition, files=("good.npz", "same.npz"), command="compare")
+    assert "note: good: the limit of " in both.stderr
+    name, _, limit = condition.split()
+    signed = gated(tmp_path, f"{name} > {100 * float(limit):g}%", files=("good.npz",))
+    assert signed.stderr == ""
+
+
+def test_monitor_refuses_and_notes_the_limits_that_report_does(tmp_path):
+    p = np.tile([0.002, 0.998], 500)
+    month = np.repeat(["01", "02"], 500)
+    np.savez(tmp_path / "p.npz", probs=p, labels=p > 0.5, month=month)
+    np.savez(
+        tmp_path / "z.npz",
+        probs=np.eye(3)[[0, 1] * 500] * 0.9 + 0.1 / 3,
+        labels=[0, 1] * 500,
+        month=month,
+    )
+
+    def monitored(file, condition, *more):
+        given = ("--period", "month", "-o", "page.html", *more)
+        return gated(tmp_path, condition, *given, files=(file,), command="monitor")
+
+    for file, condition, why in (
+        ("p.npz", "brier > 1.2", "never holds: the Brier score of one probability"),
+        ("z.npz", "brier > 1.2", "more than what guessing among 3 classes has (0.67)"),
+        ("z.npz", "nll > 1.2", "more than what guessing among 3 classes has (1.1)"),
+    ):
+        done = monitored(file, condition)
+        assert (
+            done.returncode == gated(tmp_path, condition, files=(file,)).returncode == 2
+        )
+        assert why in done.stderr
+        assert not (tmp_path / "page.html").exists()
+    doubt = monitored("p.npz", "ece > 0.5", "--force")
+    assert doubt.returncode == 2
+    assert "times 100" not in doubt.stderr  # its table has fractions
+    far = monitored("p.npz", "ece > 0.15", "--force")
+    assert far.returncode == 0
+    assert "note: 02: the limit of 15% is 75 times its ece, 0.2%." in far.stderr
+    log = monitored("p.npz", "d_TOT > 300%", "--divergence", "log", "--force")
+    assert log.returncode == 0, log.stderr  # a log loss may be above 2
 
 
 def test_per_cent_is_the_fraction(folder):
@@ -206,6 +277,28 @@ def test_a_difference_may_be_negative_and_is_checked_for_its_scale(folder):
     assert wrong.returncode == 2
     assert "write 'brier > 0.03'" in wrong.stderr
     assert compared(folder, "ece < -1").returncode == 2
+    assert "the difference in ECE lies between" in compared(folder, "ece > 7").stderr
+
+
+def test_a_limit_far_from_the_difference_is_noted_above_and_below(tmp_path):
+    """Half a point of accuracy is 0.005, and a limit of 0.5 passed without a word."""
+    y, z = over_confident(2000, 3)
+    near = z + 0.05 * np.random.default_rng(0).normal(size=z.shape)
+    for name, scores in {"z": z, "near": near}.items():
+        np.savez(tmp_path / f"{name}.npz", logits=scores, labels=y)
+
+    def noted(condition):
+        both = ("z.npz", "near.npz")
+        done = gated(tmp_path, condition, files=both, command="compare")
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    low = noted("acc < -0.5")
+    assert "note: near - z: the limit of -50% is far from the difference in " in low
+    assert "write 'accuracy < -0.5%' or 'accuracy < -50%'." in low
+    assert "write 'brier > 0.5%' or 'brier > 50%'." in noted("brier > 0.5")
+    for clear in ("acc < -50%", "acc < -0.05", "brier > 0.05"):
+        assert noted(clear) == ""
 
 
 def test_differences_are_gated_in_each_group(folder):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from calibrant._base.checks import MOST_NAME, one_line
+from calibrant._base.records import as_plain
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
 from calibrant.cli._harness import models_in
@@ -76,26 +77,89 @@ def compare(
             evaluated = out.evaluate_models(models, progress)
         else:
             evaluated = _evaluate(models, rows, progress)
-        found = contrast(*evaluated, **options)
+        try:
+            found = contrast(*evaluated, **options)
+        except ValueError:
+            _check_labels(files, rows or ())
+            raise
         verdicts = out.differences_failing(gates, found)
-        for group, parts in _groups(rows if gates else None):
-            apart = contrast(*_evaluate(models, parts, progress), **options)
+        by_group = {}
+        for group, parts in _groups(rows):
+            try:
+                apart = contrast(*_evaluate(models, parts, progress), **options)
+            except ValueError:
+                if gates:
+                    raise
+                continue  # of which there is nothing to compare
+            by_group[group] = apart
             verdicts += out.differences_failing(gates, apart, group)
     written = out.write_page(found, output, title=title, force=force)
-    checked = rows is not None and all(one.ids is not None for one in rows)
-    out.print_models(found, said, _in_words(found, written, checked=checked))
+    told = [_in_words(found), *_groups_in_words(by_group), written]
+    more: dict[str, Any] = {**out.failed(verdicts)}
+    if by_group:
+        more["group_differences"] = {
+            group: as_plain(apart.differences) for group, apart in by_group.items()
+        }
+    out.print_models(found, said, "\n\n".join(filter(None, told)), **more)
     out.trip(verdicts)
 
 
-def _in_words(found: Any, written: str, *, checked: bool) -> str:
-    """Differences in words, and where the page is; ids leave nothing on trust."""
+def _in_words(found: Any) -> str:
+    """Differences in words."""
     from calibrant.table._layout import Note
     from calibrant.table._text import note_lines
 
-    told = [x for x in found.sentences if not (checked and x.startswith("Pairs carry"))]
     head = f"Compared with {one_line(found.baseline, MOST_NAME)}:"
-    lines = [head, *note_lines([Note(text) for text in told])]
-    return "\n".join([*lines, *(["", written] if written else [])])
+    return "\n".join([head, *note_lines([Note(text) for text in found.sentences])])
+
+
+IN_GROUPS = ("brier", "accuracy", "calibration")
+"""Differences that are printed of each group; JSON has all."""
+
+
+def _groups_in_words(by_group: Mapping[str, Any]) -> Iterator[str]:
+    """Differences in each group, one line for each group and model."""
+    from calibrant._base.measures import MEASURES
+    from calibrant._base.text import with_interval
+    from calibrant._verbs.compare import is_clear
+    from calibrant.table._layout import Note
+    from calibrant.table._text import note_lines
+
+    lines = []
+    for group, found in by_group.items():
+        for name, numbers in found.differences.items():
+            told = [
+                f"{MEASURES[key].label} {with_interval(numbers[key])}"
+                f"{' *' if is_clear(numbers[key]) else ''}"
+                for key in IN_GROUPS
+                if key in numbers
+            ]
+            who = f"{one_line(group, MOST_NAME)}, {one_line(name, MOST_NAME)}"
+            lines += note_lines([Note(f"{who}: {'; '.join(told)}.")])
+    if lines:
+        first = next(iter(by_group.values()))
+        head = f"Differences from {one_line(first.baseline, MOST_NAME)} by group"
+        yield "\n".join([f"{head} (* significant, each alone):", *lines])
+
+
+def _check_labels(files: Sequence[str], rows: Sequence[Any]) -> None:
+    """Name the first example whose label is not the same in two files, if there is one."""
+    for file, one in zip(files, rows, strict=False):
+        labels = [np.asarray(x.y) for x in (rows[0], one)]
+        if one.pairs or labels[0].shape != labels[1].shape or labels[0].ndim != 1:
+            continue
+        if (apart := labels[0] != labels[1]).any():
+            row = int(np.argmax(apart))
+            known = one.ids is not None
+            where = (
+                f"{one.plan.id} {str(ids_of(one)[row])!r}" if known else f"row {row}"
+            )
+            first, other = (str(x[row]) for x in labels)
+            raise ValueError(
+                f"{file} and {files[0]} differ in {int(apart.sum()):,} of {len(apart):,} "
+                f"labels, so examples cannot be paired: that of {where} is {other} and "
+                f"{first}. Compare answers to the same questions, or pass --unpaired."
+            )
 
 
 def _evaluate(
@@ -121,7 +185,7 @@ def _of_group(found: Any, group: Any) -> Any:
     """The rows of a group, those that are left out too."""
     lost, apart = found.dropped_groups, found.unpaired
     return replace(
-        _only(found, found.group == group),
+        only(found, found.group == group),
         group=None,
         dropped=0 if lost is None else int((lost == group).sum()),
         dropped_groups=None,
@@ -164,7 +228,7 @@ def _only_summed(file: str, roles: Any) -> bool:
 
 def _by_id(files: Sequence[str], found: list[Any], said: dict[str, Any]) -> list[Any]:
     """The rows of each file in the order of the first, by what identifies them."""
-    ids = [text_of(one.ids).astype(str) for one in found]
+    ids = [ids_of(one) for one in found]
     name = found[0].plan.id
     if all(np.array_equal(column, ids[0]) for column in ids):
         return found
@@ -178,13 +242,53 @@ def _by_id(files: Sequence[str], found: list[Any], said: dict[str, Any]) -> list
     if not said["drop_missing"]:
         _check_same_ids(files, ids, name)
     if not said["quiet"]:
-        told = f"examples are paired by column {name!r}"
-        order = "; their order differs between the files" if _reordered(ids) else ""
-        click.echo(f"note: {told}{order}", err=True)
+        _say_paired(name, reordered=_reordered(ids))
         if absent := _not_in_all(found, ids):
             are = f"{absent:,} ids are" if absent > 1 else "1 id is"
             click.echo(f"note: {are} not in every file, and left out", err=True)
     return _in_all(found, ids, said)
+
+
+def ids_of(found: Any) -> Any:
+    """What identifies each row, as text."""
+    return text_of(found.ids).astype(str)
+
+
+def _say_paired(name: str, *, reordered: bool) -> None:
+    order = "; their order differs between the files" if reordered else ""
+    click.echo(f"note: examples are paired by column {name!r}{order}", err=True)
+
+
+class InOneOrder:
+    """Puts the rows of each file into the order of the first, if all ids are the same.
+
+    Rows of other ids stay as they are, and their models are not paired.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+        self.first: Any = None
+
+    def __call__(self, found: Any) -> Any:
+        """The same rows, in order."""
+        if found.ids is None:
+            return found
+        ids = ids_of(found)
+        if self.first is None:
+            self.first = ids
+        if np.array_equal(ids, self.first) or not _once(ids, self.first):
+            return found
+        if not self.quiet:
+            _say_paired(found.plan.id, reordered=True)
+            self.quiet = True  # said once
+        place = np.argsort(np.argsort(self.first, kind="stable"), kind="stable")
+        return only(found, np.argsort(ids, kind="stable")[place])
+
+
+def _once(ids: Any, first: Any) -> bool:
+    """Whether the same ids come in another order, each once."""
+    ours, others = np.unique(ids), np.unique(first)
+    return len(ours) == len(ids) == len(first) and np.array_equal(ours, others)
 
 
 def _reordered(ids: list[Any]) -> bool:
@@ -234,10 +338,10 @@ def _in_all(found: list[Any], keys: list[Any], said: dict[str, Any]) -> list[Any
 def _divided(found: Any, chosen: Any) -> Any:
     """The rows to compare, which know of the others."""
     others = np.setdiff1d(np.arange(len(found)), chosen)
-    return replace(_only(found, chosen), unpaired=_only(found, others))
+    return replace(only(found, chosen), unpaired=only(found, others))
 
 
-def _only(found: Any, chosen: Any) -> Any:
+def only(found: Any, chosen: Any) -> Any:
     """Some rows of what was found in a file, in this order."""
     from calibrant.files._read import PER_ROW
 

@@ -191,12 +191,15 @@ OPTIONS = {
     "every": "every",
     "period": "period",
 }
+QUOTED = r"(?<![\w=])'[^']*'(?!\w)|(?<![\w=])\"[^\"]*\"(?!\w)"
+VALUE = r"'[^']*'|\"[^\"]*\"|-?\d[\w.+-]*\w|\w+"
 KEYWORD = re.compile(
-    rf"(?<![\w/\\.=-])({'|'.join(OPTIONS)})=('[^']*'|\"[^\"]*\"|[\w.-]*\w)?(?![\w/\\=])"
+    rf"{QUOTED}|(?<![\w/\\.=-])({'|'.join(OPTIONS)})=({VALUE})?(?!\.?[\w/\\=])"
 )
+"""A keyword of the library; names of columns, models and files are quoted, or have a dot."""
 PHRASES = {
-    r"force=True \(--force\)": "--force",
-    r"evaluate\(\.\.\., name=\.\.\.\)": "--names A,B",
+    r"force=True": "--force",
+    r"evaluate\(\.\.\., name=\.\.\.\)(, or show a dict of them: \{.*?\})?": "--names A,B",
     r"classes=\[\.\.\.\]": "--classes A,B,...",
     r"paired=False": "--unpaired",
     r"Use \w+\(scores='(\w+)'\)": r"Name them with --\1",
@@ -222,6 +225,8 @@ def in_options(text: str) -> str:
 
 
 def _option(found: re.Match[str]) -> str:
+    if found[1] is None:  # in quotes are names of the user's
+        return found[0]
     value = (found[2] or "").strip("'\"")
     return f"--{OPTIONS[found[1]]} {value}".rstrip()
 

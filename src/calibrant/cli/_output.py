@@ -7,8 +7,9 @@ import operator
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from math import inf, isnan, log, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -24,13 +25,15 @@ from calibrant._base.measures import (
     MEASURES,
     key_of,
     near_key,
-    sample_size,
 )
 from calibrant._base.records import Estimate, as_plain
 from calibrant._base.write import target_of
+from calibrant._inputs.arrays import ROW_SUM_TOLERANCE
 from calibrant._verbs.by_group import macro_average
+from calibrant._verbs.compare import BY_ID
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
 from calibrant.cli import _flags as flags
+from calibrant.files._sources import text_of
 
 if TYPE_CHECKING:
     from calibrant._sketch.sketch import Sketch
@@ -40,26 +43,33 @@ IN_FILES, IN_MEMORY = 1 << 28, 1 << 31
 
 
 def evaluate_models(
-    models: Sequence[flags.Model], progress: flags.Steps
+    models: Sequence[flags.Model],
+    progress: flags.Steps,
+    order: Callable[[Any], Any] = lambda found: found,
+    **roles: Any,
 ) -> list[Evaluation]:
-    """Evaluate each model; a file may be files joined by commas."""
+    """Evaluate each model; a file may be files joined by commas.
+
+    What is read at once passes through `order` on its way.
+    """
     found = []
     for number, model in enumerate(models):
         with flags.about(model.file):
             part = progress.part(number, len(models))
-            found.append(_evaluate_file(model.file, model.name, model.said, part))
+            own = flags.roles_of(model.said, **roles)
+            found.append(_evaluate_file(model, own, part, order))
     return found
 
 
 def _evaluate_file(
-    file: str, name: str, said: Mapping[str, Any], progress: Any
+    model: flags.Model, roles: Any, progress: Any, order: Callable[[Any], Any]
 ) -> Evaluation:
     """In memory where the file fits, in batches where it does not."""
     from calibrant.files._inspect import repeated_ids
     from calibrant.files._read import batches
 
-    paths, roles = flags.paths_of(file), flags.roles_of(said)
-    options = flags.evaluation_of(said)
+    file, name, said = model.file, model.name, model.said
+    paths, options = flags.paths_of(file), flags.evaluation_of(said)
     progress(0.0, f"read {name}")
     if (sketch := sketch_in(paths)) is not None:
         if roles.given:
@@ -77,7 +87,7 @@ def _evaluate_file(
             found = map(taken.add, batches(paths, roles))
             ev = evaluate_batches(found, name=name, progress=report, **options)
             return replace(ev, left_out=float(taken.dropped))
-    rows = read_file(file, roles, quiet=said["quiet"])
+    rows = order(read_file(file, roles, quiet=said["quiet"]))
     progress(0.5, f"evaluate {name}")
     ev = evaluate_found(rows, name, said)
     return replace(ev, repeated=repeated_ids(paths, roles.sep))
@@ -109,7 +119,15 @@ def evaluate_found(found: Any, name: str, said: Mapping[str, Any]) -> Evaluation
         ev = verb(**found.arguments, **options)
     except RowError as error:
         raise found.in_file(error) from error
+    if found.pairs and found.ids is not None:  # which have no labels to be known by
+        ev = replace(ev, fingerprint=_print_of_ids(found.ids))
     return with_left_out(ev, found)
+
+
+def _print_of_ids(ids: Any) -> str:
+    """A hash of what identifies the rows, in their order."""
+    text = "\0".join(text_of(ids).astype(str).tolist())
+    return BY_ID + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def with_left_out(ev: Evaluation, found: Any) -> Evaluation:
@@ -150,6 +168,10 @@ USED = {
 """Columns that are taken by their names, and what for."""
 
 
+FEW_SMALL = 0.05
+"""Up to which share of probabilities may be at most 1 per cent before it is noted."""
+
+
 class Taken:
     """Says on stderr which columns were taken by name, and how many rows left out."""
 
@@ -157,18 +179,30 @@ class Taken:
         self.file = "standard input" if file == flags.STDIN else file
         self.plan: Any = None
         self.asked = set(roles.given) - {"weight"}
+        self.percent = roles.percent
         self.quiet, self.total, self.dropped, self.rows = quiet, 0.0, 0, 0
+        self.above, self.most, self.small = 0, 1.0, 0
 
     def __enter__(self) -> Self:
         return self
 
-    def add(self, found: Any) -> Any:
-        """Count some rows, and pass them on."""
+    def add(self, found: Any, of: int = 0) -> Any:
+        """Count some rows, of perhaps more that were complete, and pass them on."""
         self.plan = found.plan
-        self.rows += len(found) + found.dropped
+        self.rows += max(len(found), of) + found.dropped
         self.dropped += found.dropped
         if found.sample_weight is not None:
             self.total += float(found.sample_weight.sum())
+        if found.kind != "logits" and found.scores.size == len(found):
+            tolerance = ROW_SUM_TOLERANCE.get(found.scores.dtype.name, 0.0)
+            allowed = tolerance if found.kind == "probs" else 0.0
+            above = (found.scores > 1) & (
+                found.scores <= 1 + allowed
+            )  # as is evaluated
+            self.above += int(above.sum())
+            self.most = max(self.most, float(found.scores[above].max(initial=1.0)))
+            small = (found.scores > 0) & (found.scores <= 0.01)
+            self.small += int(small.sum())
         return found
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -179,6 +213,15 @@ class Taken:
                 continue
             summed = f" (weights sum to {self.total:,.6g})" if role == "weight" else ""
             self._say(f"using column {column!r} as {what}{summed}")
+        if self.above:
+            are = (
+                "1 probability" if self.above == 1 else f"{self.above:,} probabilities"
+            )
+            was = "was" if self.above == 1 else "were"
+            self._say(f"{are} above 1 (at most {self.most:.10g}) {was} read as 1")
+        if self.percent and self.small > FEW_SMALL * self.rows:
+            what = f"{self.small:,} of {self.rows:,} probabilities are written so"
+            self._say(f"--percent reads 0.9 as 0.9 %: {what}, above 0 and at most 1")
         if self.dropped:
             missing = "with a missing score, label or weight"
             self._say(f"dropped {self.dropped:,} of {self.rows:,} examples {missing}")
@@ -266,23 +309,33 @@ def write_page(models: Comparison, output: Path | None, **options: Any) -> str:
     return f"report: {one_line(str(report(models, output, **options)))}"
 
 
-def print_models(models: Comparison, said: Mapping[str, Any], more: str = "") -> None:
-    """Print a comparison, its groups, and what more there is to say, or JSON."""
+def print_models(
+    models: Comparison,
+    said: Mapping[str, Any],
+    more: str = "",
+    **also: Any,
+) -> None:
+    """Print a comparison, its groups, and what more there is to say, or JSON.
+
+    `also` goes into the JSON.
+    """
     if said["as_json"]:
         findings = [finding.to_dict() for finding in models.audit()]
         found = {**models.to_dict(), "findings": findings, **_macro_as_json(models)}
-        click.echo(json.dumps(found))
+        click.echo(json.dumps({**found, **also}))
         return
     if said["quiet"]:
         return
+    from calibrant._views.words import sizes_in_words
     from calibrant.report._report import groups_of
     from calibrant.terminal._page import show
 
     show(models)
     sys.stdout.flush()  # a closed pipe is noticed here, not when Python ends
     for group, of_group in groups_of(models).items():
-        click.echo(f"\ngroup {one_line(group, MOST_NAME)}: {sample_size(of_group[0])}")
-        click.echo(Comparison(tuple(of_group)).table("text", footnotes=False))
+        apart = Comparison(tuple(of_group))
+        click.echo(f"\ngroup {one_line(group, MOST_NAME)}: {sizes_in_words(apart)}")
+        click.echo(apart.table("text", footnotes=False))
     for line in _macro_lines(models):
         click.echo(line)
     if more:
@@ -360,9 +413,12 @@ COVERAGE = "coverage"
 
 SMALL = ("ece", "ace", "smooth_ece", "ece_mass", "ece_debiased", "ks_error",
          "top_label_ece", "calibration")  # fmt: skip
-DOUBTFUL, FAR_ABOVE = 0.2, 20
+SCORES = ("brier", "nll", "total", "sharpness_gap")
+DOUBTFUL, FAR_ABOVE, FAR_APART, WIDE = 0.2, 20, 5, 0.1
 """Calibration errors of real models are below the first. A limit as large is more likely
-0.65 of a table of percentages, which is 0.0065; so is one so many times what was found."""
+0.65 of a table of percentages, which is 0.0065; so is one so many times what was found,
+of scores too; and a difference so many times what the baseline has. Differences are near 0
+by nature: only from the last on is a limit on one noted as far from what was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,23 +458,33 @@ class Gate:
             low, high = (0.0 if key == "total" else -inf), inf
         if difference:
             low, high = low - high, high - low
-        gate.check(text, low, high, option)
+        gate.check(text, low, high, option, difference=difference)
         gate.check_doubtful(text, option)
         return gate
 
-    def check(self, text: str, low: float, high: float, option: str) -> None:
+    def check(
+        self,
+        text: str,
+        low: float,
+        high: float,
+        option: str,
+        *,
+        difference: bool = False,
+    ) -> None:
         """Refuse a limit on the wrong side of which all numbers are, or none."""
         least, most = (HOLDS[self.sign](end, self.limit) for end in (low, high))
         if least != most:
             return
         label = COVERAGE if self.key == COVERAGE else MEASURES[self.key].label
+        if difference:
+            label = f"the difference in {label}"
         what = "always" if least else "never"
         told = f"{text!r} {what} holds: {label} lies between {low:g} and {high:g}."
         less = self.limit / 100
         if low < less < high and abs(self.limit) >= 1:
             condition = f"{self.name} {self.sign} {less:g}"
             told += (
-                f" Tables show it times 100: write {condition!r} or "
+                f" If it is a percentage, write {condition!r} or "
                 f"'{self.name} {self.sign} {self.limit:g}%'."
             )
         raise click.BadParameter(told, param_hint=option)
@@ -426,8 +492,8 @@ class Gate:
     def check_doubtful(self, text: str, option: str) -> None:
         """Refuse a limit without a sign that may be a fraction or a percentage."""
         if self.key in SMALL and DOUBTFUL <= abs(self.limit) < 1 and not self.percent:
-            told = f"{text!r} is in doubt, since tables show {MEASURES[self.key].label}"
-            told += f" times 100: write {self._two_ways}."
+            told = f"{text!r} is in doubt: it may be a fraction or a percentage. "
+            told += f"Write {self._two_ways}."
             raise click.BadParameter(told, param_hint=option)
 
     @property
@@ -444,31 +510,54 @@ class Gate:
         )
         return f"{less} or {more}"
 
-    def check_scale(self, ev: Evaluation) -> None:
+    def check_scale(self, target: str, classes: int, divergence: str) -> None:
         """Refuse limits that numbers of this model cannot reach, or no sensible one does."""
-        logs = self.key == "nll" or (self.key in HEADLINE and ev.divergence == "log")
-        guessing = log(max(ev.k, 2))
-        if logs and abs(self.limit) > guessing and not self.percent:
+        logs = self.key == "nll" or (self.key in HEADLINE and divergence == "log")
+        squares = not logs and self.key in ("brier", *SQUARED, *HEADLINE)
+        if squares and target in ("positive", "pairs"):
+            self._check_of_one()
+            return
+        classes = max(classes, 2)
+        guessing = log(classes) if logs else 1 - 1 / classes
+        if (logs or squares) and abs(self.limit) > guessing and not self.percent:
             raise click.UsageError(
                 f"a limit of {self.limit:g} on {self.key} is more than what guessing among "
-                f"{max(ev.k, 2):,} classes has ({guessing:.2g}), and tables show it times "
-                f"100: write {self._two_ways}."
-            )
-        alone = ev.target in ("positive", "pairs") and self.key in ("brier", "total")
-        if alone and not logs and self.limit >= 1 and self.sign in (">", ">="):
-            raise click.UsageError(
-                f"'{self.name} {self.sign} {self.limit:g}' never holds: the Brier score of one "
-                "probability lies between 0 and 1."
+                f"{classes:,} classes has ({guessing:.2g}): write {self._two_ways}."
             )
 
-    def doubt(self, who: str, value: float) -> str:
+    def _check_of_one(self) -> None:
+        """Refuse a limit that no squared error of one probability exceeds."""
+        if abs(self.limit) < 1:
+            return
+        above = (self.sign in (">", ">=")) == (self.limit > 0)
+        what = "the Brier score" if self.key in ("brier", "total") else self.key
+        told = f"{what} of one probability lies between 0 and 1."
+        less = f"'{self.name} {self.sign} {self.limit:g}%'"
+        raise click.UsageError(
+            f"'{self.name} {self.sign} {self.limit:g}' {'never' if above else 'always'} "
+            f"holds: {told}{'' if self.percent else f' If it is a percentage, write {less}.'}"
+        )
+
+    def doubt(self, who: str, value: float, times: float = FAR_ABOVE) -> str:
         """Why a limit is perhaps not what was meant, if a number is far below it."""
-        bare = self.key in SMALL and self.sign in (">", ">=") and not self.percent
-        if not (bare and 0 < value * FAR_ABOVE < self.limit):
+        shown = self.key in (*SMALL, *SCORES)
+        bare = shown and self.sign in (">", ">=") and not self.percent
+        if not (bare and 0 < value * times < self.limit):
             return ""
         return (
             f"{who}: the limit of {100 * self.limit:.10g}% is {self.limit / value:,.0f} times "
             f"its {self.key}, {100 * value:.2g}%. To be clear, write {self._two_ways}."
+        )
+
+    def doubt_of_difference(self, who: str, value: float) -> str:
+        """The same of a limit on a difference, above or below."""
+        wide = self.key in ENDS and abs(self.limit) >= WIDE and not self.percent
+        far = FAR_ABOVE * abs(value) < abs(self.limit)
+        if not (wide and far) or HOLDS[self.sign](value, self.limit):
+            return ""
+        return (
+            f"{who}: the limit of {100 * self.limit:.10g}% is far from the difference in "
+            f"{self.key}, {100 * value:.2g}%. To be clear, write {self._two_ways}."
         )
 
     def verdict(
@@ -545,19 +634,43 @@ def gates_of(said: Mapping[str, Any], *, difference: bool = False) -> list[Gate]
     return gates
 
 
-def judge(gates: Sequence[Gate], models: Iterable[Evaluation]) -> None:
-    """Exit with code 3, after saying why, if a model or a group of it fails a gate."""
+def failed(verdicts: Sequence[str | None] | None) -> dict[str, list[str]]:
+    """What JSON says of conditions, if there were any: those that hold."""
+    found = [one_line(verdict) for verdict in verdicts or () if verdict is not None]
+    return {"failed": found} if verdicts else {}
+
+
+def judge(gates: Sequence[Gate], models: Iterable[Evaluation]) -> list[str | None]:
+    """Why a model, or a group of it, fails a gate, or None for those that pass."""
     verdicts = []
     for ev in models:
         groups = {f"{ev.name}, group {x!r}": part for x, part in ev.per_group.items()}
         for who, part in {ev.name: ev, **groups}.items():
             for gate in gates:
-                gate.check_scale(ev)
+                gate.check_scale(ev.target, ev.k, ev.divergence)
                 number, level = _number_of(part, gate.key), float(ev.settings["level"])
-                if part is ev and (doubt := gate.doubt(who, float(number))):
-                    click.echo(f"note: {one_line(doubt)}", err=True)
+                if part is ev:
+                    say_doubt(gate.doubt(who, float(number)))
                 verdicts.append(gate.verdict(who, number, gate.key, level))
-    trip(verdicts)
+    return verdicts
+
+
+def say_doubt(doubt: str) -> None:
+    """Say on stderr why a limit is perhaps not what was meant, if there is a reason."""
+    if doubt:
+        click.echo(f"note: {one_line(doubt)}", err=True)
+
+
+def _doubts_of_differences(gate: Gate, found: Any) -> list[str]:
+    """Why a limit on differences is in doubt: for the baseline has far less, or they do."""
+    base = found[found.baseline]
+    if doubt := gate.doubt(base.name, float(_number_of(base, gate.key)), FAR_APART):
+        return [doubt]
+    return [
+        gate.doubt_of_difference(f"{name} - {base.name}", float(numbers[gate.key]))
+        for name, numbers in found.differences.items()
+        if gate.key in numbers
+    ]
 
 
 def differences_failing(
@@ -567,7 +680,10 @@ def differences_failing(
     where = f", group {group!r}" if group else ""
     verdicts = []
     for gate in gates:
-        gate.check_scale(found[0])
+        base = found[found.baseline]
+        gate.check_scale(base.target, base.k, base.divergence)
+        for doubt in [] if group else _doubts_of_differences(gate, found):
+            say_doubt(doubt)
         for name, numbers in found.differences.items():
             number = numbers.get(gate.key, Estimate(nan))
             who, what = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,6 @@ def recalibrate(
       calibrant recalibrate --fit calibration.npz --save temperature.json
       calibrant recalibrate --load temperature.json --apply test.npz --output out.npz
     """
-    from calibrant.recalibration._estimator import load
-
     if (fit is None) == (saved is None):
         raise click.UsageError("pass one of --fit and --load.")
     if (new is None) != (output is None):
@@ -61,7 +60,7 @@ def recalibrate(
     check_suffix(save, ".json")
     quiet = said["quiet"]
     with flags.steps("recalibrate", quiet=quiet) as progress:
-        fitted = load(saved) if saved else _fit(str(fit), method, said, progress)
+        fitted = _load(saved) if saved else _fit(str(fit), method, said, progress)
         if save is not None:
             fitted.save(save, force=force)
         if new is not None and output is not None:
@@ -70,14 +69,24 @@ def recalibrate(
         _say(fitted, output, save)
 
 
+def _load(saved: str) -> Any:
+    from calibrant.recalibration._estimator import load
+
+    if not Path(saved).is_file():
+        raise ValueError(f"there is no file {saved}; --save writes a recalibrator.")
+    return load(saved)
+
+
 def _fit(file: str, method: str, said: dict[str, Any], progress: Any) -> Any:
     from calibrant._verbs.study import recalibrator_named
+    from calibrant.recalibration._estimator import FitWarning
 
     roles = flags.roles_of(said)
     found = read_vectors(file, roles, "recalibration", quiet=said["quiet"])
     recalibrator = recalibrator_named(method, found.kind, found.classes)
     more = {} if found.frequency is None else {"frequency": found.frequency}
-    with flags.about(file):
+    with flags.about(file), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # its notes are printed
         return recalibrator.fit(
             found.scores, found.y, found.sample_weight, progress=progress, **more
         )
@@ -96,7 +105,9 @@ def _apply(
             f"{fitted.scores}."
         )
     with flags.about(file):
-        arrays = {"probs": fitted.predict_proba(found.scores)}
+        probs = fitted.predict_proba(found.scores)
+    alone = found.scores.size == len(found)  # one column in, one column out
+    arrays = {"probs": probs[:, 1] if alone else probs}
     if found.y is not None:
         arrays["labels"] = found.y
     if found.classes is not None:

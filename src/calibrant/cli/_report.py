@@ -9,6 +9,7 @@ import click
 
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
+from calibrant.cli._compare import InOneOrder
 from calibrant.cli._harness import models_in
 
 
@@ -35,6 +36,7 @@ def report(
 
     Several models in one file are told by their columns: --probs a --probs b. Files that a
     harness for language models wrote for one model are one model, each task a group of it.
+    The page pairs examples as compare does: by their ids, if all files have the same.
 
     \b
     Example:
@@ -48,9 +50,13 @@ def report(
     files = tuple(models_in(files, quiet=said["quiet"]))
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
+    named = flags.models_of(files, names, said)
+    order = InOneOrder(quiet=said["quiet"])
     with flags.steps("evaluate", quiet=said["quiet"]) as progress:
-        models = out.evaluate_models(flags.models_of(files, names, said), progress)
+        with_id = len(named) > 1
+        models = out.evaluate_models(named, progress, order, with_id=with_id)
     found = as_comparison(models)
+    verdicts = out.judge(gates, models)
     written = out.write_page(found, output, title=title, force=force)
-    out.print_models(found, said, written)
-    out.judge(gates, models)
+    out.print_models(found, said, written, **out.failed(verdicts))
+    out.trip(verdicts)

@@ -75,8 +75,10 @@ def study(
     if left_out and (test or folds):
         parts = (replace(ev, left_out=left_out) for ev in found)
         found = replace(found, evaluations=tuple(parts))
-    out.print_models(found, said, out.write_page(found, output, force=force))
-    out.judge(gates, [found.best()])
+    verdicts = out.judge(gates, [found.best()])
+    written = out.write_page(found, output, force=force)
+    out.print_models(found, said, written, **out.failed(verdicts))
+    out.trip(verdicts)
 
 
 def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, Any]:
