@@ -75,6 +75,9 @@ coverage: .venv/.coverage ## Run the tests, and say which branches of the core t
 	$(BIN)/coverage run -m $(PYTEST) -m "not simulation"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+	$(BIN)/coverage json -q -o build/coverage/report.json
+	$(BIN)/python -m reliability branches build/coverage/report.json
+	$(BIN)/python -m reliability page
 
 screenshots: .venv/.dev ## Pictures of the report, by headless Chromium, in build/screenshots
 	$(BIN)/python tools/screenshots.py

@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: processes share the cores
 
 import importlib
+import json
 import random
 import shutil
 import sys
@@ -229,8 +230,16 @@ def mutants(
 
 
 @main.command()
+@click.argument("report", type=click.Path(exists=True, path_type=Path))
+def branches(report: Path) -> None:
+    """Keep what a JSON report of `coverage` says of each package of the core."""
+    found = pages.branches_by_package(json.loads(report.read_text("utf-8")))
+    stored.BRANCHES.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+@main.command()
 def page() -> None:
-    """Write fuzz.md, mutants.md and kills.md, which docs/reliability.md includes."""
+    """Write fuzz.md, mutants.md, kills.md and branches.md, which docs/reliability.md includes."""
     for name, text in pages.pages().items():
         (stored.HERE / name).write_text(text, encoding="utf-8")
 

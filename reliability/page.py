@@ -192,6 +192,42 @@ def _survivors(found: list[dict[str, Any]]) -> str:
     )
 
 
+# -- branches -------------------------------------------------------------------------
+
+
+def branches_by_package(report: dict[str, Any]) -> dict[str, list[int]]:
+    """Lines, lines not run, branches and branches not taken, of a report of `coverage`."""
+    found: dict[str, list[int]] = {}
+    for file, about in report["files"].items():
+        package = file.replace("\\", "/").rpartition("calibrant/")[2].split("/")[0]
+        keys = ("num_statements", "missing_lines", "num_branches", "missing_branches")
+        own = [about["summary"][key] for key in keys]
+        found[package] = [
+            a + b for a, b in zip(found.get(package, [0] * 4), own, strict=True)
+        ]
+    return dict(sorted(found.items()))
+
+
+def branch_page(found: dict[str, list[int]]) -> str:
+    """Which share of lines and branches of the core the tests take."""
+    title = (
+        "# Branches\n\nWritten by `python -m reliability page` from branches.json.\n"
+    )
+    if not found:
+        return f"{title}\n{block('branches', 'Not measured yet.')}"
+    whole = [sum(column) for column in zip(*found.values(), strict=True)]
+    lines = [
+        [name, f"{n:,}", _share(n, missed), f"{of:,}", _share(of, left)]
+        for name, (n, missed, of, left) in {**found, "all": whole}.items()
+    ]
+    head = ["package", "lines", "run", "branches", "taken"]
+    return f"{title}\n{block('branches', markdown(head, lines))}"
+
+
+def _share(of: int, missed: int) -> str:
+    return f"{100 * (1 - missed / max(of, 1)):.1f} %"
+
+
 # -- kills ----------------------------------------------------------------------------
 
 
@@ -219,12 +255,13 @@ def kill_page(found: dict[str, dict[str, Any]]) -> str:
 def pages() -> dict[str, str]:
     """Each page by its file."""
     stored = results.load(results.RESULTS)
-    tried, killed = (
+    tried, killed, taken = (
         json.loads(path.read_text("utf-8")) if path.exists() else {}
-        for path in (mutants.RESULTS, results.KILLS)
+        for path in (mutants.RESULTS, results.KILLS, results.BRANCHES)
     )
     return {
         "fuzz.md": fuzz_page(stored),
         "mutants.md": mutant_page(tried),
         "kills.md": kill_page(killed),
+        "branches.md": branch_page(taken),
     }

@@ -14,6 +14,7 @@ from .engine import KINDS, Found
 HERE = Path(__file__).parent
 RESULTS, CORPUS = HERE / "results.json", HERE / "corpus"
 KILLS = HERE / "kills.json"
+BRANCHES = HERE / "branches.json"
 
 MOST_KEPT, MOST_BYTES = 400, 40_000
 """Inputs of a kind that are kept for the next run, and their bytes."""

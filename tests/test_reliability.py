@@ -454,7 +454,7 @@ def test_what_the_page_takes_over_is_there():
     taken = re.findall(
         r'{include} \.\./(.*)\n:start-after: "(.*)"\n:end-before: "(.*)"', PAGE
     )
-    assert len(taken) == 6
+    assert len(taken) == 7
     for file, start, end in taken:
         part = (ROOT / file).read_text("utf-8").partition(start)[2].partition(end)
         assert part[0].strip()
@@ -482,3 +482,13 @@ def test_both_infinities_in_a_row_are_refused_without_a_warning():
 
     with pytest.raises(ValueError, match="probs must be rows of probabilities"):
         accuracy([0, 1], probs=[[0.5, 0.5], [np.inf, -np.inf]], target="top-label")
+
+
+def test_branches_are_added_up_by_package():
+    counts = {"num_statements": 8, "missing_lines": 1, "num_branches": 4}
+    about = {"summary": {**counts, "missing_branches": 1}}
+    files = {f"src/calibrant/{x}.py": about for x in ("_base/a", "_base/b", "_rows/c")}
+    found = page.branches_by_package({"files": files})
+    assert found == {"_base": [16, 2, 8, 2], "_rows": [8, 1, 4, 1]}
+    assert "| all | 24 | 87.5 % | 12 | 75.0 % |" in page.branch_page(found)
+    assert "Not measured yet." in page.branch_page({})
