@@ -45,6 +45,7 @@ def model(name, *, trivial=False, calibration=None, total=None, infinite=0, **me
         decompositions={**ev.decompositions, ev.divergence: parts},
         metrics={**ev.metrics, **estimates},
         infinite_rows=float(infinite),
+        fingerprint=None if trivial else ev.fingerprint,
     )
 
 

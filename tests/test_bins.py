@@ -13,7 +13,7 @@ from calibrant._inputs.predictions import read_predictions
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.ordered import order
-from calibrant._stats.bins import debiased_square, mass_bins, width_bins
+from calibrant._stats.bins import debiased_square, mass_bins, sweep_bins, width_bins
 
 
 def columns_of(h, a, w=None):
@@ -198,3 +198,12 @@ def test_one_predicted_class_has_the_error_of_all_rows(norm):
 def test_plain_mean_leaves_out_classes_never_predicted():
     p = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]
     assert cal.top_label_ece([0, 1, 1], probs=p, reduce="mean") == pytest.approx(0.25)
+
+
+def test_values_that_no_equal_mass_tells_apart_do_not_end_the_sweep():
+    """The two that fall share a bin however many there are: nine tenths are elsewhere."""
+    h = np.array([0.1, 0.2, 0.9])
+    columns = columns_of(h, [1, 0, 1], [1.0, 1.0, 100.0])
+    found = sweep_bins(order(columns))
+    assert found.count == pytest.approx([2 * 3 / 102, 100 * 3 / 102])
+    assert found.accuracy.tolist() == [0.5, 1.0]

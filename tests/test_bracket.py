@@ -1,6 +1,7 @@
 """The bracket of d_CAL: slow twins, bounds that hold, folds, real data and a peer."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -305,3 +306,13 @@ def test_bracket_on_real_data_is_narrow_and_ordered(data):
     ev = evaluate(file["labels"], **{kind: file[kind]}, interval=None)
     assert found.target == ev.target == "top-label"
     assert found.second_opinion == pytest.approx(found.debiased, rel=0.15)
+
+
+def test_what_is_not_known_is_not_printed():
+    rng = np.random.default_rng(0)
+    h = rng.random(300)
+    found = calibration_bracket((rng.random(300) < h).astype(int), confidence=h)
+    assert "debiased bins" in str(found)
+    text = str(replace(found, second_opinion=None))
+    assert "debiased bins" not in text
+    assert len(text.splitlines()) == len(str(found).splitlines()) - 1

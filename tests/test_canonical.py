@@ -466,3 +466,14 @@ def test_copies_in_one_cluster_are_no_neighbours():
     assert aware.calibration.interval[0] == 0
     lengths = [np.ptp(found.calibration.interval) for found in (aware, once)]
     assert lengths[0] > 0.7 * lengths[1]
+
+
+def test_one_column_of_two_classes_is_a_vector():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = (rng.random(300) < p**2).astype(int)
+    one = canonical_calibration_error(y, probs=p)
+    two = canonical_calibration_error(y, probs=np.stack([1 - p, p], axis=1))
+    assert one.k == 2
+    assert one.calibration == pytest.approx(two.calibration)
+    assert one.held_out == pytest.approx(two.held_out)

@@ -118,7 +118,7 @@ def test_t_cal_keeps_its_level_and_sees_what_swings():
 
 def test_a_single_row_has_no_pair():
     assert Binned.of(np.array([0.3]), np.ones(1)).errors(np.array([[0.7]])).max() == 0
-    with pytest.raises(ValueError, match="t_cal needs hits that are 0 or 1"):
+    with pytest.raises(ValueError, match="y must be hard labels for t_cal"):
         cal.t_cal([0.5, 1.0], confidence=[0.5, 0.5])
 
 

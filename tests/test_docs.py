@@ -71,6 +71,7 @@ def test_readme_runs(folder):
     given = {"y": y, "p": p, "q": q, "y_cal": y[:500], "y_test": y[500:]}
     given |= {"z_cal": z[:500], "z_test": z[500:], "z": z, "labels": y, "logits": z}
     given["batches"] = [(y[:900], z[:900]), (y[900:1500], z[900:1500])]
+    given["other"] = calibrant.study(y, logits=z, split=0.2)
     given["other_sketch"] = calibrant.Sketch().update(y[1500:], logits=z[1500:])
     np.savez(folder / "predictions.npz", logits=z, labels=y)
     write_parquet(folder / "other.parquet", p, y)
@@ -131,6 +132,10 @@ def test_case_study_runs(name, folder, monkeypatch):
     runpy.run_path(name)
 
 
+RANKED = ("auroc", "aurc", "excess_aurc", "augrc")
+"""Of confidences that are equal but for round-off, it says which comes first."""
+
+
 def test_records_of_the_case_studies_are_those_of_the_data(data, monkeypatch):
     """All but the figures of intervals, which machines may round differently.
 
@@ -146,7 +151,10 @@ def test_records_of_the_case_studies_are_those_of_the_data(data, monkeypatch):
         single = isinstance(again, calibrant.Evaluation)
         pairs = ([found], [again]) if single else (found, again)
         for old, new in zip(*pairs, strict=True):
-            assert old.metrics == pytest.approx(new.metrics, rel=1e-9, abs=1e-12), name
+            for key, value in new.metrics.items():
+                close = 1e-3 if key in RANKED else 1e-9
+                near = pytest.approx(value, rel=close, abs=1e-12)
+                assert old.metrics[key] == near, (name, key)
 
 
 def test_numbers_quoted_of_real_networks(data):

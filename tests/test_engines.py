@@ -309,3 +309,203 @@ def test_frames_of_other_types_add_up_too(part):
     frames = [pandas(part, whole), pandas(part, other)]
     both = {x: np.concatenate([whole[x], other[x]]) for x in "ha"}
     assert_same_sums(sketch_frame(iter(frames), **PAIR), sketch_pairs(both))
+
+
+# -- what Dask and Spark do with these, in this process --------------------------------
+
+
+def in_parts(part, rows, count):
+    return [
+        arrow(part, {x: column[i::count] for x, column in rows.items()})
+        for i in range(count)
+    ]
+
+
+def roles_of(rows, **asked):
+    names = ("y", "probs", "confidence", "correct", "loss", "sample_weight")
+    names += ("frequency", "cluster", "group", "target", "classes")
+    return frames.query.read_roles([*rows], dict.fromkeys(names) | asked)
+
+
+def test_partitions_become_sketches_that_add_up(part):
+    rows = pairs()
+    roles = roles_of(rows, **PAIR)
+    packed = [frames.sketch_bytes([one], roles) for one in in_parts(part, rows, 3)]
+    merged = frames.unpack(frames.merge_bytes([*packed, b""]))
+    assert_same_sums(merged, sketch_pairs(rows))
+    assert frames.merge_bytes([b"", b""]) == b""
+    assert frames.unpack(b"").rows == 0
+
+
+def test_batches_of_an_executor_become_one_sketch_each(part):
+    rows, found = pairs(), []
+    work = frames.partial(frames._of_batches, roles=roles_of(rows, **PAIR))
+    for table in in_parts(part, rows, 2):
+        found += frames._in_arrow(iter(table.to_batches(1000)), work)
+    assert [batch.num_rows for batch in found] == [1, 1]
+    (both,) = frames._in_arrow(iter(found), frames._merged_batches)
+    sent = both.column("sketch").to_pylist()
+    assert_same_sums(frames.unpack(*sent), sketch_pairs(rows))
+
+
+class Later:
+    """What `dask.delayed` gives: a call that waits, and remembers how many it made."""
+
+    def __init__(self, function, calls):
+        self.function, self.calls, self.given = function, calls, ()
+
+    def __call__(self, *given):
+        self.given = given
+        return self
+
+    def compute(self):
+        self.calls.append(self.function.__name__)
+        one, *rest = self.given
+        one = [x.compute() if isinstance(x, Later) else x for x in one]
+        return self.function(one, *rest)
+
+
+class Partitioned:
+    """A Dask frame as far as we use it."""
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    def __getitem__(self, names):
+        return Partitioned([x.select(names) for x in self.parts])
+
+    def to_delayed(self):
+        return self.parts
+
+
+@pytest.mark.parametrize(("count", "merges"), [(1, 0), (4, 1), (5, 3)])
+def test_partitions_of_dask_are_merged_in_a_tree(part, monkeypatch, count, merges):
+    rows, calls = pairs(), []
+
+    class Dask:
+        @staticmethod
+        def delayed(function):
+            return Later(function, calls)
+
+    load = frames.importlib.import_module
+    monkeypatch.setattr(
+        frames.importlib,
+        "import_module",
+        lambda name, *rest: Dask if name == "dask" else load(name, *rest),
+    )
+    frame = Partitioned(in_parts(part, rows, count))
+    found = frames.sketch_dask(frame, roles_of(rows, **PAIR))
+    assert_same_sums(found, sketch_pairs(rows))
+    assert calls.count("sketch_bytes") == count
+    assert calls.count("merge_bytes") == merges
+
+
+class Sparked:
+    """A Spark frame as far as we use it: tables of rows, or batches of sketches."""
+
+    def __init__(self, parts, log):
+        self.parts, self.log, self.rdd = parts, log, self
+
+    def getNumPartitions(self):  # noqa: N802 - a name of Spark
+        return len(self.parts)
+
+    def select(self, *names):
+        return Sparked([x.select(names) for x in self.parts], self.log)
+
+    def mapInArrow(self, work, schema):  # noqa: N802 - a name of Spark
+        assert schema == "sketch binary"
+        return Sparked([[*work(iter(x.to_batches()))] for x in self.parts], self.log)
+
+    def repartition(self, count):
+        import pyarrow as pa
+
+        self.log.append(count)
+        flat = [batch for one in self.parts for batch in one]
+        return Sparked(
+            [pa.Table.from_batches(flat[i::count]) for i in range(count)], self.log
+        )
+
+    def collect(self):
+        return [row for one in self.parts for batch in one for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize(("count", "tasks"), [(4, []), (9, [3])])
+def test_partitions_of_spark_are_merged_by_tasks_if_many(part, count, tasks):
+    rows, log = pairs(), []
+    frame = Sparked(in_parts(part, rows, count), log)
+    found = frames.sketch_spark(frame, roles_of(rows, **PAIR))
+    assert_same_sums(found, sketch_pairs(rows))
+    assert log == tasks
+
+
+@pytest.mark.parametrize("library", ["dask", "pyspark"])
+def test_frames_go_to_the_library_that_holds_them(part, monkeypatch, library):
+    """Clusters cannot be summed by a query, so that Spark is given the rows, too."""
+    rows, given = pairs(), []
+    lazy = frames.nw.from_native(polars_lazy(part, rows))
+    monkeypatch.setattr(
+        type(lazy), "implementation", getattr(frames.nw.Implementation, library.upper())
+    )
+    monkeypatch.setattr(
+        frames, f"sketch_{library.removeprefix('py')}", lambda *x: given.append(x)
+    )
+    roles = roles_of(rows, **PAIR, cluster="c")
+    frames._sketch_lazy(lazy, roles, lazy.collect_schema())
+    assert given == [(lazy.to_native(), roles)]
+
+
+def test_rows_of_other_lazy_frames_come_at_once(part, monkeypatch):
+    rows = pairs()
+    lazy = frames.nw.from_native(polars_lazy(part, rows))
+    monkeypatch.setattr(type(lazy), "implementation", frames.nw.Implementation.IBIS)
+    (whole,) = frames._batches(lazy)
+    assert whole.shape == (len(rows["h"]), len(rows))
+    got = frames._sketch_lazy(
+        lazy, roles_of(rows, **PAIR, cluster="c"), lazy.collect_schema()
+    )
+    assert_same_sums(got, sketch_pairs(rows, cluster="c"))
+
+
+class Hostile:
+    """No frame; even to ask what it is fails."""
+
+    def __narwhals_lazyframe__(self):
+        raise RuntimeError
+
+
+def test_what_cannot_be_asked_is_no_frame():
+    with pytest.raises(TypeError, match="frame must be a data frame"):
+        sketch_frame(Hostile(), **PAIR)
+
+
+def test_soft_labels_of_vectors_are_not_tallied_as_hits(part, monkeypatch):
+    monkeypatch.setattr(values, "MOST_VALUES", 100)
+    monkeypatch.setattr(values, "WAITING", 100)
+    monkeypatch.setattr(slices, "ROWS", 200)
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(3), (2, 500))
+    frame = polars(part, {"p": p.tolist(), "y": y.tolist()})
+    got = sketch_frame(frame, probs="p", y="y")
+    assert_same_sums(got, cal.Sketch().update(y, probs=p))
+    assert got.soft_rows == 500
+
+
+@pytest.mark.parametrize("kind", ["O", "U3"])
+def test_pairs_that_are_no_numbers_are_not_tallied(built, kind):
+    h = np.array([0.5, 0.2]).astype(kind)
+    tally = frames.query.Tally(frames.query.WITH_LOG)
+    assert tally.add_pairs(h, np.ones(2), None) is False
+    assert tally.add_pairs(np.array([0.5, 0.2]), np.ones(2), None) is True
+    assert tally.grouped().sums["rows"].sum() == 2
+
+
+def test_a_tally_of_many_rows_loses_none(built, monkeypatch):
+    monkeypatch.setattr(frames.query, "FLUSH", 1000)
+    rows = pairs()
+    tally = frames.query.Tally(frames.query.WITH_LOG)
+    for some in np.array_split(np.arange(len(rows["h"])), 7):
+        assert tally.add_pairs(rows["h"][some], rows["a"][some], None)
+    sums = tally.grouped().sums
+    assert sums["rows"].sum() == len(rows["h"])
+    assert sums["low"].min() == 0
+    assert sums["high"].max() == 1

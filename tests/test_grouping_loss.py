@@ -10,6 +10,7 @@ from calibrant._rows.columns import Columns
 from calibrant._verbs.features import read_features
 from calibrant._verbs.grouping_loss import (
     Explained,
+    _noise,
     _ridge,
     cells_of,
     explained,
@@ -301,3 +302,71 @@ def test_regions_of_another_length_are_named(explain, weight):
 def test_fewer_rows_than_folds_are_refused():
     with pytest.raises(ValueError, match="folds=2 needs as many rows"):
         cal.grouping_loss([1], probs=[0.8], explain=[[0.5]])
+
+
+# -- clusters, other divergences, and records --------------------------------------------
+
+
+@pytest.mark.parametrize("divergence", ["brier", "log"])
+def test_copies_in_clusters_change_the_bound_little_and_its_interval_not(
+    rows, divergence
+):
+    kind = (rows["x"][:, 1] > 0).astype(int)
+    given = {"divergence": divergence}
+    once = cal.grouping_loss(rows["y"], probs=rows["h"], explain=kind, **given)
+    twice = {name: np.repeat(rows[name], 2) for name in ("y", "h")}
+    found = cal.grouping_loss(
+        twice["y"],
+        probs=twice["h"],
+        explain=np.repeat(kind, 2),
+        cluster=np.repeat(np.arange(3000), 2),
+        **given,
+    )
+    assert found == pytest.approx(once, rel=0.03)
+    low, high = once.interval
+    assert found.interval == pytest.approx((low, high), abs=0.1 * (high - low))
+    careless = cal.grouping_loss(
+        twice["y"], probs=twice["h"], explain=np.repeat(kind, 2), **given
+    ).interval
+    assert careless[1] - careless[0] < 0.8 * (high - low)
+
+
+def test_a_cell_of_one_cluster_does_not_tell_how_clusters_differ():
+    r = np.array([1.0, -2.0, 3.0, 0.5, 0.25])
+    columns = Columns(np.full(5, 0.5), None, np.zeros(5))
+    cell, cluster = np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 2, 2])
+    found = _noise(columns, cell, r, cluster)
+    assert found[0] == pytest.approx(2 * ((1 - 2) ** 2 + 3**2))
+    assert np.isnan(found[1])
+
+
+def test_the_log_bound_is_near_that_of_many_rows(rows):
+    """A model of two kinds at one confidence: the mean Kullback-Leibler divergence."""
+    rng = np.random.default_rng(3)
+    kind = np.arange(40_000) % 2
+    q = np.where(kind, 0.8, 0.4)
+    found = cal.grouping_loss(
+        (rng.random(40_000) < q).astype(int),
+        probs=np.full(40_000, 0.6),
+        explain=kind,
+        divergence="log",
+    )
+    p = np.array([0.4, 0.8])
+    truth = np.mean(p * np.log(p / 0.6) + (1 - p) * np.log((1 - p) / 0.4))
+    assert found.interval[0] < truth < found.interval[1]
+    assert found == pytest.approx(truth, rel=0.1)
+
+
+def test_the_frame_has_a_row_for_each_part(rows, part):
+    part("pandas")
+    parts = cal.loss_parts(rows["y"], probs=rows["h"], explain=rows["x"])
+    frame = parts.frame("pandas")
+    assert [*frame["part"]] == ["calibration error", "grouping loss", "rest", "total"]
+    assert frame["value"].iloc[:3].sum() == pytest.approx(frame["value"].iloc[3])
+    assert frame["low"].iloc[1] == parts.grouping.interval[0]
+    assert np.isnan(frame["high"].iloc[2])
+
+
+def test_votes_are_for_brier_only():
+    with pytest.raises(ValueError, match="votes is known for divergence='brier' only"):
+        cal.loss_parts([0.2, 0.7], confidence=[0.5, 0.5], votes=5, divergence="log")

@@ -208,7 +208,7 @@ def test_a_damaged_answer_does_not_make_a_gate_pass(place, tmp_path):
     write_lines(tmp_path / "samples_good_2024-05-01T10-00-00.1.jsonl", samples)
     samples[place]["filtered_resps"] = ["an oak", "an elm"]
     write_lines(tmp_path / "samples_bad_2024-05-01T10-00-00.1.jsonl", samples)
-    done = calibrant("report", tmp_path, "--fail-if", "brier > 1.9")
+    done = calibrant("report", tmp_path, "--fail-if", "brier > 190%")
     assert done.returncode == 1
     assert (
         f"samples_bad_2024-05-01T10-00-00.1.jsonl: line {place + 1} is" in done.stderr

@@ -707,7 +707,7 @@ def test_a_damaged_file_in_a_folder_is_not_left_out(said, run_folder):
     """A gate passed, because the task that would fail it could not be read."""
     folder = run_folder / "lab__small"
     (folder / "samples_firs_2024-05-01T10-00-00.1.jsonl").write_text(BROKEN[said])
-    done = calibrant("report", folder, "--fail-if", "brier > 1.9")
+    done = calibrant("report", folder, "--fail-if", "brier > 190%")
     assert done.returncode == 1
     assert said in done.stderr
     assert "samples_firs" in done.stderr
@@ -885,7 +885,7 @@ def test_samples_fewer_than_the_summary_says_are_refused(run_folder):
     whole = path.read_text().splitlines(keepends=True)
     path.write_text("".join(whole[:-1]))
     for given in (folder, path):
-        done = calibrant("report", given, "--fail-if", "brier > 1.9")
+        done = calibrant("report", given, "--fail-if", "brier > 190%")
         assert done.returncode == 1
         assert "samples_oaks_2024-05-01T10-00-00.1.jsonl: has 79 samples" in done.stderr
     (folder / "results_2024-05-01T10-00-00.1.json").unlink()
@@ -900,13 +900,13 @@ def test_samples_more_than_the_summary_says_are_refused(run_folder):
     whole = path.read_text()
     more = json.loads(whole.splitlines()[0]) | {"doc_id": 999}
     path.write_text(whole + json.dumps(more) + "\n")
-    done = calibrant("report", folder, "--fail-if", "brier > 1.9")
+    done = calibrant("report", folder, "--fail-if", "brier > 190%")
     assert done.returncode == 1
     assert (
         "has 81 samples, and results_2024-05-01T10-00-00.1.json says 80" in done.stderr
     )
     path.write_text(whole + "\n")
-    done = calibrant("report", folder, "--fail-if", "brier > 1.9")
+    done = calibrant("report", folder, "--fail-if", "brier > 190%")
     assert done.returncode == 0, done.stderr
 
 

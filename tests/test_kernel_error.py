@@ -175,3 +175,13 @@ def test_wrong_arguments(options, message):
 def test_rows_of_unequal_length_are_named():
     with pytest.raises(TypeError, match=r"^probs"):
         cal.kernel_calibration_error([0, 1, 2], probs=[[[0.5, 0.5], [0.2, 0.8]], [1]])
+
+
+def test_rows_alone_in_their_cluster_are_paired_with_all_others():
+    cluster = np.arange(150)
+    alone = cal.kernel_calibration_error(HIT, confidence=H, cluster=cluster)
+    plain = cal.kernel_calibration_error(HIT, confidence=H)
+    assert alone.value == pytest.approx(plain.value)
+    cluster[:30] = 0
+    some = cal.kernel_calibration_error(HIT, confidence=H, cluster=cluster)
+    assert some.value != pytest.approx(plain.value)

@@ -422,6 +422,24 @@ def test_groups_of_a_comparison_count_what_they_leave_out(tmp_path):
     assert counts == [{"0": (200, 300, 300)}, {"0": (200, 300, 0)}]
 
 
+def test_headings_of_groups_tell_the_sizes_of_all_models(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        {"id": i, "task": "ab"[i % 2], "confidence": c, "correct": rng.random() < c}
+        for i, c in enumerate(rng.uniform(0.3, 0.9, 400).tolist())
+    ]
+    for name, some in {"u": rows, "w": rows[:-60]}.items():
+        lines = "\n".join(map(json.dumps, some))
+        (tmp_path / f"{name}.jsonl").write_text(lines)
+    both = ("u.jsonl", "w.jsonl", "--group", "task")
+    told = calibrant("report", *both, cwd=tmp_path).stdout
+    assert "2 models, 340 to 400 examples\n" in told
+    assert "group a: 170 to 200 examples\n" in told
+    paired = calibrant("compare", *both, "--drop-missing", cwd=tmp_path).stdout
+    assert "2 models, 340 examples (coverage 85 to 100 %)\n" in paired
+    assert "group b: 170 examples (coverage 85 to 100 %)\n" in paired
+
+
 def test_models_of_unequal_coverage_share_no_coverage_in_a_sentence():
     right, sure, _ = answers()
     more = {"correct": [*right, 1], "confidence": [*sure, None]}
@@ -460,3 +478,11 @@ def test_an_absent_confidence_is_left_out(absent, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["evaluations"][0]["rows"] == 28
+
+
+def test_every_answer_has_a_question():
+    with pytest.raises(
+        ValueError,
+        match="question must have one entry per answer: 2 questions for 3 answers",
+    ):
+        cal.self_consistency(["a", "b", "c"], ["q", "q"])

@@ -104,3 +104,9 @@ def test_no_scipy_where_it_is_not_needed():
         "sys.exit(int(any(x in sys.modules for x in ('scipy', 'numba'))))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_quantiles_of_no_law_are_those_of_scipy():
+    assert quantiles.gamma_quantile(3.0, 0.0) == gammaincinv(3.0, 0.0) == 0
+    assert quantiles.gamma_quantile(3.0, 1.0) == np.inf
+    assert np.isnan(quantiles.gamma_quantile(-1.0, 0.5))

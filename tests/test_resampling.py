@@ -417,3 +417,16 @@ def test_clustered_squares_subtract_what_clusters_agree_on():
     assert blind.interval[0] > 0 or blind.value > aware.value
     assert aware.interval[0] == 0
     assert aware.interval[1] > blind.interval[1]
+
+
+def test_a_smooth_shape_stays_whole_where_the_rest_is_noise():
+    """A residual that is one of the cosines has all of its size in that cosine."""
+    values = sample(4000)[1]
+    pieces = resampling.cut(values, both_bins(values), 1 / 64)
+    share = pieces.weight / pieces.total
+    rank = np.cumsum(share) - 0.5 * share
+    observed = 0.1 * share * np.cos(np.pi * rank)
+    rough = share * np.cos(np.pi * len(share) * rank / 2)
+    noise = np.random.default_rng(0).normal(size=(200, 1)) * rough
+    shape = denoised(pieces, observed, noise)
+    assert np.abs(shape - observed).sum() < 0.05 * np.abs(observed).sum()
