@@ -234,6 +234,7 @@ class Page:
         for kind in ("mousePressed", "mouseReleased") if press else ():
             self.call("Input.dispatchMouseEvent", type=kind, button="left",
                       clickCount=1, **at)  # fmt: skip
+            self.settle()  # a hand presses for some frames, in which a page may draw
         self.settle()
 
     def click(self, selector):

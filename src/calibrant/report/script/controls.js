@@ -23,7 +23,9 @@ function addSmoothing() {
     const width = Number(event.target.value);
     if (width >= LEAST_WIDTH && width <= MOST_WIDTH) setWidth(width);
   });
-  $("width-number").addEventListener("blur", redraw);
+  // What was typed gives way to the width in use. The charts stay: whoever presses the mouse
+  // on one leaves this box by it, and lets go of the chart that was pressed.
+  $("width-number").addEventListener("blur", showState);
   for (const width of [0.01, 0.03, 0.05, 0.1]) {
     $("width-marks").append(make("option", { value: Math.round(1000 * widthShare(width)) }));
   }
