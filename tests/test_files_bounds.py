@@ -166,6 +166,34 @@ def test_an_empty_part_of_a_list_is_not_the_folder(tmp_path, said, command):
         read([tmp_path / "a.csv", ""])
 
 
+def test_a_copy_of_a_file_is_refused_unless_it_is_to_count(tmp_path):
+    for name, confidence in [
+        ("jan.csv", 0.25),
+        ("feb.csv", 0.75),
+        ("jan (1).csv", 0.25),
+    ]:
+        write_csv(tmp_path / name, rows(confidence))
+    refused = (
+        r"jan.csv: is a copy of .*jan \(1\).csv, so .* leave it out, or pass --count"
+    )
+    for look in (read, lambda files: [*batches(files)]):
+        with pytest.raises(FileError, match=refused):
+            look(tmp_path)
+    once = len(read([tmp_path / "jan.csv", tmp_path / "feb.csv"]))
+    assert len(read(tmp_path, Roles(count_copies=True))) == once * 3 / 2
+    done = calibrant("report", "*.csv", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "is a copy of" in done.stderr
+    done = calibrant("report", "*.csv", "--count-copies", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["evaluations"][0]["rows"] == once * 3 / 2
+
+
+def test_equal_arrays_of_one_set_of_rows_are_no_copies(tmp_path):
+    for name in ("correct", "confidence"):
+        np.save(tmp_path / f"{name}.npy", np.tile([1.0, 0.0], 10))
+    assert len(read(tmp_path)) == 20
+
+
 def test_a_file_counts_once_under_whatever_name(tmp_path):
     path, same = tmp_path / "a.csv", tmp_path / "link.csv"
     write_csv(path, rows(0.25))

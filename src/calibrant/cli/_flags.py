@@ -39,7 +39,10 @@ ROLES = {
 MODELS = ("probs", "logits", "confidence")
 """Roles that may be said more than once: each time they are another model's."""
 
-READING = ("sep", "decimal", "percent", "drop_missing", "ragged", "scale")
+READING = (
+    *("sep", "decimal", "percent", "drop_missing", "ragged", "scale"),
+    "count_copies",
+)
 EVALUATION = ("target", "divergence", "bins", "level", "kernel", "preset", "bandwidth")
 
 SETTINGS = ("split", "folds", "methods", "baseline", "sep", "decimal")
@@ -81,6 +84,13 @@ model_names = click.option(
 page = path_option("-o", "--output", help="Write an HTML report to this file.")
 
 
+count_copies = click.option(
+    "--count-copies",
+    is_flag=True,
+    help="Count files of the same bytes as files of their own, not as an error.",
+)
+
+
 def roles(*without: str) -> Decorator:
     """Options that say which column is what, and how files are read."""
     named = [
@@ -115,6 +125,7 @@ reading = (
         metavar="WORD=X,...",
         help="What words for confidences mean: 'likely=0.8,unsure=0.5'.",
     ),
+    count_copies,
 )
 role_options = roles()
 evaluation_options = together(

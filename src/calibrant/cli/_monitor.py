@@ -21,7 +21,6 @@ from calibrant.cli._compare import only
 from calibrant.cli._sketch import (
     Saves,
     check_target,
-    count_copies,
     gather,
     say_skipped,
 )
@@ -47,7 +46,6 @@ ALARM = "alarm"
     "--state",
     help="Keep sums by period in this .npz file: it is read, added to, and saved.",
 )
-@count_copies
 @click.option(
     "--reference", metavar="A,B", help="Periods to compare with. [default: first]"
 )
@@ -151,7 +149,6 @@ def _sums(files: Sequence[str], state: Path | None, said: Mapping[str, Any]) -> 
             found,
             save=Saves(state, replace=there) if state else lambda _: None,
             since=state.stat().st_mtime if state and there else math.inf,
-            copies=said["count_copies"],
             quiet=said["quiet"],
             watch=_in_periods(said),
         )

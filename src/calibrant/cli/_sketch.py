@@ -19,18 +19,10 @@ HERE = "Write the sketch to this .npz file."
 output_option = flags.path_option("-o", "--output", required=True, help=HERE)
 
 
-count_copies = click.option(
-    "--count-copies",
-    is_flag=True,
-    help="Count files of the same bytes as files of their own, not as an error.",
-)
-
-
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @output_option
 @click.option("--resume", is_flag=True, help="Add to the sketch that is there.")
-@count_copies
 @flags.target
 @flags.role_options
 @flags.quiet
@@ -42,7 +34,6 @@ def sketch(
     target: str | None,
     *,
     resume: bool,
-    count_copies: bool,
     quiet: bool,
     force: bool,
     **said: Any,
@@ -73,7 +64,6 @@ def sketch(
             found,
             save=Saves(output, replace=there or force),
             since=output.stat().st_mtime if there else math.inf,
-            copies=count_copies,
             quiet=quiet,
         )
     if not found.rows:
@@ -88,7 +78,6 @@ def gather(
     *,
     save: Callable[[Any], object],
     quiet: bool,
-    copies: bool,
     since: float = math.inf,
     watch: Callable[[Any], Any] = lambda found: found,
 ) -> dict[str, list[str]]:
@@ -114,7 +103,7 @@ def gather(
             skipped=lambda name, why: skipped[why].append(name),
             since=since,
             watch=lambda found: taken.add(watch(found), of=len(found)),
-            copies=copies,
+            copies=roles.count_copies,
         )
     return skipped
 
@@ -150,7 +139,7 @@ class Saves:
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="SKETCH...")
 @output_option
-@count_copies
+@flags.count_copies
 @flags.quiet
 @flags.force
 @flags.clean_errors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import gzip
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 from calibrant._base.checks import check_kind, read_names
+from calibrant._base.write import digest_of
 from calibrant.files._arrow import open_arrow
 from calibrant.files._duckdb import open_delimited, open_parquet
 from calibrant.files._inspect_archive import open_eval
@@ -28,7 +29,6 @@ from calibrant.files._sources import (
     check_regular,
     naming,
     optional,
-    quoted,
     reading,
 )
 from calibrant.files._tensors import open_pt, open_safetensors
@@ -209,10 +209,42 @@ def _check_each_once(files: list[Path]) -> None:
             found = file.stat()
         key = (found.st_dev, found.st_ino) if found.st_ino else file.resolve()
         if (first := seen.setdefault(key, file)) is not file:
-            again = f"is the same file as {quoted([str(first)])}"
+            again = f"is the same file as {first}"
             raise FileError(
                 file, f"{again}; its rows would count twice, so name it once."
             )
+
+
+def check_no_copies(files: Sequence[Path]) -> None:
+    """Refuse a file of the same bytes as another: its rows would count twice.
+
+    Only files of one size are looked into, and only those that begin alike are read. Arrays
+    of one set of rows may be equal.
+    """
+    if format_of(files[0]).together:
+        return
+    for of_one_size in _alike(files, lambda file: file.stat().st_size):
+        for begun_alike in _alike(of_one_size, _start_of):
+            for first, copy, *_ in _alike(begun_alike, digest_of):
+                raise FileError(
+                    copy,
+                    f"is a copy of {first}, so its rows would count twice; "
+                    "leave it out, or pass --count-copies to count them again.",
+                )
+
+
+def _alike(files: Iterable[Path], look: Callable[[Path], Hashable]) -> list[list[Path]]:
+    """Files in which something is the same, where there is more than one."""
+    found: dict[Hashable, list[Path]] = {}
+    for file in files:
+        with reading(file):
+            found.setdefault(look(file), []).append(file)
+    return [some for some in found.values() if len(some) > 1]
+
+
+def _start_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(1 << 16)
 
 
 MANIFEST = "manifest.json"

@@ -94,6 +94,8 @@ class Roles:
     ragged : bool
         Whether questions differ in their number of options, so that lists of scores may
         be of different lengths. An option that a question does not have has probability 0.
+    count_copies : bool
+        Whether files of the same bytes are files of their own, and not an error.
     scale : mapping of str to float, optional
         Words for confidences, and what they mean: ``{"likely": 0.8, "unsure": 0.5}``.
 
@@ -123,13 +125,14 @@ class Roles:
     percent: bool = False
     drop_missing: bool = False
     ragged: bool = False
+    count_copies: bool = False
     scale: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         lists = ("probs", "logits", "classes")
         flags = (
             *("unlabelled", "with_id", "with_others"),
-            *("percent", "drop_missing", "ragged"),
+            *("percent", "drop_missing", "ragged", "count_copies"),
         )
         self._check_scale()
         check_flags(**{flag: getattr(self, flag) for flag in flags})

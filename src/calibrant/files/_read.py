@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, check_number
 from calibrant.files import _sources as sources
-from calibrant.files._open import Paths, find_files, format_of, open_all
+from calibrant.files._open import (
+    Paths,
+    check_no_copies,
+    find_files,
+    format_of,
+    open_all,
+)
 from calibrant.files._plan import (
     Plan,
     Roles,
@@ -495,6 +501,8 @@ def _batches(
 ) -> Iterator[Found]:
     like: Found | None = None
     per_cent = not roles.percent
+    if not roles.count_copies:
+        check_no_copies(find_files(paths))
     options = _options_in(paths, roles)
     for source in open_all(paths, roles.sep):
         plan = make_plan(source, roles)
