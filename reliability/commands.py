@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .cases import Case, place, predictions, special, write
+from .cases import Case, place, predictions, put, special, write
 from .choices import Choices
 from .rows import Rows
 
@@ -204,8 +204,7 @@ def sketch_of(made: Rows, path: Path, c: Choices) -> Path:
         sketch = Sketch().update_pairs(made.y, made.scores)
     else:
         sketch.update(made.y, **{made.kind: made.scores})
-    path.write_bytes(sketch.to_bytes())
-    return path
+    return put(path, sketch.to_bytes())
 
 
 def _spell(c: Choices, paths: list[Path], made: Rows) -> str:
