@@ -377,6 +377,21 @@ def test_worse_than_chance_ends_at_the_greatest_temperature(divergence):
     np.testing.assert_array_equal(p.argmax(axis=1), z.argmax(axis=1))
 
 
+@pytest.mark.parametrize("kind", [TemperatureScaling, EnsembleTemperatureScaling])
+@pytest.mark.parametrize("scores", ["probs", "logits"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_saved_temperature_next_to_zero_gives_certainties(kind, scores, dtype):
+    given = np.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]], dtype)
+    given = given if scores == "probs" else np.log(given)
+    labels = np.resize([1, 0, 1, 0, 2, 0], 40)
+    fitted = kind(scores=scores).fit(np.tile(given, (20, 1)), labels)
+    fitted.temperature_ = 1e-310
+    found = fitted.predict_proba(given)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-6)
+    assert found.argmax(axis=1).tolist() == [1, 0]
+
+
 def test_constant_scores_have_temperature_one():
     with pytest.warns(FitWarning, match="no temperature matters: T = 1"):
         fitted = TemperatureScaling().fit(np.ones((20, 3)), np.arange(20) % 3)

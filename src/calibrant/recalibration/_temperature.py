@@ -588,7 +588,8 @@ def tempered(rows: Rows, part: slice, temperature: float) -> Matrix:
         if rows.kind == "probs":
             block = np.log(block)
         block = block - block.max(axis=1, keepdims=True)
-    block /= block.dtype.type(temperature)
+        # A saved temperature may be too small for single precision: 0 / 0 is no score.
+        block /= max(block.dtype.type(temperature), np.finfo(block.dtype).tiny)
     return block
 
 
