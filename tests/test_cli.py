@@ -420,6 +420,13 @@ def test_inspect_says_how_a_file_would_be_read(folder):
     assert json.loads(run("inspect", "b.parquet", "--json", cwd=folder).stdout)
 
 
+def test_inspect_writes_strict_json_of_infinite_scores(tmp_path):
+    np.savez(tmp_path / "a.npz", logits=[[0.0, -np.inf], [np.inf, 1.0]], label=[0, 1])
+    done = run("inspect", "a.npz", "--json", cwd=tmp_path)
+    found = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert "inf" in str(found["items"])
+
+
 # -- the demo -------------------------------------------------------------------------------
 
 

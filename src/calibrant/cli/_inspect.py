@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -28,7 +30,14 @@ def inspect(file: str, *, as_json: bool, **said: str | None) -> None:
 
     paths = flags.paths_of(model_in(file, quiet=False))
     if (sketch := out.sketch_in(paths)) is not None:
-        click.echo(json.dumps(sketch.facts()) if as_json else str(sketch))
+        click.echo(_strict(sketch.facts()) if as_json else str(sketch))
         return
     contents = look(paths, flags.roles_of(said))
-    click.echo(json.dumps(asdict(contents), default=str) if as_json else str(contents))
+    click.echo(_strict(asdict(contents)) if as_json else str(contents))
+
+
+def _strict(found: Mapping[str, Any]) -> str:
+    """JSON, in which infinite ranges are words."""
+    from calibrant._base.records import as_plain
+
+    return json.dumps(as_plain(found), default=str, allow_nan=False)
