@@ -276,6 +276,26 @@ def test_miscalibration_that_no_one_need_mend_is_a_note():
     assert "hardly worth it" in found.advice
 
 
+def test_recalibrating_vectors_may_save_more_than_the_error_of_the_top_label():
+    """So no upper end is told of it; of one forecast d_CAL is all there is to save."""
+    rng = np.random.default_rng(0)
+    z = 3 * rng.normal(size=(6000, 5))
+    y = (z / 3 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    found = cal.study(y, logits=z, split=0.5, methods=["temperature"])
+    parts, after = found[0].decomposition, found["Temperature"].metrics["brier"]
+    least, most = (x / parts.total for x in parts.calibration.interval)
+    assert 1 - after / parts.total > most  # a range would have been wrong
+    advice = only(found[0], "miscalibrated").advice
+    assert advice == (
+        f"Recalibration can lower the Brier score by at least {100 * least:.2g} %: it is "
+        "worth it (calibrant.study)."
+    )
+    one = cal.evaluate(y == 1, probs=1 / (1 + np.exp(-z[:, 1])), target="positive")
+    ends = [x / one.decomposition.total for x in one.decomposition.calibration.interval]
+    low, high = (f"{100 * x:.2g}" for x in ends)
+    assert f"Brier score by {low} to {high} %:" in only(one, "miscalibrated").advice
+
+
 def test_small_errors_are_told_with_digits_that_show_them():
     rng = np.random.default_rng(0)
     h = rng.uniform(1e-3, 2e-3, 60_000)

@@ -150,6 +150,9 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
 WORTH = 0.01
 """Share of the proper score from which on recalibration is worth it."""
 
+WHOLE = ("positive", "pairs")
+"""Targets whose confidence is all there is to recalibrate."""
+
 SMALL = 5e-4
 """Below it four digits do not tell the ends of an interval apart."""
 
@@ -157,14 +160,16 @@ SMALL = 5e-4
 def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     """The model is miscalibrated: the interval of d_CAL excludes 0.
 
-    The size is d_CAL with its interval, and its share of the proper score is the most that
-    recalibration can save. The direction is that of the mean confidence, if its interval
-    excludes 0 too. Most of the error lies in the region named, the smallest range of
-    confidence with at least half of it (by bins of equal weight, noise taken out). Of
-    calibrated models, this is raised as often as their interval is wrong. Where no interval
-    of a calibration error excludes 0, print and report say that there is no evidence of
-    miscalibration; where only that of ECE, ACE, SmoothECE or d_CAL by another divergence
-    does, that the evidence is weak.
+    The size is d_CAL with its interval, and its share of the proper score is what
+    recalibration can save: the most, if the forecast of one event is all there is
+    (`positive` and `pairs`), and the least for other targets, where d_CAL is that of the
+    confidence alone, and recalibrating whole probability vectors may save more. The
+    direction is that of the mean confidence, if its interval excludes 0 too. Most of the
+    error lies in the region named, the smallest range of confidence with at least half of
+    it (by bins of equal weight, noise taken out). Of calibrated models, this is raised as
+    often as their interval is wrong. Where no interval of a calibration error excludes 0,
+    print and report say that there is no evidence of miscalibration; where only that of
+    ECE, ACE, SmoothECE or d_CAL by another divergence does, that the evidence is weak.
     """
     parts = ev.decomposition
     if not excludes_zero(parts.calibration):
@@ -208,15 +213,16 @@ def _worth(ev: Evaluation, score: str) -> tuple[str, str, str]:
     if not 0 < total < float("inf"):
         return "warning", "", "Recalibrate (calibrant.study compares methods)."
     share, *ends = (x / total for x in (parts.calibration, *parts.calibration.interval))
-    least, most = (100 * min(max(x, 0.0), 1.0) for x in ends)
+    least, most = (_two_digits(100 * min(max(x, 0.0), 1.0)) for x in ends)
     saved = f", {_two_digits(100 * share)} % of the {score}"
-    if ends[1] < WORTH:
-        advice = f"Recalibration would lower the {score} by {_two_digits(most)} % at most: hardly"
+    if ev.target in WHOLE and ends[1] < WORTH:
+        advice = f"Recalibration would lower the {score} by {most} % at most: hardly"
         return "note", saved, f"{advice} worth it."
-    range_ = f"Recalibration can lower the {score} by {_two_digits(least)} to {_two_digits(most)} %"
+    size = f"{least} to {most}" if ev.target in WHOLE else f"at least {least}"
+    gain = f"Recalibration can lower the {score} by {size} %"
     if ends[0] < WORTH:
-        return "note", saved, f"{range_}: see what calibrant.study saves."
-    return "warning", saved, f"{range_}: it is worth it (calibrant.study)."
+        return "note", saved, f"{gain}: see what calibrant.study saves."
+    return "warning", saved, f"{gain}: it is worth it (calibrant.study)."
 
 
 def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
