@@ -846,6 +846,22 @@ def test_what_is_said_of_several_models_is_said_once():
     assert only(few, "too-few-rows").models == ("a", "b")
 
 
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_study_read_back_says_nothing_of_differences_that_its_rows_would_tell(pairs):
+    rng = np.random.default_rng(0)
+    if pairs:
+        h = np.concatenate([rng.random(2000), rng.uniform(0.4, 0.6, 2000)])
+        given = (rng.random(4000) < h**1.2), {"confidence": h}
+    else:
+        z = 2 * rng.normal(size=(4000, 4))
+        given = (z / 1.1 + rng.gumbel(size=z.shape)).argmax(axis=1), {"logits": z}
+    found = cal.study(given[0], **given[1], split=0.5)
+    again = cal.Study.from_json(found.to_json())
+    told = {"score-worse", "too-few-rows", "bandwidth-ranking", "bins-ranking"}
+    assert not told & {one.code for one in audit(again) if len(one.models) > 1}
+    assert "significant" not in str(again)
+
+
 def test_an_evaluation_read_from_json_is_audited_too():
     ev = cal.evaluate_pairs([1, 0] * 800, [0.7, 0.2] * 800)
     assert codes(type(ev).from_json(ev.to_json())) == codes(ev)

@@ -259,6 +259,17 @@ def same_rows(ev: Evaluation, baseline: Evaluation) -> bool:
     return prints[0] is not None and prints[0] == prints[1]
 
 
+def were_paired(ev: Evaluation, baseline: Evaluation) -> bool:
+    """Whether two models saw the same rows, which are gone, as after JSON."""
+    both = ev, baseline
+    at_hand = all(one.columns is not None for one in both)
+    if at_hand or any(one.fingerprint is None for one in both):
+        return False
+    if ev.target == baseline.target == "pairs":  # whose labels are their own
+        return ev.n == baseline.n
+    return ev.fingerprint == baseline.fingerprint
+
+
 BY_ID = "ids "
 """How a fingerprint begins that is of what identifies the rows, not of their labels."""
 

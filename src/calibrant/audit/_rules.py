@@ -76,6 +76,8 @@ class Audited:
         if compare.same_rows(ev, base):
             mine, theirs = self.rows[ev.name], self.rows[base.name]
             return compare.paired_difference(mine, theirs, MEASURES[key])
+        if compare.were_paired(ev, base):  # of which the records tell too little
+            return Estimate(float(MEASURES[key].of(ev)) - float(MEASURES[key].of(base)))
         return compare.independent_difference(ev, base, MEASURES[key])
 
     def clearly_better(self, ev: Evaluation, base: Evaluation, key: str) -> bool:
