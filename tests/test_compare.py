@@ -472,6 +472,8 @@ def test_models_must_be_evaluated_alike():
     one = rowful(y, logits=a, name="A")
     with pytest.raises(ValueError, match="bins is 10 for 'B' and 15 for 'A'"):
         compare(one, rowful(y, logits=b, name="B", bins=10))
+    with pytest.raises(ValueError, match="level is 0.5 for 'B' and 0.95 for 'A'"):
+        compare(one, rowful(y, logits=b, name="B", level=0.5))
     with pytest.raises(ValueError, match="divergence is 'log'"):
         compare(one, rowful(y, logits=b, name="B", divergence="log"))
     with pytest.raises(ValueError, match="at least two models"):

@@ -549,6 +549,7 @@ def holm(p_values: Mapping[Any, float], alpha: float) -> set[Any]:
 
 
 ALIKE = (
+    "level",
     "bins",
     "closed",
     "bandwidth",
