@@ -472,7 +472,7 @@ def test_models_must_be_evaluated_alike():
     one = rowful(y, logits=a, name="A")
     with pytest.raises(ValueError, match="bins is 10 for 'B' and 15 for 'A'"):
         compare(one, rowful(y, logits=b, name="B", bins=10))
-    with pytest.raises(ValueError, match="level is 0.5 for 'B' and 0.95 for 'A'"):
+    with pytest.raises(ValueError, match=r"level is 0.5 for 'B' and 0.95 for 'A'"):
         compare(one, rowful(y, logits=b, name="B", level=0.5))
     with pytest.raises(ValueError, match="divergence is 'log'"):
         compare(one, rowful(y, logits=b, name="B", divergence="log"))
@@ -484,6 +484,24 @@ def test_models_must_be_evaluated_alike():
         compare(one, rowful(y, logits=b, name="B"), level=95)
     with pytest.raises(ValueError, match=r"has level 0.95, not 0.9\. Evaluate it with"):
         compare(one, rowful(y, logits=b, name="B"), level=0.9, paired=False)
+
+
+def test_as_many_differences_are_told_as_are_counted():
+    """One that rounds to 0 has an interval, and is among those that are tested."""
+    y, a, b = problem(300)
+    found = compare(rowful(y, logits=a, name="A"), rowful(y, logits=b, name="B"))
+    of_b = dict(found.differences["B"])
+    of_b["brier"] = Estimate(0.02, (0.01, 0.03), "paired")
+    of_b["nll"] = Estimate(0.02, (0.01, 0.03), "paired")
+    of_b["calibration"] = Estimate(-2.4e-5, (-0.0021, 0.002), "paired")
+    of_b["sharpness_gap"] = Estimate(4e-5, (3e-5, 5e-5), "paired")
+    *told, reminder = replace(found, differences={"B": of_b}).sentences
+    assert f"of {len(told)} differences are significant" in reminder
+    assert told[3] == (
+        "Calibration error d_CAL differs by less than 0.0001 [-0.0021, 0.0020]: not "
+        "significant on these 300 examples."
+    )
+    assert told[4] == "Sharpness gap differs by less than 0.0001 [3.0e-05, 5.0e-05]."
 
 
 def test_the_same_predictions_are_called_the_same():

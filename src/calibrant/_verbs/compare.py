@@ -69,11 +69,13 @@ def sentence(
     if difference.interval is None:
         told = f"{ev.name}'s {what} is {_size(value)}"
         return f"{told}; no interval is known for it."
-    rows = _rows(ev, base, paired=paired)
-    if not is_clear(difference):
-        ends = _interval(*difference.interval)
-        told = f"{_capital(what)} differs by {_number(value)} {ends}"
-        return f"{told}: not significant on {rows}."
+    rows, seen = _rows(ev, base, paired=paired), shows(difference)
+    if not is_clear(difference) or not seen:
+        size = _number(value) if seen else f"less than {10**-DIGITS:g}"
+        told = f"{_capital(what)} differs by {size} {_interval(*difference.interval)}"
+        return (
+            f"{told}{'' if is_clear(difference) else f': not significant on {rows}'}."
+        )
     low, high = sorted(abs(end) for end in difference.interval)
     told = f"{ev.name}'s {what} is {_size(value)} {_interval(low, high)}"
     return f"{told}: significant on {rows}.{_trivial(ev, key, value)}"
@@ -603,12 +605,15 @@ class Contrast(Comparison):
     def _told(self) -> Iterator[str]:
         base = self[self.baseline]
         for name, found in self.differences.items():
-            said = [key for key in told(found) if shows(found[key])]
-            for key in said:
-                yield sentence(self[name], base, key, found[key], paired=self.paired)
-            if not said:
+            if not any(shows(found[key]) for key in told(found)):
                 both = f"{name} and {self.baseline}"
                 yield f"{both} differ by less than {10**-DIGITS:g} in every metric compared."
+                continue
+            for key in told(found):
+                if shows(found[key]) or found[key].interval is not None:
+                    yield sentence(
+                        self[name], base, key, found[key], paired=self.paired
+                    )
 
     def _claims(self) -> dict[tuple[str, str], Estimate]:
         """Differences that are put into words, or would be if they were clear."""
