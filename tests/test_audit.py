@@ -705,7 +705,8 @@ def test_a_worse_score_needs_intervals_to_be_claimed():
         d = cal.Estimate(calibration, (calibration - half, calibration + half), "score")
         parts = replace(ev.decomposition, calibration=d)
         parts = {**ev.decompositions, "brier": parts}
-        return replace(ev, decompositions=parts, sketch=None, columns=None)
+        gone = {"sketch": None, "columns": None, "fingerprint": None}
+        return replace(ev, decompositions=parts, **gone)
 
     clear = Comparison((entry("A", 0.05, 0.2), entry("B", 0.01, 0.3)))
     found = only(clear, "score-worse")

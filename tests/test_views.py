@@ -336,6 +336,11 @@ def test_a_certain_forecast_that_was_wrong_has_one_verdict(impossible):
             assert "evidence of miscalibration" not in told
             assert "inf [inf" not in told
         assert not good_news(as_shown(ev))
+        (found,) = [one for one in ev.audit() if one.code == "miscalibrated"]
+        other = replace(ev, name="other")
+        told = " ".join(str(cal.compare(ev, other)).split())
+        assert found.text in told
+        assert "evidence of miscalibration" not in told
     assert "was contradicted" in str(cal.calibration_test(y, probs=p))
 
 

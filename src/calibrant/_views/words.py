@@ -205,12 +205,12 @@ def fit_notes(comparison: Comparison) -> list[str]:
 
 def good_news(comparison: Comparison) -> list[str]:
     """Which models show no miscalibration, or little; of a trivial one that is no news."""
-    honest = [ev for ev in comparison if not is_trivial(ev)]
-    clean = [ev.name for ev in honest if no_evidence(ev)]
+    verdicts = {ev: verdict(ev) for ev in comparison if not is_trivial(ev)}
+    clean = [ev.name for ev, found in verdicts.items() if found == "none"]
     weak = [
-        f"{ev.name} ({listed(signs)})"
-        for ev in honest
-        if not excludes_zero(ev.decomposition.calibration) and (signs := signs_in(ev))
+        f"{ev.name} ({listed(signs_in(ev))})"
+        for ev, found in verdicts.items()
+        if found == "weak"
     ]
     told = [f"No evidence of miscalibration: {names(clean)}."] if clean else []
     if weak:
@@ -232,11 +232,27 @@ def excludes_zero(value: Estimate) -> bool:
     )
 
 
-def no_evidence(ev: Evaluation) -> bool:
-    """Whether there are intervals of calibration errors, and none excludes 0."""
-    if ev.decomposition.calibration.interval is None or contradicted(ev):
-        return False
-    return not (excludes_zero(ev.decomposition.calibration) or signs_in(ev))
+def verdict(ev: Evaluation) -> str:
+    """Whether a model is miscalibrated: the one place that decides it for every view.
+
+    It is if the interval of d_CAL excludes 0, or a probability of 0 or 1 proved wrong. The
+    evidence is weak if only the interval of another error excludes 0, and none if no
+    interval does. Without an interval nothing is said.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> verdict(cal.evaluate([0, 1, 1], probs=[0.1, 0.6, 0.0]))
+    'miscalibrated'
+    >>> verdict(cal.evaluate_pairs([1, 0] * 50, [0.5] * 100))
+    'none'
+    """
+    error = ev.decomposition.calibration
+    if excludes_zero(error) or contradicted(ev):
+        return "miscalibrated"
+    if error.interval is None:
+        return ""
+    return "weak" if signs_in(ev) else "none"
 
 
 def contradicted(ev: Evaluation) -> str:
@@ -487,26 +503,19 @@ def _notes(ev: Evaluation) -> list[str]:
 
 def in_case_of_none(ev: Evaluation) -> str:
     """How large an error d_CAL leaves room for, where it finds none, and what others say."""
-    error, signs = ev.decomposition.calibration, signs_in(ev)
-    if excludes_zero(error):
-        return ""
-    if wrong := contradicted(ev):
-        return f"miscalibrated: {wrong}."
-    if error.interval is None and effective(ev) < LEAST_ROWS:
+    error, found = ev.decomposition.calibration, verdict(ev)
+    if not found and effective(ev) < LEAST_ROWS:
         return "there are too few examples to tell whether the model is calibrated."
-    if error.interval is None:
+    if found not in ("weak", "none") or error.interval is None:
         return ""
     reach = f"reaches from 0 to {error.interval[1]:.2g}"
-    if signs:
-        found = f"{listed(signs)} exclude{'s' * (len(signs) == 1)} 0"
-        found = (
-            f"the interval{'s' * (len(signs) > 1)} of {found}, that of d_CAL {reach}"
-        )
-        return f"weak evidence of miscalibration: {found}."
-    if not no_evidence(ev):
-        return ""
-    found = f"the interval of d_CAL {reach} (this does not prove calibration)"
-    return f"no evidence of miscalibration: {found}."
+    if found == "none":
+        told = f"the interval of d_CAL {reach} (this does not prove calibration)"
+        return f"no evidence of miscalibration: {told}."
+    signs = signs_in(ev)
+    told = f"{listed(signs)} exclude{'s' * (len(signs) == 1)} 0"
+    told = f"the interval{'s' * (len(signs) > 1)} of {told}, that of d_CAL {reach}"
+    return f"weak evidence of miscalibration: {told}."
 
 
 def in_which_direction(ev: Evaluation) -> str:

@@ -43,6 +43,7 @@ from calibrant._views.words import (
     direction,
     excludes_zero,
     score_in_words,
+    verdict,
 )
 
 
@@ -168,32 +169,34 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     confidence alone, and recalibrating whole probability vectors may save more. The
     direction is that of the mean confidence, if its interval excludes 0 too. Most of the
     error lies in the region named, the smallest range of confidence with at least half of
-    it (by bins of equal weight, noise taken out). Of calibrated models, this is raised as
-    often as their interval is wrong. Where no interval of a calibration error excludes 0,
-    print and report say that there is no evidence of miscalibration; where only that of
-    ECE, ACE, SmoothECE or d_CAL by another divergence does, that the evidence is weak.
+    it (by bins of equal weight, noise taken out). A probability of 0 or 1 that proved
+    wrong is miscalibration, too, whatever the interval: no calibrated forecast does. Of
+    calibrated models, this is raised as often as their interval is wrong. Where no
+    interval of a calibration error excludes 0, print and report say that there is no
+    evidence of miscalibration; where only that of ECE, ACE, SmoothECE or d_CAL by another
+    divergence does, that the evidence is weak.
     """
     parts = ev.decomposition
-    if not excludes_zero(parts.calibration):
+    if verdict(ev) != "miscalibrated":
         return
-    assert parts.calibration.interval is not None
-    value, (low, high) = float(parts.calibration), parts.calibration.interval
-    evidence = {"calibration": value, "low": low, "high": high}
+    value, ends = float(parts.calibration), parts.calibration.interval
+    evidence = {"calibration": value}
+    evidence |= dict(zip(("low", "high"), ends or (), strict=False))
     score, gap = score_in_words(ev.divergence), ev.metrics.get("confidence_gap")
     if gap is not None:
         evidence["confidence_gap"] = float(gap)
-    if not np.isfinite(value):
+    if ends is None or not np.isfinite(value) or not excludes_zero(parts.calibration):
         text = f"{ev.name} is miscalibrated: {contradicted(ev)}."
         yield Told(
             "warning", text, evidence, "Recalibrate, by a method without 0 and 1."
         )
         return
-    where, ends = _region(ev)
-    evidence |= ends
+    (low, high), (where, region) = ends, _region(ev)
+    evidence |= region
     severity, saved, advice = _worth(ev, score)
     least = FAR_OFF if gap is None or gap.interval is None else 0.0
     which = direction(ev, least).lower()
-    if which and gap is not None and gap * ends.get("region_gap", gap) < 0:
+    if which and gap is not None and gap * region.get("region_gap", gap) < 0:
         which += " on average"  # and the other way where most of the error is
     which = which or "no clear direction"
     form = ".4f" if high >= SMALL else ".2g"

@@ -31,6 +31,7 @@ from calibrant._views.words import (
     in_case_of_none,
     in_which_direction,
     score_in_words,
+    verdict,
 )
 from calibrant.audit._rules import Audited
 from calibrant.report import _coarse as coarse
@@ -155,9 +156,10 @@ MACRO = {
 def _verdict(ev: Evaluation) -> Iterator[str]:
     """Whether one model is miscalibrated, as far as its interval tells."""
     error, level = ev.decomposition.calibration, 100 * float(ev.settings["level"])
-    if excludes_zero(error):
+    if verdict(ev) == "miscalibrated":
         told = f"calibration error {number(error)} ({level:g}% interval {_ends(error)})"
-        told = told if isfinite(error) else contradicted(ev)
+        shown = excludes_zero(error) and isfinite(error)
+        told = told if shown else contradicted(ev)
         yield f"{ev.name} is miscalibrated: {told}."
     for text in (in_case_of_none(ev), in_which_direction(ev)):
         if text:
