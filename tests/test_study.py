@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -193,8 +194,38 @@ def test_weights_have_no_unit():
         for name in ("accuracy", "ece", "nll", "brier"):
             assert a.metrics[name] == pytest.approx(b.metrics[name], abs=1e-7)
         first, second = one.effects[a.name], other.effects[a.name]
-        assert first.changed == pytest.approx(second.changed)
+        assert first.changed == second.changed
         assert first.changed <= 300
+
+
+def test_what_recalibration_did_is_counted_in_examples_whatever_their_weights():
+    weight = np.random.default_rng(0).exponential(size=len(Y)) * (np.arange(len(Y)) % 5)
+    fit, test = np.arange(300), np.arange(300, 600)
+    parts = {"logits": (Z[fit], Z[test]), "sample_weight": (weight[fit], weight[test])}
+    found = cal.study(Y[fit], Y[test], **parts, methods=["isotonic", "vector"])
+    before, counted = Z[test].argmax(axis=1), weight[test] > 0
+    for name in ("Isotonic", "Vector"):
+        p, effect = (
+            found.recalibrators[name].predict_proba(Z[test]),
+            found.effects[name],
+        )
+        changed = (p.argmax(axis=1) != before) & counted
+        assert effect.changed == changed.sum() > 0
+        assert effect.impossible == ((p[range(300), Y[test]] == 0) & counted).sum()
+        assert f"({changed.sum()} examples; accuracy" in found.table("latex")
+
+
+def test_predictions_may_change_and_the_accuracy_stay():
+    found = cal.study(Y, logits=Z, split=0.5, methods=["vector"], interval=None)
+    effect = replace(found.effects["Vector"], changed=64.0, accuracy_change=0.0)
+    one = cal.Comparison(found.evaluations, "", {"Vector": effect})
+    assert "changed predictions: Vector (64 examples; accuracy the same)." in str(
+        one.table("latex")
+    )
+    (told,) = [x.text for x in one.audit() if x.code == "accuracy-changed"]
+    assert told == (
+        "Vector changed the predicted class of 64 examples: accuracy is the same."
+    )
 
 
 # -- clusters ---------------------------------------------------------------------------

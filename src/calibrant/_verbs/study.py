@@ -27,6 +27,7 @@ from calibrant._inputs.arrays import (
     check_logits,
     to_numpy,
 )
+from calibrant._inputs.divergences import LOG
 from calibrant._inputs.options import Estimation, Settings, check_rng, takes_options
 from calibrant._inputs.predictions import (
     Kind,
@@ -212,10 +213,11 @@ class ScoredRows(NamedTuple):
         return ScoredRows._make(None if x is None else x[rows] for x in self)
 
     @property
-    def mass(self) -> Column:
-        """How many rows each counts as; weights have mean 1."""
+    def counts(self) -> Column:
+        """How many rows each stands for; none if its weight is 0."""
         mass, _ = read_weights(self.weight, self.frequency, len(self.y))
-        return np.ones(len(self.y)) if mass is None else mass
+        counts = np.ones(len(self.y)) if self.frequency is None else self.frequency
+        return counts if mass is None else np.where(mass > 0, counts, 0.0)
 
     @property
     def beside(self) -> dict[str, Any]:
@@ -489,7 +491,7 @@ class Trial:
     recalibrator: Recalibrator
     predicted: Index
     tied: Mask
-    weight: Column
+    count: Column
     fit_seconds: float
     apply_seconds: float
 
@@ -501,11 +503,17 @@ class Trial:
             fit_seconds=self.fit_seconds,
             apply_seconds=self.apply_seconds,
             accuracy_change=float(now) - float(then),
-            changed=float(self.weight @ (self.predicted != before.predicted)),
-            tied=float(self.weight @ self.tied),
-            impossible=self.evaluation.infinite_rows,
+            changed=float(self.count @ (self.predicted != before.predicted)),
+            tied=float(self.count @ self.tied),
+            impossible=_impossible(self.evaluation),
             notes=self.recalibrator.notes_,
         )
+
+
+def _impossible(ev: Evaluation) -> float:
+    """How many rows have an infinite log loss."""
+    assert ev.columns is not None
+    return float(ev.columns.counts @ np.isinf(ev.columns.loss(LOG)))
 
 
 def attempt(
@@ -531,7 +539,7 @@ def attempt(
     shown = (
         np.ones((len(result), 1)) if rows.pairs else result
     )  # answers stay as they are
-    made = evaluation, recalibrator, *_predictions(shown), rows.test.mass
+    made = evaluation, recalibrator, *_predictions(shown), rows.test.counts
     return Trial(*made, fit_seconds, apply_seconds)
 
 

@@ -45,6 +45,7 @@ from calibrant._views.words import (
     score_in_words,
     verdict,
 )
+from calibrant.table._table import rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -931,12 +932,12 @@ def accuracy_changed(audited: Audited) -> Iterator[Told]:
     """
     for name, effect in audited.comparison.effects.items():
         if effect.changed > 0:
-            change = 100 * effect.accuracy_change
-            some = some_of(audited.comparison[name], effect.changed)
+            change = f"accuracy {100 * effect.accuracy_change:+.2f} points"
+            if not effect.accuracy_change:
+                change = "accuracy is the same"
             yield Told(
                 "warning" if effect.accuracy_change < 0 else "note",
-                f"{name} changed the predicted class of {some}: "
-                f"accuracy {change:+.2f} points.",
+                f"{name} changed the predicted class of {rows(effect.changed)}: {change}.",
                 {x: getattr(effect, x) for x in ("accuracy_change", "changed", "tied")},
                 "Report accuracy before and after, or use a method that keeps the order "
                 "of the classes.",
