@@ -863,6 +863,18 @@ def test_a_study_read_back_says_nothing_of_differences_that_its_rows_would_tell(
     assert "significant" not in str(again)
 
 
+@pytest.mark.parametrize(("n", "known"), [(19, 0), (20, 1), (49, 1), (50, 5)])
+def test_the_page_says_from_how_many_examples_on_errors_have_intervals(n, known):
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    ev = cal.evaluate(rng.random(n) < p, probs=p)
+    errors = [parts.calibration for parts in ev.decompositions.values()]
+    errors += [ev.metrics[key] for key in ("ece", "ace", "smooth_ece")]
+    assert sum(error.interval is not None for error in errors) == known
+    said = "below 50 only d_CAL of the Brier score has one, and below 20 no calibration"
+    assert said in " ".join(docs_page().split())
+
+
 def test_an_evaluation_read_from_json_is_audited_too():
     ev = cal.evaluate_pairs([1, 0] * 800, [0.7, 0.2] * 800)
     assert codes(type(ev).from_json(ev.to_json())) == codes(ev)
