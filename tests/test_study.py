@@ -228,6 +228,16 @@ def test_predictions_may_change_and_the_accuracy_stay():
     )
 
 
+def test_a_study_tested_on_the_rows_it_fitted_does_not_call_them_others():
+    found = cal.study(Y, Y, logits=(Z, Z), methods=["temperature"])
+    assert found.protocol == (
+        "fitted on 600 examples, tested on 600, 600 of them fitted on"
+    )
+    assert "But 600 of 600 examples to test on were also used to fit" in found.worth[0]
+    apart = cal.study(Y[:300], Y[300:], logits=(Z[:300], Z[300:]), methods="platt")
+    assert "used to fit" not in apart.worth[0]
+
+
 # -- clusters ---------------------------------------------------------------------------
 
 

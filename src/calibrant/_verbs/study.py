@@ -335,10 +335,11 @@ def _two_sets(
             f"{kind} must have the same columns in both sets: {fit.scores.shape} to fit "
             f"on, {test.scores.shape} to test on."
         )
-    words = f"fitted on {len(fit.y):,} examples, tested on {len(test.y):,} others"
     some = slice(COLUMNS_OF_A_ROW)  # enough to know a row again
     known = [x if x.ndim == 1 else x[:, some] for x in (fit.scores, test.scores)]
     shared = shared_rows(known[0], fit.y, known[1], test.y)
+    words = f"fitted on {len(fit.y):,} examples, tested on {len(test.y):,}"
+    words += f", {shared:,} of them fitted on" if shared else " others"
     return StudyRows(kind, test, ((fit, slice(None)),), fit, words, shared)
 
 
@@ -671,6 +672,11 @@ class Study(Comparison):
         if is_trivial(best):
             said += (
                 f" But {best.name} {sameness(best)}: a yardstick, not a method to use."
+            )
+        if self.shared_rows:
+            said += (
+                f" But {self.shared_rows:,} of {first.rows:,} examples to test on were also "
+                "used to fit, where any method seems to help: this is no evidence for new ones."
             )
         return (said,)
 
