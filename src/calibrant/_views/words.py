@@ -29,7 +29,7 @@ from calibrant._base.records import (
     Finding,
     listed,
 )
-from calibrant._base.text import number, with_interval
+from calibrant._base.text import number, printed_gap, with_interval
 from calibrant._inputs.divergences import find_divergence
 from calibrant._inputs.targets import TOP
 from calibrant._stats.close_pairs import LEAST_ROWS
@@ -368,23 +368,8 @@ def _as_published(ev: Evaluation) -> str:
 
 def _sum(parts: Decomposition) -> str:
     digits = digits_of(parts.calibration)
-    total, gap = number(parts.total, digits), remainder(parts, digits)
+    total, gap = (number(x, digits) for x in (parts.total, printed_gap(parts, digits)))
     return f"{total} = {with_interval(parts.calibration, digits)} + {gap}"
-
-
-def remainder(parts: Decomposition, digits: int = 4, factor: float = 1) -> str:
-    """The gap as the rest of the printed numbers, so that they add up as printed.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> ev = cal.evaluate_pairs([1, 0, 1, 1] * 25, [0.8] * 100)
-    >>> remainder(ev.decomposition), remainder(ev.decomposition, 2, factor=100)
-    ('0.1894', '18.94')
-    """
-    numbers = parts.total, parts.calibration, parts.sharpness_gap
-    total, cal, gap = (round(factor * float(x), digits) for x in numbers)
-    return number(total - cal if isfinite(total - cal) else gap, digits)
 
 
 FOUR, MOST_DECIMALS = 4, 8
@@ -646,8 +631,8 @@ def _score(ev: Evaluation, parts: Decomposition) -> str:
         low, high = (number(end, digits) for end in parts.calibration.interval)
         level = 100 * float(ev.settings["level"])
         cal += f" ({level:g}% interval {low} to {high})"
-    name, gap = score_in_words(parts.divergence), remainder(parts, digits)
-    total = number(parts.total, digits)
+    name = score_in_words(parts.divergence)
+    total, gap = (number(x, digits) for x in (parts.total, printed_gap(parts, digits)))
     return f"The {name} of {total} is {cal} plus a sharpness gap of {gap}."
 
 

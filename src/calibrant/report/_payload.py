@@ -16,7 +16,7 @@ from calibrant._base.comparison import Comparison, as_comparison, as_shown, show
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial, some_of
 from calibrant._base.records import Estimate, Finding, as_plain
-from calibrant._base.text import number, with_interval
+from calibrant._base.text import number, printed_gap, with_interval
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._verbs.by_group import macro_average
 from calibrant._verbs.compare import SAME, is_clear, shows
@@ -181,7 +181,7 @@ def _headline(comparison: Comparison) -> Iterator[str]:
         return
     parts = best.decomposition
     score = score_in_words(best.divergence)
-    cal, gap = with_interval(parts.calibration), number(parts.sharpness_gap)
+    cal, gap = with_interval(parts.calibration), number(printed_gap(parts))
     none = " (below 0: none was found)" if number(parts.calibration)[0] == "-" else ""
     sum_ = (
         f"{number(parts.total)} = calibration error {cal}{none} + sharpness gap {gap}"

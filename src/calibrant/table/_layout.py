@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, isfinite, isinf, isnan, nan
 from typing import Any
 
@@ -11,9 +12,11 @@ import numpy as np
 
 from calibrant._base.checks import check_flags, check_number, shown
 from calibrant._base.comparison import EFFECTS, PRINTED_EFFECTS, Comparison
+from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, Measure, is_trivial, key_of, plain
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.records import Estimate
+from calibrant._base.text import printed_gap
 
 MISSING, INFINITE, DAGGER = "–", "∞", "†"
 
@@ -145,6 +148,8 @@ class Style:
 def cells_of(column: Column, comparison: Comparison, style: Style) -> list[Cell]:
     """The cells of one column, marks included."""
     cells = [_cell(column, value, style) for value in column.values(comparison)]
+    if column.key == "sharpness_gap":
+        cells = [*map(partial(_as_rest, style=style), cells, comparison)]
     if column.measure is None:
         return cells
     trivial = [column.measure.calibration and is_trivial(ev) for ev in comparison]
@@ -184,6 +189,12 @@ def _cell(column: Column, value: Estimate, style: Style) -> Cell:
     if style.intervals and isfinite(low) and isfinite(high):
         interval = f"[{_text(column, low, style)}, {_text(column, high, style)}]"
     return Cell(float(value), _text(column, value, style), interval, low, high)
+
+
+def _as_rest(cell: Cell, ev: Evaluation, style: Style) -> Cell:
+    """The sharpness gap as what d_CAL leaves of the score, so that rows add up."""
+    gap = printed_gap(ev.decomposition, style.digits, style.factor)
+    return replace(cell, text=fixed(gap, style.digits))
 
 
 def _text(column: Column, value: float, style: Style) -> str:
