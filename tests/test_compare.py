@@ -486,6 +486,27 @@ def test_models_must_be_evaluated_alike():
         compare(one, rowful(y, logits=b, name="B"), level=0.9, paired=False)
 
 
+@pytest.mark.parametrize(
+    ("divergence", "column", "name"),
+    [("rps", "d_TOT (rps)", "ranked probability score"), ("log", "NLL", "NLL")],
+)
+def test_the_score_that_was_asked_for_is_told_first_and_has_a_column(
+    divergence, column, name
+):
+    y, a, b = problem(2000)
+    models = {"A": a, "B": 3 * b}
+    found = compare(
+        *(rowful(y, logits=z, name=x, divergence=divergence) for x, z in models.items())
+    )
+    assert found.sentences[0].startswith(f"B's {name} is ")
+    (head,) = [x for x in str(found).splitlines() if x.startswith("Model ")]
+    assert column in head
+    total = found["B"].decomposition.total - found["A"].decomposition.total
+    assert f"{total:.4f} higher" in found.sentences[0]
+    count = len([x for x in found.sentences if " on these " in x])
+    assert f"of {count} differences" in found.sentences[-1]
+
+
 def test_as_many_differences_are_told_as_are_counted():
     """One that rounds to 0 has an interval, and is among those that are tested."""
     y, a, b = problem(300)

@@ -299,17 +299,22 @@ class Groups(Contrast):
         base, any_clear = one_line(self.baseline, MOST_NAME), False
         for name, found in self.differences.items():
             clear = [
-                key for key in told(found) if is_clear(found[key]) and shows(found[key])
+                key
+                for key in told(found, self[0])
+                if is_clear(found[key]) and shows(found[key])
             ]
             any_clear |= bool(clear)
             if clear:
-                parts = [f"{name_of(key)} {_change(found[key])}" for key in clear]
+                parts = [
+                    f"{name_of(key, self[0].divergence)} {_change(found[key])}"
+                    for key in clear
+                ]
                 yield f"{one_line(name, MOST_NAME)} against {base}: {listed(parts)}."
         if not any_clear:
             yield f"No group differs significantly from {base}."
 
     def _reminders(self) -> Iterator[str]:
-        yield from multiple_note(self._claims(), self.level)
+        yield from multiple_note(self._claims(), self.level, self[0].divergence)
         said = [key for key in ("brier", "calibration") if key in self.worst]
         yield from map(self._largest, said)
         if self.equality is not None:

@@ -30,7 +30,7 @@ from calibrant._base.records import (
     listed,
 )
 from calibrant._base.text import number, printed_gap, with_interval
-from calibrant._inputs.divergences import find_divergence
+from calibrant._inputs.divergences import score_in_words
 from calibrant._inputs.targets import TOP
 from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._verbs.by_group import natural
@@ -634,19 +634,6 @@ def _score(ev: Evaluation, parts: Decomposition) -> str:
     name = score_in_words(parts.divergence)
     total, gap = (number(x, digits) for x in (parts.total, printed_gap(parts, digits)))
     return f"The {name} of {total} is {cal} plus a sharpness gap of {gap}."
-
-
-def score_in_words(divergence: str) -> str:
-    """What the score of a divergence is called in a sentence.
-
-    One without a word of its own, or not registered here, as in a record from a file, is
-    called by its name.
-    """
-    try:
-        score = find_divergence(divergence).score
-    except ValueError:
-        score = divergence
-    return f"{score} score" if score == divergence else score
 
 
 def _band(ev: Evaluation) -> str:

@@ -152,7 +152,7 @@ FEW_SENTENCES = 10
 def differences_html(found: Contrast) -> str:
     """Each model less the baseline: a table, and what it says in words."""
     known = {key: x for one in found.differences.values() for key, x in one.items()}
-    keys = told(known)
+    keys = told(known, found[0])
     labels = [MEASURES[key].label for key in keys]
     heads = "".join(f'<th scope="col">{_heading(label)}</th>' for label in labels)
     rows = "\n".join(_difference_row(found, name, keys) for name in found.differences)

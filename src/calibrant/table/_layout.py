@@ -13,7 +13,14 @@ import numpy as np
 from calibrant._base.checks import check_flags, check_number, shown
 from calibrant._base.comparison import EFFECTS, PRINTED_EFFECTS, Comparison
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import MEASURES, Measure, is_trivial, key_of, plain
+from calibrant._base.measures import (
+    MEASURES,
+    Measure,
+    is_trivial,
+    key_of,
+    plain,
+    score_column,
+)
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.records import Estimate
 from calibrant._base.text import printed_gap
@@ -287,7 +294,8 @@ def choose(columns: str | Sequence[str] | None, comparison: Comparison) -> list[
         name = columns or "paper"
         if name in ("study", "effects"):
             _check_effects(name, comparison)
-        found = [_column(key) for key in keys_of(name)]
+        keys = _with_score(keys_of(name), comparison)
+        found = [_column(key, comparison) for key in keys]
         return [column for column in found if _has_any(column, comparison)]
     if not isinstance(columns, str | list | tuple):
         raise TypeError(f"columns must be a list of names, got {shown(columns)}.")
@@ -298,13 +306,24 @@ def choose(columns: str | Sequence[str] | None, comparison: Comparison) -> list[
             _check_effects(key, comparison)
     if not names:
         raise ValueError("columns must name at least one column, got none.")
-    return [_column(key) for key in names]
+    return [_column(key, comparison) for key in names]
 
 
-def _column(key: str) -> Column:
+def _with_score(keys: Sequence[str], comparison: Comparison) -> list[str]:
+    """Columns with the score of the divergence first, if it is none of them."""
+    asked, chosen = score_column(comparison[0]), list(keys)
+    if "calibration" in chosen and asked not in chosen:
+        chosen.insert(chosen.index("accuracy") + 1, asked)
+    return chosen
+
+
+def _column(key: str, comparison: Comparison) -> Column:
     if key in EFFECT_HEADINGS:
         return Column(EFFECT_HEADINGS[key], None)
-    measure = MEASURES[key]
+    measure, names = MEASURES[key], {ev.divergence for ev in comparison}
+    if key == "total" and not names & {"brier", "log"} and len(names) == 1:
+        label = f"{measure.label} ({names.pop()})"
+        return Column(Heading(key, label, label), measure)
     heading = Heading(key, measure.label, measure.short or measure.label)
     return Column(heading, measure)
 
