@@ -890,17 +890,27 @@ def score_worse(audited: Audited) -> Iterator[Told]:
         best = max(others, key=lambda other: abs(worse[other][1]))
         calibration, score, key = worse[best]
         recalibrated = bool(audited.comparison.effects) or is_trivial(ev)
-        won = "has a significantly lower calibration error than"
-        if is_trivial(ev):
-            won = "is not significantly worse calibrated than"
         yield Told(
             "warning" if recalibrated else "note",
-            f"{name} {won} {listed(others)}, but its score is worse: its "
+            f"{name} {_won(audited, ev, others)}, but its score is worse: its "
             f"{compare.name_of(key)} is {score:.4f} higher than that of {best}.",
             {"calibration_difference": calibration, f"{key}_difference": score},
             "Choose by the proper score, and show the sharpness gap.",
             (name, *others),
         )
+
+
+def _won(audited: Audited, ev: Evaluation, others: list[str]) -> str:
+    """Which models another beats in calibration, and which it only does not lose to."""
+    rivals = [audited.comparison[other] for other in others]
+    beaten = [x.name for x in rivals if audited.clearly_better(ev, x, "calibration")]
+    parts = {
+        "has a significantly lower calibration error than": beaten,
+        "is not significantly worse calibrated than": [
+            other for other in others if other not in beaten
+        ],
+    }
+    return " and ".join(f"{won} {listed(some)}" for won, some in parts.items() if some)
 
 
 def _traded(audited: Audited) -> dict[str, dict[str, tuple[float, float, str]]]:
