@@ -749,6 +749,23 @@ def test_a_ranking_that_smoothing_turns_around_is_found():
     assert codes([good(), good(seed=0, name="other")]).count("bandwidth-ranking") == 0
 
 
+def test_a_model_that_smoothing_puts_behind_several_is_told_once():
+    h, wave, rng = two_sided()
+    u = rng.random(len(h))
+    models = [
+        rowful(u < h + scale * wave, confidence=h, name=name)
+        for scale, name in ((1.0, "rough"), (0.95, "rougher"), (1.05, "roughest"))
+    ]
+    models.append(rowful(u < h - 0.05, confidence=h, name="shifted"))
+    about = [x for x in audit(models) if x.code == "bandwidth-ranking"]
+    (found,) = [x for x in about if x.models[0] == "shifted"]
+    assert found.models == ("shifted", "rough", "rougher", "roughest")
+    assert found.text == (
+        "shifted is better calibrated than rough, rougher and roughest, but not than all of "
+        "them at bandwidth 0.01, 0.02, 0.05 and 0.1."
+    )
+
+
 def test_a_ranking_that_bins_turn_around_is_found():
     # The wave has 10 periods between 0.5 and 0.9; 10 bins average it away, 50 do not.
     h, wave, rng = two_sided()

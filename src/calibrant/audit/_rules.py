@@ -45,7 +45,7 @@ from calibrant._views.words import (
     score_in_words,
     verdict,
 )
-from calibrant.table._table import rows
+from calibrant.table._table import names, rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -969,14 +969,14 @@ def bandwidth_ranking(audited: Audited) -> Iterator[Told]:
     errors = {
         ev.name: {width: _fixed(ev, width) for width in BANDWIDTHS} for ev in models
     }
-    for ev, other, against, evidence in _turned(audited, "calibration", errors):
+    for ev, others, against, evidence in _turned(audited, "calibration", errors):
         yield Told(
             "warning",
-            f"{ev.name} is better calibrated than {other.name}, but not at bandwidth "
-            f"{against}.",
+            f"{ev.name} is better calibrated than {names(others)}, but not "
+            f"{_at(others, 'at bandwidth', against)}.",
             evidence,
             "Rank by the adaptive estimate (bandwidth='auto') and its interval.",
-            (ev.name, other.name),
+            (ev.name, *others),
         )
 
 
@@ -999,33 +999,54 @@ def bins_ranking(audited: Audited) -> Iterator[Told]:
         name: {bins: binned_error(width_bins(values, bins)) for bins in BIN_COUNTS}
         for name, values in ordered.items()
     }
-    for ev, other, against, evidence in _turned(audited, "ece", errors):
+    for ev, others, against, evidence in _turned(audited, "ece", errors):
         yield Told(
             "warning",
-            f"{ev.name} has a lower ECE than {other.name}, but not with {against} bins.",
+            f"{ev.name} has a lower ECE than {names(others)}, but not "
+            f"{_at(others, 'with', against)} bins.",
             evidence,
             "Rank by d_CAL, which has no bins, or show several bin counts.",
-            (ev.name, other.name),
+            (ev.name, *others),
         )
 
 
 def _turned(
     audited: Audited, key: str, errors: Mapping[str, Mapping[Any, float]]
-) -> Iterator[tuple[Evaluation, Evaluation, str, dict[str, float]]]:
-    """Pairs that a column tells apart, and settings that have them the other way round.
+) -> Iterator[tuple[Evaluation, list[str], str, dict[str, float]]]:
+    """Models better than others in a column that some settings put the other way round.
 
-    `errors` are by model and setting. The settings come in words, the differences as
-    evidence.
+    `errors` are by model and setting. The settings come in words; the evidence is the
+    difference from the first of the others, and at each setting the largest against.
     """
-    for ev, other in audited.pairs():
-        if not audited.clearly_better(ev, other, key):
-            continue
-        mine, theirs = errors[ev.name], errors[other.name]
-        against = {x: mine[x] - theirs[x] for x in mine if mine[x] > theirs[x]}
-        if against:
-            evidence = {"difference": float(audited.difference(ev, other, key))}
-            evidence |= {f"at_{x:g}": value for x, value in against.items()}
-            yield ev, other, listed([f"{x:g}" for x in against]), evidence
+    for ev in audited.comparison:
+        turned: dict[str, dict[Any, float]] = {}
+        for other in audited.comparison:
+            if other is ev or not audited.clearly_better(ev, other, key):
+                continue
+            mine, theirs = errors[ev.name], errors[other.name]
+            against = {x: mine[x] - theirs[x] for x in mine if mine[x] > theirs[x]}
+            turned |= {other.name: against} if against else {}
+        if turned:
+            first = audited.comparison[next(iter(turned))]
+            evidence = {"difference": float(audited.difference(ev, first, key))}
+            all_of_them = [
+                x
+                for x in errors[ev.name]
+                if any(x in found for found in turned.values())
+            ]
+            for x in all_of_them:
+                most = max(found.get(x, 0.0) for found in turned.values())
+                evidence[f"at_{x:g}"] = most
+            yield ev, list(turned), listed([f"{x:g}" for x in all_of_them]), evidence
+
+
+def _at(others: list[str], how: str, settings: str) -> str:
+    """At which settings it is the other way round: for one model, or for some of several."""
+    return (
+        f"{how} {settings}"
+        if len(others) == 1
+        else f"than all of them {how} {settings}"
+    )
 
 
 def too_few_rows_to_rank(audited: Audited) -> Iterator[Told]:
