@@ -535,6 +535,12 @@ def test_cumulative_differences_speak_of_forecasts_and_tell_high_ones_apart(rows
 # -- what few rows, and records, may lack -----------------------------------------------
 
 
+def test_each_figure_of_groups_names_the_other(rows):
+    found = cal.compare_groups(rows["y"], probs=rows["p"], group=rows["region"])
+    with pytest.raises(TypeError, match=r"draw it with plot\.groups"):
+        cal.plot.group_gaps(found)
+
+
 def test_a_metric_that_is_not_finite_in_a_group_has_no_worst_group(rows):
     p = rows["p"].copy()
     p[0], y = 0.0, rows["y"].copy()

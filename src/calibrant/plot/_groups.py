@@ -207,6 +207,11 @@ def group_gaps(
     >>> cal.plot.group_gaps(found).get_xlabel()
     'observed frequency − forecast, points'
     """
+    if isinstance(found, Groups):
+        raise TypeError(
+            "found is a Groups, from compare_groups: draw it with plot.groups. "
+            "group_gaps draws what multicalibration_error gives."
+        )
     check_kind(found, Multicalibration, "found")
     room, count = style.theme().room, len(found.names)
     tall = max(room * (0.75 + ROW * count), 0.7 * room + LEAST_PANEL)
