@@ -300,8 +300,19 @@ def test_small_errors_are_told_with_digits_that_show_them():
     rng = np.random.default_rng(0)
     h = rng.uniform(1e-3, 2e-3, 60_000)
     found = only(plain(rng.random(60_000) < 4 * h, h, name="rare"), "miscalibrated")
-    value, low, high = (found.evidence[x] for x in ("calibration", "low", "high"))
-    assert f"calibration error {value:.2g} [{low:.2g}, {high:.2g}]" in found.text
+    numbers = (found.evidence[x] for x in ("calibration", "low", "high"))
+    value, low, high = (f"{x:.6f}" for x in numbers)
+    assert f"calibration error {value} [{low}, {high}]" in found.text
+
+
+def test_the_lower_end_of_a_miscalibrated_model_does_not_print_as_0():
+    ev = good()
+    error = cal.Estimate(0.0004, (0.00003, 0.0011), "close pairs")
+    parts = replace(ev.decomposition, calibration=error)
+    small = replace(ev, decompositions={**ev.decompositions, "brier": parts})
+    told = "0.00040 [0.00003, 0.00110]"
+    assert f"calibration error {told}" in only(small, "miscalibrated").text
+    assert told in str(small)
 
 
 def test_errors_of_both_signs_have_no_direction():
@@ -423,6 +434,14 @@ def test_few_events_are_counted_on_the_rarer_side(events, fires):
         ev = cal.evaluate(hit.astype(int), probs=h, name="fraud")
         told = only(ev, "few-events")
         assert "fraud has 19 events in 4,000 examples (28 expected)" in told.text
+
+
+@pytest.mark.parametrize(
+    ("events", "n", "severity"), [(5, 300, "warning"), (16, 5000, "note")]
+)
+def test_the_fewer_events_the_worse(events, n, severity):
+    ev = plain(np.arange(n) < events, np.full(n, events / n))
+    assert only(ev, "few-events").severity == severity
 
 
 def test_events_that_were_not_expected_are_not_few():

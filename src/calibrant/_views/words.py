@@ -378,15 +378,24 @@ FOUR, MOST_DECIMALS = 4, 8
 def digits_of(value: Estimate) -> int:
     """Decimals that show something of a number and its interval: four, or as many as needed.
 
+    An end above 0 does not print as 0, if eight decimals show it.
+
     Examples
     --------
     >>> digits_of(Estimate(0.00008, (0.00002, 0.00035))), digits_of(Estimate(0.2))
     (5, 4)
+    >>> digits_of(Estimate(0.0004, (0.00003, 0.0011)))
+    5
     """
-    size = max(abs(float(value)), *map(abs, value.interval or (0.0,)))
-    if not 10.0**-MOST_DECIMALS <= size < SHOWS:
+    ends = value.interval or (0.0,)
+    size = max(abs(float(value)), *map(abs, ends))
+    if not 10.0**-MOST_DECIMALS <= size < inf:
         return FOUR
-    return min(1 - floor(log10(size)), MOST_DECIMALS)
+    needed = FOUR if size >= SHOWS else min(1 - floor(log10(size)), MOST_DECIMALS)
+    if ends[0] >= 10.0**-MOST_DECIMALS:
+        while not round(ends[0], needed):
+            needed += 1
+    return needed
 
 
 SHOWS = 5e-4

@@ -28,6 +28,7 @@ from calibrant._base.measures import (
     spread_of,
 )
 from calibrant._base.records import FORECASTS, Estimate, listed
+from calibrant._base.text import with_interval
 from calibrant._inputs.arrays import Column
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.bins import binned_error, width_bins
@@ -40,6 +41,7 @@ from calibrant._views.diagram import axis_words
 from calibrant._views.words import (
     FAR_OFF,
     contradicted,
+    digits_of,
     direction,
     excludes_zero,
     score_in_words,
@@ -157,9 +159,6 @@ WORTH = 0.01
 WHOLE = ("positive", "pairs")
 """Targets whose confidence is all there is to recalibrate."""
 
-SMALL = 5e-4
-"""Below it four digits do not tell the ends of an interval apart."""
-
 
 def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     """The model is miscalibrated: the interval of d_CAL excludes 0.
@@ -192,7 +191,7 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
             "warning", text, evidence, "Recalibrate, by a method without 0 and 1."
         )
         return
-    (low, high), (where, region) = ends, _region(ev)
+    where, region = _region(ev)
     evidence |= region
     severity, saved, advice = _worth(ev, score)
     least = FAR_OFF if gap is None or gap.interval is None else 0.0
@@ -200,8 +199,8 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     if which and gap is not None and gap * region.get("region_gap", gap) < 0:
         which += " on average"  # and the other way where most of the error is
     which = which or "no clear direction"
-    form = ".4f" if high >= SMALL else ".2g"
-    size = f"calibration error {value:{form}} [{low:{form}}, {high:{form}}]{saved}"
+    error = with_interval(parts.calibration, digits_of(parts.calibration))
+    size = f"calibration error {error}{saved}"
     text = f"{ev.name} is miscalibrated ({which}): {size}{where}."
     yield Told(severity, text, evidence, advice)
 
@@ -599,8 +598,8 @@ def too_few_rows(ev: Evaluation) -> Iterator[Told]:
         )
 
 
-FEW_EVENTS = 20
-"""Fewer wrong predictions, or fewer right ones, are few."""
+FEW_EVENTS, VERY_FEW = 20, 10
+"""Fewer wrong predictions, or fewer right ones, are few; below the second it is a warning."""
 
 OUTCOMES = {
     "positive": ("non-events", "events"),
@@ -625,7 +624,8 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
     counts = [float(n @ x[filled]) for x in (bins.accuracy, bins.confidence)]
     hits_rarer = bool(counts[0] <= n.sum() / 2)
     seen, expected = counts if hits_rarer else [n.sum() - x for x in counts]
-    if min(seen, (seen + expected) / 2) < FEW_EVENTS:
+    fewest = min(seen, (seen + expected) / 2)
+    if fewest < FEW_EVENTS:
         what = OUTCOMES.get(ev.target, ("misses", "hits"))[hits_rarer]
         many = "an effective number of " if is_weighted(ev) else ""
         rest = f"({_count(expected)} expected): its numbers rest on few events"
@@ -634,7 +634,7 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
                 f"where it expects {_count(expected)}: check the order of the classes"
             )
         yield Told(
-            "warning" if ev.n >= FEW_ROWS else "note",
+            "warning" if fewest < VERY_FEW else "note",
             f"{ev.name} has {many}{_count(seen)} {what} in {ev.n:,.10g} examples {rest}.",
             {"observed": seen, "expected": expected, "n": ev.n},
             "Quote intervals, do not rank models by such numbers, and collect more "

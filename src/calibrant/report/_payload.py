@@ -23,6 +23,7 @@ from calibrant._verbs.compare import SAME, is_clear, shows
 from calibrant._views.diagram import GEOMETRY, View, axis_words, view
 from calibrant._views.words import (
     contradicted,
+    digits_of,
     direction,
     directions,
     excludes_zero,
@@ -157,7 +158,9 @@ def _verdict(ev: Evaluation) -> Iterator[str]:
     """Whether one model is miscalibrated, as far as its interval tells."""
     error, level = ev.decomposition.calibration, 100 * float(ev.settings["level"])
     if verdict(ev) == "miscalibrated":
-        told = f"calibration error {number(error)} ({level:g}% interval {_ends(error)})"
+        digits = digits_of(error)
+        size = f"{number(error, digits)} ({level:g}% interval {_ends(error, digits)})"
+        told = f"calibration error {size}"
         shown = excludes_zero(error) and isfinite(error)
         told = told if shown else contradicted(ev)
         yield f"{ev.name} is miscalibrated: {told}."
@@ -166,9 +169,9 @@ def _verdict(ev: Evaluation) -> Iterator[str]:
             yield text[0].upper() + text[1:]
 
 
-def _ends(value: Estimate) -> str:
+def _ends(value: Estimate, digits: int) -> str:
     low, high = value.interval or (nan, nan)
-    return f"{number(low)} to {number(high)}"
+    return f"{number(low, digits)} to {number(high, digits)}"
 
 
 def _headline(comparison: Comparison) -> Iterator[str]:
