@@ -315,8 +315,8 @@ class Groups(Contrast):
 
     def _reminders(self) -> Iterator[str]:
         yield from multiple_note(self._claims(), self.level, self[0].divergence)
-        said = [key for key in ("brier", "calibration") if key in self.worst]
-        yield from map(self._largest, said)
+        keys = [key for key in ("brier", "calibration") if key in self.worst]
+        yield from map(self._largest, keys)
         if self.equality is not None:
             p = self.equality.p_value
             said = (

@@ -30,6 +30,7 @@ from calibrant._base.measures import (
 from calibrant._base.records import FORECASTS, Estimate, listed
 from calibrant._base.text import with_interval
 from calibrant._inputs.arrays import Column
+from calibrant._inputs.divergences import score_in_words
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.bins import binned_error, width_bins
 from calibrant._stats.close_pairs import brier_error
@@ -44,7 +45,6 @@ from calibrant._views.words import (
     digits_of,
     direction,
     excludes_zero,
-    score_in_words,
     verdict,
 )
 from calibrant.table._table import names, rows

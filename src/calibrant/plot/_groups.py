@@ -207,7 +207,8 @@ def group_gaps(
     >>> cal.plot.group_gaps(found).get_xlabel()
     'observed frequency − forecast, points'
     """
-    if isinstance(found, Groups):
+    given: Any = found
+    if isinstance(given, Groups):
         raise TypeError(
             "found is a Groups, from compare_groups: draw it with plot.groups. "
             "group_gaps draws what multicalibration_error gives."

@@ -17,9 +17,9 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Estimate
 from calibrant._base.text import number, printed_gap, rest_of_sum
 from calibrant._inputs.arrays import Column
+from calibrant._inputs.divergences import score_in_words
 from calibrant._sketch.ordered import pooled
 from calibrant._views.diagram import View, axis_words
-from calibrant._views.words import score_in_words
 from calibrant.plot import _style as style
 from calibrant.plot._layout import Panels, make_room
 from calibrant.plot._panel import Look, ribbons

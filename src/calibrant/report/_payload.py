@@ -17,6 +17,7 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial, some_of
 from calibrant._base.records import Estimate, Finding, as_plain
 from calibrant._base.text import number, printed_gap, with_interval
+from calibrant._inputs.divergences import score_in_words
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._verbs.by_group import macro_average
 from calibrant._verbs.compare import SAME, is_clear, shows
@@ -31,7 +32,6 @@ from calibrant._views.words import (
     good_news,
     in_case_of_none,
     in_which_direction,
-    score_in_words,
     verdict,
 )
 from calibrant.audit._rules import Audited
