@@ -228,6 +228,19 @@ def test_predictions_may_change_and_the_accuracy_stay():
     )
 
 
+def test_a_name_that_is_none_is_answered_with_those_there_are():
+    found = cal.study(Y, logits=Z, split=0.5, methods=["platt"], interval=None)
+    for names, wrong in (
+        (found.recalibrators, "platt"),
+        (found[0].metrics, "ECE"),
+        (cal.scorers, "ece"),
+    ):
+        with pytest.raises(KeyError) as caught:
+            names[wrong]
+        told = f"no {wrong!r}; choose from {', '.join(names)}"
+        assert caught.value.args == (told,)
+
+
 def test_a_study_tested_on_the_rows_it_fitted_does_not_call_them_others():
     found = cal.study(Y, Y, logits=(Z, Z), methods=["temperature"])
     assert found.protocol == (

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from calibrant._base.checks import as_number, check_functions, read_names, shown
 from calibrant._base.comparison import Comparison, Effect
 from calibrant._base.evaluation import Evaluation
+from calibrant._base.later import Named
 from calibrant._base.measures import is_trivial
 from calibrant._inputs.arrays import (
     Column,
@@ -819,5 +820,7 @@ def _run(
         protocol=rows.protocol,
         effects={name: trial.effect(first) for name, trial in trials.items()},
         shared_rows=rows.shared,
-        recalibrators={name: trial.recalibrator for name, trial in trials.items()},
+        recalibrators=Named(
+            {name: trial.recalibrator for name, trial in trials.items()}
+        ),
     )
