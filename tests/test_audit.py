@@ -276,12 +276,43 @@ def test_miscalibration_that_no_one_need_mend_is_a_note():
     assert "hardly worth it" in found.advice
 
 
+def test_recalibrating_vectors_may_save_more_than_the_error_of_the_top_label():
+    """So no upper end is told of it; of one forecast d_CAL is all there is to save."""
+    rng = np.random.default_rng(0)
+    z = 3 * rng.normal(size=(6000, 5))
+    y = (z / 3 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    found = cal.study(y, logits=z, split=0.5, methods=["temperature"])
+    parts, after = found[0].decomposition, found["Temperature"].metrics["brier"]
+    least, most = (x / parts.total for x in parts.calibration.interval)
+    assert 1 - after / parts.total > most  # a range would have been wrong
+    advice = only(found[0], "miscalibrated").advice
+    assert advice == (
+        f"Recalibration can lower the Brier score by at least {100 * least:.2g} %: it is "
+        "worth it (calibrant.study)."
+    )
+    one = cal.evaluate(y == 1, probs=1 / (1 + np.exp(-z[:, 1])), target="positive")
+    ends = [x / one.decomposition.total for x in one.decomposition.calibration.interval]
+    low, high = (f"{100 * x:.2g}" for x in ends)
+    assert f"Brier score by {low} to {high} %:" in only(one, "miscalibrated").advice
+
+
 def test_small_errors_are_told_with_digits_that_show_them():
     rng = np.random.default_rng(0)
     h = rng.uniform(1e-3, 2e-3, 60_000)
     found = only(plain(rng.random(60_000) < 4 * h, h, name="rare"), "miscalibrated")
-    value, low, high = (found.evidence[x] for x in ("calibration", "low", "high"))
-    assert f"calibration error {value:.2g} [{low:.2g}, {high:.2g}]" in found.text
+    numbers = (found.evidence[x] for x in ("calibration", "low", "high"))
+    value, low, high = (f"{x:.6f}" for x in numbers)
+    assert f"calibration error {value} [{low}, {high}]" in found.text
+
+
+def test_the_lower_end_of_a_miscalibrated_model_does_not_print_as_0():
+    ev = good()
+    error = cal.Estimate(0.0004, (0.00003, 0.0011), "close pairs")
+    parts = replace(ev.decomposition, calibration=error)
+    small = replace(ev, decompositions={**ev.decompositions, "brier": parts})
+    told = "0.00040 [0.00003, 0.00110]"
+    assert f"calibration error {told}" in only(small, "miscalibrated").text
+    assert told in str(small)
 
 
 def test_errors_of_both_signs_have_no_direction():
@@ -403,6 +434,14 @@ def test_few_events_are_counted_on_the_rarer_side(events, fires):
         ev = cal.evaluate(hit.astype(int), probs=h, name="fraud")
         told = only(ev, "few-events")
         assert "fraud has 19 events in 4,000 examples (28 expected)" in told.text
+
+
+@pytest.mark.parametrize(
+    ("events", "n", "severity"), [(5, 300, "warning"), (16, 5000, "note")]
+)
+def test_the_fewer_events_the_worse(events, n, severity):
+    ev = plain(np.arange(n) < events, np.full(n, events / n))
+    assert only(ev, "few-events").severity == severity
 
 
 def test_events_that_were_not_expected_are_not_few():
@@ -685,7 +724,8 @@ def test_a_worse_score_needs_intervals_to_be_claimed():
         d = cal.Estimate(calibration, (calibration - half, calibration + half), "score")
         parts = replace(ev.decomposition, calibration=d)
         parts = {**ev.decompositions, "brier": parts}
-        return replace(ev, decompositions=parts, sketch=None, columns=None)
+        gone = {"sketch": None, "columns": None, "fingerprint": None}
+        return replace(ev, decompositions=parts, **gone)
 
     clear = Comparison((entry("A", 0.05, 0.2), entry("B", 0.01, 0.3)))
     found = only(clear, "score-worse")
@@ -726,6 +766,23 @@ def test_a_ranking_that_smoothing_turns_around_is_found():
     assert found.models == ("shifted", "rough")
     assert found.evidence["difference"] < 0 < found.evidence["at_0.1"]
     assert codes([good(), good(seed=0, name="other")]).count("bandwidth-ranking") == 0
+
+
+def test_a_model_that_smoothing_puts_behind_several_is_told_once():
+    h, wave, rng = two_sided()
+    u = rng.random(len(h))
+    models = [
+        rowful(u < h + scale * wave, confidence=h, name=name)
+        for scale, name in ((1.0, "rough"), (0.95, "rougher"), (1.05, "roughest"))
+    ]
+    models.append(rowful(u < h - 0.05, confidence=h, name="shifted"))
+    about = [x for x in audit(models) if x.code == "bandwidth-ranking"]
+    (found,) = [x for x in about if x.models[0] == "shifted"]
+    assert found.models == ("shifted", "rough", "rougher", "roughest")
+    assert found.text == (
+        "shifted is better calibrated than rough, rougher and roughest, but not than all of "
+        "them at bandwidth 0.01, 0.02, 0.05 and 0.1."
+    )
 
 
 def test_a_ranking_that_bins_turn_around_is_found():
@@ -826,6 +883,34 @@ def test_what_is_said_of_several_models_is_said_once():
     assert only(few, "too-few-rows").models == ("a", "b")
 
 
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_study_read_back_says_nothing_of_differences_that_its_rows_would_tell(pairs):
+    rng = np.random.default_rng(0)
+    if pairs:
+        h = np.concatenate([rng.random(2000), rng.uniform(0.4, 0.6, 2000)])
+        given = (rng.random(4000) < h**1.2), {"confidence": h}
+    else:
+        z = 2 * rng.normal(size=(4000, 4))
+        given = (z / 1.1 + rng.gumbel(size=z.shape)).argmax(axis=1), {"logits": z}
+    found = cal.study(given[0], **given[1], split=0.5)
+    again = cal.Study.from_json(found.to_json())
+    told = {"score-worse", "too-few-rows", "bandwidth-ranking", "bins-ranking"}
+    assert not told & {one.code for one in audit(again) if len(one.models) > 1}
+    assert "significant" not in str(again)
+
+
+@pytest.mark.parametrize(("n", "known"), [(19, 0), (20, 1), (49, 1), (50, 5)])
+def test_the_page_says_from_how_many_examples_on_errors_have_intervals(n, known):
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    ev = cal.evaluate(rng.random(n) < p, probs=p)
+    errors = [parts.calibration for parts in ev.decompositions.values()]
+    errors += [ev.metrics[key] for key in ("ece", "ace", "smooth_ece")]
+    assert sum(error.interval is not None for error in errors) == known
+    said = "below 50 only d_CAL of the Brier score has one, and below 20 no calibration"
+    assert said in " ".join(docs_page().split())
+
+
 def test_an_evaluation_read_from_json_is_audited_too():
     ev = cal.evaluate_pairs([1, 0] * 800, [0.7, 0.2] * 800)
     assert codes(type(ev).from_json(ev.to_json())) == codes(ev)
@@ -913,9 +998,10 @@ def test_no_lower_calibration_error_is_claimed_that_intervals_do_not_support():
     assert low == 0
     traded = next(x for x in audit(found) if x.code == "score-worse")
     assert traded.models[0] == "Mean replacement"
-    assert "lower calibration error" not in traded.text
-    assert "is not significantly worse calibrated than" in traded.text
-    assert "Temperature, but its score is worse" in traded.text
+    assert traded.text.startswith(
+        "Mean replacement has a significantly lower calibration error than Uncalibrated and "
+        "is not significantly worse calibrated than Temperature, but its score is worse: "
+    )
 
 
 def test_smoothing_is_judged_on_one_scale(data):

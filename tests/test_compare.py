@@ -472,6 +472,8 @@ def test_models_must_be_evaluated_alike():
     one = rowful(y, logits=a, name="A")
     with pytest.raises(ValueError, match="bins is 10 for 'B' and 15 for 'A'"):
         compare(one, rowful(y, logits=b, name="B", bins=10))
+    with pytest.raises(ValueError, match=r"level is 0.5 for 'B' and 0.95 for 'A'"):
+        compare(one, rowful(y, logits=b, name="B", level=0.5))
     with pytest.raises(ValueError, match="divergence is 'log'"):
         compare(one, rowful(y, logits=b, name="B", divergence="log"))
     with pytest.raises(ValueError, match="at least two models"):
@@ -482,6 +484,45 @@ def test_models_must_be_evaluated_alike():
         compare(one, rowful(y, logits=b, name="B"), level=95)
     with pytest.raises(ValueError, match=r"has level 0.95, not 0.9\. Evaluate it with"):
         compare(one, rowful(y, logits=b, name="B"), level=0.9, paired=False)
+
+
+@pytest.mark.parametrize(
+    ("divergence", "column", "name"),
+    [("rps", "d_TOT (rps)", "ranked probability score"), ("log", "NLL", "NLL")],
+)
+def test_the_score_that_was_asked_for_is_told_first_and_has_a_column(
+    divergence, column, name
+):
+    y, a, b = problem(2000)
+    models = {"A": a, "B": 3 * b}
+    found = compare(
+        *(rowful(y, logits=z, name=x, divergence=divergence) for x, z in models.items())
+    )
+    assert found.sentences[0].startswith(f"B's {name} is ")
+    (head,) = [x for x in str(found).splitlines() if x.startswith("Model ")]
+    assert column in head
+    total = found["B"].decomposition.total - found["A"].decomposition.total
+    assert f"{total:.4f} higher" in found.sentences[0]
+    count = len([x for x in found.sentences if " on these " in x])
+    assert f"of {count} differences" in found.sentences[-1]
+
+
+def test_as_many_differences_are_told_as_are_counted():
+    """One that rounds to 0 has an interval, and is among those that are tested."""
+    y, a, b = problem(300)
+    found = compare(rowful(y, logits=a, name="A"), rowful(y, logits=b, name="B"))
+    of_b = dict(found.differences["B"])
+    of_b["brier"] = Estimate(0.02, (0.01, 0.03), "paired")
+    of_b["nll"] = Estimate(0.02, (0.01, 0.03), "paired")
+    of_b["calibration"] = Estimate(-2.4e-5, (-0.0021, 0.002), "paired")
+    of_b["sharpness_gap"] = Estimate(4e-5, (3e-5, 5e-5), "paired")
+    *told, reminder = replace(found, differences={"B": of_b}).sentences
+    assert f"of {len(told)} differences are significant" in reminder
+    assert told[3] == (
+        "Calibration error d_CAL differs by less than 0.0001 [-0.0021, 0.0020]: not "
+        "significant on these 300 examples."
+    )
+    assert told[4] == "Sharpness gap differs by less than 0.0001 [3.0e-05, 5.0e-05]."
 
 
 def test_the_same_predictions_are_called_the_same():

@@ -54,6 +54,13 @@ def test_the_worst_group_has_an_interval_of_all_groups_at_once(rows):
     assert found.worst["brier"] == max(brier.values())
     ends = np.array([x.interval for x in brier.values()]).max(axis=0)
     assert found.worst["brier"].interval == pytest.approx(ends)
+    low, high = (f"{end:.4f}" for end in found.worst["brier"].interval)
+    where = f"{found.worst_group['brier']}, {found.worst['brier']:.4f}"
+    (told,) = [x for x in found.sentences if "largest Brier" in x]
+    assert told == (
+        f"The largest Brier score of all groups lies in [{low}, {high}]; it was found in "
+        f"{where}."
+    )
     lowest = min(wide, key=lambda name: wide[name].metrics["accuracy"])
     assert found.worst_group["accuracy"] == lowest
 
@@ -76,8 +83,9 @@ def test_a_worst_value_without_an_interval_claims_none():
     group = ["a"] * 11 + ["b"]
     found = cal.compare_groups(y, probs=p, group=group)
     assert found.worst["brier"].interval is None
-    said = [x for x in found.sentences if x.startswith("Worst Brier")]
-    assert said[0].endswith(f" in {found.worst_group['brier']}.")
+    said = [x for x in found.sentences if x.startswith("The largest Brier")]
+    where = f"found in {found.worst_group['brier']}: {found.worst['brier']:.4f}."
+    assert said[0] == f"The largest Brier score of all groups was {where}"
 
 
 def test_rows_and_sketches_say_the_same_of_groups(rows):
@@ -116,7 +124,9 @@ def test_small_errors_have_digits_that_show_them():
     y = rng.random(8000) < np.where(group == "A", 4 * p, p)
     found = cal.compare_groups(y, probs=p, group=group)
     assert 1e-5 < found.worst["calibration"] < 0.001
-    lines = [x for x in str(found).splitlines() if x.startswith(("  A ", "Worst cal"))]
+    lines = [x for x in str(found).splitlines() if x.startswith("  A ")]
+    lines += [x for x in found.sentences if x.startswith("The largest cal")]
+    assert len(lines) == 2
     assert not any("0.0000 [" in x or "0.0000]" in x for x in lines)
     shown = f"{float(found.worst['calibration']):.5f}"
     assert all(shown in x for x in lines)
@@ -525,6 +535,12 @@ def test_cumulative_differences_speak_of_forecasts_and_tell_high_ones_apart(rows
 # -- what few rows, and records, may lack -----------------------------------------------
 
 
+def test_each_figure_of_groups_names_the_other(rows):
+    found = cal.compare_groups(rows["y"], probs=rows["p"], group=rows["region"])
+    with pytest.raises(TypeError, match=r"draw it with plot\.groups"):
+        cal.plot.group_gaps(found)
+
+
 def test_a_metric_that_is_not_finite_in_a_group_has_no_worst_group(rows):
     p = rows["p"].copy()
     p[0], y = 0.0, rows["y"].copy()
@@ -533,13 +549,13 @@ def test_a_metric_that_is_not_finite_in_a_group_has_no_worst_group(rows):
     assert "nll" not in found.worst
     assert "nll" not in found.worst_group
     assert {"brier", "calibration"} <= {*found.worst}
-    assert any(x.startswith("Worst Brier") for x in found.sentences)
+    assert any(x.startswith("The largest Brier") for x in found.sentences)
 
 
 def test_without_worst_values_and_test_the_sentences_leave_them_out(rows):
     found = cal.compare_groups(rows["y"], probs=rows["p"], group=rows["sex"])
     bare = replace(found, worst={}, worst_group={}, equality=None)
-    assert not any("Worst" in x or "one test" in x for x in bare.sentences)
+    assert not any("largest" in x or "one test" in x for x in bare.sentences)
     assert any("one test of all groups" in x for x in found.sentences)
 
 

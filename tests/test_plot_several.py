@@ -149,6 +149,17 @@ def test_many_models_of_the_score_map_are_numbered_with_a_key():
     assert key == [[f"{i + 1}", f"model {i}"] for i in range(12)]
 
 
+def test_mean_replacement_of_forecasts_is_told_as_in_the_table():
+    """It gives two forecasts, one for each predicted class."""
+    p = np.random.default_rng(0).random(2000)
+    y = np.random.default_rng(1).random(2000) < p**2
+    found = cal.study(y, probs=p, target="positive", split=0.5, methods=["platt"])
+    figure = plot.compare_methods(found)[0].figure
+    said = "gives the class it predicts (nearly) the same probability everywhere"
+    assert said in " ".join(found.table().split())
+    assert said in " ".join(" ".join(x.get_text() for x in figure.texts).split())
+
+
 def test_groups_of_few_rows_are_drawn_as_curves_not_as_single_outcomes():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.1, 0.9, 93)

@@ -533,7 +533,7 @@ def told_by_tables(models):
     starts = {
         "trivial-confidence": "lower, but meaningless: ",
         "infinite-loss": "NLL is infinite where",
-        "accuracy-changed": "Recalibration changed the accuracy: ",
+        "accuracy-changed": "Recalibration changed predictions: ",
     }
     texts = {
         code: " ".join(text for text in notes if text.startswith(start))

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -193,8 +194,61 @@ def test_weights_have_no_unit():
         for name in ("accuracy", "ece", "nll", "brier"):
             assert a.metrics[name] == pytest.approx(b.metrics[name], abs=1e-7)
         first, second = one.effects[a.name], other.effects[a.name]
-        assert first.changed == pytest.approx(second.changed)
+        assert first.changed == second.changed
         assert first.changed <= 300
+
+
+def test_what_recalibration_did_is_counted_in_examples_whatever_their_weights():
+    weight = np.random.default_rng(0).exponential(size=len(Y)) * (np.arange(len(Y)) % 5)
+    fit, test = np.arange(300), np.arange(300, 600)
+    parts = {"logits": (Z[fit], Z[test]), "sample_weight": (weight[fit], weight[test])}
+    found = cal.study(Y[fit], Y[test], **parts, methods=["isotonic", "vector"])
+    before, counted = Z[test].argmax(axis=1), weight[test] > 0
+    for name in ("Isotonic", "Vector"):
+        p, effect = (
+            found.recalibrators[name].predict_proba(Z[test]),
+            found.effects[name],
+        )
+        changed = (p.argmax(axis=1) != before) & counted
+        assert effect.changed == changed.sum() > 0
+        assert effect.impossible == ((p[range(300), Y[test]] == 0) & counted).sum()
+        assert f"({changed.sum()} examples; accuracy" in found.table("latex")
+
+
+def test_predictions_may_change_and_the_accuracy_stay():
+    found = cal.study(Y, logits=Z, split=0.5, methods=["vector"], interval=None)
+    effect = replace(found.effects["Vector"], changed=64.0, accuracy_change=0.0)
+    one = cal.Comparison(found.evaluations, "", {"Vector": effect})
+    assert "changed predictions: Vector (64 examples; accuracy the same)." in str(
+        one.table("latex")
+    )
+    (told,) = [x.text for x in one.audit() if x.code == "accuracy-changed"]
+    assert told == (
+        "Vector changed the predicted class of 64 examples: accuracy is the same."
+    )
+
+
+def test_a_name_that_is_none_is_answered_with_those_there_are():
+    found = cal.study(Y, logits=Z, split=0.5, methods=["platt"], interval=None)
+    for names, wrong in (
+        (found.recalibrators, "platt"),
+        (found[0].metrics, "ECE"),
+        (cal.scorers, "ece"),
+    ):
+        with pytest.raises(KeyError) as caught:
+            names[wrong]
+        told = f"no {wrong!r}; choose from {', '.join(names)}"
+        assert caught.value.args == (told,)
+
+
+def test_a_study_tested_on_the_rows_it_fitted_does_not_call_them_others():
+    found = cal.study(Y, Y, logits=(Z, Z), methods=["temperature"])
+    assert found.protocol == (
+        "fitted on 600 examples, tested on 600, 600 of them fitted on"
+    )
+    assert "But 600 of 600 examples to test on were also used to fit" in found.worth[0]
+    apart = cal.study(Y[:300], Y[300:], logits=(Z[:300], Z[300:]), methods="platt")
+    assert "used to fit" not in apart.worth[0]
 
 
 # -- clusters ---------------------------------------------------------------------------

@@ -583,7 +583,7 @@ def notes(models, **options):
 
 def test_recalibration_that_changed_the_accuracy_is_told():
     text = notes(studied())
-    assert "Recalibration changed the accuracy: ViT + IR (-1.32; 12 examples changed)." in text  # fmt: skip
+    assert "Recalibration changed predictions: ViT + IR (12 examples; accuracy -1.32)." in text  # fmt: skip
     assert "order of the columns decides: ViT + IR (5 examples)." in text
     shown = notes(studied(), columns="study")
     assert "Recalibration changed" not in shown
@@ -692,7 +692,7 @@ def test_an_infinite_loss_is_no_note_of_a_table_without_the_column():
 
 def test_a_minus_in_a_note_of_latex_is_no_hyphen():
     text = table(studied(), "latex", columns=["brier"])
-    assert "($-$1.32" in text
+    assert "accuracy $-$1.32" in text
     assert "top-label" not in text or "top$-$label" not in text
 
 

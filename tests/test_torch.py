@@ -273,3 +273,8 @@ def test_an_unknown_name_is_refused(torch):
 
     with pytest.raises(AttributeError, match="no attribute 'Calibration'"):
         _ = calibrant.torch.Calibration
+
+
+def test_labels_and_scores_that_look_swapped_are_told_their_order(torch, reduce_rows):
+    with pytest.raises(TypeError, match=r"swapped\. Here labels come first\."):
+        reduce_rows(torch.zeros(2, 3), logits=torch.tensor([0, 1]))

@@ -312,7 +312,7 @@ def test_percents_and_logits_given_as_probabilities_are_asked_about(torch, make)
 
 
 def test_labels_given_as_scores_look_swapped(torch, make):
-    with pytest.raises(TypeError, match="labels and scores were swapped"):
+    with pytest.raises(TypeError, match=r"swapped\. Here labels come second\."):
         make(3).update(torch.tensor([0, 1]), torch.zeros(2, 3))
 
 

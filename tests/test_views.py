@@ -336,6 +336,11 @@ def test_a_certain_forecast_that_was_wrong_has_one_verdict(impossible):
             assert "evidence of miscalibration" not in told
             assert "inf [inf" not in told
         assert not good_news(as_shown(ev))
+        (found,) = [one for one in ev.audit() if one.code == "miscalibrated"]
+        other = replace(ev, name="other")
+        told = " ".join(str(cal.compare(ev, other)).split())
+        assert found.text in told
+        assert "evidence of miscalibration" not in told
     assert "was contradicted" in str(cal.calibration_test(y, probs=p))
 
 
@@ -376,3 +381,45 @@ def test_no_correct_prediction_is_no_rare_event():
     text = " ".join(str(ev).split())
     assert "rest on few events" not in text
     assert "where it expects 990: check the order of the classes" in text
+
+
+def sum_that_rounding_breaks():
+    """An evaluation whose gap, rounded by itself, would not add up."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        p = rng.random(500)
+        ev = cal.evaluate(rng.random(500) < p**2, probs=p, target="positive", name="A")
+        total, error, gap = (
+            round(100 * float(getattr(ev.decomposition, key)), 2)
+            for key in ("total", "calibration", "sharpness_gap")
+        )
+        parts = [round(100 * float(ev.metrics[x]), 2) for x in ("mcb", "dsc", "unc")]
+        whole = round(
+            100 * (ev.metrics["mcb"] - ev.metrics["dsc"] + ev.metrics["unc"]), 2
+        )
+        broken = round(parts[0] - parts[1] + parts[2] - whole, 2)
+        if round(error + gap - total, 2) and broken:
+            return ev, f"{total - error:.2f}"
+    raise AssertionError
+
+
+def test_the_gap_is_printed_one_way_in_every_view():
+    ev, gap = sum_that_rounding_breaks()
+    row = ev.table(columns=["brier", "calibration", "sharpness_gap"]).splitlines()[2]
+    brier, error, printed = map(float, row.split()[1:])
+    assert printed == float(gap)
+    assert round(error + printed, 2) == brier
+    plain = f"{float(gap) / 100:.4f}"
+    assert f"] + {plain}\n" in str(ev)
+    assert f"sharpness gap of {plain}." in ev.describe()
+    texts = " ".join(x.get_text() for x in ev.plot().texts)
+    assert f"gap {gap}" in texts
+    assert any(f"sharpness gap {plain}" in text for text in summary(as_shown(ev)))
+
+
+def test_the_parts_of_a_triptych_add_up_as_printed():
+    ev, _ = sum_that_rounding_breaks()
+    figure = cal.plot.triptych(ev)[0].figure
+    texts = [x.get_text() for box in figure.legends for x in box.get_texts()]
+    whole, mcb, dsc, unc = map(float, re.findall(r"\d+\.\d\d(?!\d)", texts[0])[:4])
+    assert round(mcb - dsc + unc, 2) == whole

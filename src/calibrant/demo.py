@@ -16,7 +16,7 @@ from calibrant._base.checks import (
     check_number,
     missing,
 )
-from calibrant._base.text import number
+from calibrant._base.text import number, printed_gap
 from calibrant._base.write import target_of, write_npz
 from calibrant._verbs.study import Study, study
 from calibrant.recalibration._estimator import Progress
@@ -45,7 +45,7 @@ class DemoReport:
         names = ("Uncalibrated", "Mean replacement", "Temperature")
         raw, mean, hot = models = [self.study[name] for name in names]
         ece = [number(100 * ev.metrics["ece"], 2) for ev in (raw, mean)]
-        gap = [number(100 * ev.decomposition.sharpness_gap, 2) for ev in models]
+        gap = [number(printed_gap(ev.decomposition, 2, 100), 2) for ev in models]
         temperature: Any = self.study.recalibrators["Temperature"]
         files = "\n".join(f"  {path}" for path in (*self.figures, self.predictions))
         return f"""Look at "{mean.name}": every confidence was replaced by the accuracy on other

@@ -42,12 +42,13 @@ class Effect(Record):
     fit_seconds, apply_seconds : float
         Time taken, summed over folds.
     accuracy_change, changed : float
-        Accuracy after less before, and weight of rows of another predicted class.
+        Accuracy after less before, and how many rows have another predicted class.
     tied : float
-        Weight of rows whose largest probability is shared by several classes, so that
-        the order of the columns decides what is predicted.
+        Rows whose largest probability is shared by several classes, so that the order of
+        the columns decides what is predicted.
     impossible : float
-        Weight of rows that gave their label probability 0: infinite log loss.
+        Rows that gave their label probability 0: infinite log loss. Importance weights
+        do not matter to these counts.
     notes : tuple of str
         What the fit had to say.
 

@@ -135,7 +135,9 @@ class Evaluation(Views, Record):
     settings : dict
         The options it was made with.
     per_class : tuple of Evaluation
-        One for each class when the target is ``"class-wise"``, else empty.
+        One for each class when the target is ``"class-wise"``, else empty. Their d_CAL do
+        not add up to the joint one, which is estimated from all classes together: judged
+        one by one they come out low.
     per_group : dict of str to Evaluation
         One for each group of rows, if groups were given.
     soft_rows : float

@@ -1,4 +1,4 @@
-"""A mapping whose values are computed together, once, when the first is asked for."""
+"""Values by name: computed when the first is asked for, or with an error that lists them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+from calibrant._base.checks import shown
+
 T = TypeVar("T")
+
+
+class Named(dict[str, T]):
+    """Values by name, whose error lists the names there are.
+
+    Examples
+    --------
+    >>> Named(ece=0.1, nll=2.0)["ECE"]
+    Traceback (most recent call last):
+    KeyError: "no 'ECE'; choose from ece, nll"
+    """
+
+    def __missing__(self, name: object) -> T:
+        raise KeyError(f"no {shown(name)}; choose from {', '.join(self)}")
 
 
 class Later(Mapping[str, T], Generic[T]):

@@ -174,6 +174,20 @@ def key_of(name: str) -> str | None:
     return _keys().get(plain(name))
 
 
+def score_column(ev: Evaluation) -> str:
+    """The column that holds the score asked for: that of the divergence.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> pairs = [1, 0, 1, 1], [0.9, 0.4, 0.8, 0.7]
+    >>> score_column(cal.evaluate_pairs(*pairs, divergence="log"))
+    'nll'
+    """
+    known = {"brier": "brier", "log": "total" if ev.per_class else "nll"}
+    return known.get(ev.divergence, "total")
+
+
 def near_key(name: str) -> str | None:
     """The key that was perhaps meant."""
     from difflib import get_close_matches

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import isfinite, isinf, isnan
 from textwrap import fill
 
-from calibrant._base.records import Estimate
+from calibrant._base.records import Decomposition, Estimate
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -22,6 +22,39 @@ def number(value: float, digits: int = 4) -> str:
     if isinf(value):
         return "inf" if value > 0 else "-inf"
     return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def rest_of_sum(
+    total: float, parts: Sequence[float], rest: float, digits: int, factor: float = 1
+) -> float:
+    """The last part of a sum as the printed numbers leave it, so that they add up.
+
+    Where the others are no finite numbers, it is rounded as it is.
+
+    Examples
+    --------
+    >>> rest_of_sum(0.12344, [0.01236], 0.11108, 4), round(0.11108, 4)
+    (0.111, 0.1111)
+    """
+    whole, *others, own = (
+        round(factor * float(x), digits) for x in (total, *parts, rest)
+    )
+    found = whole - sum(others)
+    return round(found, digits) if isfinite(found) else own
+
+
+def printed_gap(parts: Decomposition, digits: int = 4, factor: float = 1) -> float:
+    """The sharpness gap as every view prints it: what d_CAL leaves of the score.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> ev = cal.evaluate_pairs([1, 0, 1, 1] * 25, [0.8] * 100)
+    >>> printed_gap(ev.decomposition), printed_gap(ev.decomposition, 2, factor=100)
+    (0.1894, 18.94)
+    """
+    known = [parts.calibration]
+    return rest_of_sum(parts.total, known, parts.sharpness_gap, digits, factor)
 
 
 def with_interval(value: Estimate, digits: int = 4) -> str:

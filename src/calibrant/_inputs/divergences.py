@@ -348,3 +348,21 @@ def find_divergence(name: Any) -> Divergence:
             "Your own is added with register_divergence."
         )
     return _REGISTERED[name]
+
+
+def score_in_words(divergence: str) -> str:
+    """What the score of a divergence is called in a sentence.
+
+    One without a word of its own, or not registered here, as in a record from a file, is
+    called by its name.
+
+    Examples
+    --------
+    >>> score_in_words("rps"), score_in_words("no such")
+    ('ranked probability score', 'no such score')
+    """
+    try:
+        score = find_divergence(divergence).score
+    except ValueError:
+        score = divergence
+    return f"{score} score" if score == divergence else score

@@ -65,13 +65,20 @@ class Columns:
         return self.weights if self.squared is None else self.squared
 
     @property
+    def counts(self) -> Column:
+        """How many rows each stands for."""
+        if self.weight is None or self.squared is None:
+            return self.weights
+        squared = np.where(self.squared > 0, self.squared, 1.0)  # too small for a float
+        rows = np.where(self.squared > 0, self.weight**2, 1.0) / squared
+        return np.asarray(np.rint(rows))
+
+    @property
     def count(self) -> float:
         """How many rows these stand for."""
         if self.weight is None or self.squared is None:
             return self.total_weight
-        squared = np.where(self.squared > 0, self.squared, 1.0)  # too small for a float
-        rows = np.where(self.squared > 0, self.weight**2, 1.0) / squared
-        return float(np.rint(rows).sum())
+        return float(self.counts.sum())
 
     @property
     def effective(self) -> float:

@@ -27,11 +27,12 @@ from calibrant._base.measures import (
     is_mirrored,
     is_trivial,
     sample_size,
+    score_column,
 )
 from calibrant._base.records import FORECASTS, Estimate, Range, close
 from calibrant._base.text import wrapped
 from calibrant._inputs.arrays import Column, Index, Mask
-from calibrant._inputs.divergences import Divergence
+from calibrant._inputs.divergences import Divergence, score_in_words
 from calibrant._inputs.options import Settings
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.ordered import order_of
@@ -57,7 +58,7 @@ def sentence(
     paired: bool = True,
 ) -> str:
     """What one difference says: lower, higher, or not to be told apart."""
-    what, value = name_of(key), float(difference)
+    what, value = name_of(key, ev.divergence), float(difference)
     both = f"{ev.name} and {base.name}"
     if isnan(value):
         return f"{_capital(what)} of {both} is infinite."
@@ -69,11 +70,13 @@ def sentence(
     if difference.interval is None:
         told = f"{ev.name}'s {what} is {_size(value)}"
         return f"{told}; no interval is known for it."
-    rows = _rows(ev, base, paired=paired)
-    if not is_clear(difference):
-        ends = _interval(*difference.interval)
-        told = f"{_capital(what)} differs by {_number(value)} {ends}"
-        return f"{told}: not significant on {rows}."
+    rows, seen = _rows(ev, base, paired=paired), shows(difference)
+    if not is_clear(difference) or not seen:
+        size = _number(value) if seen else f"less than {10**-DIGITS:g}"
+        told = f"{_capital(what)} differs by {size} {_interval(*difference.interval)}"
+        return (
+            f"{told}{'' if is_clear(difference) else f': not significant on {rows}'}."
+        )
     low, high = sorted(abs(end) for end in difference.interval)
     told = f"{ev.name}'s {what} is {_size(value)} {_interval(low, high)}"
     return f"{told}: significant on {rows}.{_trivial(ev, key, value)}"
@@ -90,14 +93,20 @@ def shows(difference: Estimate) -> bool:
     return difference.method == SAME or round(float(difference), DIGITS) != 0
 
 
-def told(found: Mapping[str, Estimate]) -> list[str]:
-    """Which differences are put into words, in order."""
+def told(found: Mapping[str, Estimate], ev: Evaluation | None = None) -> list[str]:
+    """Which differences are put into words, in order: the score asked for comes first."""
     said = [MEASURES[key] for key in found if MEASURES[key].told]
-    return [measure.key for measure in sorted(said, key=lambda m: m.told)]
+    keys = [measure.key for measure in sorted(said, key=lambda m: m.told)]
+    asked = "" if ev is None else score_column(ev)
+    if asked not in found:
+        return keys
+    return [asked, *(key for key in keys if key != asked)]
 
 
-def name_of(key: str) -> str:
-    """What a column is called in a sentence."""
+def name_of(key: str, divergence: str = "") -> str:
+    """What a column is called in a sentence; the whole score by its divergence."""
+    if key == "total" and divergence:
+        return score_in_words(divergence)
     return MEASURES[key].phrase or MEASURES[key].label
 
 
@@ -142,7 +151,7 @@ def _number(value: float) -> str:
 
 
 def multiple_note(
-    told: Mapping[tuple[str, str], Estimate], level: float
+    told: Mapping[tuple[str, str], Estimate], level: float, divergence: str = ""
 ) -> Iterator[str]:
     """How many differences are significant, and which after Holm's correction."""
     tested = {
@@ -154,7 +163,11 @@ def multiple_note(
     if len(claimed) < 2:
         return
     kept = holm(tested, 1 - level)
-    lost = [f"{name}'s {name_of(k)}" for name, k in claimed if (name, k) not in kept]
+    lost = [
+        f"{name}'s {name_of(key, divergence)}"
+        for name, key in claimed
+        if (name, key) not in kept
+    ]
     expected = (1 - level) * len(tested)
     yield (
         f"{len(claimed)} of {len(tested)} differences are significant, each at "
@@ -257,6 +270,17 @@ def same_rows(ev: Evaluation, baseline: Evaluation) -> bool:
         )
     prints = [one.fingerprint for one in (ev, baseline)]
     return prints[0] is not None and prints[0] == prints[1]
+
+
+def were_paired(ev: Evaluation, baseline: Evaluation) -> bool:
+    """Whether two models saw the same rows, which are gone, as after JSON."""
+    both = ev, baseline
+    at_hand = all(one.columns is not None for one in both)
+    if at_hand or any(one.fingerprint is None for one in both):
+        return False
+    if ev.target == baseline.target == "pairs":  # whose labels are their own
+        return ev.n == baseline.n
+    return ev.fingerprint == baseline.fingerprint
 
 
 BY_ID = "ids "
@@ -538,6 +562,7 @@ def holm(p_values: Mapping[Any, float], alpha: float) -> set[Any]:
 
 
 ALIKE = (
+    "level",
     "bins",
     "closed",
     "bandwidth",
@@ -591,23 +616,26 @@ class Contrast(Comparison):
     def _told(self) -> Iterator[str]:
         base = self[self.baseline]
         for name, found in self.differences.items():
-            said = [key for key in told(found) if shows(found[key])]
-            for key in said:
-                yield sentence(self[name], base, key, found[key], paired=self.paired)
-            if not said:
+            if not any(shows(found[key]) for key in told(found, base)):
                 both = f"{name} and {self.baseline}"
                 yield f"{both} differ by less than {10**-DIGITS:g} in every metric compared."
+                continue
+            for key in told(found, base):
+                if shows(found[key]) or found[key].interval is not None:
+                    yield sentence(
+                        self[name], base, key, found[key], paired=self.paired
+                    )
 
     def _claims(self) -> dict[tuple[str, str], Estimate]:
         """Differences that are put into words, or would be if they were clear."""
         return {
             (name, key): found[key]
             for name, found in self.differences.items()
-            for key in told(found)
+            for key in told(found, self[0])
         }
 
     def _reminders(self) -> Iterator[str]:
-        yield from multiple_note(self._claims(), self.level)
+        yield from multiple_note(self._claims(), self.level, self[0].divergence)
         if not self.paired:
             yield (
                 "Examples were not paired: the models' intervals were combined as if from "

@@ -263,8 +263,8 @@ class Groups(Contrast):
     model : str
         Name of the model.
     worst : dict of str to Estimate
-        By metric, the worst value of any group, with an interval that holds the worst of
-        the true values: all groups at once, not one by one.
+        By metric, the worst value of any group. The interval is that of the worst of all
+        true values, whichever group has it, and not that of the group named.
     worst_group : dict of str to str
         Where it was found.
     equality : EqualityTest or None
@@ -299,24 +299,24 @@ class Groups(Contrast):
         base, any_clear = one_line(self.baseline, MOST_NAME), False
         for name, found in self.differences.items():
             clear = [
-                key for key in told(found) if is_clear(found[key]) and shows(found[key])
+                key
+                for key in told(found, self[0])
+                if is_clear(found[key]) and shows(found[key])
             ]
             any_clear |= bool(clear)
             if clear:
-                parts = [f"{name_of(key)} {_change(found[key])}" for key in clear]
+                parts = [
+                    f"{name_of(key, self[0].divergence)} {_change(found[key])}"
+                    for key in clear
+                ]
                 yield f"{one_line(name, MOST_NAME)} against {base}: {listed(parts)}."
         if not any_clear:
             yield f"No group differs significantly from {base}."
 
     def _reminders(self) -> Iterator[str]:
-        yield from multiple_note(self._claims(), self.level)
-        for key in ("brier", "calibration"):
-            if key in self.worst:
-                where = one_line(self.worst_group[key], MOST_NAME)
-                value = with_interval(self.worst[key], digits_of([self.worst[key]]))
-                chosen = "; the interval allows for choosing the worst"
-                allows = chosen * (self.worst[key].interval is not None)
-                yield f"Worst {name_of(key)}: {value} in {where}{allows}."
+        yield from multiple_note(self._claims(), self.level, self[0].divergence)
+        keys = [key for key in ("brier", "calibration") if key in self.worst]
+        yield from map(self._largest, keys)
         if self.equality is not None:
             p = self.equality.p_value
             said = (
@@ -332,6 +332,16 @@ class Groups(Contrast):
         )
         if self.origin:
             yield self.origin
+
+    def _largest(self, key: str) -> str:
+        """Where the largest of all groups lies, and which seems to have it."""
+        value, where = self.worst[key], one_line(self.worst_group[key], MOST_NAME)
+        digits = digits_of([value])
+        said, seen = f"The largest {name_of(key)} of all groups", number(value, digits)
+        if value.interval is None:
+            return f"{said} was found in {where}: {seen}."
+        low, high = (number(end, digits) for end in value.interval)
+        return f"{said} lies in [{low}, {high}]; it was found in {where}, {seen}."
 
     def _disagreement(self) -> str | None:
         strange = {*self.worst_group.values()} - {*self.names}
@@ -438,7 +448,7 @@ def compare_groups(
     -----
     Differences are unpaired: the intervals of two groups combined. With many groups some
     exclude 0 by chance; the note on Holm's correction says which remain. The interval of
-    the worst group is that of all groups at once, each at level ** (1 / groups) (Sidak;
+    the worst is that of the maximum over groups, all at once, each at level ** (1 / groups) (Sidak;
     with clusters that several groups share, Bonferroni).
 
     Examples

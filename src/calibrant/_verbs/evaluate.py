@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant._base.checks import check_flags, check_text
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.later import Later
+from calibrant._base.later import Later, Named
 from calibrant._base.records import Bins, Curve, Decomposition, Estimate
 from calibrant._inputs.arrays import Column, Table, to_numpy
 from calibrant._inputs.divergences import BRIER
@@ -326,7 +326,7 @@ def evaluate_sample(sample: Sample, name: str, *, keep: bool = True) -> Evaluati
         curves=headline.curves,
         paper_decompositions=paper.decompositions,
         paper_curves=paper.curves,
-        metrics=metrics,
+        metrics=Named(metrics),
         bins=sample.width_bins,
         mass_bins=sample.mass_bins,
         atoms=binning.atoms(values) if sample.exact else NO_BINS,
@@ -536,7 +536,7 @@ def add_up(
         curves=headline.curves,
         paper_decompositions=paper.decompositions,
         paper_curves=paper.curves,
-        metrics=_class_metrics(whole, per_class),
+        metrics=Named(_class_metrics(whole, per_class)),
         bins=_pooled_bins([ev.bins for ev in per_class]),
         mass_bins=mass_bins(values, settings.bins),
         atoms=_pooled_atoms([ev.atoms for ev in per_class]),

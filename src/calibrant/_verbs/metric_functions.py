@@ -36,6 +36,7 @@ from calibrant._base.checks import (
     shown,
 )
 from calibrant._base.evaluation import Evaluation
+from calibrant._base.later import Named
 from calibrant._base.records import FORECASTS, Corp, Estimate
 from calibrant._inputs.arrays import Column, Index, Matrix, as_scores
 from calibrant._inputs.divergences import BRIER, LOG, find_divergence
@@ -812,7 +813,7 @@ ERRORS = (ece, ace, mce, smooth_ece, logit_smoothed_ece, ks_error, calibration_e
 SCORES = (brier, aurc)
 
 
-class Scorers(dict[str, Scorer]):
+class Scorers(Named[Scorer]):
     """Scorers by name, for ``scoring=`` of scikit-learn: one of them, or all at once.
 
     ``neg_brier`` is summed over the classes, and one-dimensional for two; ``neg_log_loss``

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from calibrant._base.checks import as_number, check_functions, read_names, shown
 from calibrant._base.comparison import Comparison, Effect
 from calibrant._base.evaluation import Evaluation
+from calibrant._base.later import Named
 from calibrant._base.measures import is_trivial
 from calibrant._inputs.arrays import (
     Column,
@@ -27,6 +28,7 @@ from calibrant._inputs.arrays import (
     check_logits,
     to_numpy,
 )
+from calibrant._inputs.divergences import LOG
 from calibrant._inputs.options import Estimation, Settings, check_rng, takes_options
 from calibrant._inputs.predictions import (
     Kind,
@@ -212,10 +214,11 @@ class ScoredRows(NamedTuple):
         return ScoredRows._make(None if x is None else x[rows] for x in self)
 
     @property
-    def mass(self) -> Column:
-        """How many rows each counts as; weights have mean 1."""
+    def counts(self) -> Column:
+        """How many rows each stands for; none if its weight is 0."""
         mass, _ = read_weights(self.weight, self.frequency, len(self.y))
-        return np.ones(len(self.y)) if mass is None else mass
+        counts = np.ones(len(self.y)) if self.frequency is None else self.frequency
+        return counts if mass is None else np.where(mass > 0, counts, 0.0)
 
     @property
     def beside(self) -> dict[str, Any]:
@@ -333,10 +336,11 @@ def _two_sets(
             f"{kind} must have the same columns in both sets: {fit.scores.shape} to fit "
             f"on, {test.scores.shape} to test on."
         )
-    words = f"fitted on {len(fit.y):,} examples, tested on {len(test.y):,} others"
     some = slice(COLUMNS_OF_A_ROW)  # enough to know a row again
     known = [x if x.ndim == 1 else x[:, some] for x in (fit.scores, test.scores)]
     shared = shared_rows(known[0], fit.y, known[1], test.y)
+    words = f"fitted on {len(fit.y):,} examples, tested on {len(test.y):,}"
+    words += f", {shared:,} of them fitted on" if shared else " others"
     return StudyRows(kind, test, ((fit, slice(None)),), fit, words, shared)
 
 
@@ -489,7 +493,7 @@ class Trial:
     recalibrator: Recalibrator
     predicted: Index
     tied: Mask
-    weight: Column
+    count: Column
     fit_seconds: float
     apply_seconds: float
 
@@ -501,11 +505,17 @@ class Trial:
             fit_seconds=self.fit_seconds,
             apply_seconds=self.apply_seconds,
             accuracy_change=float(now) - float(then),
-            changed=float(self.weight @ (self.predicted != before.predicted)),
-            tied=float(self.weight @ self.tied),
-            impossible=self.evaluation.infinite_rows,
+            changed=float(self.count @ (self.predicted != before.predicted)),
+            tied=float(self.count @ self.tied),
+            impossible=_impossible(self.evaluation),
             notes=self.recalibrator.notes_,
         )
+
+
+def _impossible(ev: Evaluation) -> float:
+    """How many rows have an infinite log loss."""
+    assert ev.columns is not None
+    return float(ev.columns.counts @ np.isinf(ev.columns.loss(LOG)))
 
 
 def attempt(
@@ -531,7 +541,7 @@ def attempt(
     shown = (
         np.ones((len(result), 1)) if rows.pairs else result
     )  # answers stay as they are
-    made = evaluation, recalibrator, *_predictions(shown), rows.test.mass
+    made = evaluation, recalibrator, *_predictions(shown), rows.test.counts
     return Trial(*made, fit_seconds, apply_seconds)
 
 
@@ -663,6 +673,11 @@ class Study(Comparison):
         if is_trivial(best):
             said += (
                 f" But {best.name} {sameness(best)}: a yardstick, not a method to use."
+            )
+        if self.shared_rows:
+            said += (
+                f" But {self.shared_rows:,} of {first.rows:,} examples to test on were also "
+                "used to fit, where any method seems to help: this is no evidence for new ones."
             )
         return (said,)
 
@@ -805,5 +820,7 @@ def _run(
         protocol=rows.protocol,
         effects={name: trial.effect(first) for name, trial in trials.items()},
         shared_rows=rows.shared,
-        recalibrators={name: trial.recalibrator for name, trial in trials.items()},
+        recalibrators=Named(
+            {name: trial.recalibrator for name, trial in trials.items()}
+        ),
     )

@@ -29,8 +29,8 @@ from calibrant._base.records import (
     Finding,
     listed,
 )
-from calibrant._base.text import number, with_interval
-from calibrant._inputs.divergences import find_divergence
+from calibrant._base.text import number, printed_gap, with_interval
+from calibrant._inputs.divergences import score_in_words
 from calibrant._inputs.targets import TOP
 from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._verbs.by_group import natural
@@ -205,12 +205,12 @@ def fit_notes(comparison: Comparison) -> list[str]:
 
 def good_news(comparison: Comparison) -> list[str]:
     """Which models show no miscalibration, or little; of a trivial one that is no news."""
-    honest = [ev for ev in comparison if not is_trivial(ev)]
-    clean = [ev.name for ev in honest if no_evidence(ev)]
+    verdicts = {ev: verdict(ev) for ev in comparison if not is_trivial(ev)}
+    clean = [ev.name for ev, found in verdicts.items() if found == "none"]
     weak = [
-        f"{ev.name} ({listed(signs)})"
-        for ev in honest
-        if not excludes_zero(ev.decomposition.calibration) and (signs := signs_in(ev))
+        f"{ev.name} ({listed(signs_in(ev))})"
+        for ev, found in verdicts.items()
+        if found == "weak"
     ]
     told = [f"No evidence of miscalibration: {names(clean)}."] if clean else []
     if weak:
@@ -232,11 +232,27 @@ def excludes_zero(value: Estimate) -> bool:
     )
 
 
-def no_evidence(ev: Evaluation) -> bool:
-    """Whether there are intervals of calibration errors, and none excludes 0."""
-    if ev.decomposition.calibration.interval is None or contradicted(ev):
-        return False
-    return not (excludes_zero(ev.decomposition.calibration) or signs_in(ev))
+def verdict(ev: Evaluation) -> str:
+    """Whether a model is miscalibrated: the one place that decides it for every view.
+
+    It is if the interval of d_CAL excludes 0, or a probability of 0 or 1 proved wrong. The
+    evidence is weak if only the interval of another error excludes 0, and none if no
+    interval does. Without an interval nothing is said.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> verdict(cal.evaluate([0, 1, 1], probs=[0.1, 0.6, 0.0]))
+    'miscalibrated'
+    >>> verdict(cal.evaluate_pairs([1, 0] * 50, [0.5] * 100))
+    'none'
+    """
+    error = ev.decomposition.calibration
+    if excludes_zero(error) or contradicted(ev):
+        return "miscalibrated"
+    if error.interval is None:
+        return ""
+    return "weak" if signs_in(ev) else "none"
 
 
 def contradicted(ev: Evaluation) -> str:
@@ -352,23 +368,8 @@ def _as_published(ev: Evaluation) -> str:
 
 def _sum(parts: Decomposition) -> str:
     digits = digits_of(parts.calibration)
-    total, gap = number(parts.total, digits), remainder(parts, digits)
+    total, gap = (number(x, digits) for x in (parts.total, printed_gap(parts, digits)))
     return f"{total} = {with_interval(parts.calibration, digits)} + {gap}"
-
-
-def remainder(parts: Decomposition, digits: int = 4, factor: float = 1) -> str:
-    """The gap as the rest of the printed numbers, so that they add up as printed.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> ev = cal.evaluate_pairs([1, 0, 1, 1] * 25, [0.8] * 100)
-    >>> remainder(ev.decomposition), remainder(ev.decomposition, 2, factor=100)
-    ('0.1894', '18.94')
-    """
-    numbers = parts.total, parts.calibration, parts.sharpness_gap
-    total, cal, gap = (round(factor * float(x), digits) for x in numbers)
-    return number(total - cal if isfinite(total - cal) else gap, digits)
 
 
 FOUR, MOST_DECIMALS = 4, 8
@@ -377,15 +378,24 @@ FOUR, MOST_DECIMALS = 4, 8
 def digits_of(value: Estimate) -> int:
     """Decimals that show something of a number and its interval: four, or as many as needed.
 
+    An end above 0 does not print as 0, if eight decimals show it.
+
     Examples
     --------
     >>> digits_of(Estimate(0.00008, (0.00002, 0.00035))), digits_of(Estimate(0.2))
     (5, 4)
+    >>> digits_of(Estimate(0.0004, (0.00003, 0.0011)))
+    5
     """
-    size = max(abs(float(value)), *map(abs, value.interval or (0.0,)))
-    if not 10.0**-MOST_DECIMALS <= size < SHOWS:
+    ends = value.interval or (0.0,)
+    size = max(abs(float(value)), *map(abs, ends))
+    if not 10.0**-MOST_DECIMALS <= size < inf:
         return FOUR
-    return min(1 - floor(log10(size)), MOST_DECIMALS)
+    needed = FOUR if size >= SHOWS else min(1 - floor(log10(size)), MOST_DECIMALS)
+    if ends[0] >= 10.0**-MOST_DECIMALS:
+        while not round(ends[0], needed):
+            needed += 1
+    return needed
 
 
 SHOWS = 5e-4
@@ -487,26 +497,19 @@ def _notes(ev: Evaluation) -> list[str]:
 
 def in_case_of_none(ev: Evaluation) -> str:
     """How large an error d_CAL leaves room for, where it finds none, and what others say."""
-    error, signs = ev.decomposition.calibration, signs_in(ev)
-    if excludes_zero(error):
-        return ""
-    if wrong := contradicted(ev):
-        return f"miscalibrated: {wrong}."
-    if error.interval is None and effective(ev) < LEAST_ROWS:
+    error, found = ev.decomposition.calibration, verdict(ev)
+    if not found and effective(ev) < LEAST_ROWS:
         return "there are too few examples to tell whether the model is calibrated."
-    if error.interval is None:
+    if found not in ("weak", "none") or error.interval is None:
         return ""
     reach = f"reaches from 0 to {error.interval[1]:.2g}"
-    if signs:
-        found = f"{listed(signs)} exclude{'s' * (len(signs) == 1)} 0"
-        found = (
-            f"the interval{'s' * (len(signs) > 1)} of {found}, that of d_CAL {reach}"
-        )
-        return f"weak evidence of miscalibration: {found}."
-    if not no_evidence(ev):
-        return ""
-    found = f"the interval of d_CAL {reach} (this does not prove calibration)"
-    return f"no evidence of miscalibration: {found}."
+    if found == "none":
+        told = f"the interval of d_CAL {reach} (this does not prove calibration)"
+        return f"no evidence of miscalibration: {told}."
+    signs = signs_in(ev)
+    told = f"{listed(signs)} exclude{'s' * (len(signs) == 1)} 0"
+    told = f"the interval{'s' * (len(signs) > 1)} of {told}, that of d_CAL {reach}"
+    return f"weak evidence of miscalibration: {told}."
 
 
 def in_which_direction(ev: Evaluation) -> str:
@@ -637,22 +640,9 @@ def _score(ev: Evaluation, parts: Decomposition) -> str:
         low, high = (number(end, digits) for end in parts.calibration.interval)
         level = 100 * float(ev.settings["level"])
         cal += f" ({level:g}% interval {low} to {high})"
-    name, gap = score_in_words(parts.divergence), remainder(parts, digits)
-    total = number(parts.total, digits)
+    name = score_in_words(parts.divergence)
+    total, gap = (number(x, digits) for x in (parts.total, printed_gap(parts, digits)))
     return f"The {name} of {total} is {cal} plus a sharpness gap of {gap}."
-
-
-def score_in_words(divergence: str) -> str:
-    """What the score of a divergence is called in a sentence.
-
-    One without a word of its own, or not registered here, as in a record from a file, is
-    called by its name.
-    """
-    try:
-        score = find_divergence(divergence).score
-    except ValueError:
-        score = divergence
-    return f"{score} score" if score == divergence else score
 
 
 def _band(ev: Evaluation) -> str:

@@ -28,7 +28,9 @@ from calibrant._base.measures import (
     spread_of,
 )
 from calibrant._base.records import FORECASTS, Estimate, listed
+from calibrant._base.text import with_interval
 from calibrant._inputs.arrays import Column
+from calibrant._inputs.divergences import score_in_words
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.bins import binned_error, width_bins
 from calibrant._stats.close_pairs import brier_error
@@ -40,10 +42,12 @@ from calibrant._views.diagram import axis_words
 from calibrant._views.words import (
     FAR_OFF,
     contradicted,
+    digits_of,
     direction,
     excludes_zero,
-    score_in_words,
+    verdict,
 )
+from calibrant.table._table import names, rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +80,8 @@ class Audited:
         if compare.same_rows(ev, base):
             mine, theirs = self.rows[ev.name], self.rows[base.name]
             return compare.paired_difference(mine, theirs, MEASURES[key])
+        if compare.were_paired(ev, base):  # of which the records tell too little
+            return Estimate(float(MEASURES[key].of(ev)) - float(MEASURES[key].of(base)))
         return compare.independent_difference(ev, base, MEASURES[key])
 
     def clearly_better(self, ev: Evaluation, base: Evaluation, key: str) -> bool:
@@ -150,47 +156,51 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
 WORTH = 0.01
 """Share of the proper score from which on recalibration is worth it."""
 
-SMALL = 5e-4
-"""Below it four digits do not tell the ends of an interval apart."""
+WHOLE = ("positive", "pairs")
+"""Targets whose confidence is all there is to recalibrate."""
 
 
 def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     """The model is miscalibrated: the interval of d_CAL excludes 0.
 
-    The size is d_CAL with its interval, and its share of the proper score is the most that
-    recalibration can save. The direction is that of the mean confidence, if its interval
-    excludes 0 too. Most of the error lies in the region named, the smallest range of
-    confidence with at least half of it (by bins of equal weight, noise taken out). Of
-    calibrated models, this is raised as often as their interval is wrong. Where no interval
-    of a calibration error excludes 0, print and report say that there is no evidence of
-    miscalibration; where only that of ECE, ACE, SmoothECE or d_CAL by another divergence
-    does, that the evidence is weak.
+    The size is d_CAL with its interval, and its share of the proper score is what
+    recalibration can save: the most, if the forecast of one event is all there is
+    (`positive` and `pairs`), and the least for other targets, where d_CAL is that of the
+    confidence alone, and recalibrating whole probability vectors may save more. The
+    direction is that of the mean confidence, if its interval excludes 0 too. Most of the
+    error lies in the region named, the smallest range of confidence with at least half of
+    it (by bins of equal weight, noise taken out). A probability of 0 or 1 that proved
+    wrong is miscalibration, too, whatever the interval: no calibrated forecast does. Of
+    calibrated models, this is raised as often as their interval is wrong. Where no
+    interval of a calibration error excludes 0, print and report say that there is no
+    evidence of miscalibration; where only that of ECE, ACE, SmoothECE or d_CAL by another
+    divergence does, that the evidence is weak.
     """
     parts = ev.decomposition
-    if not excludes_zero(parts.calibration):
+    if verdict(ev) != "miscalibrated":
         return
-    assert parts.calibration.interval is not None
-    value, (low, high) = float(parts.calibration), parts.calibration.interval
-    evidence = {"calibration": value, "low": low, "high": high}
+    value, ends = float(parts.calibration), parts.calibration.interval
+    evidence = {"calibration": value}
+    evidence |= dict(zip(("low", "high"), ends or (), strict=False))
     score, gap = score_in_words(ev.divergence), ev.metrics.get("confidence_gap")
     if gap is not None:
         evidence["confidence_gap"] = float(gap)
-    if not np.isfinite(value):
+    if ends is None or not np.isfinite(value) or not excludes_zero(parts.calibration):
         text = f"{ev.name} is miscalibrated: {contradicted(ev)}."
         yield Told(
             "warning", text, evidence, "Recalibrate, by a method without 0 and 1."
         )
         return
-    where, ends = _region(ev)
-    evidence |= ends
+    where, region = _region(ev)
+    evidence |= region
     severity, saved, advice = _worth(ev, score)
     least = FAR_OFF if gap is None or gap.interval is None else 0.0
     which = direction(ev, least).lower()
-    if which and gap is not None and gap * ends.get("region_gap", gap) < 0:
+    if which and gap is not None and gap * region.get("region_gap", gap) < 0:
         which += " on average"  # and the other way where most of the error is
     which = which or "no clear direction"
-    form = ".4f" if high >= SMALL else ".2g"
-    size = f"calibration error {value:{form}} [{low:{form}}, {high:{form}}]{saved}"
+    error = with_interval(parts.calibration, digits_of(parts.calibration))
+    size = f"calibration error {error}{saved}"
     text = f"{ev.name} is miscalibrated ({which}): {size}{where}."
     yield Told(severity, text, evidence, advice)
 
@@ -208,15 +218,16 @@ def _worth(ev: Evaluation, score: str) -> tuple[str, str, str]:
     if not 0 < total < float("inf"):
         return "warning", "", "Recalibrate (calibrant.study compares methods)."
     share, *ends = (x / total for x in (parts.calibration, *parts.calibration.interval))
-    least, most = (100 * min(max(x, 0.0), 1.0) for x in ends)
+    least, most = (_two_digits(100 * min(max(x, 0.0), 1.0)) for x in ends)
     saved = f", {_two_digits(100 * share)} % of the {score}"
-    if ends[1] < WORTH:
-        advice = f"Recalibration would lower the {score} by {_two_digits(most)} % at most: hardly"
+    if ev.target in WHOLE and ends[1] < WORTH:
+        advice = f"Recalibration would lower the {score} by {most} % at most: hardly"
         return "note", saved, f"{advice} worth it."
-    range_ = f"Recalibration can lower the {score} by {_two_digits(least)} to {_two_digits(most)} %"
+    size = f"{least} to {most}" if ev.target in WHOLE else f"at least {least}"
+    gain = f"Recalibration can lower the {score} by {size} %"
     if ends[0] < WORTH:
-        return "note", saved, f"{range_}: see what calibrant.study saves."
-    return "warning", saved, f"{range_}: it is worth it (calibrant.study)."
+        return "note", saved, f"{gain}: see what calibrant.study saves."
+    return "warning", saved, f"{gain}: it is worth it (calibrant.study)."
 
 
 def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
@@ -573,7 +584,8 @@ def too_few_rows(ev: Evaluation) -> Iterator[Told]:
     """There are few examples for a statement about calibration.
 
     With fewer than 1,000 examples the intervals of calibration errors are about as wide as
-    the errors of common models; below 50 none is given.
+    the errors of common models; below 50 only d_CAL of the Brier score has one, and below 20
+    no calibration error has.
     """
     if ev.n < FEW_ROWS:
         low = ev.n < TOO_FEW_ROWS
@@ -586,8 +598,8 @@ def too_few_rows(ev: Evaluation) -> Iterator[Told]:
         )
 
 
-FEW_EVENTS = 20
-"""Fewer wrong predictions, or fewer right ones, are few."""
+FEW_EVENTS, VERY_FEW = 20, 10
+"""Fewer wrong predictions, or fewer right ones, are few; below the second it is a warning."""
 
 OUTCOMES = {
     "positive": ("non-events", "events"),
@@ -612,7 +624,8 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
     counts = [float(n @ x[filled]) for x in (bins.accuracy, bins.confidence)]
     hits_rarer = bool(counts[0] <= n.sum() / 2)
     seen, expected = counts if hits_rarer else [n.sum() - x for x in counts]
-    if min(seen, (seen + expected) / 2) < FEW_EVENTS:
+    fewest = min(seen, (seen + expected) / 2)
+    if fewest < FEW_EVENTS:
         what = OUTCOMES.get(ev.target, ("misses", "hits"))[hits_rarer]
         many = "an effective number of " if is_weighted(ev) else ""
         rest = f"({_count(expected)} expected): its numbers rest on few events"
@@ -621,7 +634,7 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
                 f"where it expects {_count(expected)}: check the order of the classes"
             )
         yield Told(
-            "warning" if ev.n >= FEW_ROWS else "note",
+            "warning" if fewest < VERY_FEW else "note",
             f"{ev.name} has {many}{_count(seen)} {what} in {ev.n:,.10g} examples {rest}.",
             {"observed": seen, "expected": expected, "n": ev.n},
             "Quote intervals, do not rank models by such numbers, and collect more "
@@ -877,17 +890,27 @@ def score_worse(audited: Audited) -> Iterator[Told]:
         best = max(others, key=lambda other: abs(worse[other][1]))
         calibration, score, key = worse[best]
         recalibrated = bool(audited.comparison.effects) or is_trivial(ev)
-        won = "has a significantly lower calibration error than"
-        if is_trivial(ev):
-            won = "is not significantly worse calibrated than"
         yield Told(
             "warning" if recalibrated else "note",
-            f"{name} {won} {listed(others)}, but its score is worse: its "
+            f"{name} {_won(audited, ev, others)}, but its score is worse: its "
             f"{compare.name_of(key)} is {score:.4f} higher than that of {best}.",
             {"calibration_difference": calibration, f"{key}_difference": score},
             "Choose by the proper score, and show the sharpness gap.",
             (name, *others),
         )
+
+
+def _won(audited: Audited, ev: Evaluation, others: list[str]) -> str:
+    """Which models another beats in calibration, and which it only does not lose to."""
+    rivals = [audited.comparison[other] for other in others]
+    beaten = [x.name for x in rivals if audited.clearly_better(ev, x, "calibration")]
+    parts = {
+        "has a significantly lower calibration error than": beaten,
+        "is not significantly worse calibrated than": [
+            other for other in others if other not in beaten
+        ],
+    }
+    return " and ".join(f"{won} {listed(some)}" for won, some in parts.items() if some)
 
 
 def _traded(audited: Audited) -> dict[str, dict[str, tuple[float, float, str]]]:
@@ -920,12 +943,12 @@ def accuracy_changed(audited: Audited) -> Iterator[Told]:
     """
     for name, effect in audited.comparison.effects.items():
         if effect.changed > 0:
-            change = 100 * effect.accuracy_change
-            some = some_of(audited.comparison[name], effect.changed)
+            change = f"accuracy {100 * effect.accuracy_change:+.2f} points"
+            if not effect.accuracy_change:
+                change = "accuracy is the same"
             yield Told(
                 "warning" if effect.accuracy_change < 0 else "note",
-                f"{name} changed the predicted class of {some}: "
-                f"accuracy {change:+.2f} points.",
+                f"{name} changed the predicted class of {rows(effect.changed)}: {change}.",
                 {x: getattr(effect, x) for x in ("accuracy_change", "changed", "tied")},
                 "Report accuracy before and after, or use a method that keeps the order "
                 "of the classes.",
@@ -946,14 +969,14 @@ def bandwidth_ranking(audited: Audited) -> Iterator[Told]:
     errors = {
         ev.name: {width: _fixed(ev, width) for width in BANDWIDTHS} for ev in models
     }
-    for ev, other, against, evidence in _turned(audited, "calibration", errors):
+    for ev, others, against, evidence in _turned(audited, "calibration", errors):
         yield Told(
             "warning",
-            f"{ev.name} is better calibrated than {other.name}, but not at bandwidth "
-            f"{against}.",
+            f"{ev.name} is better calibrated than {names(others)}, but not "
+            f"{_at(others, 'at bandwidth', against)}.",
             evidence,
             "Rank by the adaptive estimate (bandwidth='auto') and its interval.",
-            (ev.name, other.name),
+            (ev.name, *others),
         )
 
 
@@ -976,33 +999,54 @@ def bins_ranking(audited: Audited) -> Iterator[Told]:
         name: {bins: binned_error(width_bins(values, bins)) for bins in BIN_COUNTS}
         for name, values in ordered.items()
     }
-    for ev, other, against, evidence in _turned(audited, "ece", errors):
+    for ev, others, against, evidence in _turned(audited, "ece", errors):
         yield Told(
             "warning",
-            f"{ev.name} has a lower ECE than {other.name}, but not with {against} bins.",
+            f"{ev.name} has a lower ECE than {names(others)}, but not "
+            f"{_at(others, 'with', against)} bins.",
             evidence,
             "Rank by d_CAL, which has no bins, or show several bin counts.",
-            (ev.name, other.name),
+            (ev.name, *others),
         )
 
 
 def _turned(
     audited: Audited, key: str, errors: Mapping[str, Mapping[Any, float]]
-) -> Iterator[tuple[Evaluation, Evaluation, str, dict[str, float]]]:
-    """Pairs that a column tells apart, and settings that have them the other way round.
+) -> Iterator[tuple[Evaluation, list[str], str, dict[str, float]]]:
+    """Models better than others in a column that some settings put the other way round.
 
-    `errors` are by model and setting. The settings come in words, the differences as
-    evidence.
+    `errors` are by model and setting. The settings come in words; the evidence is the
+    difference from the first of the others, and at each setting the largest against.
     """
-    for ev, other in audited.pairs():
-        if not audited.clearly_better(ev, other, key):
-            continue
-        mine, theirs = errors[ev.name], errors[other.name]
-        against = {x: mine[x] - theirs[x] for x in mine if mine[x] > theirs[x]}
-        if against:
-            evidence = {"difference": float(audited.difference(ev, other, key))}
-            evidence |= {f"at_{x:g}": value for x, value in against.items()}
-            yield ev, other, listed([f"{x:g}" for x in against]), evidence
+    for ev in audited.comparison:
+        turned: dict[str, dict[Any, float]] = {}
+        for other in audited.comparison:
+            if other is ev or not audited.clearly_better(ev, other, key):
+                continue
+            mine, theirs = errors[ev.name], errors[other.name]
+            against = {x: mine[x] - theirs[x] for x in mine if mine[x] > theirs[x]}
+            turned |= {other.name: against} if against else {}
+        if turned:
+            first = audited.comparison[next(iter(turned))]
+            evidence = {"difference": float(audited.difference(ev, first, key))}
+            all_of_them = [
+                x
+                for x in errors[ev.name]
+                if any(x in found for found in turned.values())
+            ]
+            for x in all_of_them:
+                most = max(found.get(x, 0.0) for found in turned.values())
+                evidence[f"at_{x:g}"] = most
+            yield ev, list(turned), listed([f"{x:g}" for x in all_of_them]), evidence
+
+
+def _at(others: list[str], how: str, settings: str) -> str:
+    """At which settings it is the other way round: for one model, or for some of several."""
+    return (
+        f"{how} {settings}"
+        if len(others) == 1
+        else f"than all of them {how} {settings}"
+    )
 
 
 def too_few_rows_to_rank(audited: Audited) -> Iterator[Told]:

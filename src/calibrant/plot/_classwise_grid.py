@@ -31,6 +31,10 @@ def classwise_grid(
 ) -> NDArray[np.object_]:
     """Draw a diagram for each class of a class-wise evaluation.
 
+    The calibration errors of the classes do not add up to that of the evaluation: here each
+    class is judged by itself, and what is too little to be believed of one may be certain of
+    all. Their sum is too low as a rule, the more so the more classes there are.
+
     Parameters
     ----------
     models : Evaluation

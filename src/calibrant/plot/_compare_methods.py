@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import check_choice
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import is_trivial
+from calibrant._base.measures import is_mirrored, is_trivial
 from calibrant._base.records import Estimate
+from calibrant._verbs.compare import sameness
 from calibrant._views.diagram import Evaluations, as_list, axis_words
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
@@ -234,13 +235,12 @@ def _note(
     level = 100 * float(models[0].settings["level"])
     lines = [f"lines: {level:g}% intervals ({', '.join(named)})"] if named else []
     lines = [f"numbers ×100; {''.join(lines)}".rstrip("; ")] if narrow else lines
-    trivial, theme = [ev.name for ev in models if is_trivial(ev)], style.theme()
+    trivial, theme = [ev for ev in models if is_trivial(ev)], style.theme()
     size = theme.points(style.SMALL)
     if trivial:
-        listed = style.elide(", ".join(trivial), 2.2 * theme.room, size)
-        said = axis_words(models[0])["said"]
-        gives = "" if narrow else "a baseline that gives every example "
-        lines.append(f"hollow: {listed}, {gives}the same {said}{' for all' * narrow}")
+        listed = ", ".join(ev.name for ev in trivial)
+        listed = style.elide(listed, 2.2 * theme.room, size)
+        lines.append(f"hollow: {listed}, {_sameness(trivial, narrow=narrow)}")
     left, width = sheet.axes[0].get_position().x0, sheet.get_figwidth()
     left = 0.02 if narrow else left
     sizes = [labels.fitting(line, (1 - left) * width, size) for line in lines]
@@ -248,6 +248,16 @@ def _note(
     sheet.text(
         left, 0.04 / sheet.get_figheight(), "\n".join(lines), va="bottom", **look
     )
+
+
+def _sameness(trivial: list[Evaluation], *, narrow: bool) -> str:
+    """What trivial models do; where the predicted class has one probability, as tables say."""
+    said, mirrored = axis_words(trivial[0])["said"], [*filter(is_mirrored, trivial)]
+    if narrow:
+        return f"the same {'for each class' if mirrored else f'{said} for all'}"
+    if mirrored:
+        return f"a baseline that {sameness(mirrored[0])}"
+    return f"a baseline that gives every example the same {said}"
 
 
 def _method(models: list[Evaluation], read: Read) -> str:

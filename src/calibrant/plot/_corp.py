@@ -113,7 +113,7 @@ def _parts(ev: Evaluation) -> tuple[str, tuple[str, ...]]:
     """What the Brier score consists of, on one line and on two."""
     if "mcb" not in ev.metrics:
         return "isotonic fit", ("isotonic fit",)
-    mcb, dsc, unc = (labels.percent(ev.metrics[name]) for name in ("mcb", "dsc", "unc"))
+    mcb, dsc, unc = labels.corp_parts(ev)
     first, last = f"Brier ×100 = MCB {mcb}", f"− DSC {dsc} + UNC {unc}"
     return f"{first} {last}", (first, last)
 

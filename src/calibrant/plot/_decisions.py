@@ -266,9 +266,9 @@ def _parts(ev: Evaluation) -> str:
     mcb, dsc, unc, auc = (ev.metrics.get(k) for k in ("mcb", "dsc", "unc", "auroc"))
     if mcb is None or dsc is None or unc is None or auc is None:
         return "isotonic fit"
-    score = float(mcb) - float(dsc) + float(unc)
-    parts = f"MCB {100 * mcb:.2f} − DSC {100 * dsc:.2f} + UNC {100 * unc:.2f}"
-    return f"{_brier(ev.target)} ×100 {100 * score:.2f} = {parts}, AUROC {auc:.3f}"
+    score = labels.percent(float(mcb) - float(dsc) + float(unc))
+    parts = "MCB {} − DSC {} + UNC {}".format(*labels.corp_parts(ev))
+    return f"{_brier(ev.target)} ×100 {score} = {parts}, AUROC {auc:.3f}"
 
 
 def _draw_fits(

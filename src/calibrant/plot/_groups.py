@@ -44,8 +44,8 @@ def groups(
     Returns
     -------
     array of Axes
-        The curves, and one Axes for each metric. Where the interval of the worst group
-        is known, a grey band shows it.
+        The curves, and one Axes for each metric. Where the interval of the worst of
+        all true values is known, a grey band shows it; it is not that of one group.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def _name_rows(ax: Axes, names: list[str], inches: float = 0.0) -> None:
 
 def _note(sheet: style.Sheet, found: Groups) -> None:
     theme = style.theme()
-    worst = "grey: the worst group, all groups at once"
+    worst = "grey: that of the worst of all groups"
     lines = [f"bars: {100 * found.level:g}% intervals of each group; {worst}"]
     if found.equality is not None:
         p = found.equality.p_value
@@ -207,6 +207,12 @@ def group_gaps(
     >>> cal.plot.group_gaps(found).get_xlabel()
     'observed frequency − forecast, points'
     """
+    given: Any = found
+    if isinstance(given, Groups):
+        raise TypeError(
+            "found is a Groups, from compare_groups: draw it with plot.groups. "
+            "group_gaps draws what multicalibration_error gives."
+        )
     check_kind(found, Multicalibration, "found")
     room, count = style.theme().room, len(found.names)
     tall = max(room * (0.75 + ROW * count), 0.7 * room + LEAST_PANEL)

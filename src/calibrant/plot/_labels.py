@@ -15,10 +15,11 @@ from matplotlib.patches import Patch
 
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Estimate
+from calibrant._base.text import number, printed_gap, rest_of_sum
 from calibrant._inputs.arrays import Column
+from calibrant._inputs.divergences import score_in_words
 from calibrant._sketch.ordered import pooled
 from calibrant._views.diagram import View, axis_words
-from calibrant._views.words import remainder, score_in_words
 from calibrant.plot import _style as style
 from calibrant.plot._layout import Panels, make_room
 from calibrant.plot._panel import Look, ribbons
@@ -268,10 +269,21 @@ def write(ax: Axes, view: View, inches: float, size: float) -> None:
     """Name and numbers above an Axes, outside it, where nothing is hidden."""
     parts, digits = view.parts, _decimals(view.parts.calibration)
     cal = rf"$d_\mathrm{{CAL}}$ {with_interval(parts.calibration)}"
-    gap = f"gap {remainder(parts, digits, 100).replace('-', '−').replace('inf', '∞')}"
+    gap = f"gap {_signs(number(printed_gap(parts, digits, 100), digits))}"
     total = rf"$d_\mathrm{{TOT}}$ {percent(parts.total, digits)}"
     whole, broken = f"{cal} + {gap} = {total}", (cal, f"{gap}   {total}")
     header(ax, view.ev.name, whole, broken, inches, size)
+
+
+def _signs(text: str) -> str:
+    return text.replace("-", "−").replace("inf", "∞")
+
+
+def corp_parts(ev: Evaluation) -> tuple[str, str, str]:
+    """MCB, DSC and UNC x100, so that they add up to the score as printed."""
+    mcb, dsc, unc = (float(ev.metrics[key]) for key in ("mcb", "dsc", "unc"))
+    last = rest_of_sum(mcb - dsc + unc, [mcb, -dsc], unc, 2, 100)
+    return percent(mcb), percent(dsc), _signs(number(last, 2))
 
 
 def header(

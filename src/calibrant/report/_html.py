@@ -11,6 +11,7 @@ from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial
 from calibrant._base.records import Decomposition, Estimate, Finding
+from calibrant._base.text import printed_gap
 from calibrant._inputs.arrays import Column
 from calibrant._verbs.compare import (
     SAME,
@@ -151,7 +152,7 @@ FEW_SENTENCES = 10
 def differences_html(found: Contrast) -> str:
     """Each model less the baseline: a table, and what it says in words."""
     known = {key: x for one in found.differences.values() for key, x in one.items()}
-    keys = told(known)
+    keys = told(known, found[0])
     labels = [MEASURES[key].label for key in keys]
     heads = "".join(f'<th scope="col">{_heading(label)}</th>' for label in labels)
     rows = "\n".join(_difference_row(found, name, keys) for name in found.differences)
@@ -296,12 +297,10 @@ def _figure(place: int, seen: View, band: Band, top: float) -> str:
 
 
 def _sum(ev: Evaluation, parts: Decomposition) -> str:
-    values = parts.calibration, parts.sharpness_gap, parts.total
+    values = 100 * parts.calibration, printed_gap(parts, 2, 100), 100 * parts.total
     names = "d_CAL", "+ gap", f"= {total_label(ev, parts.divergence)}"
     numbers = zip(names, values, strict=True)
-    cells = (
-        f"<div>{escape(label)}<b>{fixed(100 * x, 2)}</b></div>" for label, x in numbers
-    )
+    cells = (f"<div>{escape(label)}<b>{fixed(x, 2)}</b></div>" for label, x in numbers)
     return f'<div class="sum">{"".join(cells)}</div>'
 
 

@@ -16,13 +16,15 @@ from calibrant._base.comparison import Comparison, as_comparison, as_shown, show
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import MEASURES, is_trivial, some_of
 from calibrant._base.records import Estimate, Finding, as_plain
-from calibrant._base.text import number, with_interval
+from calibrant._base.text import number, printed_gap, with_interval
+from calibrant._inputs.divergences import score_in_words
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._verbs.by_group import macro_average
 from calibrant._verbs.compare import SAME, is_clear, shows
 from calibrant._views.diagram import GEOMETRY, View, axis_words, view
 from calibrant._views.words import (
     contradicted,
+    digits_of,
     direction,
     directions,
     excludes_zero,
@@ -30,7 +32,7 @@ from calibrant._views.words import (
     good_news,
     in_case_of_none,
     in_which_direction,
-    score_in_words,
+    verdict,
 )
 from calibrant.audit._rules import Audited
 from calibrant.report import _coarse as coarse
@@ -155,18 +157,21 @@ MACRO = {
 def _verdict(ev: Evaluation) -> Iterator[str]:
     """Whether one model is miscalibrated, as far as its interval tells."""
     error, level = ev.decomposition.calibration, 100 * float(ev.settings["level"])
-    if excludes_zero(error):
-        told = f"calibration error {number(error)} ({level:g}% interval {_ends(error)})"
-        told = told if isfinite(error) else contradicted(ev)
+    if verdict(ev) == "miscalibrated":
+        digits = digits_of(error)
+        size = f"{number(error, digits)} ({level:g}% interval {_ends(error, digits)})"
+        told = f"calibration error {size}"
+        shown = excludes_zero(error) and isfinite(error)
+        told = told if shown else contradicted(ev)
         yield f"{ev.name} is miscalibrated: {told}."
     for text in (in_case_of_none(ev), in_which_direction(ev)):
         if text:
             yield text[0].upper() + text[1:]
 
 
-def _ends(value: Estimate) -> str:
+def _ends(value: Estimate, digits: int) -> str:
     low, high = value.interval or (nan, nan)
-    return f"{number(low)} to {number(high)}"
+    return f"{number(low, digits)} to {number(high, digits)}"
 
 
 def _headline(comparison: Comparison) -> Iterator[str]:
@@ -179,7 +184,7 @@ def _headline(comparison: Comparison) -> Iterator[str]:
         return
     parts = best.decomposition
     score = score_in_words(best.divergence)
-    cal, gap = with_interval(parts.calibration), number(parts.sharpness_gap)
+    cal, gap = with_interval(parts.calibration), number(printed_gap(parts))
     none = " (below 0: none was found)" if number(parts.calibration)[0] == "-" else ""
     sum_ = (
         f"{number(parts.total)} = calibration error {cal}{none} + sharpness gap {gap}"

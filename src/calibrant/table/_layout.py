@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, isfinite, isinf, isnan, nan
 from typing import Any
 
@@ -11,9 +12,18 @@ import numpy as np
 
 from calibrant._base.checks import check_flags, check_number, shown
 from calibrant._base.comparison import EFFECTS, PRINTED_EFFECTS, Comparison
-from calibrant._base.measures import MEASURES, Measure, is_trivial, key_of, plain
+from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import (
+    MEASURES,
+    Measure,
+    is_trivial,
+    key_of,
+    plain,
+    score_column,
+)
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.records import Estimate
+from calibrant._base.text import printed_gap
 
 MISSING, INFINITE, DAGGER = "–", "∞", "†"
 
@@ -145,6 +155,8 @@ class Style:
 def cells_of(column: Column, comparison: Comparison, style: Style) -> list[Cell]:
     """The cells of one column, marks included."""
     cells = [_cell(column, value, style) for value in column.values(comparison)]
+    if column.key == "sharpness_gap":
+        cells = [*map(partial(_as_rest, style=style), cells, comparison)]
     if column.measure is None:
         return cells
     trivial = [column.measure.calibration and is_trivial(ev) for ev in comparison]
@@ -184,6 +196,12 @@ def _cell(column: Column, value: Estimate, style: Style) -> Cell:
     if style.intervals and isfinite(low) and isfinite(high):
         interval = f"[{_text(column, low, style)}, {_text(column, high, style)}]"
     return Cell(float(value), _text(column, value, style), interval, low, high)
+
+
+def _as_rest(cell: Cell, ev: Evaluation, style: Style) -> Cell:
+    """The sharpness gap as what d_CAL leaves of the score, so that rows add up."""
+    gap = printed_gap(ev.decomposition, style.digits, style.factor)
+    return replace(cell, text=fixed(gap, style.digits))
 
 
 def _text(column: Column, value: float, style: Style) -> str:
@@ -276,7 +294,8 @@ def choose(columns: str | Sequence[str] | None, comparison: Comparison) -> list[
         name = columns or "paper"
         if name in ("study", "effects"):
             _check_effects(name, comparison)
-        found = [_column(key) for key in keys_of(name)]
+        keys = _with_score(keys_of(name), comparison)
+        found = [_column(key, comparison) for key in keys]
         return [column for column in found if _has_any(column, comparison)]
     if not isinstance(columns, str | list | tuple):
         raise TypeError(f"columns must be a list of names, got {shown(columns)}.")
@@ -287,13 +306,24 @@ def choose(columns: str | Sequence[str] | None, comparison: Comparison) -> list[
             _check_effects(key, comparison)
     if not names:
         raise ValueError("columns must name at least one column, got none.")
-    return [_column(key) for key in names]
+    return [_column(key, comparison) for key in names]
 
 
-def _column(key: str) -> Column:
+def _with_score(keys: Sequence[str], comparison: Comparison) -> list[str]:
+    """Columns with the score of the divergence first, if it is none of them."""
+    asked, chosen = score_column(comparison[0]), list(keys)
+    if "calibration" in chosen and asked not in chosen:
+        chosen.insert(chosen.index("accuracy") + 1, asked)
+    return chosen
+
+
+def _column(key: str, comparison: Comparison) -> Column:
     if key in EFFECT_HEADINGS:
         return Column(EFFECT_HEADINGS[key], None)
-    measure = MEASURES[key]
+    measure, names = MEASURES[key], {ev.divergence for ev in comparison}
+    if key == "total" and not names & {"brier", "log"} and len(names) == 1:
+        label = f"{measure.label} ({names.pop()})"
+        return Column(Heading(key, label, label), measure)
     heading = Heading(key, measure.label, measure.short or measure.label)
     return Column(heading, measure)
 

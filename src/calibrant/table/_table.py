@@ -268,20 +268,18 @@ def _accuracy(shown: Shown) -> Iterator[Note]:
     style, found = shown.style, []
     for name, effect in shown.comparison.effects.items():
         if effect.changed > 0:
-            change = fixed(
-                style.factor * effect.accuracy_change, style.digits, signed=True
-            )
-            changed = some_of(shown.comparison[name], effect.changed)
-            found.append(f"{name} ({change}; {changed} changed)")
+            size = style.factor * effect.accuracy_change
+            change = fixed(size, style.digits, signed=True) if size else "the same"
+            found.append(f"{name} ({rows(effect.changed)}; accuracy {change})")
     if found:
         told = names(found)
-        yield Note(f"Recalibration changed the accuracy: {told}.", finding=True)
+        yield Note(f"Recalibration changed predictions: {told}.", finding=True)
 
 
 def _tied(shown: Shown) -> Iterator[Note]:
     effects = shown.comparison.effects
     found = [
-        f"{name} ({some_of(shown.comparison[name], effect.tied)})"
+        f"{name} ({rows(effect.tied)})"
         for name, effect in effects.items()
         if effect.tied > 0
     ]

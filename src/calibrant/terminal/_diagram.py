@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from calibrant._base.checks import one_line
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import FORECASTS
+from calibrant._base.text import printed_gap
 from calibrant._views.diagram import GEOMETRY, Band, only
 from calibrant.table._layout import fixed
 from calibrant.table._text import in_ascii, width
@@ -223,8 +224,8 @@ def said_by(ev: Evaluation) -> str:
 
 def _sum(ev: Evaluation, drawn: Band, top: float) -> str:
     parts = ev.decomposition
-    numbers = (parts.calibration, parts.sharpness_gap)
-    cal, gap = (fixed(100 * value, 2) for value in numbers)
+    numbers = (100 * parts.calibration, printed_gap(parts, 2, 100))
+    cal, gap = (fixed(value, 2) for value in numbers)
     cut = f", band to {drawn.top:.1f}" if drawn.top > top else ""
     return f"d_CAL {cal} + gap {gap}{cut}"
 

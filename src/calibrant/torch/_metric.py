@@ -196,7 +196,7 @@ class CalibrationSharpness(Metric):
         beside |= {"cluster": cluster}
         some = {name: x for name, x in beside.items() if x is not None}
         check_tensors(preds=preds, target=target, **some)
-        check_order(preds, target, self.scores)
+        check_order(preds, target, self.scores, scores_first=True)
         self._check_shape(preds)
         self._check_cluster(cluster)
         self._leave_inference_mode()

@@ -125,13 +125,15 @@ def check_tensors(**given: Any) -> None:
         check_kind(value, Tensor, name)
 
 
-def check_order(scores: Tensor, y: Tensor, kind: str) -> None:
+def check_order(
+    scores: Tensor, y: Tensor, kind: str, *, scores_first: bool = False
+) -> None:
     """Raise one clear error if labels and scores were swapped."""
     if y.is_floating_point() and not scores.is_floating_point():
         raise TypeError(
             f"{kind} must be floating-point numbers, got {scores.dtype}, and the labels "
-            f"are {y.dtype}: it looks as if labels and scores were swapped. Scores come "
-            "first."
+            f"are {y.dtype}: it looks as if labels and scores were swapped. Here labels "
+            f"come {'second' if scores_first else 'first'}."
         )
 
 

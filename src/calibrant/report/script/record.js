@@ -22,6 +22,12 @@ function bandOf(model, x, middle, density, gap, support) {
   return { x, middle, height, seen };
 }
 
+// The gap as the printed numbers leave it, so that they add up; as in Python, printed_gap.
+function printedGap(total, calibration, gap) {
+  const rest = (Number(percent(total)) - Number(percent(calibration))) / 100;
+  return isFinite(rest) ? rest : gap;
+}
+
 function liveRecord(model) {
   const e = estimateOf(model, S.width, S.kernel, S.score);
   const reach = D.z;
@@ -39,7 +45,7 @@ function liveRecord(model) {
     calibration: [e.calibration, NaN, NaN],
     total: e.total,
     totalRange: [NaN, NaN],
-    gapTotal: e.total - e.calibration,
+    gapTotal: printedGap(e.total, e.calibration, e.total - e.calibration),
     gapRange: [NaN, NaN],
   };
 }
@@ -95,7 +101,7 @@ function reportedRecord(model) {
     calibration: parts.calibration,
     total: parts.total[0],
     totalRange: parts.total.slice(1),
-    gapTotal: parts.gap[0],
+    gapTotal: printedGap(parts.total[0], parts.calibration[0], parts.gap[0]),
     gapRange: parts.gap.slice(1),
   };
 }

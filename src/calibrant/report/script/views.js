@@ -20,7 +20,8 @@ function readPart(part) {
     interval: calibration.slice(1),
     numbers: {
       rows: number(part.rows), accuracy: number(part.accuracy), ece: number(part.ece),
-      calibration: calibration[0], sharpness_gap: number(part.sharpness_gap), total: number(part.total),
+      calibration: calibration[0], total: number(part.total),
+      sharpness_gap: printedGap(number(part.total), calibration[0], number(part.sharpness_gap)),
     },
   };
 }
