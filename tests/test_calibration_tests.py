@@ -453,12 +453,22 @@ def test_statistics_of_clusters_are_those_written_out(name):
             expected = {
                 "kuiper": np.ptp(walk) / sqrt(whole @ whole),
                 "ks": np.abs(walk).max() / sqrt(whole @ whole),
-                "spiegelhalter": abs((r * (1 - 2 * h)).sum()) / sqrt(slope @ slope),
+                "spiegelhalter": (r * (1 - 2 * h)).sum() / sqrt(slope @ slope),
             }[name]
         assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.simulation
+def test_spiegelhalter_of_clusters_has_the_sign_of_the_excess():
+    y, cluster = np.arange(200) < 10, np.arange(200) // 10
+    given = {"method": "spiegelhalter", "cluster": cluster}
+    low = calibration_test(y, probs=np.full(200, 0.2), **given)
+    # One cluster of excess 10 * 0.8, nineteen of -10 * 0.2: -30 / sqrt(64 + 19 * 4).
+    assert low.statistic == pytest.approx(-30 / sqrt(140))
+    assert low.p_value <= 0.05
+    assert calibration_test(y, probs=np.full(200, 0.01), **given).statistic > 0
+
+
 @pytest.mark.parametrize("kind", ["weights", "clusters", "copies"])
 def test_sizes_hold_for_weights_and_clusters(kind):
     rejected = dict.fromkeys(NAMES, 0)

@@ -397,7 +397,7 @@ class Walks:
             return self._squares(signs)
         if method == "spiegelhalter":
             sums = self.residual @ (1 - 2 * self.h)
-            return np.abs(signs @ sums) / sqrt(float(sums @ sums) or 1.0)
+            return signs @ sums / sqrt(float(sums @ sums) or 1.0)
         walk = np.cumsum(signs @ self.residual, axis=1)
         low, high = np.minimum(walk.min(axis=1), 0), np.maximum(walk.max(axis=1), 0)
         whole = self.residual.sum(axis=1)
@@ -421,8 +421,9 @@ def _by_signs(
     signs = rng.choice([-1.0, 1.0], (resamples + 1, len(walks.residual)))
     signs[0] = 1.0
     found = walks.statistics(plain.method, signs)
+    size = np.abs(found) if METHODS[plain.method].sides == 2 else found
     slack = ROUND_OFF * np.abs(found).max()
-    p = float((found >= found[0] - slack).mean())
+    p = float((size >= size[0] - slack).mean())
     return replace(plain, statistic=float(found[0]), p_value=p, law=SIGNS)
 
 
