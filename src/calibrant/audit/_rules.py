@@ -807,11 +807,9 @@ def _by_what(ev: Evaluation) -> str:
 
 
 def _ends(ev: Evaluation, key: str, value: Estimate) -> tuple[float, float]:
-    """The interval of accuracy, or of an AUROC as wide as it is near one half."""
-    if key == "auroc":
-        reach = 2 * auroc_error(ev)
-        return value - reach, value + reach
-    return value.interval or (float(value), float(value))
+    """The interval of the record; an AUROC without one has that of one half."""
+    reach = 2 * auroc_error(ev) if key == "auroc" else 0.0
+    return value.interval or (max(value - reach, 0.0), min(value + reach, 1.0))
 
 
 def soft_labels(ev: Evaluation) -> Iterator[Told]:
