@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import exp, log, nan
+from math import nan
 from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
@@ -227,8 +227,9 @@ def clinical(
     Notes
     -----
     Intercept and slope are fitted by maximum likelihood, with sandwich standard errors that
-    undo leverage, and with few events are not below those of the fitted law; the interval
-    of the ratio is that of its logarithm. ICI (Austin and Steyerberg 2019) and its like
+    undo leverage, and with few events are not below those of the fitted law. O:E holds 1
+    just if observed - expected holds 0: its interval is the same, in units of the events
+    that these risks expect, which are taken as known. ICI (Austin and Steyerberg 2019) and its like
     come from a local linear fit of the events, as in ``rms::val.prob``, in cells at most
     1/256 wide; the interval of the ICI inverts a test, those of E50, E90 and Emax are
     bands, which hold at least as often as their level says. The ICI is above 0 for a
@@ -336,20 +337,14 @@ def _in_the_large(sample: Sample) -> Estimate:
 
 
 def _ratio(sample: Sample) -> Estimate:
-    """Observed over expected, on the logarithmic scale; without events from Wilson's."""
-    rows, level = sample.rows, sample.settings.level
-    hit, h = rows.columns.hit, rows.columns.confidence
-    observed, expected = rows.columns.mean(hit), rows.columns.mean(h)
+    """Observed over expected: 1 plus their difference, in units of what is expected."""
+    columns = sample.rows.columns
+    observed, expected = columns.mean(columns.hit), columns.mean(columns.confidence)
     if not expected > 0:
         return Estimate(nan if observed == 0 else np.inf)
-    if not observed > 0:
-        most = (_rate(sample).interval or (0.0, 1.0))[1]
-        return Estimate(0.0, (0.0, most / expected), "Wilson" + _suffix(rows))
-    found = _normal(
-        rows, log(observed / expected), hit / observed - h / expected, level
-    )
-    low, high = found.interval or (nan, nan)
-    return Estimate(observed / expected, (exp(low), exp(high)), found.method)
+    off = _in_the_large(sample)
+    low, high = (1 + end / expected for end in off.interval or (nan, nan))
+    return Estimate(observed / expected, (max(low, 0.0), high), off.method)
 
 
 def _scaled(sample: Sample) -> Estimate:
