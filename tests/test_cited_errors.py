@@ -159,6 +159,16 @@ def test_dirichlet_row_by_row(power):
     assert cal.dirichlet_ece(Y, **given) == pytest.approx(total / weight.sum())
 
 
+@pytest.mark.parametrize("count", [np.full(60, 2), np.arange(60) % 4])
+def test_dirichlet_of_counts_is_that_of_repeated_rows(count):
+    again = np.repeat(np.arange(60), count)
+    for more in ({}, {"bandwidth": 0.05}, {"power": 2}):
+        one = cal.dirichlet_ece(Y, probs=P, frequency=count, **more)
+        assert one == pytest.approx(
+            cal.dirichlet_ece(Y[again], probs=P[again], **more), abs=1e-12
+        )
+
+
 def test_the_bandwidth_is_the_likeliest(monkeypatch):
     from calibrant._verbs import dirichlet_ece as module
 
@@ -171,7 +181,7 @@ def test_the_bandwidth_is_the_likeliest(monkeypatch):
 
     some = (0.01, 0.1, 1.0)
     monkeypatch.setattr(module, "BANDWIDTHS", some)
-    assert module.choose_bandwidth(P) == max(some, key=likelihood)
+    assert module.choose_bandwidth(P, np.arange(60)) == max(some, key=likelihood)
 
 
 def test_blocks_zeros_and_limits(monkeypatch):
