@@ -346,6 +346,22 @@ def test_the_ratio_of_few_events_is_covered(events, clustered):
     assert held >= 0.92 * 200
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_few_events_are_said_as_the_audit_says_them(turned):
+    rng = np.random.default_rng(0)
+    for events in (1, 12, 19, 30):
+        p, y = rng.beta(1, 20, 400), np.zeros(400, bool)
+        y[np.argsort(-p)[:events]] = True
+        y, p = (~y, 1 - p) if turned else (y, p)
+        text = str(cal.clinical(y, probs=p, resamples=100))
+        told = [x for x in cal.evaluate(y, probs=p).audit() if x.code == "few-events"]
+        what = "non-events" if turned else "events"
+        assert (f"rest on few {what} ({events};" in text) == bool(told) == (events < 20)
+    y = np.arange(400) == 0
+    text = str(cal.clinical(y, probs=p / 4, resamples=100))
+    assert text.startswith("model: 400 examples, 1 event\n")
+
+
 def test_risks_of_exactly_0_have_no_finite_ratio():
     none, some = (
         _ratio(read_sample(y, {"probs": np.zeros(3)}, None, None, 0.95).sample)

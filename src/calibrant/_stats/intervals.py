@@ -9,6 +9,7 @@ from math import ceil, inf, isnan
 
 import numpy as np
 
+from calibrant._base.measures import FEW_EVENTS
 from calibrant._base.records import Bins
 from calibrant._inputs.arrays import Column, Index, Mask, Table
 from calibrant._inputs.divergences import BRIER
@@ -569,9 +570,6 @@ def of_uncertainty(
     mean = Mean(value, rows.error_of(squares), rows.df)
     low, high = closed_forms.mean_interval(mean, level)
     return (max(low, 0.0), min(high, 0.25)), "normal"
-
-
-FEW_EVENTS = 20.0
 
 
 def rare_events(rows: Rows) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 
 from calibrant._base.checks import MOST_NAME, check_number, one_line
 from calibrant._base.evaluation import Evaluation
+from calibrant._base.measures import are_few
 from calibrant._base.records import (
     Estimate,
     Positive,
@@ -171,11 +172,10 @@ class Clinical(Printed, Record):
 def _lines(found: Clinical) -> Iterator[str]:
     name = one_line(found.name, MOST_NAME)
     whole = abs(found.events - round(found.events)) < 1e-6
-    events = (
-        f"{found.events:,.0f} events"
-        if whole
-        else f"{found.events:,.1f} weighted events"
+    said = (
+        f"{found.events:,.0f} event" if whole else f"{found.events:,.1f} weighted event"
     )
+    events = said if said == "1 event" else f"{said}s"
     clustered = " in clusters" * (found.rate.method or "").endswith("clusters")
     yield f"{name}: {found.n:,.10g} examples{clustered}, {events}"
     yield ""
@@ -187,10 +187,23 @@ def _lines(found: Clinical) -> Iterator[str]:
     p = found.spiegelhalter_p
     told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
     yield f"  {'Spiegelhalter z':<20} {found.spiegelhalter:>7.4f}  ({told})"
+    yield from _few(found)
     if np.isnan(found.slope):
         yield ""
         usual = "a risk is 0 or 1, or risks separate the events."
         yield f"No intercept or slope: {found.lacking or usual}"
+
+
+def _few(found: Clinical) -> Iterator[str]:
+    """That events, or non-events, are few, if they are."""
+    rate, risk, what = float(found.rate), float(found.mean_risk), "events"
+    if rate > 0.5:
+        rate, risk, what = 1 - rate, 1 - risk, "non-events"
+    seen, expected = (round(found.n * x, 6) for x in (rate, risk))
+    if are_few(seen, expected):
+        yield ""
+        counts = f"{seen:.3g}; {expected:,.3g} expected"
+        yield f"These numbers rest on few {what} ({counts}): quote their intervals."
 
 
 @takes_scores

@@ -17,8 +17,10 @@ import numpy as np
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import (
+    FEW_EVENTS,
     MEASURES,
     TRIVIAL_SHARE,
+    are_few,
     auroc_error,
     effective,
     is_mirrored,
@@ -586,9 +588,6 @@ def too_few_rows(ev: Evaluation) -> Iterator[Told]:
         )
 
 
-FEW_EVENTS = 20
-"""Fewer wrong predictions, or fewer right ones, are few."""
-
 OUTCOMES = {
     "positive": ("non-events", "events"),
     "multi-label": ("absent labels", "present labels"),
@@ -612,8 +611,9 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
     counts = [float(n @ x[filled]) for x in (bins.accuracy, bins.confidence)]
     hits_rarer = bool(counts[0] <= n.sum() / 2)
     seen, expected = counts if hits_rarer else [n.sum() - x for x in counts]
-    if min(seen, (seen + expected) / 2) < FEW_EVENTS:
-        what = OUTCOMES.get(ev.target, ("misses", "hits"))[hits_rarer]
+    if are_few(seen, expected):
+        what = OUTCOMES[ev.target][hits_rarer]
+        one = what.removesuffix("s") if round(seen, 6) == 1 else what
         many = "an effective number of " if is_weighted(ev) else ""
         rest = f"({_count(expected)} expected): its numbers rest on few events"
         if expected > n.sum() / 2:  # no rare event: the model expects the contrary
@@ -622,7 +622,7 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
             )
         yield Told(
             "warning" if ev.n >= FEW_ROWS else "note",
-            f"{ev.name} has {many}{_count(seen)} {what} in {ev.n:,.10g} examples {rest}.",
+            f"{ev.name} has {many}{_count(seen)} {one} in {ev.n:,.10g} examples {rest}.",
             {"observed": seen, "expected": expected, "n": ev.n},
             "Quote intervals, do not rank models by such numbers, and collect more "
             f"{what}.",
