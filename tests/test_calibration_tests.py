@@ -459,6 +459,26 @@ def test_statistics_of_clusters_are_those_written_out(name):
 
 
 @pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("h", "law"),
+    [
+        (np.linspace(0.01, 0.99, 6041), "normal"),
+        (np.round(np.linspace(0.01, 0.99, 6041), 2), "normal"),
+        (np.full(6041, 0.2), "simulated"),
+        (np.linspace(0.01, 0.99, 60), "simulated"),
+        (np.linspace(1e-5, 0.01, 2000), "simulated"),
+    ],
+)
+def test_spiegelhalter_is_simulated_for_few_surprises_or_ties_only(h, law):
+    a = np.random.default_rng(0).random(len(h)) < h
+    found = calibration_test(a, confidence=h, method="spiegelhalter")
+    assert found.law == law
+    if law == "normal":
+        assert found.p_value == pytest.approx(2 * norm.sf(abs(found.statistic)))
+        drawn = outcome(h, a, "spiegelhalter", "simulated", 4000)
+        assert found.p_value == pytest.approx(drawn.p_value, abs=0.03)
+
+
 def test_spiegelhalter_of_clusters_has_the_sign_of_the_excess():
     y, cluster = np.arange(200) < 10, np.arange(200) // 10
     given = {"method": "spiegelhalter", "cluster": cluster}
