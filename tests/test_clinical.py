@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,7 @@ def test_the_reason_for_a_missing_slope_is_the_one_at_hand():
 
     assert reason(0 * y, p).endswith("slope: there are no events.")
     assert reason(0 * y + 1, p).endswith("slope: every example is an event.")
-    assert "Clip the risks" in reason(y, np.where(p > 0.5, 1.0, p))
+    assert "risks are exactly 0 or 1" in reason(y, np.where(p > 0.5, 1.0, p))
     assert reason(y, 0 * p + 0.3).endswith("slope: all risks are equal.")
     assert reason((p > 0.3).astype(int), p).endswith(
         "slope: risks separate the events."
@@ -344,6 +345,18 @@ def test_the_ratio_of_few_events_is_covered(events, clustered):
         low, high = _ratio(sample).interval
         held += low <= 1 <= high
     assert held >= 0.92 * 200
+
+
+def test_the_bound_advised_for_a_risk_of_0_moves_no_other():
+    rng = np.random.default_rng(1)
+    p = rng.beta(1, 200, 2000)
+    p[p.argmin()] = 0.0
+    text = str(cal.clinical(rng.random(2000) < p, probs=p, resamples=100))
+    bound = re.search(r"a risk is exactly 0 .*np.clip\(p, (\S+), 1 - \1\)", text)[1]
+    np.testing.assert_array_equal(np.clip(p, float(bound), 1)[p > 0], p[p > 0])
+    assert float(bound) == pytest.approx(p[p > 0].min() / 2, rel=0.05)
+    text = str(cal.clinical([0, 1, 1], probs=[0.0, 1.0, 0.0], resamples=100))
+    assert "3 of 3 risks are exactly 0 or 1" in text
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -297,11 +297,22 @@ def _lacking(columns: Columns) -> str:
     if rate in (0, 1):
         return "there are no events." if rate == 0 else "every example is an event."
     if not np.isfinite(z).all():
-        return (
-            "a risk is exactly 0 or 1, whose log-odds are infinite. Clip the risks, as by "
-            "np.clip(p, 0.001, 0.999), or give logits=."
-        )
+        return _sure(columns.confidence)
     return "all risks are equal." if np.ptp(z) == 0 else "risks separate the events."
+
+
+def _sure(risk: Column) -> str:
+    """What to do about risks of exactly 0 or 1: a bound that moves no other risk."""
+    inside = np.minimum(risk, 1 - risk)
+    sure, least = inside == 0, inside.min(where=inside > 0, initial=1.0)
+    many = (
+        f"{sure.sum():,} of {len(risk):,} risks are" if sure.sum() > 1 else "a risk is"
+    )
+    bound = f"{least / 2:.2g}" if least < 1 else "1e-06"
+    return (
+        f"{many} exactly 0 or 1, whose log-odds are infinite. Give logits=, or clip below "
+        f"the least other risk, as by np.clip(p, {bound}, 1 - {bound})."
+    )
 
 
 # -- means and ratios -------------------------------------------------------------------
