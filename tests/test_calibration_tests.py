@@ -479,6 +479,13 @@ def test_spiegelhalter_is_simulated_for_few_surprises_or_ties_only(h, law):
         assert found.p_value == pytest.approx(drawn.p_value, abs=0.03)
 
 
+def test_a_contradiction_tells_of_clusters_too():
+    y, p = np.arange(200) % 2, np.full(200, 0.5)
+    p[1] = 0.0
+    found = calibration_test(y, probs=p, cluster=np.arange(200) // 5)
+    assert found.sentence.startswith("p = 0 (Kuiper test, 200 examples in clusters)")
+
+
 def test_spiegelhalter_of_clusters_has_the_sign_of_the_excess():
     y, cluster = np.arange(200) < 10, np.arange(200) // 10
     given = {"method": "spiegelhalter", "cluster": cluster}

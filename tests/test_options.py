@@ -206,3 +206,12 @@ def test_the_bins_of_uncertainty_calibration_have_no_weights():
         cal.classwise_ece(
             Y, probs=P, sample_weight=np.ones(200), compat="uncertainty-calibration"
         )
+
+
+def test_no_option_is_described_twice():
+    described = re.compile(r"^([a-z_]+(?:, [a-z_]+)*)(?: :.*)?$", re.MULTILINE)
+    for name in cal.__all__:
+        text = inspect.getdoc(getattr(cal, name)) or ""
+        options = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+        names = [x for line in described.findall(options) for x in line.split(", ")]
+        assert len(names) == len(set(names)), name

@@ -575,7 +575,7 @@ def calibration_test(
     seed = np.random.default_rng(rng)
     found = run_test(columns, method, law, resamples, seed, groups)
     found = replace(found, target=target)
-    return replace(found, sentence=in_words(found))
+    return replace(found, sentence=in_words(found, clustered=groups is not None))
 
 
 def run_test(
@@ -642,7 +642,7 @@ TITLES = {
 }
 
 
-def in_words(found: CalibrationTest) -> str:
+def in_words(found: CalibrationTest, *, clustered: bool = False) -> str:
     """One sentence that claims no more than the p-value does."""
     p, name = found.p_value, TITLES[found.method]
     told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
@@ -656,5 +656,5 @@ def in_words(found: CalibrationTest) -> str:
     else:
         said = "no evidence of miscalibration (this does not prove calibration)"
     size = f"{found.n:,.10g} example{'' if found.n == 1 else 's'}"
-    size += " in clusters" * (found.law == SIGNS)
+    size += " in clusters" * (clustered or found.law == SIGNS)
     return f"{told} ({name}, {size}): {said}."

@@ -48,7 +48,12 @@ from calibrant._stats.sample import Sample
 from calibrant._stats.standard_errors import Rows
 from calibrant._verbs.calibration_test import run_test
 from calibrant._verbs.compare import check_level
-from calibrant._verbs.decisions import check_one_event, freedom_of, of_square
+from calibrant._verbs.decisions import (
+    check_one_event,
+    freedom_of,
+    in_clusters,
+    of_square,
+)
 from calibrant._verbs.reading import read_sample
 
 SPAN = 2 / 3
@@ -176,17 +181,17 @@ def _lines(found: Clinical) -> Iterator[str]:
         f"{found.events:,.0f} event" if whole else f"{found.events:,.1f} weighted event"
     )
     events = said if said == "1 event" else f"{said}s"
-    clustered = " in clusters" * (found.rate.method or "").endswith("clusters")
+    clustered = in_clusters(found.rate)
     yield f"{name}: {found.n:,.10g} examples{clustered}, {events}"
     yield ""
     yield f"  {'':<20} value    [{100 * found.level:g}% interval]"
     for key, value in found.estimates.items():
         ends = value.interval
-        said = "" if ends is None else f"  [{ends[0]:.4f}, {ends[1]:.4f}]"
-        yield f"  {LABELS[key]:<20} {value:>7.4f}{said}"
+        said = "" if ends is None else f"  [{ends[0]:z.4f}, {ends[1]:z.4f}]"
+        yield f"  {LABELS[key]:<20} {value:>z7.4f}{said}"
     p = found.spiegelhalter_p
     told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    yield f"  {'Spiegelhalter z':<20} {found.spiegelhalter:>7.4f}  ({told})"
+    yield f"  {'Spiegelhalter z':<20} {found.spiegelhalter:>z7.4f}  ({told})"
     yield from _few(found)
     if np.isnan(found.slope):
         yield ""
