@@ -8,8 +8,8 @@ from oracles import softmax
 from scipy.optimize import brentq, minimize
 
 from calibrant.recalibration import (
-    FitWarning,
     BetaCalibration,
+    FitWarning,
     HistogramBinning,
     Identity,
     IsotonicCalibration,
