@@ -351,19 +351,6 @@ def positive_class(ev: Evaluation) -> str:
     return f"class {name}" if name.isdecimal() else f"class {name!r}"
 
 
-FEW_EVENTS = 20
-"""Fewer hits, or fewer misses, are few."""
-
-
-def are_few(seen: float, expected: float) -> bool:
-    """Whether so many events of the rarer kind, where others were expected, are few.
-
-    >>> are_few(1, 5), are_few(19, 30), are_few(25, 10), are_few(25, 20)
-    (True, True, True, False)
-    """
-    return min(seen, (seen + expected) / 2) < FEW_EVENTS
-
-
 def _discriminates(ev: Evaluation) -> bool:
     """Whether hits clearly have higher confidences than misses."""
     found = float(ev.metrics.get("auroc", nan))

@@ -9,7 +9,6 @@ from math import ceil, inf, isnan
 
 import numpy as np
 
-from calibrant._base.measures import FEW_EVENTS
 from calibrant._base.records import Bins
 from calibrant._inputs.arrays import Column, Index, Mask, Table
 from calibrant._inputs.divergences import BRIER
@@ -572,6 +571,10 @@ def of_uncertainty(
     return (max(low, 0.0), min(high, 0.25)), "normal"
 
 
+FEW_EVENTS = 20
+"""Fewer hits, or fewer misses, are few."""
+
+
 def rare_events(rows: Rows) -> float:
     """Number of hits, or of misses if they are fewer, that would vary as much."""
     w, hit = rows.columns.weights, rows.columns.hit
@@ -583,8 +586,6 @@ def _events_behind(rows: Rows, influence: Influence) -> float:
 
     There are at least as many as clusters that hold some.
     """
-    if rows.clusters is None:
-        return rare_events(rows)
     alone, least = Rows(rows.columns, rows.ordered), 1e-12
     ratio = alone.standard_error(influence) / max(rows.standard_error(influence), least)
     return max(rare_events(alone) * min(ratio**2, 1.0), rare_events(rows))

@@ -15,7 +15,6 @@ import numpy as np
 
 from calibrant._base.checks import MOST_NAME, check_number, one_line
 from calibrant._base.evaluation import Evaluation
-from calibrant._base.measures import are_few
 from calibrant._base.records import (
     Estimate,
     Positive,
@@ -43,7 +42,7 @@ from calibrant._sketch.ordered import order
 from calibrant._stats import closed_forms, intervals
 from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._stats.closed_forms import Mean
-from calibrant._stats.intervals import BAND, INVERSION, Resampled
+from calibrant._stats.intervals import BAND, FEW_EVENTS, INVERSION, Resampled
 from calibrant._stats.sample import Sample
 from calibrant._stats.standard_errors import Rows
 from calibrant._verbs.calibration_test import run_test
@@ -197,6 +196,17 @@ def _lines(found: Clinical) -> Iterator[str]:
         yield ""
         usual = "a risk is 0 or 1, or risks separate the events."
         yield f"No intercept or slope: {found.lacking or usual}"
+
+
+def are_few(seen: float, expected: float) -> bool:
+    """Whether so many events of the rarer kind, where others were expected, are few.
+
+    Examples
+    --------
+    >>> are_few(1, 5), are_few(19, 30), are_few(25, 10), are_few(25, 20)
+    (True, True, True, False)
+    """
+    return min(seen, (seen + expected) / 2) < FEW_EVENTS
 
 
 def _few(found: Clinical) -> Iterator[str]:

@@ -17,10 +17,8 @@ import numpy as np
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import (
-    FEW_EVENTS,
     MEASURES,
     TRIVIAL_SHARE,
-    are_few,
     auroc_error,
     effective,
     is_mirrored,
@@ -35,9 +33,11 @@ from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.bins import binned_error, width_bins
 from calibrant._stats.close_pairs import brier_error
 from calibrant._stats.closed_forms import WIDENED, Interval, quantile
+from calibrant._stats.intervals import FEW_EVENTS
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.published import calibration_error, regress
 from calibrant._verbs import compare
+from calibrant._verbs.clinical import are_few
 from calibrant._views.diagram import axis_words
 from calibrant._views.words import (
     FAR_OFF,
