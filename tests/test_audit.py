@@ -633,6 +633,19 @@ def test_a_guess_is_found_beside_the_commonest_class_or_a_random_order():
     assert "at-chance" not in codes(rowful(y[:30], logits=z[:30]))
 
 
+@pytest.mark.parametrize("places", [[5], [5, 50]])
+def test_what_is_said_of_chance_is_the_interval_of_the_record(places):
+    p = np.random.default_rng(0).beta(1, 80, 400)
+    y = np.zeros(400, int)
+    y[np.argsort(-p)[places]] = 1
+    ev = rowful(y, probs=p)
+    low, high = ev.metrics["auroc"].interval
+    found = only(ev, "at-chance")
+    assert low < 0.5 < high <= 1
+    assert (found.evidence["low"], found.evidence["high"]) == (low, high)
+    assert f"[{low:.3f}, {high:.3f}]; a random order" in found.text
+
+
 def test_an_error_that_four_digits_do_not_show_is_not_smoothed_away():
     """What print would call -0.0000, below the 0.0000 or 0.0001 of the adaptive one."""
     for low, found in ((1e-5, False), (6e-5, False), (2e-4, True)):

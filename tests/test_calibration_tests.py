@@ -453,12 +453,49 @@ def test_statistics_of_clusters_are_those_written_out(name):
             expected = {
                 "kuiper": np.ptp(walk) / sqrt(whole @ whole),
                 "ks": np.abs(walk).max() / sqrt(whole @ whole),
-                "spiegelhalter": abs((r * (1 - 2 * h)).sum()) / sqrt(slope @ slope),
+                "spiegelhalter": (r * (1 - 2 * h)).sum() / sqrt(slope @ slope),
             }[name]
         assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("h", "law"),
+    [
+        (np.linspace(0.01, 0.99, 6041), "normal"),
+        (np.round(np.linspace(0.01, 0.99, 6041), 2), "normal"),
+        (np.full(6041, 0.2), "simulated"),
+        (np.linspace(0.01, 0.99, 60), "simulated"),
+        (np.linspace(1e-5, 0.01, 2000), "simulated"),
+    ],
+)
+def test_spiegelhalter_is_simulated_for_few_surprises_or_ties_only(h, law):
+    a = np.random.default_rng(0).random(len(h)) < h
+    found = calibration_test(a, confidence=h, method="spiegelhalter")
+    assert found.law == law
+    if law == "normal":
+        assert found.p_value == pytest.approx(2 * norm.sf(abs(found.statistic)))
+        drawn = outcome(h, a, "spiegelhalter", "simulated", 4000)
+        assert found.p_value == pytest.approx(drawn.p_value, abs=0.03)
+
+
+def test_a_contradiction_tells_of_clusters_too():
+    y, p = np.arange(200) % 2, np.full(200, 0.5)
+    p[1] = 0.0
+    found = calibration_test(y, probs=p, cluster=np.arange(200) // 5)
+    assert found.sentence.startswith("p = 0 (Kuiper test, 200 examples in clusters)")
+
+
+def test_spiegelhalter_of_clusters_has_the_sign_of_the_excess():
+    y, cluster = np.arange(200) < 10, np.arange(200) // 10
+    given = {"method": "spiegelhalter", "cluster": cluster}
+    low = calibration_test(y, probs=np.full(200, 0.2), **given)
+    # One cluster of excess 10 * 0.8, nineteen of -10 * 0.2: -30 / sqrt(64 + 19 * 4).
+    assert low.statistic == pytest.approx(-30 / sqrt(140))
+    assert low.p_value <= 0.05
+    assert calibration_test(y, probs=np.full(200, 0.01), **given).statistic > 0
+
+
 @pytest.mark.parametrize("kind", ["weights", "clusters", "copies"])
 def test_sizes_hold_for_weights_and_clusters(kind):
     rejected = dict.fromkeys(NAMES, 0)

@@ -10,7 +10,7 @@ from scipy.stats import dirichlet
 
 import calibrant as cal
 from calibrant._verbs import smooth_calibration_error as smooth
-from calibrant._verbs.t_cal import Binned, scales
+from calibrant._verbs.t_cal import Binned, of_first, scales
 
 
 def _drawn():
@@ -83,7 +83,7 @@ def test_errors_bin_by_bin():
                 expected += (r.sum() ** 2 - (r**2).sum()) / own.sum() / 300
         assert m > 256 or value == pytest.approx(expected, abs=1e-12)
     assert list(found.bins) == scales(300)
-    assert found.p_value == min(1, len(found.bins) * min(found.p_values))
+    assert min(found.p_values) <= found.p_value <= 1
     assert type(found).from_json(found.to_json()) == found
 
 
@@ -99,17 +99,36 @@ def test_counts_are_rows_and_weights_have_no_unit():
     assert three.errors == pytest.approx(four.errors)
 
 
+def test_t_cal_can_reject_as_it_is():
+    rng = np.random.default_rng(0)
+    h = rng.beta(4, 1, 1500)
+    found = cal.t_cal(rng.random(1500) < h**3, confidence=h)
+    assert len(found.bins) == 19
+    assert found.p_value == 1 / 200
+    assert "Miscalibrated (p = 0.005 over 19 scales" in str(found)
+
+
+def test_each_of_many_data_sets_has_its_own_p_value():
+    # Any of them may be the observed one: p <= a for at most a share a of them.
+    rng = np.random.default_rng(0)
+    errors = rng.standard_normal((9, 100)) ** 3
+    errors[4:6] = errors[3]
+    errors[8] = 0.0
+    p = np.sort([of_first(np.roll(errors, -i, axis=1))[1] for i in range(100)])
+    assert (p >= np.arange(1, 101) / 100 - 1e-12).all()
+    assert p[0] == 0.01
+    assert p[4] <= 0.06
+
+
 @pytest.mark.simulation
 def test_t_cal_keeps_its_level_and_sees_what_swings():
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(4)
     fair, off, kuiper = [], [], []
-    for _ in range(20):
+    for _ in range(40):
         h = np.round(rng.uniform(0.25, 0.75, 500), 3)
         swings = rng.random(500) < h + 0.24 * np.sign(np.sin(90 * h))
-        fair.append(
-            cal.t_cal(rng.random(500) < h, confidence=h, resamples=399, rng=rng).p_value
-        )
-        off.append(cal.t_cal(swings, confidence=h, resamples=399, rng=rng).p_value)
+        fair.append(cal.t_cal(rng.random(500) < h, confidence=h, rng=rng).p_value)
+        off.append(cal.t_cal(swings, confidence=h, rng=rng).p_value)
         kuiper.append(cal.calibration_test(swings, confidence=h).p_value)
     assert np.mean(np.array(fair) <= 0.05) <= 0.1
     assert np.mean(np.array(off) <= 0.05) > 0.8
@@ -141,6 +160,16 @@ def test_dirichlet_row_by_row(power):
     assert cal.dirichlet_ece(Y, **given) == pytest.approx(total / weight.sum())
 
 
+@pytest.mark.parametrize("count", [np.full(60, 2), np.arange(60) % 4])
+def test_dirichlet_of_counts_is_that_of_repeated_rows(count):
+    again = np.repeat(np.arange(60), count)
+    for more in ({}, {"bandwidth": 0.05}, {"power": 2}):
+        one = cal.dirichlet_ece(Y, probs=P, frequency=count, **more)
+        assert one == pytest.approx(
+            cal.dirichlet_ece(Y[again], probs=P[again], **more), abs=1e-12
+        )
+
+
 def test_the_bandwidth_is_the_likeliest(monkeypatch):
     from calibrant._verbs import dirichlet_ece as module
 
@@ -153,7 +182,7 @@ def test_the_bandwidth_is_the_likeliest(monkeypatch):
 
     some = (0.01, 0.1, 1.0)
     monkeypatch.setattr(module, "BANDWIDTHS", some)
-    assert module.choose_bandwidth(P) == max(some, key=likelihood)
+    assert module.choose_bandwidth(P, np.arange(60)) == max(some, key=likelihood)
 
 
 def test_blocks_zeros_and_limits(monkeypatch):

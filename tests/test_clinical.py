@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import expit, logit
+from scipy.stats import chi2
 
 import calibrant as cal
 from calibrant._verbs import clinical
-from calibrant._verbs.clinical import _ratio, _scaled, fit, local_linear, logistic
+from calibrant._verbs.clinical import (
+    _in_the_large,
+    _ratio,
+    _scaled,
+    fit,
+    local_linear,
+    logistic,
+)
 from calibrant._verbs.decisions import of_square
 from calibrant._verbs.reading import read_sample
 from calibrant.recalibration import PlattScaling
@@ -57,7 +66,7 @@ def test_the_reason_for_a_missing_slope_is_the_one_at_hand():
 
     assert reason(0 * y, p).endswith("slope: there are no events.")
     assert reason(0 * y + 1, p).endswith("slope: every example is an event.")
-    assert "Clip the risks" in reason(y, np.where(p > 0.5, 1.0, p))
+    assert "risks are exactly 0 or 1" in reason(y, np.where(p > 0.5, 1.0, p))
     assert reason(y, 0 * p + 0.3).endswith("slope: all risks are equal.")
     assert reason((p > 0.3).astype(int), p).endswith(
         "slope: risks separate the events."
@@ -299,6 +308,71 @@ def test_whole_clusters_draw_a_fit_towards_themselves():
         one, other = getattr(plain, key), getattr(found, key)
         assert np.ptp(other.interval) == pytest.approx(np.ptp(one.interval), rel=0.02)
     assert np.ptp(plain.slope.interval) > 1.03 * 2 * 2.001 * _sandwich(y, p)["slope"]
+
+
+def test_the_ratio_of_one_event_is_that_of_poisson():
+    y, p = np.arange(400) == 0, np.full(400, 0.0125)
+    found = cal.clinical(y, probs=p, resamples=100)
+    exact = np.array([chi2.ppf(0.025, 2), chi2.ppf(0.975, 4)]) / 2 / 5
+    np.testing.assert_allclose(found.oe_ratio.interval, exact, rtol=0.03)
+    assert found.oe_ratio.interval[1] < 1.02 * found.rate.interval[1] / 0.0125
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("events", [0, 1, 4, 10, 60])
+def test_ratio_and_difference_agree_on_what_is_expected(events, clustered):
+    y, cluster = np.arange(1000) % 997 < events, np.arange(1000) // 20
+    more = {"cluster": cluster} if clustered else {}
+    for risk in np.geomspace(0.0005, 0.1, 30):
+        p = np.full(1000, risk)
+        given = read_sample(y, {"probs": p}, more.get("cluster"), None, 0.95).sample
+        (low, high), off = _ratio(given).interval, _in_the_large(given).interval
+        assert (low <= 1 <= high) == (off[0] <= 0 <= off[1])
+        assert low <= y.mean() / risk <= high
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("events", [1, 3, 50])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_the_ratio_of_few_events_is_covered(events, clustered):
+    held = 0
+    for seed in range(200):
+        rng = np.random.default_rng([seed, events])
+        p, cluster = rng.beta(1, 800 / events - 1, 800), rng.integers(0, 20, 800)
+        often = rng.gamma(8, 1 / 8, 20)[cluster] if clustered else 1.0
+        y, names = rng.random(800) < p * often, cluster if clustered else None
+        sample = read_sample(y, {"probs": p}, names, None, 0.95).sample
+        low, high = _ratio(sample).interval
+        held += low <= 1 <= high
+    assert held >= 0.92 * 200
+
+
+def test_the_bound_advised_for_a_risk_of_0_moves_no_other():
+    rng = np.random.default_rng(1)
+    p = rng.beta(1, 200, 2000)
+    p[p.argmin()] = 0.0
+    text = str(cal.clinical(rng.random(2000) < p, probs=p, resamples=100))
+    bound = re.search(r"a risk is exactly 0 .*np.clip\(p, (\S+), 1 - \1\)", text)[1]
+    np.testing.assert_array_equal(np.clip(p, float(bound), 1)[p > 0], p[p > 0])
+    assert float(bound) == pytest.approx(p[p > 0].min() / 2, rel=0.05)
+    text = str(cal.clinical([0, 1, 1], probs=[0.0, 1.0, 0.0], resamples=100))
+    assert "3 of 3 risks are exactly 0 or 1" in text
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_few_events_are_said_as_the_audit_says_them(turned):
+    rng = np.random.default_rng(0)
+    for events in (1, 12, 19, 30):
+        p, y = rng.beta(1, 20, 400), np.zeros(400, bool)
+        y[np.argsort(-p)[:events]] = True
+        y, p = (~y, 1 - p) if turned else (y, p)
+        text = str(cal.clinical(y, probs=p, resamples=100))
+        told = [x for x in cal.evaluate(y, probs=p).audit() if x.code == "few-events"]
+        what = "non-events" if turned else "events"
+        assert (f"rest on few {what} ({events};" in text) == bool(told) == (events < 20)
+    y = np.arange(400) == 0
+    text = str(cal.clinical(y, probs=p / 4, resamples=100))
+    assert text.startswith("model: 400 examples, 1 event\n")
 
 
 def test_risks_of_exactly_0_have_no_finite_ratio():

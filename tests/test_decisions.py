@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import comb
 from pathlib import Path
 
@@ -71,6 +72,26 @@ def test_low_thresholds_of_rare_events_are_printed_with_digits_that_show():
     assert f"{found.net_benefit[0]:+.4f}" in str(found)
     assert "event rate is below all thresholds: give some near it" in str(found)
     assert "below all" not in str(cal.decision_curve(y, probs=p, thresholds=[0.002]))
+    chosen = cal.decision_curve(y, probs=p, thresholds=[0.1, 0.2])
+    assert "below all" not in str(chosen)
+
+
+def test_what_is_printed_is_aligned_has_no_minus_zero_and_tells_clusters():
+    y, p = forecasts()
+    cluster = np.arange(len(y)) // 5
+    one, other = (
+        cal.evaluate(y, probs=x, cluster=cluster, name="A") for x in (p, p**1.5)
+    )
+    found = cal.murphy(one, baseline=other)
+    text = str(found)
+    assert "examples in clusters\n" in text
+    assert min(found.score) < 0 < max(found.score)
+    assert len({row.index("[") for row in text.splitlines()[4:]}) == 1
+    none = 0 * found.score
+    nearly = replace(found, score=none - 1e-9, low=none - 2e-9, high=none)
+    assert "-0.0000" not in str(nearly)
+    assert "examples in clusters\n" in str(cal.cutoff_error(one, resamples=100))
+    assert "clusters" not in str(cal.cutoff_error(y, probs=p, resamples=100))
 
 
 def test_a_difference_of_net_benefits_is_not_beside_levels():

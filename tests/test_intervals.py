@@ -9,6 +9,8 @@ import calibrant as cal
 from calibrant._inputs.arrays import sigmoid
 from calibrant._inputs.options import Settings
 from calibrant._stats.closed_forms import Surprises, of_share, wilson_of
+from calibrant._stats.intervals import of_auroc
+from calibrant._verbs.reading import read_sample
 
 SETTINGS = Settings().checked()
 
@@ -309,6 +311,44 @@ def test_few_events_of_a_kind_leave_auroc_as_open_as_a_share():
     assert found.interval[0] <= low
     assert high <= found.interval[1]
     assert found.method == "Wilson"
+
+
+def hospitals(count, seed, n=1500):
+    """Risks by a feature, and outcomes that depend on the hospital as well."""
+    rng = np.random.default_rng([seed, count])
+    cluster, x = rng.integers(0, count, n), rng.normal(-1.5, 1, n)
+    y = rng.random(n) < sigmoid(x + rng.normal(0, 0.5, count)[cluster])
+    return y, sigmoid(x), cluster
+
+
+@pytest.mark.parametrize("count", [12, 20, 30])
+def test_few_clusters_of_many_events_leave_auroc_and_dsc_known(count):
+    y, p, cluster = hospitals(count, 0)
+    ev = cal.evaluate(y, probs=p, cluster=cluster, resamples=100)
+    found = ev.metrics["auroc"]
+    assert found.method == "DeLong, clusters"
+    assert np.ptp(found.interval) < 0.12
+    assert ev.metrics["dsc"].interval[0] > 0
+    assert cal.clinical(ev, resamples=100).c_statistic.interval == found.interval
+
+
+def test_copies_of_few_events_leave_auroc_as_open_as_a_share():
+    y, p, _ = hospitals(12, 1, n=60)
+    copies = np.repeat(np.arange(60), 30)
+    ev = cal.evaluate(y[copies], probs=p[copies], cluster=copies, resamples=100)
+    assert ev.metrics["auroc"].method == "Wilson, clusters"
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("count", [12, 20])
+def test_auroc_of_few_clusters_is_covered(count):
+    held = 0
+    for seed in range(150):
+        y, p, cluster = hospitals(count, seed)
+        sample = read_sample(y, {"probs": p}, cluster, None, 0.95).sample
+        (low, high), _ = of_auroc(sample.rows, sample.auroc, 0.95)
+        held += low <= 0.736 <= high  # of 2,000,000 rows in 200,000 hospitals
+    assert held >= 0.92 * 150
 
 
 def test_ends_stay_in_order_and_in_range_when_all_are_sure_and_wrong():

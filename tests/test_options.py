@@ -113,11 +113,11 @@ NAMES = np.array(["a"] * 200, dtype=object)
         ),
         ({"group": np.r_[NAMES[:7], None, NAMES[8:]]}, r"group .* row 7 has none"),
         ({"cluster": Y[:-1]}, "cluster must have one entry per row"),
-        ({"cluster": Y}, "cluster has 3 distinct values"),
+        ({"cluster": Y}, "cluster has 3 distinct values.* without .* are too short"),
         ({"cluster": np.r_[NAMES[:5], None, NAMES[6:]]}, r"cluster .* row 5 has none"),
         (
             {"cluster": np.arange(200) // 2, "group": np.arange(200) < 8},
-            "group 'True' has 4 clusters; fewer than 10",
+            "group 'True' has 4 clusters; fewer than 10.* without .* are too short",
         ),
         (
             {"counterpart": "tight", "target": "class-wise"},
@@ -206,3 +206,12 @@ def test_the_bins_of_uncertainty_calibration_have_no_weights():
         cal.classwise_ece(
             Y, probs=P, sample_weight=np.ones(200), compat="uncertainty-calibration"
         )
+
+
+def test_no_option_is_described_twice():
+    described = re.compile(r"^([a-z_]+(?:, [a-z_]+)*)(?: :.*)?$", re.MULTILINE)
+    for name in cal.__all__:
+        text = inspect.getdoc(getattr(cal, name)) or ""
+        options = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+        names = [x for line in described.findall(options) for x in line.split(", ")]
+        assert len(names) == len(set(names)), name

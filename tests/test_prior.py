@@ -9,6 +9,7 @@ from scipy.optimize import brentq, minimize
 
 from calibrant.recalibration import (
     BetaCalibration,
+    FitWarning,
     HistogramBinning,
     Identity,
     IsotonicCalibration,
@@ -141,6 +142,18 @@ def test_em_maximises_the_likelihood():
     found = PriorShift("probs", source=source.tolist()).fit(p, rng.integers(0, 3, 400))
     np.testing.assert_allclose(found.adapt(p, weight).prior_, best, atol=1e-5)
     assert found.n_iter_ > 1
+
+
+def test_a_class_without_a_share_is_told():
+    z, y = two_normals(2000, 0.5, 5)
+    found = PriorShift(source=0.9).fit(z, y)  # the scores are exact at one half
+    with pytest.warns(
+        FitWarning, match="frequency of 1 of 2 classes is 0, at the bound"
+    ):
+        found.adapt(z - 3)
+    assert found.prior_[1] < 1e-6
+    assert "check source=" in found.notes_[-1]
+    assert not found.adapt(z + logit(0.9)).notes_
 
 
 # -- inverse ---------------------------------------------------------------------------------

@@ -576,12 +576,17 @@ def _repeated(predictions: Predictions) -> bool:
     return bool((np.rint(mass**2 / squared) > 1).any())
 
 
+ALIKE = (
+    "without cluster= intervals are too short, as far as rows of a cluster are alike."
+)
+
+
 def check_clusters(count: int) -> None:
     """Raise unless there are enough clusters to learn from."""
     if count < LEAST_CLUSTERS:
         raise ValueError(
             f"cluster has {count} distinct values; fewer than {LEAST_CLUSTERS} say "
-            "nothing of how clusters differ. Leave cluster out, or use smaller ones."
+            f"nothing of how clusters differ. Use smaller ones; {ALIKE}"
         )
 
 
@@ -692,8 +697,8 @@ def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
         if count < LEAST_CLUSTERS:
             raise ValueError(
                 f"group {name!r} has {count} clusters; fewer than {LEAST_CLUSTERS} say "
-                "nothing of how clusters differ. Put groups together, or leave group= or "
-                "cluster= out."
+                "nothing of how clusters differ. Put groups together, or leave group= "
+                f"out; {ALIKE}"
             )
     return named
 

@@ -26,7 +26,7 @@ from calibrant._stats.bins import (
 from calibrant._stats.closed_forms import Interval, Mean, Surprises
 from calibrant._stats.resampling import TINY, Pieces, Rng, sums
 from calibrant._stats.smooth_ece import SmoothedResidual
-from calibrant._stats.standard_errors import Rows
+from calibrant._stats.standard_errors import Influence, Rows
 
 # -- norms of the residual, such as ECE: tests are inverted ------------------------
 #
@@ -496,10 +496,11 @@ def discrimination(
     """
     found = of_uncertainty(rows, uncertainty, level, sketched=sketched)
     most = 0.25 if found is None else found[0][1]
-    if rare_events(rows) < FEW_EVENTS:
+    influence = standard_errors.of_discrimination(rows.ordered, error.gap)
+    if _events_behind(rows, influence) < FEW_EVENTS:
         return 0.0, most
     value = uncertainty - score + error.value
-    se = rows.standard_error(standard_errors.of_discrimination(rows.ordered, error.gap))
+    se = rows.standard_error(influence)
     low, high = closed_forms.mean_interval(Mean(value, se, rows.df), level)
     return max(low, 0.0), max(min(high, most), 0.0)
 
@@ -570,7 +571,8 @@ def of_uncertainty(
     return (max(low, 0.0), min(high, 0.25)), "normal"
 
 
-FEW_EVENTS = 20.0
+FEW_EVENTS = 20
+"""Fewer hits, or fewer misses, are few."""
 
 
 def rare_events(rows: Rows) -> float:
@@ -579,20 +581,32 @@ def rare_events(rows: Rows) -> float:
     return min(rows.independent(x) for x in (w * hit, w * (1 - hit)))
 
 
+def _events_behind(rows: Rows, influence: Influence) -> float:
+    """Number of events of the rarer kind, fewer as far as clusters vary more than rows.
+
+    There are at least as many as clusters that hold some.
+    """
+    alone, least = Rows(rows.columns, rows.ordered), 1e-12
+    ratio = alone.standard_error(influence) / max(rows.standard_error(influence), least)
+    return max(rare_events(alone) * min(ratio**2, 1.0), rare_events(rows))
+
+
 def of_auroc(rows: Rows, value: float, level: float) -> Found | None:
     """On the log-odds, or as a share of the rarer kind; none if it is undefined.
 
-    A perfect order is known as well as a share of so many rows, since that many pairs in
-    a row are right; few events of a kind tell no more than that.
+    A perfect order is known as well as a share of so many rows, or clusters, since that
+    many pairs in a row are right; few events of a kind tell no more than that.
     """
     if isnan(value):
         return None
-    events = rare_events(rows)
-    as_share = closed_forms.wilson_of(value, events, level)
     if not 0 < value < 1:
-        return as_share, "Wilson"
-    se = rows.standard_error(standard_errors.of_auroc(rows.ordered, value))
+        return closed_forms.wilson_of(value, rare_events(rows), level), "Wilson"
+    influence = standard_errors.of_auroc(rows.ordered, value)
+    se, events = rows.standard_error(influence), _events_behind(rows, influence)
+    if rows.clusters is not None:
+        se *= closed_forms.student(level, rows.df) / closed_forms.quantile(level)
     low, high = closed_forms.on_log_odds(value, se, level)
     if events < FEW_EVENTS:
+        as_share = closed_forms.wilson_of(value, events, level)
         return (min(low, as_share[0]), max(high, as_share[1])), "Wilson"
     return (low, high), "DeLong"

@@ -33,6 +33,10 @@ from calibrant._verbs.reading import read_sample
 ROUGH = 0.008
 """Mean step of a walk, relative to its whole spread, up to which it passes for smooth."""
 
+SKEWED, DISTINCT = 0.02, 20
+"""Squared skewness and excess kurtosis of a sum that passes for normal, at most, and the
+number of confidences that make it up, at least."""
+
 SIGNIFICANT, VERY, ROUND_OFF = 0.05, 0.01, 1e-9
 POINTS_AT_ONCE = 2_000_000
 
@@ -77,6 +81,20 @@ def is_smooth(null: NullRows) -> bool:
     v = null.variance
     step = (v * np.sqrt(np.maximum(v, 0.1))).sum() / v.sum()
     return bool(step <= ROUGH * sqrt(v.sum()))
+
+
+def is_normal(null: NullRows) -> bool:
+    """Whether Spiegelhalter's sum is skewed and peaked so little that it passes for normal.
+
+    A two-sided p-value near 0.05 is then right to about 0.0005. Where few confidences make
+    up the sum it takes few values, and does not pass.
+    """
+    slope = (1 - 2 * null.h) ** 2
+    v = null.variance * slope
+    third = np.square((v * slope).sum()) / v.sum() ** 3
+    fourth = (v * slope * (1 - 6 * null.h * (1 - null.h))).sum() / v.sum() ** 2
+    some = v.sum() ** 2 / np.square(v).sum()
+    return bool(third + abs(fourth) <= SKEWED and some >= DISTINCT)
 
 
 def normal_tail(z: float) -> float:
@@ -288,7 +306,8 @@ def _poisson_points(length: float, rng: np.random.Generator) -> Column:
 class Method:
     """A statistic of draws, how large is extreme, and its law for many rows.
 
-    `spread` is 0 where the statistic cannot vary. `sides` is 2 if far below 0 is as
+    `spread` is 0 where the statistic cannot vary, `smooth` says whether rows are many
+    enough for the law. `sides` is 2 if far below 0 is as
     extreme as far above. `coarse` says that groups of nearly equal log-odds will do.
     """
 
@@ -296,6 +315,7 @@ class Method:
     spread: Callable[[NullRows], float]
     tail: Callable[[float], float] | None
     law: str
+    smooth: Callable[[NullRows], bool] = is_smooth
     sides: int = 1
     coarse: bool = False
 
@@ -359,7 +379,8 @@ METHODS = {
     "kuiper": Method(_kuiper, _variance, range_tail, "Brownian motion"),
     "ks": Method(_ks, _variance, distance_tail, "Brownian motion"),
     "spiegelhalter": Method(
-        _spiegelhalter, _spiegelhalter_variance, normal_tail, "normal", sides=2
+        *(_spiegelhalter, _spiegelhalter_variance, normal_tail, "normal", is_normal),
+        sides=2,
     ),
     "bootstrap": Method(_smooth_square, _variance, None, "simulated", coarse=True),
 }
@@ -397,7 +418,7 @@ class Walks:
             return self._squares(signs)
         if method == "spiegelhalter":
             sums = self.residual @ (1 - 2 * self.h)
-            return np.abs(signs @ sums) / sqrt(float(sums @ sums) or 1.0)
+            return signs @ sums / sqrt(float(sums @ sums) or 1.0)
         walk = np.cumsum(signs @ self.residual, axis=1)
         low, high = np.minimum(walk.min(axis=1), 0), np.maximum(walk.max(axis=1), 0)
         whole = self.residual.sum(axis=1)
@@ -421,8 +442,9 @@ def _by_signs(
     signs = rng.choice([-1.0, 1.0], (resamples + 1, len(walks.residual)))
     signs[0] = 1.0
     found = walks.statistics(plain.method, signs)
+    size = np.abs(found) if METHODS[plain.method].sides == 2 else found
     slack = ROUND_OFF * np.abs(found).max()
-    p = float((found >= found[0] - slack).mean())
+    p = float((size >= size[0] - slack).mean())
     return replace(plain, statistic=float(found[0]), p_value=p, law=SIGNS)
 
 
@@ -493,9 +515,11 @@ def calibration_test(
         one expected of a calibrated model, on both sides; ``"bootstrap"`` redraws the
         debiased squared calibration error of a kernel of adaptive width.
     law : {"auto", "asymptotic", "simulated"}
-        Where the p-value comes from. ``"auto"`` simulates where steps of the cumulative
-        differences are too coarse for the asymptotic law (few rows, or ties), and where
-        rows have weights. ``"bootstrap"`` is always simulated.
+        Where the p-value comes from. ``"auto"`` simulates where rows have weights, and
+        where the asymptotic law is too coarse: for the cumulative differences where one
+        step is more than 0.8 % of their spread (below about 16,000 rows, or with ties), for Spiegelhalter's z where fewer than some hundred surprises are
+        expected, or few confidences differ. ``"bootstrap"`` is always simulated. The
+        record's `law` says which it was.
     cluster : array_like, optional
         The cluster of each row, if rows depend on each other. The p-value then comes
         from turning round the residuals of whole clusters at random.
@@ -551,7 +575,7 @@ def calibration_test(
     seed = np.random.default_rng(rng)
     found = run_test(columns, method, law, resamples, seed, groups)
     found = replace(found, target=target)
-    return replace(found, sentence=in_words(found))
+    return replace(found, sentence=in_words(found, clustered=groups is not None))
 
 
 def run_test(
@@ -595,7 +619,7 @@ def _choose_law(null: NullRows, kind: Method, law: str, *, clustered: bool) -> s
         what = "cluster" if clustered else "sample_weight"
         raise ValueError(f"law='asymptotic' does not go with {what}=; leave law out.")
     must = kind.tail is None or law == "simulated" or null.weighted
-    if must or (law == "auto" and not is_smooth(null)):
+    if must or (law == "auto" and not kind.smooth(null)):
         return "simulated"
     return kind.law
 
@@ -618,7 +642,7 @@ TITLES = {
 }
 
 
-def in_words(found: CalibrationTest) -> str:
+def in_words(found: CalibrationTest, *, clustered: bool = False) -> str:
     """One sentence that claims no more than the p-value does."""
     p, name = found.p_value, TITLES[found.method]
     told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
@@ -632,5 +656,5 @@ def in_words(found: CalibrationTest) -> str:
     else:
         said = "no evidence of miscalibration (this does not prove calibration)"
     size = f"{found.n:,.10g} example{'' if found.n == 1 else 's'}"
-    size += " in clusters" * (found.law == SIGNS)
+    size += " in clusters" * (clustered or found.law == SIGNS)
     return f"{told} ({name}, {size}): {said}."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import exp, log, nan
+from math import nan
 from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
@@ -42,12 +42,17 @@ from calibrant._sketch.ordered import order
 from calibrant._stats import closed_forms, intervals
 from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._stats.closed_forms import Mean
-from calibrant._stats.intervals import BAND, INVERSION, Resampled
+from calibrant._stats.intervals import BAND, FEW_EVENTS, INVERSION, Resampled
 from calibrant._stats.sample import Sample
 from calibrant._stats.standard_errors import Rows
 from calibrant._verbs.calibration_test import run_test
 from calibrant._verbs.compare import check_level
-from calibrant._verbs.decisions import check_one_event, freedom_of, of_square
+from calibrant._verbs.decisions import (
+    check_one_event,
+    freedom_of,
+    in_clusters,
+    of_square,
+)
 from calibrant._verbs.reading import read_sample
 
 SPAN = 2 / 3
@@ -171,26 +176,49 @@ class Clinical(Printed, Record):
 def _lines(found: Clinical) -> Iterator[str]:
     name = one_line(found.name, MOST_NAME)
     whole = abs(found.events - round(found.events)) < 1e-6
-    events = (
-        f"{found.events:,.0f} events"
-        if whole
-        else f"{found.events:,.1f} weighted events"
+    said = (
+        f"{found.events:,.0f} event" if whole else f"{found.events:,.1f} weighted event"
     )
-    clustered = " in clusters" * (found.rate.method or "").endswith("clusters")
+    events = said if said == "1 event" else f"{said}s"
+    clustered = in_clusters(found.rate)
     yield f"{name}: {found.n:,.10g} examples{clustered}, {events}"
     yield ""
     yield f"  {'':<20} value    [{100 * found.level:g}% interval]"
     for key, value in found.estimates.items():
         ends = value.interval
-        said = "" if ends is None else f"  [{ends[0]:.4f}, {ends[1]:.4f}]"
-        yield f"  {LABELS[key]:<20} {value:>7.4f}{said}"
+        said = "" if ends is None else f"  [{ends[0]:z.4f}, {ends[1]:z.4f}]"
+        yield f"  {LABELS[key]:<20} {value:>z7.4f}{said}"
     p = found.spiegelhalter_p
     told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    yield f"  {'Spiegelhalter z':<20} {found.spiegelhalter:>7.4f}  ({told})"
+    yield f"  {'Spiegelhalter z':<20} {found.spiegelhalter:>z7.4f}  ({told})"
+    yield from _few(found)
     if np.isnan(found.slope):
         yield ""
         usual = "a risk is 0 or 1, or risks separate the events."
         yield f"No intercept or slope: {found.lacking or usual}"
+
+
+def are_few(seen: float, expected: float, least: float = FEW_EVENTS) -> bool:
+    """Whether so many events of the rarer kind, where others were expected, are few.
+
+    Examples
+    --------
+    >>> are_few(1, 5), are_few(19, 30), are_few(25, 10), are_few(25, 20)
+    (True, True, True, False)
+    """
+    return min(seen, (seen + expected) / 2) < least
+
+
+def _few(found: Clinical) -> Iterator[str]:
+    """That events, or non-events, are few, if they are."""
+    rate, risk, what = float(found.rate), float(found.mean_risk), "events"
+    if rate > 0.5:
+        rate, risk, what = 1 - rate, 1 - risk, "non-events"
+    seen, expected = (round(found.n * x, 6) for x in (rate, risk))
+    if are_few(seen, expected):
+        yield ""
+        counts = f"{seen:.3g}; {expected:,.3g} expected"
+        yield f"These numbers rest on few {what} ({counts}): quote their intervals."
 
 
 @takes_scores
@@ -227,8 +255,9 @@ def clinical(
     Notes
     -----
     Intercept and slope are fitted by maximum likelihood, with sandwich standard errors that
-    undo leverage, and with few events are not below those of the fitted law; the interval
-    of the ratio is that of its logarithm. ICI (Austin and Steyerberg 2019) and its like
+    undo leverage, and with few events are not below those of the fitted law. O:E holds 1
+    just if observed - expected holds 0: its interval is the same, in units of the events
+    that these risks expect, which are taken as known. ICI (Austin and Steyerberg 2019) and its like
     come from a local linear fit of the events, as in ``rms::val.prob``, in cells at most
     1/256 wide; the interval of the ICI inverts a test, those of E50, E90 and Emax are
     bands, which hold at least as often as their level says. The ICI is above 0 for a
@@ -283,11 +312,22 @@ def _lacking(columns: Columns) -> str:
     if rate in (0, 1):
         return "there are no events." if rate == 0 else "every example is an event."
     if not np.isfinite(z).all():
-        return (
-            "a risk is exactly 0 or 1, whose log-odds are infinite. Clip the risks, as by "
-            "np.clip(p, 0.001, 0.999), or give logits=."
-        )
+        return _sure(columns.confidence)
     return "all risks are equal." if np.ptp(z) == 0 else "risks separate the events."
+
+
+def _sure(risk: Column) -> str:
+    """What to do about risks of exactly 0 or 1: a bound that moves no other risk."""
+    inside = np.minimum(risk, 1 - risk)
+    sure, least = inside == 0, inside.min(where=inside > 0, initial=1.0)
+    many = (
+        f"{sure.sum():,} of {len(risk):,} risks are" if sure.sum() > 1 else "a risk is"
+    )
+    bound = f"{least / 2:.2g}" if least < 1 else "1e-06"
+    return (
+        f"{many} exactly 0 or 1, whose log-odds are infinite. Give logits=, or clip below "
+        f"the least other risk, as by np.clip(p, {bound}, 1 - {bound})."
+    )
 
 
 # -- means and ratios -------------------------------------------------------------------
@@ -336,20 +376,14 @@ def _in_the_large(sample: Sample) -> Estimate:
 
 
 def _ratio(sample: Sample) -> Estimate:
-    """Observed over expected, on the logarithmic scale; without events from Wilson's."""
-    rows, level = sample.rows, sample.settings.level
-    hit, h = rows.columns.hit, rows.columns.confidence
-    observed, expected = rows.columns.mean(hit), rows.columns.mean(h)
+    """Observed over expected: 1 plus their difference, in units of what is expected."""
+    columns = sample.rows.columns
+    observed, expected = columns.mean(columns.hit), columns.mean(columns.confidence)
     if not expected > 0:
         return Estimate(nan if observed == 0 else np.inf)
-    if not observed > 0:
-        most = (_rate(sample).interval or (0.0, 1.0))[1]
-        return Estimate(0.0, (0.0, most / expected), "Wilson" + _suffix(rows))
-    found = _normal(
-        rows, log(observed / expected), hit / observed - h / expected, level
-    )
-    low, high = found.interval or (nan, nan)
-    return Estimate(observed / expected, (exp(low), exp(high)), found.method)
+    off = _in_the_large(sample)
+    low, high = (1 + end / expected for end in off.interval or (nan, nan))
+    return Estimate(observed / expected, (max(low, 0.0), high), off.method)
 
 
 def _scaled(sample: Sample) -> Estimate:

@@ -28,7 +28,7 @@ from calibrant._stats.bins import Isotonic
 from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._stats.intervals import BAND, INVERSION, Family, Resampled
 from calibrant._stats.sample import Sample
-from calibrant._verbs.decisions import check_one_event
+from calibrant._verbs.decisions import check_one_event, in_clusters
 from calibrant._verbs.reading import read_sample
 
 MOST_PLACES = 2000
@@ -101,7 +101,8 @@ class CutoffError(Plotted, Printed, Columnar):
 
 def _lines(found: CutoffError) -> Iterator[str]:
     name = one_line(found.name, MOST_NAME)
-    yield f"{name}: cumulative differences, {found.n:,.10g} examples"
+    clustered = in_clusters(found.error)
+    yield f"{name}: cumulative differences, {found.n:,.10g} examples{clustered}"
     yield ""
     for label, value in (
         ("cutoff error", found.error),

@@ -38,6 +38,9 @@ from calibrant._verbs.reading import Given, read_sample
 Numbers = Annotated[NDArray[np.float64], Range()]
 Level = Annotated[float, Range(0, 1, above=True)]
 
+USUAL = np.linspace(0.01, 0.99, 99)
+"""Thresholds of a decision curve, if none are chosen."""
+
 PRINTED, RARE, MOST_PRINTED = (0.05, 0.1, 0.2, 0.3, 0.5), (0.01, 0.02), 10
 """Thresholds that are printed of many, more of them for rare events, and how many at most."""
 
@@ -201,7 +204,7 @@ def decision_curve(
     >>> round(float(curve.net_benefit[0]), 4), round(float(curve.treat_all[0]), 4)
     (0.4167, 0.3333)
     """
-    at = _read_thresholds(thresholds, np.linspace(0.01, 0.99, 99), inside=True)
+    at = _read_thresholds(thresholds, USUAL, inside=True)
     one, other = _read_both(y, given, cluster, name, level, baseline)
     value, low, high = _along(one.sample, other, at, _benefit)
     rate = one.sample.columns.mean(one.sample.columns.hit)
@@ -502,25 +505,32 @@ def _decision_lines(found: DecisionCurve) -> Iterator[str]:
     places = _some(found.threshold, found.rate)
     d = digits_of(Estimate(float(found.net_benefit[i])) for i in places)
     for i in places:
-        ends = f"[{found.low[i]:+.{d}f}, {found.high[i]:+.{d}f}]"
-        every = "" if found.baseline else f"   {found.treat_all[i]:+.{d}f}"
+        ends = f"[{found.low[i]:+z.{d}f}, {found.high[i]:+z.{d}f}]"
+        every = "" if found.baseline else f"   {found.treat_all[i]:+z.{d}f}"
         value, t = found.net_benefit[i], _threshold(found.threshold[i])
-        yield f"  {t:>8}   {value:+.{d}f}      {ends}{every}"
+        yield f"  {t:>8}   {value:+z.{d}f}      {ends}{every}"
     yield ""
     if found.baseline:
         yield f"Above 0 {one_line(found.name, MOST_NAME)} has the larger net benefit."
     else:
         yield "Treating none has a net benefit of 0."
-    if found.rate < found.threshold[0]:
+    if found.rate < USUAL[0] and np.array_equal(found.threshold, USUAL):
         yield "The event rate is below all thresholds: give some near it, thresholds=."
 
 
 def _murphy_lines(found: Murphy) -> Iterator[str]:
     low, high = found.area.interval or (np.nan, np.nan)
-    yield f"{_called(found)}: Murphy diagram, {found.n:,.10g} examples"
+    clustered = in_clusters(found.area)
+    yield f"{_called(found)}: Murphy diagram, {found.n:,.10g} examples{clustered}"
     yield ""
-    yield f"  area (Brier)  {found.area:.4f} [{low:.4f}, {high:.4f}]"
+    yield f"  area (Brier)  {found.area:z.4f} [{low:z.4f}, {high:z.4f}]"
     yield f"  threshold     score   [{100 * found.level:g}% interval]"
     for i in _some(found.threshold):
-        ends = f"[{found.low[i]:.4f}, {found.high[i]:.4f}]"
-        yield f"  {_threshold(found.threshold[i]):>9}     {found.score[i]:.4f}  {ends}"
+        ends = f"[{found.low[i]:z.4f}, {found.high[i]:z.4f}]"
+        t = _threshold(found.threshold[i])
+        yield f"  {t:>9}    {found.score[i]:>z7.4f}  {ends}"
+
+
+def in_clusters(value: Estimate) -> str:
+    """What is said beside the number of examples if intervals keep clusters together."""
+    return " in clusters" * (value.method or "").endswith("clusters")

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from calibrant._base.checks import check_number
-from calibrant._inputs.arrays import Column, Table
+from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._inputs.options import Scores, takes_scores
 from calibrant._verbs.canonical_calibration_error import read_vectors
 
@@ -34,9 +34,9 @@ def log_kernel(at: Table, centre: Table, bandwidth: float) -> Table:
     return found
 
 
-def choose_bandwidth(p: Table) -> float:
-    """The bandwidth under which rows are likeliest, each left out in its turn."""
-    some = p[:: max(1, len(p) // CHOSEN_BY)]
+def choose_bandwidth(p: Table, rows: Index) -> float:
+    """The bandwidth under which these rows are likeliest, each left out in its turn."""
+    some = p[rows[:: max(1, len(rows) // CHOSEN_BY)]]
     best, most = BANDWIDTHS[-1], -inf
     for bandwidth in BANDWIDTHS if len(some) > 1 else ():
         logs = log_kernel(some, some, bandwidth)
@@ -48,14 +48,17 @@ def choose_bandwidth(p: Table) -> float:
     return best
 
 
-def recalibrated(p: Table, labels: Table, weight: Column, bandwidth: float) -> Table:
-    """Mean label around each row, itself left out."""
+def recalibrated(
+    p: Table, labels: Table, weight: Column, count: Column, bandwidth: float
+) -> Table:
+    """Mean label around each row, itself left out; a row may be a `count` of equal ones."""
     out, step = np.empty_like(p), max(1, AT_ONCE // len(p))
     for first in range(0, len(p), step):
         part = slice(first, min(first + step, len(p)))
         logs = log_kernel(p[part], p, bandwidth)
         rows = np.arange(part.stop - part.start)
-        logs[rows, rows + first] = -inf
+        with np.errstate(divide="ignore"):
+            logs[rows, rows + first] += np.log1p(-1 / count[part])
         kernel = np.exp(logs - logs.max(axis=1, keepdims=True)) * weight
         out[part] = kernel @ labels / kernel.sum(axis=1, keepdims=True)
     return out
@@ -98,12 +101,15 @@ def dirichlet_ece(
     if not (isinstance(bandwidth, str) and bandwidth == "auto"):
         check_number(bandwidth, "bandwidth", 1e-6, 10, kind="'auto' or a number")
     vectors = read_vectors(y, given, "dirichlet_ece")
-    if not 1 < len(vectors) <= MOST_ROWS:
+    count = np.rint(vectors.weight / vectors.worth)
+    if len(vectors) > MOST_ROWS or not count.sum() > 1:
         raise ValueError(
             f"dirichlet_ece compares all pairs of 2 to {MOST_ROWS:,} rows, got "
             f"{len(vectors):,}; draw some of them."
         )
     p, weight = vectors.probs, vectors.weight
-    width = choose_bandwidth(p) if bandwidth == "auto" else float(bandwidth)
-    off = np.abs(recalibrated(p, vectors.labels, weight, width) - p) ** power
+    every = np.repeat(np.arange(len(p)), count.astype(np.intp))
+    width = choose_bandwidth(p, every) if bandwidth == "auto" else float(bandwidth)
+    mean = recalibrated(p, vectors.labels, weight, count, width)
+    off = np.abs(mean - p) ** power
     return float(weight @ off.sum(axis=1) / weight.sum())

@@ -93,15 +93,15 @@ def in_order(
     order = np.argsort(columns.confidence, kind="stable")
     h, weight = columns.confidence[order], columns.weights[order]
     found = clusters if clusters is None else clusters[order]
-    line = Line(h, weight, found, _width(width, h[:, None]))
+    line = Line(h, weight, found, _width(width, h[:, None], np.arange(len(h))))
     return line, (columns.hit - columns.confidence)[order]
 
 
-def _width(width: Any, points: Table) -> float:
+def _width(width: Any, points: Table, rows: Index) -> float:
     """A width, or the median distance of about a thousand rows, which labels do not move."""
     if width != "median":
         return float(width)
-    some = points[:: max(1, len(points) // 1000)]
+    some = points[rows[:: max(1, len(rows) // 1000)]]
     distance = _distances(some)[np.triu_indices(len(some), 1)]
     return max(float(np.median(distance)) if distance.size else 0.0, FLOOR)
 
@@ -250,7 +250,9 @@ def kernel_calibration_error(
 
     If the model is calibrated, labels are drawn from the forecasts themselves. The test does
     just that, so its level is exact for any n: authors' bootstraps are so in the limit.
-    Vectors are compared in blocks of 2,000 rows, of 20,000 at most.
+    Vectors are compared in blocks of 2,000 rows, of 20,000 at most, drawn by place: a
+    `frequency` gives just what copies one after the other give, while beyond 2,000 rows
+    another order of the rows gives other blocks.
 
     References
     ----------
@@ -352,10 +354,10 @@ def _null_residuals(
 def _of_vectors(
     vectors: Vectors, width: Any, resamples: int, rng: np.random.Generator
 ) -> KernelError:
-    n = float(np.rint(vectors.weight / vectors.worth).sum())
     count = np.rint(vectors.weight / vectors.worth).astype(np.intp)
-    rows = rng.permutation(np.repeat(np.arange(len(vectors)), count))[:MOST_ROWS]
-    size = _width(width, vectors.probs)
+    every = np.repeat(np.arange(len(vectors)), count)
+    size = _width(width, vectors.probs, every)
+    rows = rng.permutation(every)[:MOST_ROWS]
     value, total, drawn = 0.0, 0.0, np.zeros(resamples)
     for weight, clusters, y, block in _blocks(vectors, rows, size):
         value += block.pairs(y)
@@ -366,7 +368,7 @@ def _of_vectors(
             signs = rng.choice([-1.0, 1.0], (clusters.max() + 1, resamples))[clusters]
             drawn += np.sum(signs * (block.products(y) @ signs), axis=0)
     law = "simulated labels" if vectors.clusters is None else "signs of clusters"
-    about = size, vectors.k, n, len(rows), law
+    about = size, vectors.k, float(len(every)), len(rows), law
     return _tested("vector", value / (total or 1.0), drawn / (total or 1.0), *about)
 
 

@@ -583,8 +583,6 @@ def classwise_ece(
 
     Parameters
     ----------
-    bins, strategy, norm, debias, closed
-        As in `ece`.
     reduce : {"mean", "norm", "none"}
         The plain mean over classes; the q-th root of the mean of q-th powers, with the q of
         `norm`; or one number per class, as an array.

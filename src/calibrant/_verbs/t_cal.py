@@ -16,7 +16,7 @@ from calibrant._inputs.options import Scores, check_rng, takes_scores, target_of
 from calibrant._rows.reduce import read
 
 RESAMPLES, MOST_RESAMPLES = 199, 100_000
-SIGNIFICANT, AT_ONCE = 0.05, 4_000_000
+SIGNIFICANT, AT_ONCE, ROUND_OFF = 0.05, 4_000_000, 1e-12
 
 
 def scales(n: float) -> list[int]:
@@ -69,7 +69,7 @@ class TCal(Printed, Record):
     Attributes
     ----------
     p_value : float
-        Of all scales together: the least of `p_values` times their number, at most 1.
+        Of all scales together: how often a calibrated model has as small a least p-value.
     bins : tuple of int
         The scales: numbers of bins of equal width.
     errors, p_values : tuple of float
@@ -81,7 +81,7 @@ class TCal(Printed, Record):
     Examples
     --------
     >>> import calibrant as cal
-    >>> found = cal.t_cal([1, 1, 0, 1] * 50, confidence=[0.9] * 200, resamples=999)
+    >>> found = cal.t_cal([1, 1, 0, 1] * 50, confidence=[0.9] * 200)
     >>> found.p_value < 0.05, round(found.errors[0], 4)  # (0.9 - 0.75)^2 = 0.0225
     (True, 0.0215)
     """
@@ -117,15 +117,15 @@ def t_cal(
     r"""T-Cal: an adaptive test for calibration, at every resolution.
 
     The debiased squared error of bins of equal width is tested for 2, 4, 8, ... bins, each
-    against labels drawn from the forecasts, and the p-values are corrected for their number.
+    against labels drawn from the forecasts; the least p-value is then held against those of
+    the same drawn labels, which corrects for the number of scales.
     It finds defects as narrow as the rows allow, such as a curve that swings around the
     diagonal, which a walk over the confidences (`calibration_test`) and a wide kernel miss.
 
     Parameters
     ----------
     resamples : int
-        Data sets to simulate. With s scales no p-value is below ``s / (resamples + 1)``, so
-        it takes some hundreds to find anything.
+        Data sets to simulate; no p-value is below ``1 / (resamples + 1)``.
     rng : int or numpy.random.Generator
         Seed of the simulation.
 
@@ -140,6 +140,13 @@ def t_cal(
     of its own there. They draw confidences, too, with replacement; here these are given and
     labels alone are drawn. There may be one scale more here, for their code rounds down.
 
+    They multiply the least p-value by the number of scales, so that a few hundred data sets
+    can never reject. How scales are put together is ours: every drawn data set has a
+    p-value at each scale, too, among all of them, and so a least one. The p-value is the
+    share of data sets, the observed one included, whose least is as small; among equals
+    the larger error counts, in standard deviations at its scale. Under calibration all
+    are alike, so the level is exact for any n and any number of data sets.
+
     References
     ----------
     D. Lee, X. Huang, H. Hassani, E. Dobriban, *T-Cal: an optimal test for the calibration of
@@ -151,7 +158,7 @@ def t_cal(
     >>> h = np.linspace(0.2, 0.8, 2000)
     >>> swings = h + 0.15 * np.sin(100 * h)
     >>> hit = np.random.default_rng(0).random(2000) < swings
-    >>> cal.t_cal(hit, confidence=h, resamples=999).p_value < 0.05
+    >>> cal.t_cal(hit, confidence=h).p_value < 0.05
     True
     >>> cal.calibration_test(hit, confidence=h).p_value < 0.05
     False
@@ -168,27 +175,46 @@ def t_cal(
     rows = rows[np.argsort(columns.confidence[rows], kind="stable")]
     h, one = columns.confidence[rows], (columns.squares / columns.weights)[rows]
     binned = Binned.of(h, one)
-    errors = binned.errors((columns.hit[rows] - h)[:, None])
-    above = _count_above(binned, errors, resamples, np.random.default_rng(rng))
-    p_values = (1 + above) / (resamples + 1)
+    observed = binned.errors((columns.hit[rows] - h)[:, None])
+    drawn = _redrawn(binned, resamples, np.random.default_rng(rng))
+    p_values, p_value = of_first(np.concatenate([observed, drawn], axis=1))
     return TCal(
-        p_value=float(min(len(p_values) * p_values.min(), 1.0)),
+        p_value=p_value,
         bins=tuple(scales(len(h))),
-        errors=tuple(errors[:, 0].tolist()),
+        errors=tuple(observed[:, 0].tolist()),
         p_values=tuple(p_values.tolist()),
         n=columns.total_weight,
         target=target_of(predictions),
     )
 
 
-def _count_above(
-    binned: Binned, errors: Table, resamples: int, rng: np.random.Generator
-) -> Column:
-    """How many data sets of a calibrated model have as large an error, at each scale."""
-    above, h = np.zeros(len(errors)), binned.h[:, None]
+def _redrawn(binned: Binned, resamples: int, rng: np.random.Generator) -> Table:
+    """Errors at each scale of data sets of a calibrated model."""
+    found, h = [], binned.h[:, None]
     step = max(1, AT_ONCE // len(h))
     for first in range(0, resamples, step):
         many = min(step, resamples - first)
-        drawn = binned.errors((rng.random((len(h), many)) < h) - h)
-        above += np.sum(drawn >= errors - 1e-15, axis=1)
-    return above
+        found.append(binned.errors((rng.random((len(h), many)) < h) - h))
+    return np.concatenate(found, axis=1)
+
+
+def of_first(errors: Table) -> tuple[Column, float]:
+    """P-values of the first of several data sets, at each scale and of all together.
+
+    Examples
+    --------
+    >>> of_first(np.array([[3.0, 1.0, 2.0, 0.0], [0.0, 3.0, 1.0, 2.0]]))
+    (array([0.25, 1.  ]), 0.5)
+    """
+    p = np.array([_as_large(x) for x in errors])
+    least, spread = p.min(axis=0), errors.std(axis=1, keepdims=True)
+    off = errors - errors.mean(axis=1, keepdims=True)
+    furthest = (off / np.where(spread > 0, spread, 1.0)).max(axis=0)
+    further = (least == least[0]) & (furthest >= furthest[0] - ROUND_OFF)
+    return p[:, 0], float(np.mean((least < least[0]) | further))
+
+
+def _as_large(x: Column) -> Column:
+    """The share of values that are as large as each, but for round-off."""
+    slack = ROUND_OFF * np.abs(x).max()
+    return (len(x) - np.searchsorted(np.sort(x), x - slack)) / len(x)

@@ -35,9 +35,11 @@ from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.bins import binned_error, width_bins
 from calibrant._stats.close_pairs import brier_error
 from calibrant._stats.closed_forms import WIDENED, Interval, quantile
+from calibrant._stats.intervals import FEW_EVENTS
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.published import calibration_error, regress
 from calibrant._verbs import compare
+from calibrant._verbs.clinical import are_few
 from calibrant._views.diagram import axis_words
 from calibrant._views.words import (
     FAR_OFF,
@@ -598,8 +600,8 @@ def too_few_rows(ev: Evaluation) -> Iterator[Told]:
         )
 
 
-FEW_EVENTS, VERY_FEW = 20, 10
-"""Fewer wrong predictions, or fewer right ones, are few; below the second it is a warning."""
+VERY_FEW = 10
+"""Below so many events it is a warning that they are few."""
 
 OUTCOMES = {
     "positive": ("non-events", "events"),
@@ -624,9 +626,9 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
     counts = [float(n @ x[filled]) for x in (bins.accuracy, bins.confidence)]
     hits_rarer = bool(counts[0] <= n.sum() / 2)
     seen, expected = counts if hits_rarer else [n.sum() - x for x in counts]
-    fewest = min(seen, (seen + expected) / 2)
-    if fewest < FEW_EVENTS:
-        what = OUTCOMES.get(ev.target, ("misses", "hits"))[hits_rarer]
+    if are_few(seen, expected):
+        what = OUTCOMES[ev.target][hits_rarer]
+        one = what.removesuffix("s") if round(seen, 6) == 1 else what
         many = "an effective number of " if is_weighted(ev) else ""
         rest = f"({_count(expected)} expected): its numbers rest on few events"
         if expected > n.sum() / 2:  # no rare event: the model expects the contrary
@@ -634,8 +636,8 @@ def few_events(ev: Evaluation) -> Iterator[Told]:
                 f"where it expects {_count(expected)}: check the order of the classes"
             )
         yield Told(
-            "warning" if fewest < VERY_FEW else "note",
-            f"{ev.name} has {many}{_count(seen)} {what} in {ev.n:,.10g} examples {rest}.",
+            "warning" if are_few(seen, expected, VERY_FEW) else "note",
+            f"{ev.name} has {many}{_count(seen)} {one} in {ev.n:,.10g} examples {rest}.",
             {"observed": seen, "expected": expected, "n": ev.n},
             "Quote intervals, do not rank models by such numbers, and collect more "
             f"{what}.",
@@ -820,11 +822,9 @@ def _by_what(ev: Evaluation) -> str:
 
 
 def _ends(ev: Evaluation, key: str, value: Estimate) -> tuple[float, float]:
-    """The interval of accuracy, or of an AUROC as wide as it is near one half."""
-    if key == "auroc":
-        reach = 2 * auroc_error(ev)
-        return value - reach, value + reach
-    return value.interval or (float(value), float(value))
+    """The interval of the record; an AUROC without one has that of one half."""
+    reach = 2 * auroc_error(ev) if key == "auroc" else 0.0
+    return value.interval or (max(value - reach, 0.0), min(value + reach, 1.0))
 
 
 def soft_labels(ev: Evaluation) -> Iterator[Told]:

@@ -25,6 +25,10 @@ FARTHEST_OFFSET = 40.0
 
 EM_STEPS, EM_CLOSE = 10_000, 1e-12
 NEWTON_CLASSES, NEWTON_STEPS = 200, 20
+LEAST_SHARE, LEAST_COUNT = 1e-6, 0.01
+"""A share that is less, or less than so much of one row, is at the boundary."""
+
+ADAPTED = "adapt"
 Rates = float | Sequence[float]
 
 
@@ -254,10 +258,10 @@ class PriorShift(Recalibrator):
     >>> rare = PriorShift(scores="probs", prior=0.01).fit([0.5, 0.9] * 50, half)
     >>> rare.predict_proba([0.9])[:, 1].round(4).tolist()  # odds of 9 become 9/99
     [0.0833]
-    >>> new = [0.1] * 90 + [0.9] * 10
+    >>> new = [0.1] * 70 + [0.9] * 30
     >>> found = PriorShift(scores="probs").fit([0.1, 0.9] * 50, half).adapt(new)
-    >>> round(float(found.prior_[1]), 3)  # no longer one half
-    0.0
+    >>> round(float(found.prior_[1]), 3)  # no longer one half: 0.3 = 0.1 + 0.8 * 0.25
+    0.25
     """
 
     learned: ClassVar[Mapping[str, Any]] = {
@@ -275,7 +279,8 @@ class PriorShift(Recalibrator):
         """Find the frequencies of the classes among new rows, from their scores alone.
 
         It maximises the likelihood of the rows, which is concave; all of them are used
-        together, so give many, and never labels.
+        together, so give many, and never labels. A `FitWarning` says if a class has no
+        share at all: then `source` may not fit the scores.
 
         Parameters
         ----------
@@ -290,6 +295,15 @@ class PriorShift(Recalibrator):
         self.prior_, self.n_iter_ = shares_by_em(
             p.astype(np.float64) / self.source_, self.source_, weight
         )
+        self.notes_ = tuple(x for x in self.notes_ if not x.startswith(ADAPTED))
+        gone = self.prior_ < max(LEAST_SHARE, LEAST_COUNT / len(rows))
+        if gone.any():
+            self._note(
+                f"{ADAPTED}: the likeliest frequency of {int(gone.sum())} of {len(gone)} "
+                "classes is 0, at the boundary, and so will be their probabilities. The "
+                "scores may not be calibrated where source is the frequency: check "
+                "source=, and recalibrate first."
+            )
         return self
 
     def _check_options(self) -> None:
