@@ -380,10 +380,8 @@ def test_without_regions_the_loss_is_zero_without_an_interval(rows):
     noise = np.random.default_rng(5).normal(size=(120, 1))
     parts = cal.loss_parts(**few, explain=noise)
     assert (float(parts.grouping), parts.grouping.interval) == (0.0, None)
-    assert parts.sentences == (
-        "No regions were found: too few examples, or these features tell nothing that the "
-        "confidence does not.",
-    )
+    (told,) = parts.sentences
+    assert told.startswith("No regions were found: too few examples, or these features")
     assert type(parts).from_dict(parts.to_dict()).sentences == parts.sentences
     assert cal.loss_parts(**few, explain=["one"] * 120).grouping.interval is None
 

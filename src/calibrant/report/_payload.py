@@ -34,7 +34,14 @@ from calibrant._views.words import (
 )
 from calibrant.audit._rules import Audited
 from calibrant.report import _coarse as coarse
-from calibrant.table._layout import Heading, Style, choose, fixed, keys_of
+from calibrant.table._layout import (
+    Heading,
+    Style,
+    choose,
+    fixed,
+    keys_of,
+    same_examples,
+)
 from calibrant.table._table import estimator_in_words, make_table, rows, total_label
 
 
@@ -199,6 +206,9 @@ def _lead(
     if (best.target, best.divergence) != (second.target, second.divergence):
         return
     key = column_of_total(comparison, best.divergence) or "total"
+    if _examples_of(best, comparison) != _examples_of(second, comparison):
+        yield f"The next, {second.name}, was tested on different examples; they are not compared."
+        return
     lead = Audited(comparison).difference(second, best, key)
     by = with_interval(lead)
     if lead.method == SAME or not shows(lead):
@@ -433,6 +443,12 @@ def _column(heading: Heading) -> dict[str, Any]:
     return {"key": key, "label": heading.label, **kind, "live": key in LIVE}
 
 
+def _examples_of(ev: Evaluation, comparison: Comparison) -> int:
+    """A number for the examples that a model was tested on, the same for the same ones."""
+    sets = enumerate(same_examples(comparison))
+    return next(i for i, places in sets if any(comparison[j] is ev for j in places))
+
+
 def _model(
     ev: Evaluation,
     sums: coarse.Coarse | None,
@@ -445,6 +461,7 @@ def _model(
         "name": ev.name,
         "rows": ev.n,
         "trivial": is_trivial(ev),
+        "examples": _examples_of(ev, comparison),
         "infinite": ev.infinite_rows,
         "lost": some_of(ev, ev.infinite_rows),
         "metrics": {key: interval_of(MEASURES[key].of(ev)) for key in fixed},

@@ -37,7 +37,7 @@ from calibrant.report import _html as html
 from calibrant.report import _payload as page
 from calibrant.report._coarse import MEASURED_AT, Coarse, page_error
 from calibrant.table._html import escape
-from calibrant.table._layout import Style
+from calibrant.table._layout import Style, same_examples
 from calibrant.table._table import PARTS, STEADY, methods_of, shown_of, told_by
 
 MOST_TITLE = 300
@@ -168,7 +168,7 @@ def build(
         parts=escape(told_by(PARTS, shown)),
         risk=html.risk_html(comparison),
         differences=_differences(comparison),
-        marks=MARKS if len(comparison) > 1 else "",
+        marks=MARKS if max(map(len, same_examples(comparison))) > 1 else "",
         count=len(comparison),
         across=page.across(len(comparison)),
         panels=html.panels_html(comparison),
