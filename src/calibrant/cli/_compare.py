@@ -61,7 +61,7 @@ def compare(
     """
     from calibrant._verbs.compare import compare as contrast
 
-    files = tuple(models_in(files, quiet=said["quiet"]))
+    files = tuple(models_in(files, **flags.said_of_files(said)))
     models = flags.models_of(files, names, said)
     if len(models) < 2:
         raise click.UsageError(

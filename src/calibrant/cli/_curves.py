@@ -69,7 +69,7 @@ def curves(
       calibrant curves predictions.npz --kind decision --thresholds 0.01,0.02,0.05
       calibrant curves predictions.npz --kind clinical
     """
-    files = tuple(models_in(files, quiet=quiet))
+    files = tuple(models_in(files, quiet=quiet, count_copies=said["count_copies"]))
     out.check_outputs(output, reads=files, force=force)
     _check_suffix(output, kind)
     at = _thresholds(thresholds, kind)

@@ -280,6 +280,11 @@ def roles_of(said: Mapping[str, str | None], **more: Any) -> Any:
     return Roles(**given, **more)
 
 
+def said_of_files(said: Mapping[str, Any]) -> dict[str, bool]:
+    """What was said on how to look for the files of a model."""
+    return {name: said[name] for name in ("quiet", "count_copies")}
+
+
 def _scale(text: str) -> dict[str, float]:
     """Words and what they mean.
 

@@ -51,7 +51,7 @@ def groups(
       calibrant groups predictions.csv --slices age,sex --output groups.html
     """
     gates = out.gates_of(said)
-    file = model_in(file, quiet=said["quiet"])
+    file = model_in(file, **flags.said_of_files(said))
     out.check_outputs(output, reads=[file], force=force)
     out.check_suffix(output, ".html", ".htm")
     called = called or flags.names_of([file], None)[0]

@@ -47,7 +47,7 @@ def report(
     from calibrant._base.comparison import as_comparison
 
     gates = out.gates_of(said)
-    files = tuple(models_in(files, quiet=said["quiet"]))
+    files = tuple(models_in(files, **flags.said_of_files(said)))
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
     named = flags.models_of(files, names, said)

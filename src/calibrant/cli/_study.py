@@ -59,8 +59,8 @@ def study(
     from calibrant._verbs.study import study as run_study
 
     gates = out.gates_of(said)
-    fit = model_in(fit, quiet=said["quiet"])
-    test = test and model_in(test, quiet=said["quiet"])
+    looking = flags.said_of_files(said)
+    fit, test = model_in(fit, **looking), test and model_in(test, **looking)
     out.check_outputs(output, reads=(fit, test), force=force)
     out.check_suffix(output, ".html", ".htm")
     arguments = _arguments(fit, test, said)
