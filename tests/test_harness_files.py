@@ -892,8 +892,9 @@ def test_runs_of_helm_with_and_without_scores_of_options_are_read_alike(tmp_path
     for task, write in (("trees", write_helm_requests), ("herbs", write_helm_answers)):
         folder = tmp_path / f"{task}:model=lab_m"
         folder.mkdir()
-        write_helm_stats(folder / "per_instance_stats.json", made(40))
-        write(folder / "scenario_state.json", made(40))
+        arrays = made(40, seed=ord(task[0]))
+        write_helm_stats(folder / "per_instance_stats.json", arrays)
+        write(folder / "scenario_state.json", arrays)
     done = calibrant("report", tmp_path, "--json")
     assert done.returncode == 0, done.stderr
     (model,) = json.loads(done.stdout)["evaluations"]
