@@ -1138,3 +1138,43 @@ def test_monitor_drops_rows_without_a_date_if_asked_to(tmp_path):
     done = run(*how, "--drop-missing", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "a.csv: dropped 1 of 200 examples without a period" in done.stderr
+
+
+# -- a comma where a space was meant --------------------------------------------------
+
+
+def two_files(folder, labels=(Y, ~Y)):
+    for name, y, p in zip("ab", labels, (P, P**2), strict=True):
+        np.savez(folder / f"{name}.npz", prob=p, outcome=y)
+
+
+def test_files_that_a_comma_joins_are_said_to_be_one_model(tmp_path):
+    two_files(tmp_path)
+    done = run("report", "a.npz,b.npz", cwd=tmp_path)
+    told = "a.npz and b.npz are read as 200 + 200 examples of one model; put a space"
+    assert told in done.stderr
+    assert "of one model" not in run("report", "a.npz,b.npz", "-q", cwd=tmp_path).stderr
+    assert "of one model" not in run("report", "[ab].npz", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("command", ["report", "groups", "explain"])
+def test_joined_files_of_the_same_labels_are_two_models(command, tmp_path):
+    two_files(tmp_path, (Y, Y))
+    more = ["--by", "prob"] if command == "explain" else []
+    done = run(command, "a.npz,b.npz", "-q", *more, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "a.npz and b.npz have the same labels, row by row" in done.stderr
+    assert "Put a space between them" in done.stderr
+
+
+def test_joined_files_too_large_for_memory_are_checked_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant.cli._output.IN_FILES", 0)
+    two_files(tmp_path, (Y, Y))
+    done = run("report", "a.npz,b.npz", cwd=tmp_path)
+    assert "have the same labels, row by row" in done.stderr
+
+
+def test_arrays_of_one_model_are_joined_without_a_word(tmp_path):
+    np.save(tmp_path / "probs.npy", P)
+    np.save(tmp_path / "labels.npy", Y)
+    assert run("report", "probs.npy,labels.npy", cwd=tmp_path).stderr == ""

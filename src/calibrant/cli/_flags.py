@@ -365,6 +365,11 @@ def paths_of(file: str) -> list[str]:
     return [file] if Path(file).exists() else file.split(",")
 
 
+def are_joined(file: str) -> bool:
+    """Whether several files of one model have commas between them."""
+    return not isinstance(file, Files) and len(paths_of(file)) > 1
+
+
 STDIN = "-"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import click
+import numpy as np
 
 from calibrant._base.checks import MOST_NAME, RowError, one_line
 from calibrant._base.comparison import Comparison
@@ -182,6 +183,7 @@ class Taken:
         self.percent = roles.percent
         self.quiet, self.total, self.dropped, self.rows = quiet, 0.0, 0, 0
         self.above, self.most, self.small = 0, 1.0, 0
+        self.joined = _Joined() if flags.are_joined(file) else None
 
     def __enter__(self) -> Self:
         return self
@@ -189,6 +191,8 @@ class Taken:
     def add(self, found: Any, of: int = 0) -> Any:
         """Count some rows, of perhaps more that were complete, and pass them on."""
         self.plan = found.plan
+        if self.joined is not None:
+            self.joined.add(found)
         self.rows += max(len(found), of) + found.dropped
         self.dropped += found.dropped
         if found.sample_weight is not None:
@@ -206,6 +210,8 @@ class Taken:
         return found
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self.joined is not None:
+            self.joined.check()
         if self.quiet or kind is not None or self.plan is None:
             return
         for role, what in USED.items():
@@ -213,6 +219,8 @@ class Taken:
                 continue
             summed = f" (weights sum to {self.total:,.6g})" if role == "weight" else ""
             self._say(f"using column {column!r} as {what}{summed}")
+        if self.joined is not None and (told := str(self.joined)):
+            click.echo(f"note: {one_line(told)}", err=True)
         if self.above:
             are = (
                 "1 probability" if self.above == 1 else f"{self.above:,} probabilities"
@@ -228,6 +236,49 @@ class Taken:
 
     def _say(self, text: str) -> None:
         click.echo(f"note: {one_line(f'{self.file}: {text}')}", err=True)
+
+
+ENOUGH = 20
+"""So many labels that are the same in two files are no chance."""
+
+
+class _Joined:
+    """Files that a comma joins: rows of one model, or two models by mistake."""
+
+    def __init__(self) -> None:
+        self.rows: Counter[Path] = Counter()
+        self.labels: dict[Path, Any] = {}
+        self.kinds: dict[Path, set[str]] = {}
+
+    def add(self, found: Any) -> None:
+        """Some rows, of one file or of all."""
+        for path, labels in () if found.y is None else found.labels_by_file:
+            texts = [str(label) for label in np.asarray(labels).tolist()]
+            self.rows[path] += len(texts)
+            self.kinds.setdefault(path, set()).update(texts[:ENOUGH])
+            told = "\0".join([*texts, ""]).encode("utf-8", "surrogatepass")
+            self.labels.setdefault(path, sha256()).update(told)
+
+    def check(self) -> None:
+        """Refuse files whose labels are equal row by row: they hold the same examples."""
+        seen: dict[str, Path] = {}
+        for path, digest in self.labels.items():
+            enough = self.rows[path] >= ENOUGH and len(self.kinds[path]) > 1
+            if enough and (other := seen.setdefault(digest.hexdigest(), path)) != path:
+                raise ValueError(
+                    f"{other} and {path} have the same labels, row by row, so they are not "
+                    "examples of one model. Put a space between them to compare two models."
+                )
+
+    def __str__(self) -> str:
+        if len(self.rows) < 2:
+            return ""
+        *first, last = map(str, self.rows)
+        sizes = " + ".join(f"{rows:,}" for rows in self.rows.values())
+        return (
+            f"{', '.join(first)} and {last} are read as {sizes} examples of one model; put a "
+            "space between them to compare two models"
+        )
 
 
 def sketch_in(paths: list[str]) -> Sketch | None:

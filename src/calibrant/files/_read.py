@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -61,6 +62,8 @@ class Found:
         How many were left out, and what identifies them, as `ids`.
     dropped_groups : array or None
         Groups of those that were left out.
+    files : dict of Path to int
+        How many rows each file has, if there are several.
     unpaired : Found or None
         Rows that lack nothing, and are not compared because another file lacks them.
     choices : bool
@@ -89,6 +92,7 @@ class Found:
     others: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     dropped_groups: NDArray[Any] | None = None
     unpaired: Found | None = None
+    files: Mapping[Path, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -114,6 +118,14 @@ class Found:
         if self.pairs:
             return {"correct": self.y, "confidence": self.scores, **given}
         return {"y": self.y, self.kind: self.scores, "classes": self.classes, **given}
+
+    @property
+    def labels_by_file(self) -> Iterator[tuple[Path, Any]]:
+        """The labels that each file has."""
+        start = 0
+        for path, rows in (self.files or {self.path: len(self)}).items():
+            yield path, self.y[start : start + rows]
+            start += rows
 
     def target(self, said: str | None) -> str | None:
         """What is asked of the rows: as said, or that of options to choose from."""
@@ -713,4 +725,8 @@ def _join(found: list[Found]) -> Found:
         name: np.concatenate([one.others[name] for one in found])
         for name in found[0].others
     }
-    return replace(found[0], start=0, dropped=dropped, others=others, **columns)
+    files: Counter[Path] = Counter()
+    for one in found:
+        files[one.path] += len(one)
+    more = {"others": others, "files": files if len(files) > 1 else {}}
+    return replace(found[0], start=0, dropped=dropped, **more, **columns)
