@@ -299,8 +299,10 @@ def test_missing_values_can_be_dropped_and_are_counted(tmp_path):
     kept = np.setdiff1d(np.arange(200), [0, 3, 7, 50])
     want = cal.evaluate_pairs(Y[kept], P[kept]).metrics["brier"]
     assert numbers(done)[:2] == (want, 196)
-    said = "note: a.jsonl: dropped 4 of 200 examples with a missing score, label or weight\n"
-    assert done.stderr == said
+    said = (
+        "note: a.jsonl: dropped 4 of 200 examples with a missing score, label or weight"
+    )
+    assert done.stderr == f"{said}; 1 of them has a score\n"
     assert report(path, "--drop-missing", "-q").stderr == ""
 
 
@@ -1178,3 +1180,98 @@ def test_arrays_of_one_model_are_joined_without_a_word(tmp_path):
     np.save(tmp_path / "probs.npy", P)
     np.save(tmp_path / "labels.npy", Y)
     assert run("report", "probs.npy,labels.npy", cwd=tmp_path).stderr == ""
+
+
+# -- what is missing, and what is only no number --------------------------------------
+
+
+def write_pairs(path, cells, sep=","):
+    rows = [f"{0.5 + 0.004 * i:.3f}{sep}{i % 3 % 2}" for i in range(100)]
+    rows[1:2] = cells
+    path.write_text("\n".join([f"confidence{sep}correct", *rows]) + "\n")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+@pytest.mark.parametrize(
+    ("confidence", "correct"),
+    [("9O", "1"), ("-", "1"), ("abc", "0"), ("NA", "1"), ("0.9", "maybe")],
+)
+def test_text_that_is_no_number_is_not_missing(confidence, correct, suffix, tmp_path):
+    sep = {"csv": ",", "tsv": "\t"}[suffix]
+    path = tmp_path / f"a.{suffix}"
+    write_pairs(path, [f"{confidence}{sep}{correct}"], sep)
+    for more in ((), ("--label", "correct", "--probs", "confidence")):
+        done = report(path, "--drop-missing", *more)
+        assert done.returncode == 1
+        odd = correct if correct == "maybe" else confidence
+        assert "row 1 of " in done.stderr
+        assert f"is {odd!r}, which is no num" in done.stderr
+
+
+@pytest.mark.parametrize("cell", ["", " ", "nan", "NaN", "null"])
+def test_empty_null_and_nan_are_missing(cell, tmp_path):
+    write_pairs(tmp_path / "a.csv", [f"{cell},1", f"0.7,{cell}"])
+    done = report(tmp_path / "a.csv", "--drop-missing")
+    assert done.returncode == 0, done.stderr
+    told = (
+        "dropped 2 of 101 examples with a missing score, label or weight; 1 of them has"
+    )
+    assert told in done.stderr
+    (ev,) = json.loads(done.stdout)["evaluations"]
+    assert (ev["rows"], ev["left_out"]) == (99, 1)
+
+
+def test_true_and_false_and_large_labels_survive_as_text(tmp_path):
+    write_pairs(tmp_path / "a.csv", [])
+    text = (tmp_path / "a.csv").read_text()
+    text = text.replace(",1\n", ",True\n").replace(",0\n", ",False\n") + "0.5,\n"
+    (tmp_path / "b.csv").write_text(text)
+    first, other = (report(tmp_path / x, "--drop-missing") for x in ("a.csv", "b.csv"))
+    assert numbers(other)[:2] == numbers(first)[:2]
+    big = 2**60
+    path = tmp_path / "c.csv"
+    path.write_text(
+        f"confidence,pred,label\n0.9,{big + 1},{big}\n0.9,{big},{big}\n,1,1\n"
+    )
+    assert read(path, Roles(drop_missing=True)).y.tolist() == [False, True]
+
+
+def test_a_missing_label_is_no_missing_confidence(tmp_path):
+    write_pairs(tmp_path / "a.csv", ["0.9,"] * 100)
+    gate = ("--fail-if", "coverage < 99%")
+    done = report(tmp_path / "a.csv", "--drop-missing", *gate)
+    assert done.returncode == 0, done.stderr
+    assert "100 of them have a score" in done.stderr
+    assert "left-out" not in done.stdout
+    write_pairs(tmp_path / "a.csv", [",1"] * 100)
+    assert report(tmp_path / "a.csv", "--drop-missing", *gate).returncode == 3
+
+
+def test_coverage_in_batches_counts_scores_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant.cli._output.IN_FILES", 0)
+    write_pairs(tmp_path / "a.csv", ["0.9,"] * 5 + [",1"] * 3)
+    done = report(tmp_path / "a.csv", "--drop-missing")
+    assert json.loads(done.stdout)["evaluations"][0]["left_out"] == 3
+
+
+def test_compare_tells_absent_examples_from_those_without_a_score(tmp_path):
+    for name, rows in (("a", range(100)), ("b", range(9, 100))):
+        lines = [
+            {
+                "id": i,
+                "confidence": None if name == "b" and i < 40 else 0.7,
+                "correct": 1,
+            }
+            for i in rows
+        ]
+        for line in lines[50:]:
+            line["correct"] = 0
+        text = "\n".join(map(json.dumps, lines))
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    done = run("compare", "a.jsonl", "b.jsonl", "--drop-missing", cwd=tmp_path)
+    told = " ".join(done.stdout.split())
+    assert (
+        "40 of 100 examples of a are not compared: for 31 another model has no" in told
+    )
+    assert "and 9 are not among the examples of another model" in told
+    assert "31 of 91 examples of b have no confidence" in told

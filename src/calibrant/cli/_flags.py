@@ -367,7 +367,8 @@ def paths_of(file: str) -> list[str]:
 
 def are_joined(file: str) -> bool:
     """Whether several files of one model have commas between them."""
-    return not isinstance(file, Files) and len(paths_of(file)) > 1
+    paths = [] if isinstance(file, Files) else paths_of(file)
+    return len(paths) > 1 and all(Path(path).suffix for path in paths)
 
 
 STDIN = "-"

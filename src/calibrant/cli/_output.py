@@ -87,7 +87,7 @@ def _evaluate_file(
         with Taken(file, roles, quiet=said["quiet"]) as taken:
             found = map(taken.add, batches(paths, roles))
             ev = evaluate_batches(found, name=name, progress=report, **options)
-            return replace(ev, left_out=float(taken.dropped))
+            return replace(ev, left_out=float(taken.silent))
     rows = order(read_file(file, roles, quiet=said["quiet"]))
     progress(0.5, f"evaluate {name}")
     ev = evaluate_found(rows, name, said)
@@ -133,17 +133,23 @@ def _print_of_ids(ids: Any) -> str:
 
 def with_left_out(ev: Evaluation, found: Any) -> Evaluation:
     """The same, which knows how many examples were left out, and how many of a whole."""
-    lost = () if found.dropped_groups is None else found.dropped_groups
-    lacking, apart = Counter(map(str, lost)), _counted(found.unpaired)
+    lacking: Counter[Any] = Counter({None: found.silent})
+    if found.dropped_groups is not None:
+        lacking.update(map(str, found.dropped_groups[found.dropped_silent]))
+    counts = lacking, _counted(found.unpaired), _counted(found.absent)
     parts = {
-        name: _without(part, lacking[name], apart[name])
+        name: _without(part, *(count[name] for count in counts))
         for name, part in ev.per_group.items()
     }
-    return _without(replace(ev, per_group=parts), found.dropped, apart[None])
+    return _without(replace(ev, per_group=parts), *(count[None] for count in counts))
 
 
-def _without(ev: Evaluation, lacking: float, apart: float) -> Evaluation:
-    return replace(ev, left_out=float(lacking + apart), unpaired=float(apart))
+def _without(
+    ev: Evaluation, lacking: float, unpaired: float, absent: float
+) -> Evaluation:
+    apart = unpaired + absent
+    left_out, apart, absent = map(float, (lacking + apart, apart, absent))
+    return replace(ev, left_out=left_out, unpaired=apart, absent=absent)
 
 
 def _counted(rows: Any) -> Counter[Any]:
@@ -182,6 +188,7 @@ class Taken:
         self.asked = set(roles.given) - {"weight"}
         self.percent = roles.percent
         self.quiet, self.total, self.dropped, self.rows = quiet, 0.0, 0, 0
+        self.silent = 0
         self.above, self.most, self.small = 0, 1.0, 0
         self.joined = _Joined() if flags.are_joined(file) else None
 
@@ -195,6 +202,7 @@ class Taken:
             self.joined.add(found)
         self.rows += max(len(found), of) + found.dropped
         self.dropped += found.dropped
+        self.silent += found.silent
         if found.sample_weight is not None:
             self.total += float(found.sample_weight.sum())
         if found.kind != "logits" and found.scores.size == len(found):
@@ -232,6 +240,10 @@ class Taken:
             self._say(f"--percent reads 0.9 as 0.9 %: {what}, above 0 and at most 1")
         if self.dropped:
             missing = "with a missing score, label or weight"
+            if labels := self.dropped - self.silent:
+                missing += (
+                    f"; {labels:,} of them {'has' if labels == 1 else 'have'} a score"
+                )
             self._say(f"dropped {self.dropped:,} of {self.rows:,} examples {missing}")
 
     def _say(self, text: str) -> None:

@@ -89,7 +89,7 @@ def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, An
     if said["target"] is None:
         given["target"] = first.target(None)
     if test is None:
-        given["left_out"] = first.dropped
+        given["left_out"] = first.silent
         return {**given, first.kind: first.scores, **_of_rows(first)}
     second = out.read_file(test, roles, quiet=quiet)
     if first.kind != second.kind:
@@ -101,7 +101,7 @@ def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, An
             raise ValueError(f"{has} has {word}, and {lacks} has none.")
     both = {what: (column, theirs[what]) for what, column in mine.items()}
     scores = first.scores, second.scores
-    given["left_out"] = second.dropped
+    given["left_out"] = second.silent
     return {**given, "y_test": second.y, first.kind: scores, **both}
 
 
