@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from math import inf, isnan, log, nan
+from math import inf, isclose, isnan, log, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -616,12 +616,18 @@ class Gate:
         """The same of a limit on a difference, above or below."""
         wide = self.key in ENDS and abs(self.limit) >= WIDE and not self.percent
         far = FAR_ABOVE * abs(value) < abs(self.limit)
-        if not (wide and far) or HOLDS[self.sign](value, self.limit):
+        if not (wide and far) or self.holds(value):
             return ""
         return (
             f"{who}: the limit of {100 * self.limit:.10g}% is far from the difference in "
             f"{self.key}, {100 * value:.2g}%. To be clear, write {self._two_ways}."
         )
+
+    def holds(self, value: float) -> bool:
+        """Whether a number is on the wrong side; what equals the limit but for rounding is on it."""
+        if isclose(value, self.limit, rel_tol=1e-12, abs_tol=1e-15):
+            return self.sign in (">=", "<=")
+        return bool(HOLDS[self.sign](value, self.limit))
 
     def verdict(
         self, who: str, estimate: Estimate, what: str, level: float
@@ -636,7 +642,7 @@ class Gate:
             what = f"{self.end} end of the {interval}"
         if isnan(value):
             return f"{who}: {what} is undefined."
-        if HOLDS[self.sign](value, self.limit):
+        if self.holds(value):
             return f"{who}: {what} is {value:.6g}, {self.sign} {self.limit:g}."
         return None
 
