@@ -1275,3 +1275,37 @@ def test_compare_tells_absent_examples_from_those_without_a_score(tmp_path):
     )
     assert "and 9 are not among the examples of another model" in told
     assert "31 of 91 examples of b have no confidence" in told
+
+
+# -- options that do not apply ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["report", "groups", "explain"])
+@pytest.mark.parametrize("target", ["class-wise", "top-label"])
+def test_a_target_does_not_apply_to_stated_confidences(target, command, tmp_path):
+    lines = [
+        f"{p},{int(y)},{'ab'[i % 2]},{p}"
+        for i, (p, y) in enumerate(zip(P, Y, strict=True))
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(["confidence,correct,group,x", *lines]))
+    more = ["--by", "x"] if command == "explain" else []
+    done = run(command, "a.csv", "--target", target, *more, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"--target {target} does not apply to stated confidences" in done.stderr
+
+
+def test_options_on_how_to_read_must_have_something_to_read(tmp_path):
+    write_pairs(tmp_path / "a.csv", [])
+    lists = [{"probs": [0.5, 0.3, 0.2], "label": i % 3} for i in range(30)]
+    write_lines(tmp_path / "a.jsonl", lists)
+    done = report(tmp_path / "a.csv", "--decimal", ",")
+    assert (
+        "--decimal is ',', but no number of 'confidence' is written with ','"
+        in done.stderr
+    )
+    for path in (tmp_path / "a.csv", tmp_path / "a.jsonl"):
+        assert "--ragged does not apply" in report(path, "--ragged").stderr
+    lists[3]["probs"] = [0.6, 0.4]
+    lists[3]["label"] = 0
+    write_lines(tmp_path / "a.jsonl", lists)
+    assert report(tmp_path / "a.jsonl", "--ragged").returncode == 0

@@ -91,6 +91,7 @@ def _sliced(
 def as_evaluated(rows: Any, options: dict[str, Any]) -> dict[str, Any]:
     """What was read and asked for, as verbs take it, pairs included."""
     given = rows.arguments
+    rows.target(options.get("target"))
     if rows.pairs:
         given["y"] = given.pop("correct")
         options = {key: x for key, x in options.items() if key != "target"}

@@ -142,6 +142,13 @@ class Found:
 
     def target(self, said: str | None) -> str | None:
         """What is asked of the rows: as said, or that of options to choose from."""
+        if self.pairs and said is not None:
+            only_one = "there is one question of an answer, whether it is correct"
+            raise FileError(
+                self.path,
+                f"--target {said} does not apply to stated confidences: {only_one}; leave "
+                "it out.",
+            )
         return "top-label" if said is None and self.choices else said
 
 
@@ -570,7 +577,7 @@ def _batches(
     paths: Paths, roles: Roles, rows: int | None, *, in_memory: bool
 ) -> Iterator[Found]:
     like: Found | None = None
-    per_cent = not roles.percent
+    needless = _Needless(roles)
     if not roles.count_copies:
         check_no_copies(find_files(paths))
     options = _options_in(paths, roles)
@@ -600,23 +607,62 @@ def _batches(
         lenient = roles.drop_missing or roles.with_others
         wanted = Request(plan.names, size, text, None, exact, lenient, options)
         for read in source.blocks(wanted):
-            per_cent = per_cent or _shows_per_cent(plan, read, roles)
+            needless.look(plan, read)
             block = _with_truths(source.path, read, truths, start)
             found = found_in(source.path, plan, block, classes, start, roles)
             if options:
+                needless.look_at_lists(found, source)
                 found = _of_options(found, source)
             start += len(found) + found.dropped
             like = like or found
             _check_alike(like, found)
             yield found
-    if like is not None and not per_cent:
-        name = sources.shorten(plan.scores[0])
-        raise FileError(
-            like.path,
-            f"--percent divides by 100, but no value of {name!r} is above 1; leave "
-            "--percent out, or bring all files to one scale, or write 0.5% for half a "
-            "per cent.",
-        )
+    if like is not None:
+        needless.check(like.path, plan.scores[0])
+
+
+class _Needless:
+    """Options that nothing in the files called for: they were meant for other files."""
+
+    def __init__(self, roles: Roles) -> None:
+        self.roles = roles
+        self.per_cent = not roles.percent
+        self.decimal = roles.decimal is None
+        self.ragged = not roles.ragged
+
+    def look(self, plan: Plan, block: Block) -> None:
+        """At cells as they are written."""
+        self.per_cent = self.per_cent or _shows_per_cent(plan, block, self.roles)
+        if not self.decimal:
+            names = filter(None, (*plan.scores, plan.weight, plan.frequency))
+            columns = (block[x] for x in names if block[x].dtype.kind not in "biuf")
+            mark = str(self.roles.decimal)
+            self.decimal = any(mark in str(cell) for cells in columns for cell in cells)
+
+    def look_at_lists(self, found: Found, source: Source) -> None:
+        """At scores of options, of which some questions have fewer."""
+        differ = source.ragged or bool(np.isneginf(found.scores).any())
+        self.ragged = self.ragged or differ
+
+    def check(self, path: Path, score: str) -> None:
+        """Refuse the first that was not needed."""
+        name = repr(sources.shorten(score))
+        if not self.per_cent:
+            raise FileError(
+                path,
+                f"--percent divides by 100, but no value of {name} is above 1; leave "
+                "--percent out, or bring all files to one scale, or write 0.5% for half a "
+                "per cent.",
+            )
+        if not self.decimal:
+            mark = self.roles.decimal
+            none = f"no number of {name} is written with {mark!r}"
+            raise FileError(path, f"--decimal is {mark!r}, but {none}; leave it out.")
+        if not self.ragged:
+            alike = f"{name} has as many options for every question"
+            raise FileError(
+                path, f"--ragged does not apply: {alike}, or one number; leave it out."
+            )
 
 
 DELIMITED = ("csv", "tsv")
