@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -547,7 +547,7 @@ def _without_single_task(found: Found, roles: Roles) -> Found:
 
 def batches(
     paths: Paths, roles: Roles | None = None, rows: int | None = None
-) -> Iterator[Found]:
+) -> Generator[Found, None, None]:
     """Read predictions a batch at a time, in the order of files and rows.
 
     Parameters
@@ -575,7 +575,7 @@ def batches(
 
 def _batches(
     paths: Paths, roles: Roles, rows: int | None, *, in_memory: bool
-) -> Iterator[Found]:
+) -> Generator[Found, None, None]:
     like: Found | None = None
     needless = _Needless(roles)
     if not roles.count_copies:
