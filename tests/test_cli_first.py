@@ -1075,6 +1075,40 @@ def test_compare_tells_differences_of_each_group(tasks):
     assert "group_differences" not in json.loads(alone.stdout)
 
 
+def test_the_page_has_differences_by_group_and_gates_that_failed(tmp_path):
+    for name, p in (("a", P), ("b", P**2)):
+        lines = [
+            f"{x:.6f},{int(y)},{'uv'[i % 2]}"
+            for i, (x, y) in enumerate(zip(p, Y, strict=True))
+        ]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["prob,outcome,group", *lines]))
+    gate = ("--fail-if", "brier > 0.001")
+    assert (
+        run("compare", "a.csv", "b.csv", *gate, "-o", "c.html", cwd=tmp_path).returncode
+        == 3
+    )
+    page = (tmp_path / "c.html").read_text(encoding="utf-8")
+    assert "<p>Gate failed: b - a: the difference in brier is " in page
+    table = page.partition('id="group-differences"')[2].partition("</table>")[0]
+    assert 'title="u: b"' in table
+    assert 'title="v: b"' in table
+    run("report", "a.csv", "--fail-if", "brier > 0.01", "-o", "r.html", cwd=tmp_path)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<p>Gate failed: a: brier is 0." in page
+    assert "group-differences" not in page
+    run(
+        "report",
+        "a.csv",
+        "--fail-if",
+        "brier > 0.9",
+        "-o",
+        "r.html",
+        "--force",
+        cwd=tmp_path,
+    )
+    assert "Gate failed" not in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
 def test_the_first_label_that_differs_is_named(tasks):
     folder, y, _ = tasks
     done = run("compare", "a.npz", "odd.npz", cwd=folder)

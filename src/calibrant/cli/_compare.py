@@ -93,7 +93,8 @@ def compare(
                 continue  # of which there is nothing to compare
             by_group[group] = apart
             verdicts += out.differences_failing(gates, apart, group)
-    written = out.write_page(found, output, title=title, force=force)
+    shown = {"title": title, "group_differences": by_group, "force": force}
+    written = out.write_page(found, output, verdicts, **shown)
     told = [_in_words(found), *_groups_in_words(by_group), written]
     more: dict[str, Any] = {**out.failed(verdicts)}
     if by_group:

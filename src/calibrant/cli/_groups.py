@@ -62,7 +62,9 @@ def groups(
         else:
             found = _sliced(file, said, {**options, "slices": most}, slices.split(","))
     verdicts = out.judge(gates, found)
-    written = out.write_page(found, output, title=f"Groups: {called}", force=force)
+    written = out.write_page(
+        found, output, verdicts, title=f"Groups: {called}", force=force
+    )
     out.print_result(found, written, said)
     out.trip(verdicts)
 

@@ -363,13 +363,20 @@ def _files_of(reads: Iterable[str | None]) -> Iterator[Path]:
             yield from filter(Path.exists, map(Path, paths))
 
 
-def write_page(models: Comparison, output: Path | None, **options: Any) -> str:
-    """Write the report, if one was asked for, and say so."""
+def write_page(
+    models: Comparison,
+    output: Path | None,
+    verdicts: Sequence[str | None] = (),
+    **options: Any,
+) -> str:
+    """Write the report, if one was asked for, with the conditions that hold, and say so."""
     if output is None:
         return ""
     from calibrant.report._report import report
 
-    return f"report: {one_line(str(report(models, output, **options)))}"
+    given: dict[str, Any] = {**options, **failed(verdicts)}
+    path = report(models, output, **given)
+    return f"report: {one_line(str(path))}"
 
 
 def print_models(

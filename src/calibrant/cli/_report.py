@@ -57,6 +57,6 @@ def report(
         models = out.evaluate_models(named, progress, order, with_id=with_id)
     found = as_comparison(models)
     verdicts = out.judge(gates, models)
-    written = out.write_page(found, output, title=title, force=force)
+    written = out.write_page(found, output, verdicts, title=title, force=force)
     out.print_models(found, said, written, **out.failed(verdicts))
     out.trip(verdicts)

@@ -76,7 +76,7 @@ def study(
         parts = (replace(ev, left_out=left_out) for ev in found)
         found = replace(found, evaluations=tuple(parts))
     verdicts = out.judge(gates, [found.best()])
-    written = out.write_page(found, output, force=force)
+    written = out.write_page(found, output, verdicts, force=force)
     out.print_models(found, said, written, **out.failed(verdicts))
     out.trip(verdicts)
 
