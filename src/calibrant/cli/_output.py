@@ -30,7 +30,7 @@ from calibrant._base.measures import (
 from calibrant._base.records import Estimate, as_plain
 from calibrant._base.write import target_of
 from calibrant._inputs.arrays import ROW_SUM_TOLERANCE
-from calibrant._verbs.by_group import macro_average
+from calibrant._verbs.by_group import macro_average, with_reason
 from calibrant._verbs.compare import BY_ID
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
 from calibrant.cli import _flags as flags
@@ -418,8 +418,6 @@ MACRO = ("accuracy", "ece", "nll", "brier", "calibration", "sharpness_gap")
 
 def _macro_lines(models: Comparison) -> list[str]:
     """Means over groups, each counted once, with intervals."""
-    from calibrant._base.text import with_interval
-
     lines = []
     for ev in models:
         if len(ev.per_group) < 2:
@@ -431,9 +429,7 @@ def _macro_lines(models: Comparison) -> list[str]:
         labels = {key: MEASURES[key].label for key in MACRO if key in found}
         width = max(map(len, labels.values()))
         lines += ["", f"{head}:"]
-        lines += [
-            f"  {x:<{width}}  {with_interval(found[k])}" for k, x in labels.items()
-        ]
+        lines += [f"  {x:<{width}}  {with_reason(found[k])}" for k, x in labels.items()]
     return lines
 
 

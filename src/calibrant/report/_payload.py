@@ -18,7 +18,7 @@ from calibrant._base.measures import MEASURES, is_trivial, some_of
 from calibrant._base.records import Estimate, Finding, as_plain
 from calibrant._base.text import number, with_interval
 from calibrant._inputs.options import PAPER_BANDWIDTH
-from calibrant._verbs.by_group import macro_average
+from calibrant._verbs.by_group import macro_average, with_reason
 from calibrant._verbs.compare import SAME, is_clear, shows
 from calibrant._views.diagram import GEOMETRY, View, axis_words, view
 from calibrant._views.words import (
@@ -144,9 +144,7 @@ def _macro(comparison: Comparison) -> Iterator[str]:
     for ev in comparison:
         if len(ev.per_group) > 1:
             found = macro_average(ev)
-            parts = [
-                f"{word} {with_interval(found[key])}" for key, word in MACRO.items()
-            ]
+            parts = [f"{word} {with_reason(found[key])}" for key, word in MACRO.items()]
             count = f"{len(ev.per_group)} groups counted once (macro average)"
             yield f"{ev.name}, each of its {count}: {', '.join(parts)}."
 
