@@ -1343,3 +1343,27 @@ def test_options_on_how_to_read_must_have_something_to_read(tmp_path):
     lists[3]["label"] = 0
     write_lines(tmp_path / "a.jsonl", lists)
     assert report(tmp_path / "a.jsonl", "--ragged").returncode == 0
+
+
+# -- names and words ------------------------------------------------------------------
+
+
+def test_a_pattern_names_its_model_by_what_its_files_have_in_common(tmp_path):
+    (tmp_path / "bert").mkdir()
+    two_files(tmp_path / "bert")
+    for pattern, name in (("bert/*.npz", "bert"), ("bert/[a].npz", "bert")):
+        done = run("report", pattern, "--json", cwd=tmp_path)
+        assert numbers(done)[2] == name
+
+
+def test_errors_of_words_name_the_option_that_was_said(tmp_path):
+    two_files(tmp_path, (Y, Y))
+    done = run("recalibrate", "--fit", "a.npz", "--method", "foo", cwd=tmp_path)
+    assert "--method must be" in done.stderr
+    done = run("compare", "a.npz", "b.npz", "--fail-if", "coverage < 1", cwd=tmp_path)
+    assert "coverage is of a model, not of a difference" in " ".join(
+        done.stderr.split()
+    )
+    done = run("report", "a.npz", "-o", "x" * 300 + ".html", cwd=tmp_path)
+    assert "its name is too long" in done.stderr
+    assert "Errno" not in done.stderr

@@ -116,6 +116,11 @@ def target_of(path: Path, *, force: bool = True) -> Path:
         mode = target.lstat().st_mode
     except FileNotFoundError:
         return target
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        shown = f"{path.name[:40]}…"
+        raise OSError(f"cannot write {shown}: its name is too long.") from error
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(
             f"cannot write {path}: it is a folder; name a file in it."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shutil
@@ -413,9 +414,20 @@ def names_of(files: Sequence[str], given: str | None) -> list[str]:
 
 
 def stem_of(file: str) -> str:
-    """The name of a file without suffixes of formats: scores.csv.gz is scores."""
+    """The name of a file without suffixes of formats: scores.csv.gz is scores.
+
+    Of a pattern it is what all names begin with, or the folder.
+
+    >>> stem_of("scores.csv.gz"), stem_of("run-*.npz"), stem_of("bert/*.npz"), stem_of("*.npz")
+    ('scores', 'run', 'bert', 'model')
+    """
     path = Path(file)
-    return Path(path.stem).stem if path.suffix in (".gz", ".zst") else path.stem
+    stem = Path(path.stem).stem if path.suffix in (".gz", ".zst") else path.stem
+    if not glob.has_magic(stem) or path.exists():
+        return stem
+    folder = path.parent.name
+    begun = re.split(r"[*?[]", stem)[0].rstrip("-_. ")
+    return begun or ("model" if glob.has_magic(folder) else folder or "model")
 
 
 def evaluation_of(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -656,6 +656,9 @@ def _key_of(name: str, option: str, *, coverage: bool) -> str:
         return key
     if name.lower() == COVERAGE and coverage:
         return COVERAGE
+    if name.lower() == COVERAGE:
+        told = "coverage is of a model, not of a difference or a period; gate it in report."
+        raise click.BadParameter(told, param_hint=option)
     hint = f"; did you mean {near!r}?" if (near := near_key(name)) else "."
     known = [f"{x} (d_cal)" if x == "calibration" else x for x in MEASURES]
     known += [COVERAGE] if coverage else []
