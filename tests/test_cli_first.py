@@ -299,8 +299,10 @@ def test_missing_values_can_be_dropped_and_are_counted(tmp_path):
     kept = np.setdiff1d(np.arange(200), [0, 3, 7, 50])
     want = cal.evaluate_pairs(Y[kept], P[kept]).metrics["brier"]
     assert numbers(done)[:2] == (want, 196)
-    said = "note: a.jsonl: dropped 4 of 200 examples with a missing score, label or weight\n"
-    assert done.stderr == said
+    said = (
+        "note: a.jsonl: dropped 4 of 200 examples with a missing score, label or weight"
+    )
+    assert done.stderr == f"{said}; 1 of them has a score\n"
     assert report(path, "--drop-missing", "-q").stderr == ""
 
 
@@ -1073,6 +1075,40 @@ def test_compare_tells_differences_of_each_group(tasks):
     assert "group_differences" not in json.loads(alone.stdout)
 
 
+def test_the_page_has_differences_by_group_and_gates_that_failed(tmp_path):
+    for name, p in (("a", P), ("b", P**2)):
+        lines = [
+            f"{x:.6f},{int(y)},{'uv'[i % 2]}"
+            for i, (x, y) in enumerate(zip(p, Y, strict=True))
+        ]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["prob,outcome,group", *lines]))
+    gate = ("--fail-if", "brier > 0.001")
+    assert (
+        run("compare", "a.csv", "b.csv", *gate, "-o", "c.html", cwd=tmp_path).returncode
+        == 3
+    )
+    page = (tmp_path / "c.html").read_text(encoding="utf-8")
+    assert "<p>Gate failed: b - a: the difference in brier is " in page
+    table = page.partition('id="group-differences"')[2].partition("</table>")[0]
+    assert 'title="u: b"' in table
+    assert 'title="v: b"' in table
+    run("report", "a.csv", "--fail-if", "brier > 0.01", "-o", "r.html", cwd=tmp_path)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<p>Gate failed: a: brier is 0." in page
+    assert "group-differences" not in page
+    run(
+        "report",
+        "a.csv",
+        "--fail-if",
+        "brier > 0.9",
+        "-o",
+        "r.html",
+        "--force",
+        cwd=tmp_path,
+    )
+    assert "Gate failed" not in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
 def test_the_first_label_that_differs_is_named(tasks):
     folder, y, _ = tasks
     done = run("compare", "a.npz", "odd.npz", cwd=folder)
@@ -1138,3 +1174,196 @@ def test_monitor_drops_rows_without_a_date_if_asked_to(tmp_path):
     done = run(*how, "--drop-missing", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "a.csv: dropped 1 of 200 examples without a period" in done.stderr
+
+
+# -- a comma where a space was meant --------------------------------------------------
+
+
+def two_files(folder, labels=(Y, ~Y)):
+    for name, y, p in zip("ab", labels, (P, P**2), strict=True):
+        np.savez(folder / f"{name}.npz", prob=p, outcome=y)
+
+
+def test_files_that_a_comma_joins_are_said_to_be_one_model(tmp_path):
+    two_files(tmp_path)
+    done = run("report", "a.npz,b.npz", cwd=tmp_path)
+    told = "a.npz and b.npz are read as 200 + 200 examples of one model; put a space"
+    assert told in done.stderr
+    assert "of one model" not in run("report", "a.npz,b.npz", "-q", cwd=tmp_path).stderr
+    assert "of one model" not in run("report", "[ab].npz", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("command", ["report", "groups", "explain"])
+def test_joined_files_of_the_same_labels_are_two_models(command, tmp_path):
+    two_files(tmp_path, (Y, Y))
+    more = ["--by", "prob"] if command == "explain" else []
+    done = run(command, "a.npz,b.npz", "-q", *more, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "a.npz and b.npz have the same labels, row by row" in done.stderr
+    assert "Put a space between them" in done.stderr
+
+
+def test_joined_files_too_large_for_memory_are_checked_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant.cli._output.IN_FILES", 0)
+    two_files(tmp_path, (Y, Y))
+    done = run("report", "a.npz,b.npz", cwd=tmp_path)
+    assert "have the same labels, row by row" in done.stderr
+
+
+def test_arrays_of_one_model_are_joined_without_a_word(tmp_path):
+    np.save(tmp_path / "probs.npy", P)
+    np.save(tmp_path / "labels.npy", Y)
+    assert run("report", "probs.npy,labels.npy", cwd=tmp_path).stderr == ""
+
+
+# -- what is missing, and what is only no number --------------------------------------
+
+
+def write_pairs(path, cells, sep=","):
+    rows = [f"{0.5 + 0.004 * i:.3f}{sep}{i % 3 % 2}" for i in range(100)]
+    rows[1:2] = cells
+    path.write_text("\n".join([f"confidence{sep}correct", *rows]) + "\n")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+@pytest.mark.parametrize(
+    ("confidence", "correct"),
+    [("9O", "1"), ("-", "1"), ("abc", "0"), ("NA", "1"), ("0.9", "maybe")],
+)
+def test_text_that_is_no_number_is_not_missing(confidence, correct, suffix, tmp_path):
+    sep = {"csv": ",", "tsv": "\t"}[suffix]
+    path = tmp_path / f"a.{suffix}"
+    write_pairs(path, [f"{confidence}{sep}{correct}"], sep)
+    for more in ((), ("--label", "correct", "--probs", "confidence")):
+        done = report(path, "--drop-missing", *more)
+        assert done.returncode == 1
+        odd = correct if correct == "maybe" else confidence
+        assert "row 1 of " in done.stderr
+        assert f"is {odd!r}, which is no num" in done.stderr
+
+
+@pytest.mark.parametrize("cell", ["", " ", "nan", "NaN", "null"])
+def test_empty_null_and_nan_are_missing(cell, tmp_path):
+    write_pairs(tmp_path / "a.csv", [f"{cell},1", f"0.7,{cell}"])
+    done = report(tmp_path / "a.csv", "--drop-missing")
+    assert done.returncode == 0, done.stderr
+    told = (
+        "dropped 2 of 101 examples with a missing score, label or weight; 1 of them has"
+    )
+    assert told in done.stderr
+    (ev,) = json.loads(done.stdout)["evaluations"]
+    assert (ev["rows"], ev["left_out"]) == (99, 1)
+
+
+def test_true_and_false_and_large_labels_survive_as_text(tmp_path):
+    write_pairs(tmp_path / "a.csv", [])
+    text = (tmp_path / "a.csv").read_text()
+    text = text.replace(",1\n", ",True\n").replace(",0\n", ",False\n") + "0.5,\n"
+    (tmp_path / "b.csv").write_text(text)
+    first, other = (report(tmp_path / x, "--drop-missing") for x in ("a.csv", "b.csv"))
+    assert numbers(other)[:2] == numbers(first)[:2]
+    big = 2**60
+    path = tmp_path / "c.csv"
+    path.write_text(
+        f"confidence,pred,label\n0.9,{big + 1},{big}\n0.9,{big},{big}\n,1,1\n"
+    )
+    assert read(path, Roles(drop_missing=True)).y.tolist() == [False, True]
+
+
+def test_a_missing_label_is_no_missing_confidence(tmp_path):
+    write_pairs(tmp_path / "a.csv", ["0.9,"] * 100)
+    gate = ("--fail-if", "coverage < 99%")
+    done = report(tmp_path / "a.csv", "--drop-missing", *gate)
+    assert done.returncode == 0, done.stderr
+    assert "100 of them have a score" in done.stderr
+    assert "left-out" not in done.stdout
+    write_pairs(tmp_path / "a.csv", [",1"] * 100)
+    assert report(tmp_path / "a.csv", "--drop-missing", *gate).returncode == 3
+
+
+def test_coverage_in_batches_counts_scores_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant.cli._output.IN_FILES", 0)
+    write_pairs(tmp_path / "a.csv", ["0.9,"] * 5 + [",1"] * 3)
+    done = report(tmp_path / "a.csv", "--drop-missing")
+    assert json.loads(done.stdout)["evaluations"][0]["left_out"] == 3
+
+
+def test_compare_tells_absent_examples_from_those_without_a_score(tmp_path):
+    for name, rows in (("a", range(100)), ("b", range(9, 100))):
+        lines = [
+            {
+                "id": i,
+                "confidence": None if name == "b" and i < 40 else 0.7,
+                "correct": 1,
+            }
+            for i in rows
+        ]
+        for line in lines[50:]:
+            line["correct"] = 0
+        text = "\n".join(map(json.dumps, lines))
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    done = run("compare", "a.jsonl", "b.jsonl", "--drop-missing", cwd=tmp_path)
+    told = " ".join(done.stdout.split())
+    assert (
+        "40 of 100 examples of a are not compared: for 31 another model has no" in told
+    )
+    assert "and 9 are not among the examples of another model" in told
+    assert "31 of 91 examples of b have no confidence" in told
+
+
+# -- options that do not apply ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["report", "groups", "explain"])
+@pytest.mark.parametrize("target", ["class-wise", "top-label"])
+def test_a_target_does_not_apply_to_stated_confidences(target, command, tmp_path):
+    lines = [
+        f"{p},{int(y)},{'ab'[i % 2]},{p}"
+        for i, (p, y) in enumerate(zip(P, Y, strict=True))
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(["confidence,correct,group,x", *lines]))
+    more = ["--by", "x"] if command == "explain" else []
+    done = run(command, "a.csv", "--target", target, *more, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"--target {target} does not apply to stated confidences" in done.stderr
+
+
+def test_options_on_how_to_read_must_have_something_to_read(tmp_path):
+    write_pairs(tmp_path / "a.csv", [])
+    lists = [{"probs": [0.5, 0.3, 0.2], "label": i % 3} for i in range(30)]
+    write_lines(tmp_path / "a.jsonl", lists)
+    done = report(tmp_path / "a.csv", "--decimal", ",")
+    assert (
+        "--decimal is ',', but no number of 'confidence' is written with ','"
+        in done.stderr
+    )
+    for path in (tmp_path / "a.csv", tmp_path / "a.jsonl"):
+        assert "--ragged does not apply" in report(path, "--ragged").stderr
+    lists[3]["probs"] = [0.6, 0.4]
+    lists[3]["label"] = 0
+    write_lines(tmp_path / "a.jsonl", lists)
+    assert report(tmp_path / "a.jsonl", "--ragged").returncode == 0
+
+
+# -- names and words ------------------------------------------------------------------
+
+
+def test_a_pattern_names_its_model_by_what_its_files_have_in_common(tmp_path):
+    (tmp_path / "bert").mkdir()
+    two_files(tmp_path / "bert")
+    for pattern, name in (("bert/*.npz", "bert"), ("bert/[a].npz", "bert")):
+        done = run("report", pattern, "--json", cwd=tmp_path)
+        assert numbers(done)[2] == name
+
+
+def test_errors_of_words_name_the_option_that_was_said(tmp_path):
+    two_files(tmp_path, (Y, Y))
+    done = run("recalibrate", "--fit", "a.npz", "--method", "foo", cwd=tmp_path)
+    assert "--method must be" in done.stderr
+    done = run("compare", "a.npz", "b.npz", "--fail-if", "coverage < 1", cwd=tmp_path)
+    assert "coverage is of a model, not of a difference" in " ".join(
+        done.stderr.split()
+    )
+    done = run("report", "a.npz", "-o", "x" * 300 + ".html", cwd=tmp_path)
+    assert "its name is too long" in done.stderr
+    assert "Errno" not in done.stderr

@@ -9,6 +9,7 @@ from command import calibrant as run
 from make import over_confident
 
 import calibrant as cal
+from calibrant._base.records import Estimate
 from calibrant.cli._output import Gate
 
 
@@ -356,3 +357,22 @@ def test_coverage_is_gated(tmp_path):
     assert "coverage lies between 0 and 1" in of([b], "coverage < 80").stderr
     assert of([b, b], "coverage < 0.8", command="compare").returncode == 2
     assert "calibration (d_cal)" in of([b], "nothing < 0.8").stderr
+
+
+@pytest.mark.parametrize(
+    ("condition", "value", "holds"),
+    [
+        ("brier > 0.195", 0.19500000000000006, False),
+        ("brier >= 0.195", 0.19499999999999998, True),
+        ("ece >= 0.1", 0.09999999999999998, True),
+        ("ece < 0.1", 0.09999999999999998, False),
+        ("ece <= 0.1", 0.10000000000000002, True),
+        ("brier > 0.195", 0.1950000001, True),
+        ("brier > 0.195", 0.1949999999, False),
+        ("confidence_gap > 0", 1e-17, False),
+        ("nll > 1", float("inf"), True),
+    ],
+)
+def test_what_equals_a_limit_but_for_rounding_is_equal_to_it(condition, value, holds):
+    verdict = Gate.read(condition).verdict("m", Estimate(value), "it", 0.95)
+    assert (verdict is not None) == holds

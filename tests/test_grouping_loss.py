@@ -370,3 +370,26 @@ def test_the_frame_has_a_row_for_each_part(rows, part):
 def test_votes_are_for_brier_only():
     with pytest.raises(ValueError, match="votes is known for divergence='brier' only"):
         cal.loss_parts([0.2, 0.7], confidence=[0.5, 0.5], votes=5, divergence="log")
+
+
+# -- nothing found ------------------------------------------------------------------
+
+
+def test_without_regions_the_loss_is_zero_without_an_interval(rows):
+    few = {"y": rows["y"][:120], "probs": rows["h"][:120]}
+    noise = np.random.default_rng(5).normal(size=(120, 1))
+    parts = cal.loss_parts(**few, explain=noise)
+    assert (float(parts.grouping), parts.grouping.interval) == (0.0, None)
+    (told,) = parts.sentences
+    assert told.startswith("No regions were found: too few examples, or these features")
+    assert type(parts).from_dict(parts.to_dict()).sentences == parts.sentences
+    assert cal.loss_parts(**few, explain=["one"] * 120).grouping.interval is None
+
+
+def test_an_interval_from_zero_says_that_nothing_was_shown(rows):
+    noise = np.random.default_rng(7).normal(size=(3000, 1))
+    parts = cal.loss_parts(rows["y"], probs=expit(3 * rows["x"]).mean(1), explain=noise)
+    assert parts.grouping.interval[0] == 0
+    assert parts.sentences[0].startswith(
+        "No grouping loss was shown on these 3,000 examples"
+    )

@@ -732,6 +732,28 @@ def test_two_runs_of_a_model_are_two_models(run_folder):
     assert [ev["rows"] for ev in models] == [160, 160]
 
 
+@pytest.mark.parametrize("suffix", [" (1)", "-copy", "-of-another-task"])
+def test_a_copy_of_samples_is_no_other_task(suffix, run_folder):
+    folder = run_folder / "lab__small"
+    first = folder / "samples_oaks_2024-05-01T10-00-00.1.jsonl"
+    first.with_stem(f"{first.stem}{suffix}").write_bytes(first.read_bytes())
+    for command in ("report", "groups", "inspect"):
+        done = calibrant(command, folder)
+        assert "is a copy of" in done.stderr
+    done = calibrant("report", folder, "--count-copies", "--json")
+    assert len(json.loads(done.stdout)["evaluations"]) == 1
+
+
+@pytest.mark.parametrize("command", ["report", "groups", "inspect"])
+def test_a_copy_of_a_log_is_no_other_run(command, tmp_path):
+    write_inspect_json(tmp_path / "log.json", made())
+    (tmp_path / "log-copy.json").write_bytes((tmp_path / "log.json").read_bytes())
+    done = calibrant(command, tmp_path)
+    assert "is a copy of" in done.stderr
+    done = calibrant("report", tmp_path, "--count-copies", "--json")
+    assert len(json.loads(done.stdout)["evaluations"]) == 2
+
+
 def test_a_task_that_was_run_twice_is_refused(run_folder):
     folder = run_folder / "lab__small"
     samples_in(folder, "oaks", [lm_eval_sample(0, [-1.0, -2.0], 0)], day=2)
@@ -870,8 +892,9 @@ def test_runs_of_helm_with_and_without_scores_of_options_are_read_alike(tmp_path
     for task, write in (("trees", write_helm_requests), ("herbs", write_helm_answers)):
         folder = tmp_path / f"{task}:model=lab_m"
         folder.mkdir()
-        write_helm_stats(folder / "per_instance_stats.json", made(40))
-        write(folder / "scenario_state.json", made(40))
+        arrays = made(40, seed=ord(task[0]))
+        write_helm_stats(folder / "per_instance_stats.json", arrays)
+        write(folder / "scenario_state.json", arrays)
     done = calibrant("report", tmp_path, "--json")
     assert done.returncode == 0, done.stderr
     (model,) = json.loads(done.stdout)["evaluations"]

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant._base.records import Estimate
+from calibrant._verbs.by_group import _mean, with_reason
 
 
 def answers(n=600, seed=0):
@@ -85,6 +87,21 @@ def test_rounding_is_seen(values, step):
 
 
 # -- tasks -------------------------------------------------------------------------------
+
+
+def test_a_macro_average_without_an_interval_says_why():
+    inside, below = Estimate(0.01, (0.0, 0.02), "x"), Estimate(-0.01, (0.0, 0.02), "x")
+    for values, why in (
+        ({"a": inside, "b": below}, "in group 'b' it lies outside its own"),
+        ({"a": inside, "b": Estimate(0.01)}, "group 'b' has none"),
+    ):
+        found = _mean(values, intervals=True)
+        assert (found.interval, found.method) == (None, f"no interval: {why}")
+        assert with_reason(found).endswith(f"({found.method})")
+    assert "clusters" in str(_mean({"a": inside}, intervals=False).method)
+    assert (
+        with_reason(_mean({"a": inside}, intervals=True)) == "0.0100 [0.0000, 0.0200]"
+    )
 
 
 def test_a_macro_average_is_the_mean_over_groups():

@@ -475,6 +475,21 @@ def test_names_of_periods_are_escaped_on_the_page(tmp_path):
     assert "&lt;script" in text
 
 
+@pytest.mark.parametrize("how", [(), ("--period", "date")])
+def test_a_state_of_months_takes_no_other_kind_of_period(how, files, monkeypatch):
+    monkeypatch.chdir(files)
+    (files / "2024-02.csv").rename(files / "new.csv")
+    months = ("--period", "date", "--every", "month")
+    run("monitor", "2024-01.csv", "--state", "s.npz", *months)
+    before = (files / "s.npz").read_bytes()
+    done = run("monitor", "new.csv", "--state", "s.npz", *how)
+    assert done.returncode == 1
+    assert "the periods of the state are months, such as '2024-01', and" in done.stderr
+    assert "give the same --period and --every as before" in done.stderr
+    assert (files / "s.npz").read_bytes() == before
+    assert run("monitor", "new.csv", "--state", "s.npz", *months).returncode == 0
+
+
 def test_without_files_and_state_the_command_says_what_it_needs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = run("monitor", "--state", "s.npz")

@@ -390,6 +390,10 @@ def test_models_that_cannot_be_paired_say_so_in_place_of_differences():
     assert "b cannot be compared with a" in text
     assert "it has 500 examples, and a has 400." in text
     assert "400 to 500 examples" in page
+    assert "was tested on different examples; they are not compared." in page
+    assert "significantly" not in section_of(page, "findings")
+    assert 'class="best"' not in page
+    assert "● best" not in page
 
 
 def labelled(y, name, shift=0.0, **options):

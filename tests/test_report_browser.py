@@ -279,6 +279,18 @@ def test_columns_sort_both_ways_and_say_so(page, study):
     assert "descending" in page.text("#say")
 
 
+def test_models_of_different_examples_have_no_best(browser, tmp_path):
+    models = []
+    for name, n in (("a", 400), ("b", 400), ("c", 500)):
+        y, z = over_confident(n)
+        models.append(cal.evaluate(y, logits=z * (1 + 0.1 * len(models)), name=name))
+    best = "[...document.querySelectorAll('#metrics td.best')].map(e => e.parentNode.cells[0].title)"
+    for some, marked in ((models, {"a", "b"}), (models[1:], set())):
+        with browser.page() as tab:
+            tab.open(report(some, tmp_path / "page.html", force=True).as_uri())
+            assert set(tab.run(best)) == marked
+
+
 def test_a_trivial_model_is_never_best_in_a_calibration_column(page, study):
     best = "[...document.querySelectorAll('#metrics td.best')].map(e => [e.parentNode.cells[0].title, e.dataset.column])"
     for width in (None, 0.05, 0.25):

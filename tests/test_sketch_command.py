@@ -506,3 +506,45 @@ def test_two_outputs_have_two_paths(shards):
     done = run(*said, "-o", "out.npz", "--save", "link", cwd=shards, code=1)
     assert "out.npz is two outputs; give each a file of its own" in done.stderr
     assert not (shards / "out.npz").exists()
+
+
+# -- sketches where rows are needed ---------------------------------------------------
+
+
+@pytest.fixture
+def sketches(tmp_path):
+    p = np.random.default_rng(0).random((2, 300))
+    for name, own in zip("ab", p, strict=True):
+        np.savez(tmp_path / f"{name}.npz", prob=own, outcome=own > 0.4, x=own)
+        run("sketch", f"{name}.npz", "-o", f"s{name}.npz", "-q", cwd=tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("study", "sa.npz"),
+        ("monitor", "sa.npz"),
+        ("explain", "sa.npz", "--by", "x"),
+        ("recalibrate", "--fit", "sa.npz", "--save", "r.json"),
+        ("sketch", "sa.npz", "-o", "new.npz"),
+        ("report", "s[ab].npz"),
+    ],
+)
+def test_a_sketch_is_called_one_where_rows_are_needed(command, sketches):
+    done = calibrant(*command, cwd=sketches)
+    assert done.returncode == 1
+    assert "is a sketch, which has sums, and this needs the rows" in done.stderr
+    assert "calibrant merge" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["risk-coverage", "decision", "murphy", "clinical"])
+def test_curves_of_a_sketch_are_those_of_its_rows(kind, sketches):
+    of_rows, of_sums = (
+        run("curves", name, "--kind", kind, "--names", "m", cwd=sketches).stdout
+        for name in ("a.npz", "sa.npz")
+    )
+    assert of_sums.splitlines()[0] == of_rows.splitlines()[0]
+    assert len(of_sums.splitlines()) == len(of_rows.splitlines())
+    done = calibrant("curves", "sa.npz", "--kind", "triptych", cwd=sketches)
+    assert "sa.npz is a sketch, which has sums, and --kind triptych" in done.stderr

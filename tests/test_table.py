@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import unicodedata
+from dataclasses import replace
 from html.parser import HTMLParser
 from math import inf, isfinite, isnan, nan
 
@@ -711,6 +712,16 @@ def test_models_of_different_test_sets_have_no_best(other):
     assert "*" not in text
     assert "tested on different examples: no best is marked." in text
     assert "no best" not in table([of_test_set(1, name="a"), other], best=False)
+
+
+def test_pairs_of_as_many_other_ids_have_no_best():
+    a, b = (
+        replace(cal.evaluate_pairs(y, p, name=n), fingerprint=f"ids {n}")
+        for n, y, p in (("a", [1, 0], [0.9, 0.1]), ("b", [1, 1], [0.6, 0.7]))
+    )
+    assert "no best is marked" in " ".join(table([a, b]).split())
+    same = replace(b, fingerprint=a.fingerprint)
+    assert "no best is marked" not in " ".join(table([a, same]).split())
 
 
 def test_the_best_is_marked_within_each_test_set():

@@ -152,6 +152,8 @@ class Evaluation(Views, Record):
     unpaired : float
         How many of those left out have a confidence: they are not compared, for another
         model has none.
+    absent : float
+        How many of those unpaired are not even among the examples of another model.
     fingerprint : str or None
         Hash of labels and weights: models of the same fingerprint saw the same rows.
     sketch, columns, clusters : Cells, Columns, array, or None
@@ -210,6 +212,7 @@ class Evaluation(Views, Record):
     largest_class: Annotated[float, Range(0, 1)] | None = None
     left_out: Amount = 0.0
     unpaired: Amount = 0.0
+    absent: Amount = 0.0
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})

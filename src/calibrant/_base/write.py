@@ -28,6 +28,9 @@ OURS = ".calibrant-"
 LEFT = re.compile(r"\.calibrant-\w+\.(tmp|lock)")
 """Files of a run: short, so that any legal name of an output works; locked while in use."""
 
+SKETCHES = ("calibrant_sketch", "acumen_sketch")
+"""Arrays by which a file is known as a sketch; until 0.1.0 the project was called acumen."""
+
 
 def write_text(path: Path, text: str, *, force: bool = True) -> None:
     """Write text to a file, replacing it only once everything is on the disk."""
@@ -113,6 +116,11 @@ def target_of(path: Path, *, force: bool = True) -> Path:
         mode = target.lstat().st_mode
     except FileNotFoundError:
         return target
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        shown = f"{path.name[:40]}…"
+        raise OSError(f"cannot write {shown}: its name is too long.") from error
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(
             f"cannot write {path}: it is a folder; name a file in it."

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.records import Amount, RecordError, Target, decode, read_json, told
+from calibrant._base.write import SKETCHES
 from calibrant._inputs.divergences import BRIER, LOG, Divergence, find_divergence
 from calibrant._inputs.predictions import MOST_CLUSTER_GROUPS
 from calibrant._sketch.cells import (
@@ -39,8 +40,8 @@ from calibrant._sketch.grid import (
 
 Arrays = dict[str, NDArray[Any]]
 VERSION = 1
-HEADER, DIGEST = "calibrant_sketch", "sha256"
-HEADER_OF_0_1 = "acumen_sketch"  # until 0.1.0 the project was called acumen
+HEADER, HEADER_OF_0_1 = SKETCHES
+DIGEST = "sha256"
 
 MOST_BYTES = 1 << 31
 """Size of all arrays beyond which an archive is not one of ours."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from math import isfinite, sqrt
+from math import isfinite, nan, sqrt
 from typing import Any
 
-from calibrant._base.checks import check_kind
+from calibrant._base.checks import MOST_NAME, check_kind, one_line
 from calibrant._base.comparison import Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import Estimate
+from calibrant._base.text import with_interval
 
 MOVER = "MOVER"
 """Method of variance estimates recovery: ends of a sum from those of its parts."""
@@ -46,7 +47,8 @@ def macro_average(ev: Evaluation) -> dict[str, Estimate]:
     dict of str to Estimate
         By the names of ``ev.metrics``, and ``calibration`` and ``sharpness_gap`` of the
         decomposition. Groups are taken to be independent: an interval is found from those
-        of the groups (Donner and Zou, 2012), unless clusters reach over several groups.
+        of the groups (Donner and Zou, 2012), unless clusters reach over several groups;
+        where there is none, ``method`` says why.
 
     Examples
     --------
@@ -56,19 +58,28 @@ def macro_average(ev: Evaluation) -> dict[str, Estimate]:
     >>> round(ev.metrics["accuracy"], 3), float(cal.macro_average(ev)["accuracy"])
     (0.833, 0.75)
     """
-    parts = list(_groups(ev).values())
-    own = [part.n_clusters or 0 for part in parts]
+    parts = _groups(ev)
+    own = [part.n_clusters or 0 for part in parts.values()]
     apart = ev.n_clusters is None or sum(own) == ev.n_clusters
     found = {
-        key: _mean([part.metrics[key] for part in parts], intervals=apart)
+        key: _mean({x: part.metrics[key] for x, part in parts.items()}, intervals=apart)
         for key in ev.metrics
-        if all(key in part.metrics for part in parts)
+        if all(key in part.metrics for part in parts.values())
     }
     for key in ("calibration", "sharpness_gap"):
-        values = [getattr(part.decomposition, key) for part in parts]
-        numbers = [x if isinstance(x, Estimate) else Estimate(x) for x in values]
+        values = {x: getattr(part.decomposition, key) for x, part in parts.items()}
+        numbers = {
+            name: x if isinstance(x, Estimate) else Estimate(x)
+            for name, x in values.items()
+        }
         found[key] = _mean(numbers, intervals=apart)
     return found
+
+
+def with_reason(value: Estimate) -> str:
+    """A mean over groups with its interval, or with why there is none."""
+    why = f" ({value.method})" if value.interval is None and value.method else ""
+    return f"{with_interval(value)}{why}"
 
 
 def natural(name: str) -> list[Any]:
@@ -92,24 +103,30 @@ def _groups(ev: Evaluation) -> dict[str, Evaluation]:
     return dict(ev.per_group)
 
 
-def _mean(values: Sequence[Estimate], *, intervals: bool) -> Estimate:
+def _mean(values: Mapping[str, Estimate], *, intervals: bool) -> Estimate:
     """The mean; the distance of each end is the root of the squares of theirs."""
-    count = len(values)
-    mean = sum(float(x) for x in values) / count
-    ends = [x.interval for x in values if x.interval is not None]
-    if not intervals or len(ends) < count or not isfinite(mean):
+    count, numbers = len(values), [float(x) for x in values.values()]
+    mean = sum(numbers) / count
+    if not isfinite(mean):
         return Estimate(mean)
+    if why := _without_interval(values) if intervals else OVER_GROUPS:
+        return Estimate(mean, None, f"no interval: {why}")
+    ends = [x.interval or (nan, nan) for x in values.values()]
     down, up = (
-        sqrt(
-            sum(
-                (float(x) - end[side]) ** 2 for x, end in zip(values, ends, strict=True)
-            )
-        )
+        sqrt(sum((x - end[side]) ** 2 for x, end in zip(numbers, ends, strict=True)))
         for side in (0, 1)
     )
-    low, high = mean - down / count, mean + up / count
-    below = [
-        float(x) < end[0] or float(x) > end[1]
-        for x, end in zip(values, ends, strict=True)
-    ]
-    return Estimate(mean) if any(below) else Estimate(mean, (low, high), MOVER)
+    return Estimate(mean, (mean - down / count, mean + up / count), MOVER)
+
+
+OVER_GROUPS = "clusters reach over several groups"
+
+
+def _without_interval(values: Mapping[str, Estimate]) -> str:
+    """Why the intervals of groups make none of their mean; empty if they do."""
+    for name, value in values.items():
+        if value.interval is None:
+            return f"group {one_line(name, MOST_NAME)!r} has none"
+        if not value.interval[0] <= float(value) <= value.interval[1]:
+            return f"in group {one_line(name, MOST_NAME)!r} it lies outside its own"
+    return ""

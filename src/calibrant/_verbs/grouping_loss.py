@@ -423,12 +423,22 @@ class LossParts(Told, Record):
                 "better model could use it."
             )
         else:
-            yield (
-                "No grouping loss was found: these features tell nothing that the confidence "
-                "does not."
-            )
-        if self.irreducible is None:
+            yield self._nothing_shown
+        if self.irreducible is None and ends is not None:
             yield "A lower bound: what other features would show, and chance, is in the rest."
+
+    @property
+    def _nothing_shown(self) -> str:
+        """Why no grouping loss is claimed: without an interval there are no regions."""
+        if self.grouping.interval is None:
+            return (
+                "No regions were found: too few examples, or these features tell nothing "
+                "that the confidence does not."
+            )
+        return (
+            f"No grouping loss was shown on these {self.n:,.10g} examples: what these "
+            "features tell beyond the confidence may be nothing, or too little to be seen."
+        )
 
 
 @takes_scores
@@ -472,7 +482,8 @@ def grouping_loss(
     Returns
     -------
     Estimate
-        The bound and its interval. `loss_parts` gives it beside the other parts.
+        The bound and its interval; 0 without one, if no regions are found. `loss_parts`
+        gives it beside the other parts.
 
     Notes
     -----
@@ -681,10 +692,12 @@ def _measured(
         share = some.total_weight / columns.total_weight
         total += np.array([share, share**2, share**2]) * part
         cells.append(seen._replace(share=share * seen.share))
-    whole = Explained(*total.tolist())
     joined = [np.concatenate(x) for x in zip(*cells, strict=True)]
     found = Cells(*joined)
     drawn = found.share, found.confidence, found.expected, found.seen
+    if all(region[test].max() == region[test].min() for test, region in parts):
+        return Bound(Estimate(0.0), told, *drawn)  # else round-off would decide
+    whole = Explained(*total.tolist())
     how = "cross-fitted" if len(parts) > 1 else "normal"
     return Bound(Estimate(whole.value, whole.interval(level), how), told, *drawn)
 

@@ -8,6 +8,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -140,10 +141,11 @@ def sketch_files(
         entry, why = known.find(part, name)
         marker = None if entry is None else entry.text
         if rest := entry is None or entry.rows is not None:
-            found = map(watch, batches(list(unit), roles))
-            for now in _add_unit(found, part, entry, sketch, save, every):
-                marker = now
-                progress(sketch.rows, name)
+            with closing(batches(list(unit), roles)) as read:
+                found = map(watch, read)
+                for now in _add_unit(found, part, entry, sketch, save, every):
+                    marker = now
+                    progress(sketch.rows, name)
             part.check_unchanged(name)
         else:
             skipped(name, why)

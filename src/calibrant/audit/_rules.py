@@ -441,10 +441,16 @@ def _unanswered(ev: Evaluation) -> tuple[str, dict[str, float]]:
 
 def _not_compared(ev: Evaluation) -> tuple[str, dict[str, float]]:
     """Why examples are left out of a comparison: for this model, or for another."""
-    own, why = ev.left_out - ev.unpaired, "for them another model has no confidence"
-    if own:
-        others = f"for {ev.unpaired:,.10g} another model has none"
-        why = f"{own:,.10g} have no confidence, and {others}"
+    own, none = ev.left_out - ev.unpaired, ev.unpaired - ev.absent
+    told = [f"{own:,.10g} have no confidence"] if own else []
+    if none:
+        whom = f"{none:,.10g}" if own or ev.absent else "them"
+        told.append(
+            f"for {whom} another model has {'none' if own else 'no confidence'}"
+        )
+    if ev.absent:
+        told.append(f"{ev.absent:,.10g} are not among the examples of another model")
+    why = ", and ".join([", ".join(told[:-1]), told[-1]]) if told[1:] else told[0]
     coverage = f"Coverage is {100 * ev.coverage:.1f} %."
     return f"are not compared: {why}. {coverage}", {"unpaired": ev.unpaired}
 

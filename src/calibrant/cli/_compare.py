@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ def compare(
     """
     from calibrant._verbs.compare import compare as contrast
 
-    files = tuple(models_in(files, quiet=said["quiet"]))
+    files = tuple(models_in(files, **flags.said_of_files(said)))
     models = flags.models_of(files, names, said)
     if len(models) < 2:
         raise click.UsageError(
@@ -93,7 +93,8 @@ def compare(
                 continue  # of which there is nothing to compare
             by_group[group] = apart
             verdicts += out.differences_failing(gates, apart, group)
-    written = out.write_page(found, output, title=title, force=force)
+    shown = {"title": title, "group_differences": by_group, "force": force}
+    written = out.write_page(found, output, verdicts, **shown)
     told = [_in_words(found), *_groups_in_words(by_group), written]
     more: dict[str, Any] = {**out.failed(verdicts)}
     if by_group:
@@ -183,13 +184,16 @@ def _groups(rows: Sequence[Any] | None) -> Iterator[tuple[str, list[Any]]]:
 
 def _of_group(found: Any, group: Any) -> Any:
     """The rows of a group, those that are left out too."""
-    lost, apart = found.dropped_groups, found.unpaired
+    lost, silent = found.dropped_groups, found.dropped_silent
+    own = np.zeros(0, bool) if lost is None else np.asarray(lost == group, bool)
     return replace(
         only(found, found.group == group),
         group=None,
-        dropped=0 if lost is None else int((lost == group).sum()),
+        dropped=int(own.sum()),
         dropped_groups=None,
-        unpaired=apart and _of_group(apart, group),
+        dropped_silent=None if lost is None or silent is None else silent[own],
+        unpaired=found.unpaired and _of_group(found.unpaired, group),
+        absent=found.absent and _of_group(found.absent, group),
     )
 
 
@@ -241,12 +245,13 @@ def _by_id(files: Sequence[str], found: list[Any], said: dict[str, Any]) -> list
             )
     if not said["drop_missing"]:
         _check_same_ids(files, ids, name)
+    absent = _not_in_all(found, ids)
     if not said["quiet"]:
         _say_paired(name, reordered=_reordered(ids))
-        if absent := _not_in_all(found, ids):
-            are = f"{absent:,} ids are" if absent > 1 else "1 id is"
+        if count := len(absent):
+            are = f"{count:,} ids are" if count > 1 else "1 id is"
             click.echo(f"note: {are} not in every file, and left out", err=True)
-    return _in_all(found, ids, said)
+    return _in_all(found, ids, said, absent)
 
 
 def ids_of(found: Any) -> Any:
@@ -298,12 +303,12 @@ def _reordered(ids: list[Any]) -> bool:
     return any(other != first for other in others)
 
 
-def _not_in_all(found: list[Any], ids: list[Any]) -> int:
-    """How many ids are not in every file, where incomplete examples count as there."""
+def _not_in_all(found: list[Any], ids: list[Any]) -> set[str]:
+    """Ids that are not in every file, where incomplete examples count as there."""
     there = []
     for one, column in zip(found, ids, strict=True):
         there.append({*column.tolist(), *text_of(one.dropped_ids).astype(str).tolist()})
-    return len(set.union(*there) - set.intersection(*there))
+    return set.union(*there) - set.intersection(*there)
 
 
 def _check_same_ids(files: Sequence[str], ids: list[Any], name: str) -> None:
@@ -318,8 +323,16 @@ def _check_same_ids(files: Sequence[str], ids: list[Any], name: str) -> None:
             )
 
 
-def _in_all(found: list[Any], keys: list[Any], said: dict[str, Any]) -> list[Any]:
-    """Rows whose key is in every file, in the order of the first."""
+def _in_all(
+    found: list[Any],
+    keys: list[Any],
+    said: dict[str, Any],
+    absent: Collection[str] = (),
+) -> list[Any]:
+    """Rows whose key is in every file, in the order of the first.
+
+    Keys that are `absent` are not in every file, not even with a score missing.
+    """
     places = [{key: i for i, key in enumerate(column.tolist())} for column in keys]
     common = [key for key in places[0] if all(key in place for place in places)]
     if not common:
@@ -330,15 +343,20 @@ def _in_all(found: list[Any], keys: list[Any], said: dict[str, Any]) -> list[Any
         )
         click.echo(f"note: {told}", err=True)
     return [
-        _divided(one, np.array([place[key] for key in common], int))
+        _divided(
+            one,
+            np.array([place[key] for key in common], int),
+            np.array([place[key] for key in place if key in absent], int),
+        )
         for one, place in zip(found, places, strict=True)
     ]
 
 
-def _divided(found: Any, chosen: Any) -> Any:
+def _divided(found: Any, chosen: Any, absent: Any) -> Any:
     """The rows to compare, which know of the others."""
-    others = np.setdiff1d(np.arange(len(found)), chosen)
-    return replace(only(found, chosen), unpaired=only(found, others))
+    others = np.setdiff1d(np.arange(len(found)), [*chosen, *absent])
+    apart = {"unpaired": only(found, others), "absent": only(found, absent)}
+    return replace(only(found, chosen), **apart)
 
 
 def only(found: Any, chosen: Any) -> Any:

@@ -69,14 +69,15 @@ def curves(
       calibrant curves predictions.npz --kind decision --thresholds 0.01,0.02,0.05
       calibrant curves predictions.npz --kind clinical
     """
-    files = tuple(models_in(files, quiet=quiet))
+    files = tuple(models_in(files, quiet=quiet, count_copies=said["count_copies"]))
     out.check_outputs(output, reads=files, force=force)
     _check_suffix(output, kind)
     at = _thresholds(thresholds, kind)
     options = {**AS_USUAL, **said, "level": level, "quiet": quiet}
     with flags.steps("evaluate", quiet=quiet) as progress:
-        models = out.evaluate_models(flags.models_of(files, names, options), progress)
-    found = [_find(kind, model, level, at) for model in models]
+        named = flags.models_of(files, names, options)
+        models = out.evaluate_models(named, progress)
+    found = [_find(kind, *x, level, at) for x in zip(named, models, strict=True)]
     written = "" if output is None else _write(kind, found, models, output)
     if as_json:
         click.echo(json.dumps([x.to_dict() for x in found], allow_nan=False))
@@ -120,10 +121,18 @@ def _thresholds(said: str | None, kind: str) -> dict[str, list[float]]:
         raise ValueError(f"{rule}, got {said!r}.") from None
 
 
-def _find(kind: str, model: Any, level: float, more: dict[str, list[float]]) -> Any:
+def _find(
+    kind: str, model: flags.Model, ev: Any, level: float, more: dict[str, Any]
+) -> Any:
+    """What the curve's function says of a model, or of the sketch that it was made of."""
     import calibrant
 
-    return getattr(calibrant, KINDS[kind][0])(model, level=level, **more)
+    if (sketch := out.sketch_in(flags.paths_of(model.file))) is not None:
+        if kind == "triptych":
+            told = "is a sketch, which has sums, and --kind triptych needs the rows"
+            raise ValueError(f"{model.file} {told}.")
+        ev, more = sketch, {**more, "name": model.name}
+    return getattr(calibrant, KINDS[kind][0])(ev, level=level, **more)
 
 
 def _write(kind: str, found: list[Any], models: list[Any], output: Path) -> str:

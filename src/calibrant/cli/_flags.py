@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shutil
@@ -280,6 +281,11 @@ def roles_of(said: Mapping[str, str | None], **more: Any) -> Any:
     return Roles(**given, **more)
 
 
+def said_of_files(said: Mapping[str, Any]) -> dict[str, bool]:
+    """What was said on how to look for the files of a model."""
+    return {name: said[name] for name in ("quiet", "count_copies")}
+
+
 def _scale(text: str) -> dict[str, float]:
     """Words and what they mean.
 
@@ -360,6 +366,12 @@ def paths_of(file: str) -> list[str]:
     return [file] if Path(file).exists() else file.split(",")
 
 
+def are_joined(file: str) -> bool:
+    """Whether several files of one model have commas between them."""
+    paths = [] if isinstance(file, Files) else paths_of(file)
+    return len(paths) > 1 and all(Path(path).suffix for path in paths)
+
+
 STDIN = "-"
 
 
@@ -402,9 +414,20 @@ def names_of(files: Sequence[str], given: str | None) -> list[str]:
 
 
 def stem_of(file: str) -> str:
-    """The name of a file without suffixes of formats: scores.csv.gz is scores."""
+    """The name of a file without suffixes of formats: scores.csv.gz is scores.
+
+    Of a pattern it is what all names begin with, or the folder.
+
+    >>> stem_of("scores.csv.gz"), stem_of("run-*.npz"), stem_of("bert/*.npz"), stem_of("*.npz")
+    ('scores', 'run', 'bert', 'model')
+    """
     path = Path(file)
-    return Path(path.stem).stem if path.suffix in (".gz", ".zst") else path.stem
+    stem = Path(path.stem).stem if path.suffix in (".gz", ".zst") else path.stem
+    if not glob.has_magic(stem) or path.exists():
+        return stem
+    folder = path.parent.name
+    begun = re.split(r"[*?[]", stem)[0].rstrip("-_. ")
+    return begun or ("model" if glob.has_magic(folder) else folder or "model")
 
 
 def evaluation_of(options: Mapping[str, Any]) -> dict[str, Any]:

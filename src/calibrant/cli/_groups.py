@@ -51,7 +51,7 @@ def groups(
       calibrant groups predictions.csv --slices age,sex --output groups.html
     """
     gates = out.gates_of(said)
-    file = model_in(file, quiet=said["quiet"])
+    file = model_in(file, **flags.said_of_files(said))
     out.check_outputs(output, reads=[file], force=force)
     out.check_suffix(output, ".html", ".htm")
     called = called or flags.names_of([file], None)[0]
@@ -62,7 +62,9 @@ def groups(
         else:
             found = _sliced(file, said, {**options, "slices": most}, slices.split(","))
     verdicts = out.judge(gates, found)
-    written = out.write_page(found, output, title=f"Groups: {called}", force=force)
+    written = out.write_page(
+        found, output, verdicts, title=f"Groups: {called}", force=force
+    )
     out.print_result(found, written, said)
     out.trip(verdicts)
 
@@ -91,6 +93,7 @@ def _sliced(
 def as_evaluated(rows: Any, options: dict[str, Any]) -> dict[str, Any]:
     """What was read and asked for, as verbs take it, pairs included."""
     given = rows.arguments
+    rows.target(options.get("target"))
     if rows.pairs:
         given["y"] = given.pop("correct")
         options = {key: x for key, x in options.items() if key != "target"}

@@ -15,12 +15,15 @@ from calibrant._base.checks import one_line
 from calibrant.cli import _flags as flags
 
 
-def models_in(files: Iterable[str], *, quiet: bool) -> list[str]:
+def models_in(
+    files: Iterable[str], *, quiet: bool, count_copies: bool = False
+) -> list[str]:
     """Files, where those that a harness wrote for one model are put together.
 
     The model is what a file says or else, as lm-evaluation-harness has it, the folder.
     Files of a harness without probabilities are left out, which is said. A damaged one is
-    not: a gate must not pass because what would fail it cannot be read.
+    not: a gate must not pass because what would fail it cannot be read. Nor is a copy, which
+    would be another task or run, unless copies are to be counted.
     """
     sorted_ = _Sorted()
     for file in files:
@@ -29,12 +32,17 @@ def models_in(files: Iterable[str], *, quiet: bool) -> list[str]:
         raise sorted_.left_out[0]
     for problem in sorted_.left_out if not quiet else ():
         click.echo(f"note: left out: {one_line(str(problem))}", err=True)
+    if not count_copies:
+        from calibrant.files._open import check_no_copies
+
+        for paths in sorted_.models.values():
+            check_no_copies(paths)
     return sorted_.found()
 
 
-def model_in(file: str, *, quiet: bool) -> str:
+def model_in(file: str, *, quiet: bool, count_copies: bool = False) -> str:
     """The one model that a file is, or a folder of a harness holds."""
-    found = models_in([file], quiet=quiet)
+    found = models_in([file], quiet=quiet, count_copies=count_copies)
     if len(found) > 1:
         named = ", ".join(found[:4]) + (", …" if len(found) > 4 else "")
         one = "name the folder or the files of one"

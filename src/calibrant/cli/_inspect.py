@@ -28,7 +28,9 @@ def inspect(file: str, *, as_json: bool, **said: str | None) -> None:
     """
     from calibrant.files._inspect import inspect as look
 
-    paths = flags.paths_of(model_in(file, quiet=False))
+    paths = flags.paths_of(
+        model_in(file, quiet=False, count_copies=bool(said["count_copies"]))
+    )
     if (sketch := out.sketch_in(paths)) is not None:
         click.echo(_strict(sketch.facts()) if as_json else str(sketch))
         return

@@ -150,11 +150,37 @@ def _sums(files: Sequence[str], state: Path | None, said: Mapping[str, Any]) -> 
             save=Saves(state, replace=there) if state else lambda _: None,
             since=state.stat().st_mtime if state and there else math.inf,
             quiet=said["quiet"],
-            watch=_in_periods(said),
+            watch=_alike(found.groups, _in_periods(said)),
         )
     if not said["quiet"]:
         say_skipped(skipped)
     return found
+
+
+def _alike(
+    periods: Iterable[str], in_periods: Callable[[Any], Any]
+) -> Callable[[Any], Any]:
+    """The same, which refuses rows of another kind of period than those of the state."""
+    forms = {_form(x): x for x in periods}
+    kinds = {form: kind for kind, form in FORMS.items()}
+
+    def checked(found: Any) -> Any:
+        named = in_periods(found)
+        for period in dict.fromkeys(map(str, named.group.tolist())):
+            if len(forms) == 1 and kinds.keys() & forms and _form(period) not in forms:
+                form, example = next(iter(forms.items()))
+                raise ValueError(
+                    f"the periods of the state are {kinds[form]}s, such as {example!r}, and "
+                    f"{period!r} is none; give the same --period and --every as before, or "
+                    "begin another state."
+                )
+        return named
+
+    return checked
+
+
+def _form(period: str) -> str:
+    return re.sub(r"\d", "0", period)
 
 
 def _in_periods(said: Mapping[str, Any]) -> Callable[[Any], Any]:
@@ -198,7 +224,7 @@ FORMS |= {"quarter": "0000-Q0", "year": "0000"}
 
 def _check_form(periods: Iterable[str], every: str | None) -> None:
     """Refuse to mix weeks with months in one state."""
-    strange = [x for x in periods if every and re.sub(r"\d", "0", x) != FORMS[every]]
+    strange = [x for x in periods if every and _form(x) != FORMS[every]]
     if strange:
         raise ValueError(
             f"the state has the period {strange[0]!r}, which is no {every}; give the same "

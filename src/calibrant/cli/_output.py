@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from math import inf, isnan, log, nan
+from math import inf, isclose, isnan, log, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import click
+import numpy as np
 
 from calibrant._base.checks import MOST_NAME, RowError, one_line
 from calibrant._base.comparison import Comparison
@@ -29,7 +30,7 @@ from calibrant._base.measures import (
 from calibrant._base.records import Estimate, as_plain
 from calibrant._base.write import target_of
 from calibrant._inputs.arrays import ROW_SUM_TOLERANCE
-from calibrant._verbs.by_group import macro_average
+from calibrant._verbs.by_group import macro_average, with_reason
 from calibrant._verbs.compare import BY_ID
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
 from calibrant.cli import _flags as flags
@@ -86,7 +87,7 @@ def _evaluate_file(
         with Taken(file, roles, quiet=said["quiet"]) as taken:
             found = map(taken.add, batches(paths, roles))
             ev = evaluate_batches(found, name=name, progress=report, **options)
-            return replace(ev, left_out=float(taken.dropped))
+            return replace(ev, left_out=float(taken.silent))
     rows = order(read_file(file, roles, quiet=said["quiet"]))
     progress(0.5, f"evaluate {name}")
     ev = evaluate_found(rows, name, said)
@@ -132,17 +133,23 @@ def _print_of_ids(ids: Any) -> str:
 
 def with_left_out(ev: Evaluation, found: Any) -> Evaluation:
     """The same, which knows how many examples were left out, and how many of a whole."""
-    lost = () if found.dropped_groups is None else found.dropped_groups
-    lacking, apart = Counter(map(str, lost)), _counted(found.unpaired)
+    lacking: Counter[Any] = Counter({None: found.silent})
+    if found.dropped_groups is not None:
+        lacking.update(map(str, found.dropped_groups[found.dropped_silent]))
+    counts = lacking, _counted(found.unpaired), _counted(found.absent)
     parts = {
-        name: _without(part, lacking[name], apart[name])
+        name: _without(part, *(count[name] for count in counts))
         for name, part in ev.per_group.items()
     }
-    return _without(replace(ev, per_group=parts), found.dropped, apart[None])
+    return _without(replace(ev, per_group=parts), *(count[None] for count in counts))
 
 
-def _without(ev: Evaluation, lacking: float, apart: float) -> Evaluation:
-    return replace(ev, left_out=float(lacking + apart), unpaired=float(apart))
+def _without(
+    ev: Evaluation, lacking: float, unpaired: float, absent: float
+) -> Evaluation:
+    apart = unpaired + absent
+    left_out, apart, absent = map(float, (lacking + apart, apart, absent))
+    return replace(ev, left_out=left_out, unpaired=apart, absent=absent)
 
 
 def _counted(rows: Any) -> Counter[Any]:
@@ -181,7 +188,9 @@ class Taken:
         self.asked = set(roles.given) - {"weight"}
         self.percent = roles.percent
         self.quiet, self.total, self.dropped, self.rows = quiet, 0.0, 0, 0
+        self.silent = 0
         self.above, self.most, self.small = 0, 1.0, 0
+        self.joined = _Joined() if flags.are_joined(file) else None
 
     def __enter__(self) -> Self:
         return self
@@ -189,8 +198,11 @@ class Taken:
     def add(self, found: Any, of: int = 0) -> Any:
         """Count some rows, of perhaps more that were complete, and pass them on."""
         self.plan = found.plan
+        if self.joined is not None:
+            self.joined.add(found)
         self.rows += max(len(found), of) + found.dropped
         self.dropped += found.dropped
+        self.silent += found.silent
         if found.sample_weight is not None:
             self.total += float(found.sample_weight.sum())
         if found.kind != "logits" and found.scores.size == len(found):
@@ -206,6 +218,8 @@ class Taken:
         return found
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self.joined is not None:
+            self.joined.check()
         if self.quiet or kind is not None or self.plan is None:
             return
         for role, what in USED.items():
@@ -213,6 +227,8 @@ class Taken:
                 continue
             summed = f" (weights sum to {self.total:,.6g})" if role == "weight" else ""
             self._say(f"using column {column!r} as {what}{summed}")
+        if self.joined is not None and (told := str(self.joined)):
+            click.echo(f"note: {one_line(told)}", err=True)
         if self.above:
             are = (
                 "1 probability" if self.above == 1 else f"{self.above:,} probabilities"
@@ -224,10 +240,57 @@ class Taken:
             self._say(f"--percent reads 0.9 as 0.9 %: {what}, above 0 and at most 1")
         if self.dropped:
             missing = "with a missing score, label or weight"
+            if labels := self.dropped - self.silent:
+                missing += (
+                    f"; {labels:,} of them {'has' if labels == 1 else 'have'} a score"
+                )
             self._say(f"dropped {self.dropped:,} of {self.rows:,} examples {missing}")
 
     def _say(self, text: str) -> None:
         click.echo(f"note: {one_line(f'{self.file}: {text}')}", err=True)
+
+
+ENOUGH = 20
+"""So many labels that are the same in two files are no chance."""
+
+
+class _Joined:
+    """Files that a comma joins: rows of one model, or two models by mistake."""
+
+    def __init__(self) -> None:
+        self.rows: Counter[Path] = Counter()
+        self.labels: dict[Path, Any] = {}
+        self.kinds: dict[Path, set[str]] = {}
+
+    def add(self, found: Any) -> None:
+        """Some rows, of one file or of all."""
+        for path, labels in () if found.y is None else found.labels_by_file:
+            texts = [str(label) for label in np.asarray(labels).tolist()]
+            self.rows[path] += len(texts)
+            self.kinds.setdefault(path, set()).update(texts[:ENOUGH])
+            told = "\0".join([*texts, ""]).encode("utf-8", "surrogatepass")
+            self.labels.setdefault(path, sha256()).update(told)
+
+    def check(self) -> None:
+        """Refuse files whose labels are equal row by row: they hold the same examples."""
+        seen: dict[str, Path] = {}
+        for path, digest in self.labels.items():
+            enough = self.rows[path] >= ENOUGH and len(self.kinds[path]) > 1
+            if enough and (other := seen.setdefault(digest.hexdigest(), path)) != path:
+                raise ValueError(
+                    f"{other} and {path} have the same labels, row by row, so they are not "
+                    "examples of one model. Put a space between them to compare two models."
+                )
+
+    def __str__(self) -> str:
+        if len(self.rows) < 2:
+            return ""
+        *first, last = map(str, self.rows)
+        sizes = " + ".join(f"{rows:,}" for rows in self.rows.values())
+        return (
+            f"{', '.join(first)} and {last} are read as {sizes} examples of one model; put a "
+            "space between them to compare two models"
+        )
 
 
 def sketch_in(paths: list[str]) -> Sketch | None:
@@ -300,13 +363,20 @@ def _files_of(reads: Iterable[str | None]) -> Iterator[Path]:
             yield from filter(Path.exists, map(Path, paths))
 
 
-def write_page(models: Comparison, output: Path | None, **options: Any) -> str:
-    """Write the report, if one was asked for, and say so."""
+def write_page(
+    models: Comparison,
+    output: Path | None,
+    verdicts: Sequence[str | None] = (),
+    **options: Any,
+) -> str:
+    """Write the report, if one was asked for, with the conditions that hold, and say so."""
     if output is None:
         return ""
     from calibrant.report._report import report
 
-    return f"report: {one_line(str(report(models, output, **options)))}"
+    given: dict[str, Any] = {**options, **failed(verdicts)}
+    path = report(models, output, **given)
+    return f"report: {one_line(str(path))}"
 
 
 def print_models(
@@ -348,8 +418,6 @@ MACRO = ("accuracy", "ece", "nll", "brier", "calibration", "sharpness_gap")
 
 def _macro_lines(models: Comparison) -> list[str]:
     """Means over groups, each counted once, with intervals."""
-    from calibrant._base.text import with_interval
-
     lines = []
     for ev in models:
         if len(ev.per_group) < 2:
@@ -361,9 +429,7 @@ def _macro_lines(models: Comparison) -> list[str]:
         labels = {key: MEASURES[key].label for key in MACRO if key in found}
         width = max(map(len, labels.values()))
         lines += ["", f"{head}:"]
-        lines += [
-            f"  {x:<{width}}  {with_interval(found[k])}" for k, x in labels.items()
-        ]
+        lines += [f"  {x:<{width}}  {with_reason(found[k])}" for k, x in labels.items()]
     return lines
 
 
@@ -553,12 +619,18 @@ class Gate:
         """The same of a limit on a difference, above or below."""
         wide = self.key in ENDS and abs(self.limit) >= WIDE and not self.percent
         far = FAR_ABOVE * abs(value) < abs(self.limit)
-        if not (wide and far) or HOLDS[self.sign](value, self.limit):
+        if not (wide and far) or self.holds(value):
             return ""
         return (
             f"{who}: the limit of {100 * self.limit:.10g}% is far from the difference in "
             f"{self.key}, {100 * value:.2g}%. To be clear, write {self._two_ways}."
         )
+
+    def holds(self, value: float) -> bool:
+        """Whether a number is on the wrong side; what equals the limit but for rounding is on it."""
+        if isclose(value, self.limit, rel_tol=1e-12, abs_tol=1e-15):
+            return self.sign in (">=", "<=")
+        return bool(HOLDS[self.sign](value, self.limit))
 
     def verdict(
         self, who: str, estimate: Estimate, what: str, level: float
@@ -573,7 +645,7 @@ class Gate:
             what = f"{self.end} end of the {interval}"
         if isnan(value):
             return f"{who}: {what} is undefined."
-        if HOLDS[self.sign](value, self.limit):
+        if self.holds(value):
             return f"{who}: {what} is {value:.6g}, {self.sign} {self.limit:g}."
         return None
 
@@ -584,6 +656,9 @@ def _key_of(name: str, option: str, *, coverage: bool) -> str:
         return key
     if name.lower() == COVERAGE and coverage:
         return COVERAGE
+    if name.lower() == COVERAGE:
+        told = "coverage is of a model, not of a difference or a period; gate it in report."
+        raise click.BadParameter(told, param_hint=option)
     hint = f"; did you mean {near!r}?" if (near := near_key(name)) else "."
     known = [f"{x} (d_cal)" if x == "calibration" else x for x in MEASURES]
     known += [COVERAGE] if coverage else []

@@ -78,9 +78,11 @@ def _load(saved: str) -> Any:
 
 
 def _fit(file: str, method: str, said: dict[str, Any], progress: Any) -> Any:
-    from calibrant._verbs.study import recalibrator_named
+    from calibrant._base.checks import check_choice
+    from calibrant._verbs.study import METHODS, recalibrator_named
     from calibrant.recalibration._estimator import FitWarning
 
+    check_choice(method, "--method", tuple(METHODS))
     roles = flags.roles_of(said)
     found = read_vectors(file, roles, "recalibration", quiet=said["quiet"])
     recalibrator = recalibrator_named(method, found.kind, found.classes)

@@ -47,7 +47,7 @@ def report(
     from calibrant._base.comparison import as_comparison
 
     gates = out.gates_of(said)
-    files = tuple(models_in(files, quiet=said["quiet"]))
+    files = tuple(models_in(files, **flags.said_of_files(said)))
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
     named = flags.models_of(files, names, said)
@@ -57,6 +57,6 @@ def report(
         models = out.evaluate_models(named, progress, order, with_id=with_id)
     found = as_comparison(models)
     verdicts = out.judge(gates, models)
-    written = out.write_page(found, output, title=title, force=force)
+    written = out.write_page(found, output, verdicts, title=title, force=force)
     out.print_models(found, said, written, **out.failed(verdicts))
     out.trip(verdicts)

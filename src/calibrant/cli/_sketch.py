@@ -40,10 +40,11 @@ def sketch(
 ) -> None:
     """Summarise FILEs in a small sketch.
 
-    Other commands read a sketch like the files themselves, and sketches can be merged. It
-    is saved after every file and every 5 million examples; --resume continues a run that
-    was stopped, and counts no file twice, whatever its name. A file that has changed since
-    is refused, and so is a copy of another file.
+    report, compare, groups, curves and inspect read a sketch like the files themselves, and
+    merge adds sketches up; other commands need the examples. It is saved after every file and
+    every 5 million examples; --resume continues a run that was stopped, and counts no file
+    twice, whatever its name. A file that has changed since is refused, and so is a copy of
+    another file.
 
     \b
     Example:

@@ -59,8 +59,8 @@ def study(
     from calibrant._verbs.study import study as run_study
 
     gates = out.gates_of(said)
-    fit = model_in(fit, quiet=said["quiet"])
-    test = test and model_in(test, quiet=said["quiet"])
+    looking = flags.said_of_files(said)
+    fit, test = model_in(fit, **looking), test and model_in(test, **looking)
     out.check_outputs(output, reads=(fit, test), force=force)
     out.check_suffix(output, ".html", ".htm")
     arguments = _arguments(fit, test, said)
@@ -76,7 +76,7 @@ def study(
         parts = (replace(ev, left_out=left_out) for ev in found)
         found = replace(found, evaluations=tuple(parts))
     verdicts = out.judge(gates, [found.best()])
-    written = out.write_page(found, output, force=force)
+    written = out.write_page(found, output, verdicts, force=force)
     out.print_models(found, said, written, **out.failed(verdicts))
     out.trip(verdicts)
 
@@ -89,7 +89,7 @@ def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, An
     if said["target"] is None:
         given["target"] = first.target(None)
     if test is None:
-        given["left_out"] = first.dropped
+        given["left_out"] = first.silent
         return {**given, first.kind: first.scores, **_of_rows(first)}
     second = out.read_file(test, roles, quiet=quiet)
     if first.kind != second.kind:
@@ -101,7 +101,7 @@ def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, An
             raise ValueError(f"{has} has {word}, and {lacks} has none.")
     both = {what: (column, theirs[what]) for what, column in mine.items()}
     scores = first.scores, second.scores
-    given["left_out"] = second.dropped
+    given["left_out"] = second.silent
     return {**given, "y_test": second.y, first.kind: scores, **both}
 
 

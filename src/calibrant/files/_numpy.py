@@ -19,6 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from calibrant._base.write import SKETCHES
 from calibrant.files import _sources as sources
 from calibrant.files._sources import Entry, FileError, Held, Place, Source
 
@@ -112,6 +113,11 @@ def open_npz(held: Held) -> Source:
         if len(members) > MOST_MEMBERS:
             raise FileError(path, f"has more than {MOST_MEMBERS} members.")
         names = [member.filename for member in members]
+        if any(f"{header}.npy" in names for header in SKETCHES):
+            merged = "of several sketches calibrant merge makes one"
+            raise FileError(
+                path, f"is a sketch, which has sums, and this needs the rows; {merged}."
+            )
         if len(set(names)) < len(names):
             raise FileError(path, "has two members of the same name.")
         if odd := [name for name in names if not name.endswith(".npy")]:

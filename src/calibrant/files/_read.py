@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, check_number
 from calibrant.files import _sources as sources
+from calibrant.files._duckdb import TRUTHS
 from calibrant.files._open import (
     Paths,
     check_no_copies,
@@ -61,8 +64,13 @@ class Found:
         How many were left out, and what identifies them, as `ids`.
     dropped_groups : array or None
         Groups of those that were left out.
-    unpaired : Found or None
-        Rows that lack nothing, and are not compared because another file lacks them.
+    dropped_silent : array or None
+        Whether those that were left out have no score; else they lack a label or weight.
+    files : dict of Path to int
+        How many rows each file has, if there are several.
+    unpaired, absent : Found or None
+        Rows that lack nothing, and are not compared: another file has no score for them,
+        or no such row at all.
     choices : bool
         Whether scores are those of options to choose from, which differ from question to
         question, so that ``"top-label"`` is what is asked of them.
@@ -89,6 +97,9 @@ class Found:
     others: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     dropped_groups: NDArray[Any] | None = None
     unpaired: Found | None = None
+    absent: Found | None = None
+    dropped_silent: NDArray[Any] | None = None
+    files: Mapping[Path, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -99,6 +110,12 @@ class Found:
         if self.rows is not None:
             before = int(self.rows[error.row]) - error.row
         return error.shifted(before) if before else error
+
+    @property
+    def silent(self) -> int:
+        """How many were left out because they have no score."""
+        lost = self.dropped_silent
+        return self.dropped if lost is None else int(lost.sum())
 
     @property
     def pairs(self) -> bool:
@@ -115,8 +132,23 @@ class Found:
             return {"correct": self.y, "confidence": self.scores, **given}
         return {"y": self.y, self.kind: self.scores, "classes": self.classes, **given}
 
+    @property
+    def labels_by_file(self) -> Iterator[tuple[Path, Any]]:
+        """The labels that each file has."""
+        start = 0
+        for path, rows in (self.files or {self.path: len(self)}).items():
+            yield path, self.y[start : start + rows]
+            start += rows
+
     def target(self, said: str | None) -> str | None:
         """What is asked of the rows: as said, or that of options to choose from."""
+        if self.pairs and said is not None:
+            only_one = "there is one question of an answer, whether it is correct"
+            raise FileError(
+                self.path,
+                f"--target {said} does not apply to stated confidences: {only_one}; leave "
+                "it out.",
+            )
         return "top-label" if said is None and self.choices else said
 
 
@@ -130,12 +162,14 @@ def found_in(
     block, rows, dropped = _as_numbers(path, plan, block, start, roles), None, 0
     dropped_ids = None if plan.id is None else block[plan.id][:0]
     dropped_groups = None if plan.group is None else block[plan.group][:0]
+    dropped_silent = np.zeros(0, bool)
     if roles.drop_missing:
         others = plan.label, plan.correct, plan.pred, plan.weight, plan.frequency
         kept = ~lacking(*(block[x] for x in (*plan.scores, *others) if x is not None))
         rows, dropped = start + np.flatnonzero(kept), int((~kept).sum())
         dropped_ids = None if plan.id is None else block[plan.id][~kept]
         dropped_groups = None if plan.group is None else block[plan.group][~kept]
+        dropped_silent = lacking(*(block[x] for x in plan.scores))[~kept]
         block = {name: values[kept] for name, values in block.items()}
     columns = [block[name] for name in plan.scores]
     scores = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
@@ -163,7 +197,11 @@ def found_in(
     given = plan.kind, scores, y, weight, group, classes, path, start
     more = {name: block[name] for name in plan.others}
     found = Found(*given, frequency, cluster, ids, plan, rows, dropped, dropped_ids)
-    return replace(found, dropped_groups=dropped_groups, others=more)
+    lost: dict[str, Any] = {
+        "dropped_groups": dropped_groups,
+        "dropped_silent": dropped_silent,
+    }
+    return replace(found, **lost, others=more)
 
 
 COMMA = re.compile(r"[\d.]*,\d+ ?%?")
@@ -197,7 +235,7 @@ def _as_numbers(
     path: Path, plan: Plan, block: Block, start: int, roles: Roles
 ) -> Block:
     """The same with numbers that are spelt 0,27 or 27% read, and per cent divided."""
-    if not roles.spelt:
+    if not (roles.spelt or roles.drop_missing):
         return block
     found = dict(block)
     for name in filter(None, (*plan.scores, plan.weight, plan.frequency)):
@@ -231,10 +269,46 @@ def _check_numbers(
 ) -> None:
     """Refuse 9O%, which is damaged: only null, NaN and empty text are missing."""
     for row in np.flatnonzero(np.isnan(found)).tolist():
-        if str(cells[row] or "").strip().lower() not in ("", "nan"):
+        if not _is_empty(cells[row]):
             shown = f"row {start + row} of {sources.shorten(name)!r} is {cells[row]!r}"
             way_out = "write null where there is no answer, or pass --scale for words"
             raise FileError(path, f"{shown}, which is no number; {way_out}.")
+
+
+def _is_empty(cell: Any) -> bool:
+    """Whether a cell of text has nothing in it."""
+    return str(cell or "").strip().lower() in ("", "nan", "null")
+
+
+def _with_truths(path: Path, block: Block, names: set[str], start: int) -> Block:
+    """The same with labels that were read as text as numbers; what is none is refused."""
+    found = dict(block)
+    for name in names:
+        numbers = np.array([_truth(cell) for cell in block[name]], np.float64)
+        for row in np.flatnonzero(np.isnan(numbers)).tolist():
+            if not _is_empty(cell := block[name][row]):
+                shown = f"row {start + row} of {sources.shorten(name)!r} is {cell!r}"
+                first = "which is no number, as the first is"
+                way_out = "leave the cell empty where there is none"
+                raise FileError(path, f"{shown}, {first}; {way_out}.")
+        wide = np.abs(numbers) >= sources.TOLD_APART
+        exact = wide & np.isfinite(numbers)
+        texts = np.array(
+            [x if y else None for x, y in zip(block[name], exact, strict=True)], object
+        )
+        found[name] = sources.with_digits(numbers, texts)
+    return found
+
+
+def _truth(cell: Any) -> float:
+    """A number, or true and false as 1 and 0; NaN for what is neither."""
+    text = str(cell or "").strip().lower()
+    if text in TRUTHS:
+        return TRUTHS[text]
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan
 
 
 def _check_signs(
@@ -269,6 +343,9 @@ def _check_words(
 
 def numbers_of(cells: NDArray[Any], roles: Roles) -> NDArray[np.float64]:
     """Numbers that are spelt as the roles say; NaN for what is none."""
+    if not roles.spelt:
+        with suppress(ValueError):
+            return cells.astype(np.float64)  # None becomes NaN
     return np.array([_number(cell, roles) for cell in cells], np.float64)
 
 
@@ -414,7 +491,7 @@ PER_ROW = (
 )
 """What there is one of for each row."""
 
-OF_DROPPED = ("dropped_ids", "dropped_groups")
+OF_DROPPED = ("dropped_ids", "dropped_groups", "dropped_silent")
 """What there is one of for each row that was left out."""
 
 BATCH_BYTES, MOST_ROWS, EVERYTHING = 1 << 25, 1 << 18, 1 << 62
@@ -470,7 +547,7 @@ def _without_single_task(found: Found, roles: Roles) -> Found:
 
 def batches(
     paths: Paths, roles: Roles | None = None, rows: int | None = None
-) -> Iterator[Found]:
+) -> Generator[Found, None, None]:
     """Read predictions a batch at a time, in the order of files and rows.
 
     Parameters
@@ -498,9 +575,9 @@ def batches(
 
 def _batches(
     paths: Paths, roles: Roles, rows: int | None, *, in_memory: bool
-) -> Iterator[Found]:
+) -> Generator[Found, None, None]:
     like: Found | None = None
-    per_cent = not roles.percent
+    needless = _Needless(roles)
     if not roles.count_copies:
         check_no_copies(find_files(paths))
     options = _options_in(paths, roles)
@@ -513,8 +590,12 @@ def _batches(
         classes = _class_names(source, plan, roles)
         named = [plan.group, plan.cluster, plan.id] if source.is_table else []
         named += plan.others if source.is_table else ()
-        if roles.spelt and source.is_table:
+        of_truth = [plan.label, plan.correct, plan.pred]
+        as_text = roles.drop_missing and source.format in DELIMITED
+        if (roles.spelt or as_text) and source.is_table:
             named += [*plan.scores, plan.weight, plan.frequency]
+        truths = {x for x in of_truth if x and as_text and source[x].kind == "number"}
+        named += truths
         text = frozenset(x for x in filter(None, named) if len(source[x].shape) == 1)
         size = BATCH_BYTES // (8 * _width(source, plan.scores))
         most = MOST_ROWS if source.options_in is None else MOST_RECORDS
@@ -525,24 +606,67 @@ def _batches(
         exact = frozenset(filter(None, [plan.label, plan.pred]))
         lenient = roles.drop_missing or roles.with_others
         wanted = Request(plan.names, size, text, None, exact, lenient, options)
-        for block in source.blocks(wanted):
-            per_cent = per_cent or _shows_per_cent(plan, block, roles)
+        for read in source.blocks(wanted):
+            needless.look(plan, read)
+            block = _with_truths(source.path, read, truths, start)
             found = found_in(source.path, plan, block, classes, start, roles)
             if options:
+                needless.look_at_lists(found, source)
                 found = _of_options(found, source)
             start += len(found) + found.dropped
             like = like or found
             _check_alike(like, found)
             yield found
-    if like is not None and not per_cent:
-        name = sources.shorten(plan.scores[0])
-        raise FileError(
-            like.path,
-            f"--percent divides by 100, but no value of {name!r} is above 1; leave "
-            "--percent out, or bring all files to one scale, or write 0.5% for half a "
-            "per cent.",
-        )
+    if like is not None:
+        needless.check(like.path, plan.scores[0])
 
+
+class _Needless:
+    """Options that nothing in the files called for: they were meant for other files."""
+
+    def __init__(self, roles: Roles) -> None:
+        self.roles = roles
+        self.per_cent = not roles.percent
+        self.decimal = roles.decimal is None
+        self.ragged = not roles.ragged
+
+    def look(self, plan: Plan, block: Block) -> None:
+        """At cells as they are written."""
+        self.per_cent = self.per_cent or _shows_per_cent(plan, block, self.roles)
+        if not self.decimal:
+            names = filter(None, (*plan.scores, plan.weight, plan.frequency))
+            columns = (block[x] for x in names if block[x].dtype.kind not in "biuf")
+            mark = str(self.roles.decimal)
+            self.decimal = any(mark in str(cell) for cells in columns for cell in cells)
+
+    def look_at_lists(self, found: Found, source: Source) -> None:
+        """At scores of options, of which some questions have fewer."""
+        differ = source.ragged or bool(np.isneginf(found.scores).any())
+        self.ragged = self.ragged or differ
+
+    def check(self, path: Path, score: str) -> None:
+        """Refuse the first that was not needed."""
+        name = repr(sources.shorten(score))
+        if not self.per_cent:
+            raise FileError(
+                path,
+                f"--percent divides by 100, but no value of {name} is above 1; leave "
+                "--percent out, or bring all files to one scale, or write 0.5% for half a "
+                "per cent.",
+            )
+        if not self.decimal:
+            mark = self.roles.decimal
+            none = f"no number of {name} is written with {mark!r}"
+            raise FileError(path, f"--decimal is {mark!r}, but {none}; leave it out.")
+        if not self.ragged:
+            alike = f"{name} has as many options for every question"
+            raise FileError(
+                path, f"--ragged does not apply: {alike}, or one number; leave it out."
+            )
+
+
+DELIMITED = ("csv", "tsv")
+"""Formats in which a cell may hold anything: what is no number is not missing."""
 
 WITH_OPTIONS = ("jsonl", "json", "eval")
 """Formats in which a score may be an object, or a list of any length."""
@@ -713,4 +837,8 @@ def _join(found: list[Found]) -> Found:
         name: np.concatenate([one.others[name] for one in found])
         for name in found[0].others
     }
-    return replace(found[0], start=0, dropped=dropped, others=others, **columns)
+    files: Counter[Path] = Counter()
+    for one in found:
+        files[one.path] += len(one)
+    more: dict[str, Any] = {"others": others, "files": files if len(files) > 1 else {}}
+    return replace(found[0], start=0, dropped=dropped, **more, **columns)

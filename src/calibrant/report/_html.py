@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isinf, nan
 
 import numpy as np
@@ -163,14 +163,42 @@ def differences_html(found: Contrast) -> str:
     )
 
 
-def _difference_row(found: Contrast, name: str, keys: Sequence[str]) -> str:
+def by_group_html(by_group: Mapping[str, Contrast]) -> str:
+    """Each model less the baseline on each group, folded; nothing without groups."""
+    known = {
+        key: x
+        for found in by_group.values()
+        for one in found.differences.values()
+        for key, x in one.items()
+    }
+    if not known:
+        return ""
+    keys = told(known)
+    labels = [f'<th scope="col">{_heading(MEASURES[key].label)}</th>' for key in keys]
+    rows = "\n".join(
+        _difference_row(found, name, keys, f"{group}: ")
+        for group, found in by_group.items()
+        for name in found.differences
+    )
+    return (
+        "\n<details><summary>Differences by group, each tested alone</summary>"
+        '<div class="scroll" tabindex="0" role="region" aria-label="Differences by group">'
+        '<table class="plain" id="group-differences"><thead><tr><th scope="col">Group and '
+        f"model</th>{''.join(labels)}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
+        "</details>"
+    )
+
+
+def _difference_row(
+    found: Contrast, name: str, keys: Sequence[str], group: str = ""
+) -> str:
     place, of_model = found.names.index(name), found.differences[name]
     trivial, unknown = is_trivial(found[name]), Estimate(nan)
     values = [of_model.get(key, unknown) for key in keys]
     cells = [
         _difference(k, x, trivial=trivial) for k, x in zip(keys, values, strict=True)
     ]
-    title = escape(name)
+    title = escape(f"{group}{name}")
     head = f'<th scope="row" title="{title}">{_swatch(place)}{title}</th>'
     return f"<tr>{head}{''.join(cells)}</tr>"
 

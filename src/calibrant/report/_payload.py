@@ -19,7 +19,7 @@ from calibrant._base.records import Estimate, Finding, as_plain
 from calibrant._base.text import number, printed_gap, with_interval
 from calibrant._inputs.divergences import score_in_words
 from calibrant._inputs.options import PAPER_BANDWIDTH
-from calibrant._verbs.by_group import macro_average
+from calibrant._verbs.by_group import macro_average, with_reason
 from calibrant._verbs.compare import SAME, is_clear, shows
 from calibrant._views.diagram import GEOMETRY, View, axis_words, view
 from calibrant._views.words import (
@@ -36,7 +36,14 @@ from calibrant._views.words import (
 )
 from calibrant.audit._rules import Audited
 from calibrant.report import _coarse as coarse
-from calibrant.table._layout import Heading, Style, choose, fixed, keys_of
+from calibrant.table._layout import (
+    Heading,
+    Style,
+    choose,
+    fixed,
+    keys_of,
+    same_examples,
+)
 from calibrant.table._table import estimator_in_words, make_table, rows, total_label
 
 
@@ -139,9 +146,7 @@ def _macro(comparison: Comparison) -> Iterator[str]:
     for ev in comparison:
         if len(ev.per_group) > 1:
             found = macro_average(ev)
-            parts = [
-                f"{word} {with_interval(found[key])}" for key, word in MACRO.items()
-            ]
+            parts = [f"{word} {with_reason(found[key])}" for key, word in MACRO.items()]
             count = f"{len(ev.per_group)} groups counted once (macro average)"
             yield f"{ev.name}, each of its {count}: {', '.join(parts)}."
 
@@ -204,6 +209,9 @@ def _lead(
     if (best.target, best.divergence) != (second.target, second.divergence):
         return
     key = column_of_total(comparison, best.divergence) or "total"
+    if _examples_of(best, comparison) != _examples_of(second, comparison):
+        yield f"The next, {second.name}, was tested on different examples; they are not compared."
+        return
     lead = Audited(comparison).difference(second, best, key)
     by = with_interval(lead)
     if lead.method == SAME or not shows(lead):
@@ -438,6 +446,12 @@ def _column(heading: Heading) -> dict[str, Any]:
     return {"key": key, "label": heading.label, **kind, "live": key in LIVE}
 
 
+def _examples_of(ev: Evaluation, comparison: Comparison) -> int:
+    """A number for the examples that a model was tested on, the same for the same ones."""
+    sets = enumerate(same_examples(comparison))
+    return next(i for i, places in sets if any(comparison[j] is ev for j in places))
+
+
 def _model(
     ev: Evaluation,
     sums: coarse.Coarse | None,
@@ -450,6 +464,7 @@ def _model(
         "name": ev.name,
         "rows": ev.n,
         "trivial": is_trivial(ev),
+        "examples": _examples_of(ev, comparison),
         "infinite": ev.infinite_rows,
         "lost": some_of(ev, ev.infinite_rows),
         "metrics": {key: interval_of(MEASURES[key].of(ev)) for key in fixed},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -37,7 +37,7 @@ from calibrant.report import _html as html
 from calibrant.report import _payload as page
 from calibrant.report._coarse import MEASURED_AT, Coarse, page_error
 from calibrant.table._html import escape
-from calibrant.table._layout import Style
+from calibrant.table._layout import Style, same_examples
 from calibrant.table._table import PARTS, STEADY, methods_of, shown_of, told_by
 
 MOST_TITLE = 300
@@ -74,6 +74,8 @@ def report(
     *,
     title: str | None = None,
     groups: Mapping[str, Any] | None = None,
+    group_differences: Mapping[str, Contrast] | None = None,
+    failed: Sequence[str] = (),
     force: bool = False,
 ) -> Path:
     """Write an interactive report as one HTML file.
@@ -91,6 +93,10 @@ def report(
     groups : dict of str to models, optional
         The same models, evaluated on groups of examples, by name of the group; by default
         those that the evaluations hold.
+    group_differences : dict of str to Contrast, optional
+        What `compare` says of these models on each group; it is folded below the differences.
+    failed : sequence of str
+        Conditions that were set on these numbers and are not met, to stand first.
     force : bool
         Whether a file that exists may be replaced; else it is an error.
 
@@ -119,7 +125,8 @@ def report(
     target = as_path(path)
     check_flags(force=force)
     shown = groups_of(models) if groups is None else groups
-    write_text(target, build(models, title=title, groups=shown), force=force)
+    more: dict[str, Any] = {"group_differences": group_differences, "failed": failed}
+    write_text(target, build(models, title=title, groups=shown, **more), force=force)
     return target
 
 
@@ -133,7 +140,12 @@ def groups_of(models: Any) -> dict[str, list[Any]]:
 
 
 def build(
-    models: Any, *, title: str | None = None, groups: Mapping[str, Any] | None = None
+    models: Any,
+    *,
+    title: str | None = None,
+    groups: Mapping[str, Any] | None = None,
+    group_differences: Mapping[str, Contrast] | None = None,
+    failed: Sequence[str] = (),
 ) -> str:
     """Make the page as text; see `calibrant.report.report`.
 
@@ -161,14 +173,16 @@ def build(
         title=escape(one_line(title or TITLE, MOST_TITLE)),
         subtitle=escape(_subtitle(comparison)),
         style=style,
-        summary=html.summary_html(page.summary(comparison)),
+        summary=html.summary_html(
+            [*(f"Gate failed: {x}" for x in failed), *page.summary(comparison)]
+        ),
         findings=html.findings_html(found),
         table=html.table_html(comparison, found),
         steady=escape(told_by(STEADY, shown)),
         parts=escape(told_by(PARTS, shown)),
         risk=html.risk_html(comparison),
-        differences=_differences(comparison),
-        marks=MARKS if len(comparison) > 1 else "",
+        differences=_differences(comparison, group_differences or {}),
+        marks=MARKS if max(map(len, same_examples(comparison))) > 1 else "",
         count=len(comparison),
         across=page.across(len(comparison)),
         panels=html.panels_html(comparison),
@@ -220,7 +234,7 @@ DIFFERENCES = """\
 """
 
 
-def _differences(comparison: Comparison) -> str:
+def _differences(comparison: Comparison, by_group: Mapping[str, Contrast]) -> str:
     """What `compare` says of several models, as a section of the page."""
     if len(comparison) < 2:
         return ""
@@ -234,7 +248,7 @@ def _differences(comparison: Comparison) -> str:
         f"×100, {pairs} · [{100 * found.level:g}% interval] · ✓ significantly better, "
         "✕ significantly worse"
     )
-    content = why + html.differences_html(found)
+    content = why + html.differences_html(found) + html.by_group_html(by_group)
     baseline = escape(found.baseline)
     return DIFFERENCES.format(baseline=baseline, hint=hint, content=content)
 

@@ -24,6 +24,7 @@ from calibrant._base.measures import (
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.records import Estimate
 from calibrant._base.text import printed_gap
+from calibrant._verbs.compare import has_ids
 
 MISSING, INFINITE, DAGGER = "–", "∞", "†"
 
@@ -171,7 +172,8 @@ def cells_of(column: Column, comparison: Comparison, style: Style) -> list[Cell]
 def same_examples(comparison: Comparison) -> list[list[int]]:
     """Places of models that were tested on the same examples, as far as is known.
 
-    Pairs know no labels, and sketches no rows: for them it is enough to have as many.
+    Pairs without ids know no labels, and sketches no rows: for them it is enough to have
+    as many.
 
     Examples
     --------
@@ -181,7 +183,9 @@ def same_examples(comparison: Comparison) -> list[list[int]]:
     >>> same_examples(cal.Comparison((a, b)))
     [[0], [1]]
     """
-    known = all(ev.fingerprint and ev.target != "pairs" for ev in comparison)
+    known = all(
+        has_ids(ev) if ev.target == "pairs" else ev.fingerprint for ev in comparison
+    )
     found: dict[Any, list[int]] = {}
     for place, ev in enumerate(comparison):
         k = None if ev.target == "pairs" else ev.k

@@ -17,13 +17,17 @@ function rankOf(column, value) {
   return column.up ? -Number(percent(value)) : Number(percent(value));
 }
 
+// Models that were tested on the same examples as this one, among which there is a best.
+const peers = (model, pairs) => pairs.filter(([other]) => other.examples === model.examples);
+
 function bestOf(column, pairs) {
   const honest = pairs.filter(([model]) => !(column.calibration && model.trivial));
   return Math.min(Infinity, ...honest.map(([model, record]) =>
     rankOf(column, valuesOf(column, model, record)[0])));
 }
 
-function cellOf(column, model, record, best, several) {
+function cellOf(column, model, record, some) {
+  const best = bestOf(column, some), several = some.length > 1;
   const [value, low, high] = valuesOf(column, model, record);
   const cell = make("td", { "data-column": column.key, "data-label": column.label }, percent(value));
   const rank = rankOf(column, value), barred = column.calibration && model.trivial;
@@ -111,9 +115,8 @@ function drawTable(pairs) {
     if (th.dataset.column === held) th.firstChild.focus({ preventScroll: true });
   }
   $("parts").textContent = partsWords(pairs);
-  const best = new Map(columnsNow().map(column => [column, bestOf(column, pairs)]));
   body.replaceChildren(...sorted(pairs).map(([model, record]) => make("tr", {},
     make("th", { scope: "row", title: model.name }, swatch(model), model.name),
-    ...columnsNow().map(c => cellOf(c, model, record, best.get(c), pairs.length > 1)),
+    ...columnsNow().map(c => cellOf(c, model, record, peers(model, pairs))),
     make("td", { "class": "notes" }, ...badgesOf(model)))));
 }
