@@ -243,6 +243,28 @@ def test_bands_of_copies_in_clusters_are_those_of_one_copy():
     assert (many.band_low <= many.low)[np.isfinite(many.low)].all()
 
 
+def test_rows_nearby_are_worth_as_many_as_their_clusters_at_most():
+    h, a = too_sure(1200)
+    clusters = np.arange(1200)
+    four = np.tile(clusters, 4)
+    alone, _ = neighbourhoods(h, a, clusters)
+    copies, blind = neighbourhoods(h[four], a[four], four)
+    seen = alone.support >= 50
+    # Each copy is worth a quarter; neighbourhoods of four times the rows are half as wide.
+    share = np.median(copies.effective[seen] / blind.effective[seen])
+    assert share == pytest.approx(1 / 4, rel=0.25)
+
+
+def neighbourhoods(h, a, clusters):
+    """The rows near each place, with clusters and without."""
+    found = []
+    for given in (clusters, None):
+        cells = cells_of_rows(columns_of(h, a), cluster_groups=given)
+        at, z = curves._spread_out(cells)
+        found.append(curves._look_around(cells, at, z))
+    return found
+
+
 def test_no_curve_below_twenty_rows_and_a_straight_one_below_fifty():
     h, a = too_sure(60)
     assert np.isnan(cal.evaluate_pairs(a[:19], h[:19]).curve.accuracy).all()

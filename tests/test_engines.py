@@ -113,6 +113,16 @@ def test_probabilities_have_the_sums_of_their_rows(frame, options, part):
 
 
 @pytest.mark.parametrize("frame", FRAMES)
+def test_a_probability_above_one_by_round_off_is_one(frame, part):
+    rows = forecasts(40)
+    for name, value in {"p_0": 1 + 4e-7, "p_1": 0.0, "p_2": 0.0, "p_3": 0.0}.items():
+        rows[name][:3] = value
+    got = sketch_frame(frame(part, rows), probs="p_*", y="y")
+    want = cal.Sketch(engine="numpy").update(rows["y"], probs=matrix(rows))
+    assert_same_sums(got, want)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
 def test_class_wise_and_binary_rows(frame, part):
     rows = forecasts(2000)
     got = sketch_frame(frame(part, rows), probs="p_*", y="y", target="class-wise")

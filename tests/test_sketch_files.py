@@ -93,6 +93,8 @@ HOSTILE = [
     (swap_scores, "sums of another score|loss that is not"),
     (of_table("hit_0", lambda x: x + 2), "hits below 0 or above the weight"),
     (of_table("hit_0", lambda x: 0 * x - 1), "hits below 0 or above the weight"),
+    (of_table("hit2", lambda x: x + 2), "squared hits above the hits"),
+    (of_table("hit2", lambda x: 0 * x - 1), "squared hits above the hits"),
     (of_table("weight_0", lambda x: -x), "cells of positive weight"),
     (of_table("weight_0", lambda x: 2 * x), "impossible"),
     (of_table("weight_1", lambda x: x + 9), "moments of the weight"),
