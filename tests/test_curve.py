@@ -258,8 +258,8 @@ def test_rows_nearby_are_worth_as_many_as_their_clusters_at_most():
 def neighbourhoods(h, a, clusters):
     """The rows near each place, with clusters and without."""
     found = []
-    for given in (clusters, None):
-        cells = cells_of_rows(columns_of(h, a), cluster_groups=given)
+    for known in (clusters, None):
+        cells = cells_of_rows(columns_of(h, a), cluster_groups=known)
         at, z = curves._spread_out(cells)
         found.append(curves._look_around(cells, at, z))
     return found
