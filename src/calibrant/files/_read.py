@@ -611,7 +611,7 @@ def _batches(
             block = _with_truths(source.path, read, truths, start)
             found = found_in(source.path, plan, block, classes, start, roles)
             if options:
-                needless.look_at_lists(found, source)
+                needless.ragged = True  # lists may differ, and need not
                 found = _of_options(found, source)
             start += len(found) + found.dropped
             like = like or found
@@ -639,11 +639,6 @@ class _Needless:
             mark = str(self.roles.decimal)
             self.decimal = any(mark in str(cell) for cells in columns for cell in cells)
 
-    def look_at_lists(self, found: Found, source: Source) -> None:
-        """At scores of options, of which some questions have fewer."""
-        differ = source.ragged or bool(np.isneginf(found.scores).any())
-        self.ragged = self.ragged or differ
-
     def check(self, path: Path, score: str) -> None:
         """Refuse the first that was not needed."""
         name = repr(sources.shorten(score))
@@ -659,10 +654,8 @@ class _Needless:
             none = f"no number of {name} is written with {mark!r}"
             raise FileError(path, f"--decimal is {mark!r}, but {none}; leave it out.")
         if not self.ragged:
-            alike = f"{name} has as many options for every question"
-            raise FileError(
-                path, f"--ragged does not apply: {alike}, or one number; leave it out."
-            )
+            lists = f"{name} holds no lists that could differ in length"
+            raise FileError(path, f"--ragged does not apply: {lists}; leave it out.")
 
 
 DELIMITED = ("csv", "tsv")
