@@ -199,7 +199,7 @@ def test_scripts_ask_for_names_that_exist(name, part):
 
 OLD_NAME_MAY_STAND = (
     "CHANGELOG.md",
-    "src/calibrant/_sketch/storage.py",
+    "src/calibrant/_base/write.py",
     "src/calibrant/recalibration/_estimator.py",
     "src/calibrant/vision/_inference.py",
     "tests/frozen/",

@@ -19,6 +19,7 @@ from browser.chromium import Chromium, find_chromium
 
 import calibrant as cal
 from calibrant._base.comparison import Comparison
+from calibrant._base.text import printed_gap
 from calibrant._views.diagram import spans, view
 from calibrant.report import report
 from calibrant.report._coarse import coarse_sums, estimate
@@ -173,8 +174,9 @@ def test_the_first_view_shows_what_python_evaluated(page, study):
             page.run(cell(ev.name, c))
             for c in ("calibration", "sharpness_gap", "brier")
         ]
-        asked = (parts.calibration, parts.sharpness_gap, parts.total)
-        assert shown == [fixed(100 * x, 2) for x in asked]
+        gap = printed_gap(parts, 2, factor=100)
+        asked = (100 * parts.calibration, gap, 100 * parts.total)
+        assert shown == [fixed(x, 2) for x in asked]
         for key in ("accuracy", "ece", "ace", "smooth_ece", "nll", "brier"):
             assert page.run(cell(ev.name, key)) == fixed(100 * ev.metrics[key], 2)
     first, last = spans(view(study[0]).trusted())[0]

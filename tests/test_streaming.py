@@ -407,7 +407,7 @@ def test_errors_name_the_row_of_the_file():
         ({"target": "class-wise"}, ValueError, "class-wise' needs all rows in memory"),
         ({"cluster": [1, 2]}, TypeError, "has no option 'cluster'"),
         ({"level": 2}, ValueError, "level must be between 0 and 1"),
-        ({"target": "positive"}, ValueError, "does not apply to confidence pairs"),
+        ({"target": "positive"}, ValueError, "does not apply to stated confidences"),
         ({"counterpart": "tight"}, ValueError, "applies to target='top-label' only"),
     ],
 )
@@ -494,9 +494,10 @@ def test_a_divergence_that_fails_names_the_confidence():
 SHARDS, SHARD = 8, 250_000
 READ = """
 import json, pathlib, re, sys
-from calibrant.files import batches
+from calibrant.files import Roles, batches
 from calibrant._verbs.stream import evaluate_batches
-ev = evaluate_batches(batches(sys.argv[1]), interval=None)
+found = batches(sys.argv[1], Roles(count_copies=True))
+ev = evaluate_batches(found, interval=None)
 status = pathlib.Path("/proc/self/status").read_text()  # rusage counts the parent too
 peak = int(re.search(r"VmHWM:\\s+(\\d+)", status)[1]) / 1024
 print(json.dumps({"peak": peak, "record": ev.to_dict()}))

@@ -23,8 +23,10 @@ from calibrant._base.checks import (
     as_path,
     check_flags,
     check_kind,
+    check_text,
     check_texts,
     one_line,
+    read_names,
 )
 from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.measures import columns
@@ -161,6 +163,7 @@ def build(
     check_texts(title=title)
     if groups is not None:
         check_kind(groups, Mapping, "groups")
+    apart, gates = _read_apart(group_differences), _read_gates(failed)
     sums, found = page.sums_of(comparison), comparison.audit()
     data = {**page.payload(comparison, sums, groups, found), "z": _z(comparison)}
     shown = shown_of(comparison, Style(intervals=True), page.shown_keys(comparison))
@@ -174,14 +177,14 @@ def build(
         subtitle=escape(_subtitle(comparison)),
         style=style,
         summary=html.summary_html(
-            [*(f"Gate failed: {x}" for x in failed), *page.summary(comparison)]
+            [*(f"Gate failed: {x}" for x in gates), *page.summary(comparison)]
         ),
         findings=html.findings_html(found),
         table=html.table_html(comparison, found),
         steady=escape(told_by(STEADY, shown)),
         parts=escape(told_by(PARTS, shown)),
         risk=html.risk_html(comparison),
-        differences=_differences(comparison, group_differences or {}),
+        differences=_differences(comparison, apart),
         marks=MARKS if max(map(len, same_examples(comparison))) > 1 else "",
         count=len(comparison),
         across=page.across(len(comparison)),
@@ -192,6 +195,24 @@ def build(
         data=page.as_json(data),
         script=script,
     )
+
+
+def _read_apart(given: Any) -> Mapping[str, Contrast]:
+    """The differences on each group."""
+    found = {} if given is None else given
+    check_kind(found, Mapping, "group_differences")
+    for name, contrast in found.items():
+        check_text(name, "group_differences")
+        check_kind(contrast, Contrast, "group_differences")
+    return found
+
+
+def _read_gates(given: Any) -> list[str]:
+    """Conditions that are not met, each a line of text."""
+    found = read_names(given, "failed")
+    for one in found:
+        check_text(one, "failed")
+    return [str(one) for one in found]
 
 
 def _z(comparison: Comparison) -> float:
