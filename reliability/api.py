@@ -230,7 +230,7 @@ def api_case(c: Choices, home: Path) -> Case:
         names,
         lambda: f"{function}({_listed(given)})",
         wrong,
-        lambda result: _objection(result, given),
+        lambda result: _objection(result, _used(function, given)),
         like=f"{said.get('interval', 'auto')}",
     )
 
@@ -375,6 +375,12 @@ def _of_evaluation(cal: Any, function: str, given: dict[str, Any]) -> Any:
     if function == "table":
         return str(cal.table.table(ev, **own))
     return cal.paper_spread(ev, **own)
+
+
+def _used(function: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that are handed on: a frame is of labels and probabilities only."""
+    kept = ("y", "probs") if function == "sketch_frame" else given
+    return {name: given[name] for name in kept if name in given}
 
 
 def _objection(result: Any, given: dict[str, Any]) -> str:

@@ -176,6 +176,8 @@ def _files(c: Choices, line: Line, name: str) -> None:
     line.wrong = "?" if "?" in faults else next(iter(faults - {""}), "?")
     if name in ("inspect", "merge"):
         line.wrong = "?"
+    if line.wrong == "no rows" and name in ("sketch", "monitor") and count > 1:
+        line.wrong = "?"  # of several shards one may be empty, and adds nothing
     if name == "recalibrate":
         shown = [
             c.one(("--fit", "--load")),

@@ -90,6 +90,8 @@ def test_a_monitor_goes_to_json_and_back(rows):
     plain["periods"] = plain["periods"][1:]
     with pytest.raises(ValueError, match="has 3 periods and 4 entries of n"):
         cal.Monitor.from_dict(plain)
+    with pytest.raises(ValueError, match="has no period of reference"):
+        cal.Monitor.from_dict(found.to_dict() | {"reference": []})
 
 
 def test_the_frame_has_a_row_for_each_period_and_metric(rows):

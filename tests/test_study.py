@@ -285,6 +285,16 @@ def test_no_cluster_is_in_two_folds(case, rng):
     assert max(filled) - min(filled) <= max(size.max(), 300 if size.max() > 150 else 0)
 
 
+@pytest.mark.parametrize("how", [{"folds": 2}, {"split": 0.5}])
+def test_clusters_in_a_matrix_are_refused(how):
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(4), 18), rng.integers(0, 4, 18)
+    cluster = rng.random((18, 4))
+    for given in (cluster, tuple(cluster.tolist())):
+        with pytest.raises(ValueError, match=r"cluster must have one entry per row"):
+            cal.study(y, probs=p, cluster=given, **how)
+
+
 @pytest.mark.parametrize("rng", [0, None])
 @pytest.mark.parametrize("case", GAMES)
 def test_a_split_cuts_no_cluster(case, rng):

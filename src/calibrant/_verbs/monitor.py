@@ -224,6 +224,8 @@ class Monitor(Told, Record):
         off = [name for name, length in lengths.items() if length != count]
         if off:
             return f"has {count} periods and {lengths[off[0]]} entries of {off[0]}"
+        if not self.reference:
+            return "has no period of reference"
         strange = {*self.reference, *self.few_clusters} - {*self.periods}
         return f"refers to {min(strange)!r}, which is no period" if strange else None
 

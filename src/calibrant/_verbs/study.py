@@ -425,6 +425,10 @@ def _units(sample: ScoredRows) -> Index:
     if sample.cluster is None:
         return np.arange(len(sample.y))
     names = comparable(sample.cluster)
+    if names.shape != (len(sample.y),):
+        raise ValueError(
+            f"cluster must have one entry per row, got shape {names.shape}."
+        )
     _, first, number = np.unique(names, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[number]
 
