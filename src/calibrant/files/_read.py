@@ -280,7 +280,7 @@ def _is_empty(cell: Any) -> bool:
     return str(cell or "").strip().lower() in ("", "nan", "null")
 
 
-def _with_truths(path: Path, block: Block, names: set[str], start: int) -> Block:
+def _with_truths(path: Path, block: Block, names: frozenset[str], start: int) -> Block:
     """The same with labels that were read as text as numbers; what is none is refused."""
     found = dict(block)
     for name in names:
@@ -588,21 +588,11 @@ def _batches(
         if in_memory:
             _check_size(source, plan)
         classes = _class_names(source, plan, roles)
-        named = [plan.group, plan.cluster, plan.id] if source.is_table else []
-        named += plan.others if source.is_table else ()
-        of_truth = [plan.label, plan.correct, plan.pred]
-        as_text = roles.drop_missing and source.format in DELIMITED
-        if (roles.spelt or as_text) and source.is_table:
-            named += [*plan.scores, plan.weight, plan.frequency]
-        truths = {x for x in of_truth if x and as_text and source[x].kind == "number"}
-        named += truths
-        text = frozenset(x for x in filter(None, named) if len(source[x].shape) == 1)
-        size = BATCH_BYTES // (8 * _width(source, plan.scores))
-        most = MOST_ROWS if source.options_in is None else MOST_RECORDS
-        size = rows or max(1, min(most, size))
-        if in_memory and not source.is_table:
-            size = EVERYTHING  # one piece needs no joining
-        start = 0
+        truths, start = _truths(source, plan, roles), 0
+        size = EVERYTHING  # one piece needs no joining
+        if source.is_table or not in_memory:
+            size = rows or _batch_size(source, plan)
+        text = _as_text(source, plan, roles) | truths
         exact = frozenset(filter(None, [plan.label, plan.pred]))
         lenient = roles.drop_missing or roles.with_others
         wanted = Request(plan.names, size, text, None, exact, lenient, options)
@@ -619,6 +609,31 @@ def _batches(
             yield found
     if like is not None:
         needless.check(like.path, plan.scores[0])
+
+
+def _batch_size(source: Source, plan: Plan) -> int:
+    """Rows to read at a time."""
+    size = BATCH_BYTES // (8 * _width(source, plan.scores))
+    most = MOST_ROWS if source.options_in is None else MOST_RECORDS
+    return max(1, min(most, size))
+
+
+def _truths(source: Source, plan: Plan, roles: Roles) -> frozenset[str]:
+    """Labels to read as text, lest one that is no number pass for missing."""
+    given = (plan.label, plan.correct, plan.pred)
+    if not (roles.drop_missing and source.format in DELIMITED):
+        return frozenset()
+    return frozenset(x for x in given if x and source[x].kind == "number")
+
+
+def _as_text(source: Source, plan: Plan, roles: Roles) -> frozenset[str]:
+    """Columns of a table to read as text: names, and numbers that may be spelt."""
+    if not source.is_table:
+        return frozenset()
+    named = [plan.group, plan.cluster, plan.id, *plan.others]
+    if roles.spelt or (roles.drop_missing and source.format in DELIMITED):
+        named += [*plan.scores, plan.weight, plan.frequency]
+    return frozenset(x for x in filter(None, named) if len(source[x].shape) == 1)
 
 
 class _Needless:
