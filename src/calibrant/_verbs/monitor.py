@@ -467,18 +467,17 @@ def _monitor(
         {} if period in reference else independent_differences(ev, base)
         for period, ev in zip(cells, found, strict=True)
     ]
-    few = tuple(name for name, own in cells.items() if _few(own))
-    whole = {name: cells[name] for name in reference}
-    poor = _few(_sum([*whole.values()]))
-    for place, period in enumerate(cells):
-        if poor or period in few:
-            moves[place] = _bare(moves[place])
-    trend = [
-        _bare(own) if period in few else own
-        for period, own in zip(cells, (_values(ev, keys) for ev in found), strict=True)
+    few = tuple(period for period, own in cells.items() if _few(own))
+    poor = _few(_sum([cells[period] for period in reference]))
+    moves = [
+        _bare(x) if poor or period in few else x
+        for period, x in zip(cells, moves, strict=True)
     ]
-    start = _values(base, keys)
-    nothing = Estimate(np.nan)
+    trend = [
+        _bare(x) if period in few else x
+        for period, x in zip(cells, (_values(ev, keys) for ev in found), strict=True)
+    ]
+    start, nothing = _values(base, keys), Estimate(np.nan)
     return Monitor(
         name=name,
         target=base.target,
