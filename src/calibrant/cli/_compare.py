@@ -82,17 +82,17 @@ def compare(
         except ValueError:
             _check_labels(files, rows or ())
             raise
-        verdicts = out.differences_failing(gates, found)
         by_group = {}
         for group, parts in _groups(rows):
             try:
-                apart = contrast(*_evaluate(models, parts, progress), **options)
+                of_group = _evaluate(models, parts, progress)
+                by_group[group] = contrast(*of_group, **options)
             except ValueError:
                 if gates:
-                    raise
-                continue  # of which there is nothing to compare
-            by_group[group] = apart
-            verdicts += out.differences_failing(gates, apart, group)
+                    raise  # else there is nothing to compare in this group
+    verdicts = out.differences_failing(gates, found)
+    for group, apart in by_group.items():
+        verdicts += out.differences_failing(gates, apart, group)
     shown = {"title": title, "group_differences": by_group, "force": force}
     written = out.write_page(found, output, verdicts, **shown)
     told = [_in_words(found), *_groups_in_words(by_group), written]
