@@ -127,9 +127,9 @@ def results() -> tuple[tuple[type, str], ...]:
         cal.monitor(y, probs=p, period=np.sort(group)), cal.risk_coverage(y, probs=p),
         cal.decision_curve(y, probs=p, thresholds=[0.2, 0.5]), cal.clinical(y, probs=p),
         cal.murphy(y, probs=p, thresholds=[0.2, 0.5]), cal.cutoff_error(y, probs=p),
-        cal.compare_groups(y, probs=p, group=group), cal.t_cal(y, probs=p, resamples=19),
+        cal.compare_groups(y, probs=p, group=group), cal.t_cal(y, probs=p, resamples=20),
         cal.multicalibration_error(y, probs=p, groups={"a": group == "a"}),
-        cal.kernel_calibration_error(y, probs=p, resamples=19), cal.compare(*evs),
+        cal.kernel_calibration_error(y, probs=p, resamples=20), cal.compare(*evs),
         cal.calibration_test(y, probs=p), cal.confidence_split(y, probs=p),
         cal.canonical_calibration_error(y, probs=p), cal.loss_parts(y, probs=p, explain=probs),
     )  # fmt: skip

@@ -73,7 +73,7 @@ def test_many_distinct_confidences_are_rounded(monkeypatch):
 
 
 def test_errors_bin_by_bin():
-    found = cal.t_cal(HIT, confidence=H, resamples=19)
+    found = cal.t_cal(HIT, confidence=H, resamples=20)
     for m, value in zip(found.bins, found.errors, strict=True):
         expected = 0.0
         for b in range(m) if m <= 256 else ():
@@ -90,12 +90,12 @@ def test_errors_bin_by_bin():
 def test_counts_are_rows_and_weights_have_no_unit():
     count = np.arange(300) % 3
     again = np.repeat(np.arange(300), count)
-    one = cal.t_cal(HIT, confidence=H, frequency=count, resamples=19)
-    two = cal.t_cal(HIT[again], confidence=H[again], resamples=19)
+    one = cal.t_cal(HIT, confidence=H, frequency=count, resamples=20)
+    two = cal.t_cal(HIT[again], confidence=H[again], resamples=20)
     assert one.errors == pytest.approx(two.errors)
     assert one.p_values == two.p_values
-    three = cal.t_cal(HIT, confidence=H, sample_weight=W, resamples=19)
-    four = cal.t_cal(HIT, confidence=H, sample_weight=3 * W, resamples=19)
+    three = cal.t_cal(HIT, confidence=H, sample_weight=W, resamples=20)
+    four = cal.t_cal(HIT, confidence=H, sample_weight=3 * W, resamples=20)
     assert three.errors == pytest.approx(four.errors)
 
 

@@ -75,6 +75,12 @@ def test_every_class_of_record_comes_back(made):
         assert again.to_json() == record.to_json()
 
 
+def test_what_was_read_back_says_which_metrics_there_are(made):
+    again = cal.Evaluation.from_json(made["Evaluation"].to_json())
+    with pytest.raises(KeyError, match="no 'ECE'; choose from accuracy, nll, brier"):
+        again.metrics["ECE"]
+
+
 def test_the_order_of_fields_in_a_file_does_not_matter(made):
     for record in made.values():
         plain = record.to_dict()

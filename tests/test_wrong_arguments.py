@@ -233,7 +233,7 @@ def fit_only(name):
 CALLS = {
     **{name: of(getattr(cal, name), SCORES) for name in METRICS},
     "calibration_test by bootstrap": of(
-        cal.calibration_test, SCORES, method="bootstrap", resamples=10
+        cal.calibration_test, SCORES, method="bootstrap", resamples=20
     ),
     "calibration_bracket": of(cal.calibration_bracket, SCORES, folds=3),
     "canonical_calibration_error": of(cal.canonical_calibration_error, SCORES),

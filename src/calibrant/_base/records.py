@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import check_choice
+from calibrant._base.later import Named
 
 Frame: TypeAlias = Any
 """A Polars or pandas data frame, or a dict of arrays where neither is installed."""
@@ -437,7 +438,9 @@ def _ruled(kind: Any, rule: Rule, given: Any, path: str, null: str) -> Any:
     if isinstance(rule, Keyed) and isinstance(given, Mapping):
         *_, rest = get_args(kind)
         kinds = {name: rule.kinds.get(name, rest) for name in given}
-        value = {k: decode(kinds[k], x, _below(path, k)) for k, x in given.items()}
+        value = Named(
+            {k: decode(kinds[k], x, _below(path, k)) for k, x in given.items()}
+        )
     else:
         value = decode(kind, given, path, null)
     rule.check(value, path)

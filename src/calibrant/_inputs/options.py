@@ -35,6 +35,7 @@ LEAST_BANDWIDTH, MOST_BANDWIDTH = 0.001, 10.0
 MOST_LEVEL = 1 - 1e-12
 RESAMPLES = 100, 1_000_000
 """Fewest, which quantiles can be read from, and most."""
+FEWEST_OF_A_TEST = 20  # with fewer no simulated p-value is below 0.05
 
 PAPER: dict[str, Any] = {
     "bandwidth": PAPER_BANDWIDTH,

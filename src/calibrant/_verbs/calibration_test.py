@@ -17,6 +17,7 @@ from calibrant._base.records import Positive, Range, Record, Share, Target
 from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._inputs.options import (
+    FEWEST_OF_A_TEST,
     RESAMPLES,
     Scores,
     check_rng,
@@ -517,14 +518,16 @@ def calibration_test(
     law : {"auto", "asymptotic", "simulated"}
         Where the p-value comes from. ``"auto"`` simulates where rows have weights, and
         where the asymptotic law is too coarse: for the cumulative differences where one
-        step is more than 0.8 % of their spread (below about 16,000 rows, or with ties), for Spiegelhalter's z where fewer than some hundred surprises are
-        expected, or few confidences differ. ``"bootstrap"`` is always simulated. The
-        record's `law` says which it was.
+        step is more than 0.8 % of their spread (below about 16,000 rows, or with ties),
+        for Spiegelhalter's z where fewer than some hundred surprises are expected, or
+        few confidences differ. ``"bootstrap"`` is always simulated. The record's `law`
+        says which it was.
     cluster : array_like, optional
         The cluster of each row, if rows depend on each other. The p-value then comes
         from turning round the residuals of whole clusters at random.
     resamples : int
-        Data sets to simulate; no simulated p-value is below ``1 / (resamples + 1)``.
+        Data sets to simulate, 20 or more; no simulated p-value is below
+        ``1 / (resamples + 1)``.
     rng : int, Generator or None
         Seed of the simulation.
 
@@ -564,7 +567,8 @@ def calibration_test(
     """
     check_choice(method, "method", tuple(METHODS))
     check_choice(law, "law", ("auto", "asymptotic", "simulated"))
-    check_number(resamples, "resamples", 1, RESAMPLES[1], kind="a whole number")
+    ends = FEWEST_OF_A_TEST, RESAMPLES[1]
+    check_number(resamples, "resamples", *ends, kind="a whole number")
     check_rng(rng)
     if isinstance(y, Evaluation):
         sample = read_sample(y, given, cluster, None, 0.95).sample

@@ -13,7 +13,7 @@ from calibrant._base.checks import check_choice, check_number
 from calibrant._base.records import OneOf, Positive, Range, Record, Share, Whole
 from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Column, Index, Mask, Table, to_numpy
-from calibrant._inputs.options import Scores, check_rng, takes_scores
+from calibrant._inputs.options import FEWEST_OF_A_TEST, Scores, check_rng, takes_scores
 from calibrant._inputs.predictions import read_clusters
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
@@ -268,7 +268,8 @@ def kernel_calibration_error(
     >>> cal.kernel_calibration_error(y, probs=p).p_value > 0.05
     True
     """
-    check_number(resamples, "resamples", 9, MOST_RESAMPLES, kind="a whole number")
+    ends = FEWEST_OF_A_TEST, MOST_RESAMPLES
+    check_number(resamples, "resamples", *ends, kind="a whole number")
     if not (isinstance(width, str) and width == "median"):
         check_number(
             width, "width", LEAST_WIDTH, MOST_WIDTH, kind="'median' or a number"

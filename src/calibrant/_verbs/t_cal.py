@@ -12,7 +12,13 @@ from calibrant._base.checks import check_number
 from calibrant._base.records import Positive, Range, Record, Share, Target
 from calibrant._base.views import Printed
 from calibrant._inputs.arrays import Column, Index, Table
-from calibrant._inputs.options import Scores, check_rng, takes_scores, target_of
+from calibrant._inputs.options import (
+    FEWEST_OF_A_TEST,
+    Scores,
+    check_rng,
+    takes_scores,
+    target_of,
+)
 from calibrant._rows.reduce import read
 
 RESAMPLES, MOST_RESAMPLES = 199, 100_000
@@ -163,7 +169,8 @@ def t_cal(
     >>> cal.calibration_test(hit, confidence=h).p_value < 0.05
     False
     """
-    check_number(resamples, "resamples", 19, MOST_RESAMPLES, kind="a whole number")
+    ends = FEWEST_OF_A_TEST, MOST_RESAMPLES
+    check_number(resamples, "resamples", *ends, kind="a whole number")
     check_rng(rng)
     predictions, columns = read(y, given)
     if not columns.hard:
