@@ -5,6 +5,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from make import over_confident, softmax
 
@@ -400,10 +401,23 @@ def test_binary_scores_of_one_column():
 
 def test_names_of_classes():
     names = np.array(["ant", "bee", "cat", "dog"])
-    found = cal.study(names[Y], logits=Z, split=0.5)
+    found = cal.study(names[Y], logits=Z, split=0.5, classes=names)
     plain = cal.study(Y, logits=Z, split=0.5)
     assert found[1].metrics["nll"] == plain[1].metrics["nll"]
     assert found.recalibrators["Temperature"].classes_.tolist() == names.tolist()
+
+
+def test_names_without_an_order_are_refused():
+    """Sorted order was believed, even of a series named after the other class."""
+    rng = np.random.default_rng(0)
+    q = rng.random(400)
+    y = np.where(rng.random(400) < q, "Bad", "Good")
+    with pytest.raises(TypeError, match=r"y holds names, .* the positive class last"):
+        cal.study(y, probs=q)
+    named = cal.study(y, probs=pd.Series(q, name="Bad"), methods=["platt"])
+    assert named[0].positive == "Bad"
+    assert named[0].metrics["accuracy"] > 0.7
+    assert named.recalibrators["Platt"].slope_ > 0.5
 
 
 # -- methods --------------------------------------------------------------------------------

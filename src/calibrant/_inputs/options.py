@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import update_wrapper
 from types import FunctionType
@@ -37,6 +37,7 @@ RESAMPLES = 100, 1_000_000
 """Fewest, which quantiles can be read from, and most."""
 FEWEST_OF_A_TEST = 20  # with fewer no simulated p-value is below 0.05
 
+OF_A_BANDWIDTH = ("kernel", "boundary", "estimator")
 PAPER: dict[str, Any] = {
     "bandwidth": PAPER_BANDWIDTH,
     "kernel": "gaussian",
@@ -76,7 +77,7 @@ class Options(Estimation, total=False):
         ``"auto"`` gives the debiased adaptive estimate with its interval; a number the
         paper's Nadaraya-Watson estimate, with `kernel`, `boundary` and `estimator`.
     kernel : {"gaussian", "epanechnikov"}
-        Of the paper's estimate.
+        Of the paper's estimate; like the next two for a `bandwidth` that is a number.
     boundary : {"none", "reflect"}
         What becomes of its kernel beyond 0 and 1.
     estimator : {"direct", "plugin"}
@@ -141,10 +142,13 @@ class Settings:
                     )
                 hint = hint or f"options are {', '.join(known)}."
                 raise TypeError(f"{function.__name__} has no option {name!r}; {hint}")
-        return cls(**options).checked()
+        return cls(**options).checked(options)
 
-    def checked(self) -> Settings:
-        """The same settings with the preset filled in, or one clear error."""
+    def checked(self, given: Container[str] = ()) -> Settings:
+        """The same settings with the preset filled in, or one clear error.
+
+        `given` are the options that were spelt out, if only to say the default.
+        """
         for name, choices in CHOICES.items():
             check_choice(getattr(self, name), name, choices)
         if not 0 < as_number(self.level) <= MOST_LEVEL:
@@ -156,16 +160,25 @@ class Settings:
         kind, remedy = "a whole number", "Use interval=None for none."
         check_number(self.resamples, "resamples", *RESAMPLES, kind=kind, remedy=remedy)
         check_rng(self.rng)
-        return self._as_published() if self.preset == "paper" else self
+        if self.preset == "paper":
+            return self._as_published(given)
+        for name in OF_A_BANDWIDTH if self.adaptive else ():
+            if (choice := getattr(self, name)) != CHOICES[name][0]:
+                raise ValueError(
+                    f"{name}={choice!r} belongs to the paper's estimate, and "
+                    "bandwidth='auto' is another. Give a bandwidth, such as "
+                    f"bandwidth={PAPER_BANDWIDTH}, or leave {name} out."
+                )
+        return self
 
-    def _as_published(self) -> Settings:
+    def _as_published(self, given: Container[str]) -> Settings:
         """The paper's choices, unless one that was given contradicts them."""
         defaults = {field.name: field.default for field in fields(self)}
         for name, value in PAPER.items():
-            given = getattr(self, name)
-            if given not in (value, defaults[name]):
+            found = getattr(self, name)
+            if found != value and (name in given or found != defaults[name]):
                 raise ValueError(
-                    f"preset='paper' means {name}={value!r}, got {name}={given!r}. "
+                    f"preset='paper' means {name}={value!r}, got {name}={found!r}. "
                     "Leave one of them out."
                 )
         return replace(self, **PAPER)

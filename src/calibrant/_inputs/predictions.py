@@ -43,9 +43,6 @@ LEAST_CLUSTERS, MOST_GROUPS = 10, 200
 MOST_CLUSTER_GROUPS = 128
 DIGEST = 16
 
-MOSTLY = 0.5
-"""Scores must tell rows apart at least this often, or equal rows mean nothing."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
@@ -129,10 +126,9 @@ def read_predictions(
         if kind == "logits":
             check_logits(scores)
         names = _class_names(scores, kind, classes)
-        if scores.ndim == 2:
-            known = None if classes is None else names
-            classes = named_classes(given, y, known, kind, len(names))
-            names = names if classes is None else tuple(classes)
+        known = None if classes is None else names
+        classes = named_classes(given, y, known, kind, len(names))
+        names = names if classes is None else tuple(classes)
         labels = _read_labels(y, scores, kind, names, given_classes=classes is not None)
     if _look_swapped(scores, labels):
         raise ValueError(
@@ -253,7 +249,8 @@ def named_classes(
     """Names of the classes in column order: those given, or those a data frame has.
 
     A frame's names are the classes if the labels are among them. Whole numbers other
-    than 0, 1, ... must be, and none of the labels a column number as well.
+    than 0, 1, ... must be, and none of the labels a column number as well. A series that
+    is named after one of two labels is its probability.
 
     Examples
     --------
@@ -270,7 +267,7 @@ def named_classes(
         _check_agree(soft, "y", f"those of {kind} are", columns)
         _check_agree(soft, "y", "classes= says", classes)
     if columns is None:
-        return classes
+        return _named_by_event(scores, y, classes, kind)
     if classes is not None:
         _check_agree(columns, kind, "classes= says", classes)
         return classes
@@ -292,6 +289,26 @@ def named_classes(
             "labels are the numbers of columns."
         )
     return None
+
+
+def _named_by_event(
+    scores: Any, y: Any, classes: Any, kind: str
+) -> Sequence[Hashable] | None:
+    """The classes given, or the two labels there are if a series is named after one."""
+    event, shape = getattr(scores, "name", None), getattr(scores, "shape", ())
+    if not isinstance(event, str) or len(shape) != 1:
+        return classes
+    if classes is None:
+        labels = _distinct(y) or set()
+        other = labels - {event}
+        return (*other, event) if len(labels) == 2 and len(other) == 1 else None
+    if event in classes and event != classes[-1]:
+        raise ValueError(
+            f"{kind} is named {shown(event)}, and classes= says {_listed(classes)}, the "
+            f"positive class last. Pass {shown(event)} last, or .to_numpy() if {kind} is "
+            "misnamed."
+        )
+    return classes
 
 
 def _is_missing(label: Any) -> bool:
@@ -363,7 +380,9 @@ def _read_labels(
             )
         return as_scores(labels * 1.0 if labels.dtype == bool else labels, "y")
     if given_classes:
-        return _codes_by_name(labels, names)
+        if not _are_numbers(labels, names):
+            return _codes_by_name(labels, names)
+        labels = labels.astype(np.intp)
     if scores.ndim == 1 and labels.dtype.kind == "f":
         return _read_hits(labels, len(scores), "y")
     return _codes_by_number(labels, len(names))
@@ -385,17 +404,32 @@ def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
             rest = "not whole", "Soft labels are given as an n x k matrix."
             raise RowError.at_first("y must hold class numbers;", broken, labels, *rest)
     elif labels.dtype.kind not in "iub":
-        two = ", the positive class last" if k == 2 else ""
-        raise TypeError(
-            f"y holds names, such as {_listed([labels[0]])}; pass classes=[...], the "
-            f"names of the classes in column order{two}."
-        )
+        raise needs_names(labels, k)
     outside = (labels < 0) | (labels >= k)
     if outside.any():
         rule = f"y must be in 0..{k - 1}, the column numbers;"
         remedy = "If labels have other names, pass classes=[...] in column order."
         raise RowError.at_first(rule, outside, labels, "outside", remedy)
     return labels.astype(np.intp)
+
+
+def needs_names(labels: NDArray[Any], k: int) -> TypeError:
+    """The error for labels that do not say which column is theirs."""
+    two = ", the positive class last" if k == 2 else ""
+    return TypeError(
+        f"y holds names, such as {_listed([labels.flat[0]])}; pass classes=[...], the "
+        f"names of the classes in column order{two}."
+    )
+
+
+def _are_numbers(labels: NDArray[Any], names: Sequence[Hashable]) -> bool:
+    """Whether labels are whole numbers, and classes are words: then they are columns."""
+    if not all(isinstance(x, str) and not x.strip().isdecimal() for x in names):
+        return False
+    if labels.dtype == object:
+        numbers = set(range(len(names)))
+        return all(type(x) is int and x in numbers for x in labels)
+    return labels.dtype.kind in "iu"
 
 
 def _codes_by_name(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray[Any]:
@@ -703,39 +737,6 @@ def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
     return named
 
 
-def rows_of_group(predictions: Predictions, name: str) -> Predictions:
-    """The rows of one group, their weights of mean 1 and their clusters numbered anew."""
-    assert predictions.groups is not None
-    own = predictions.groups == name
-    mass, squared = predictions.weight, predictions.squared
-    counted = np.arange(len(predictions.scores))
-    if mass is not None:
-        counted = np.flatnonzero(mass > 0)
-    rows = counted[own]
-    if mass is not None and squared is not None:
-        mass, squared = mass[rows], squared[rows]
-        factor = float(np.rint(mass**2 / squared).sum() / mass.sum())
-        mass, squared = mass * factor, squared * factor**2
-    elif mass is not None:
-        mass = mass[rows]
-    clusters, together = (
-        None if x is None else np.unique(x[own], return_inverse=True)[1]
-        for x in (predictions.clusters, predictions.cluster_groups)
-    )
-    return Predictions(
-        predictions.scores[rows],
-        predictions.kind,
-        predictions.labels[rows],
-        mass,
-        predictions.target,
-        predictions.classes,
-        clusters,
-        None,
-        squared,
-        together,
-    )
-
-
 def facts_of_rows(predictions: Predictions) -> dict[str, Any]:
     """What a record keeps of rows: a fingerprint, soft labels, the commonest class."""
     return {
@@ -749,6 +750,7 @@ def fingerprint(labels: Any, weight: Any = None) -> str:
     """Hash of labels and weights in their order: the same for equal values.
 
     Types do not matter, nor do rows of weight 0, nor whether weights of 1 are spelt out.
+    Weights count to single precision: in another unit they differ in their last digits.
 
     Examples
     --------
@@ -761,32 +763,8 @@ def fingerprint(labels: Any, weight: Any = None) -> str:
     state = blake2b(str(y.shape).encode(), digest_size=DIGEST)
     state.update(np.ascontiguousarray(y + 0.0, "<f8").data)  # -0.0 is 0
     if w is not None and not np.all(w == 1):
-        state.update(np.ascontiguousarray(w, "<f8").data)
+        state.update(np.ascontiguousarray(w, "<f4").data)
     return state.hexdigest()
-
-
-def shared_rows(fit_scores: Any, fit_y: Any, test_scores: Any, test_y: Any) -> int:
-    """Rows to test on that also occur among the rows to fit on, scores and label alike.
-
-    Only rows that occur once in their set count: scores of few distinct values agree by
-    chance. If most rows are not of that kind, nothing can be said, and 0 is returned.
-    """
-    fit, test = _single(fit_scores, fit_y), _single(test_scores, test_y)
-    if len(fit) < MOSTLY * len(fit_y) or len(test) < MOSTLY * len(test_y):
-        return 0
-    return len(np.intersect1d(fit, test, assume_unique=True))
-
-
-def _single(scores: Any, y: Any) -> NDArray[Any]:
-    """Rows that occur once, as strings of bytes that can be compared."""
-    codes = np.asarray(y)
-    if codes.dtype.kind not in "biuf":
-        codes = np.array([hash(label) for label in codes.tolist()], np.float64)
-    parts = [np.asarray(x, np.float64).reshape(len(codes), -1) for x in (scores, codes)]
-    table = np.ascontiguousarray(np.concatenate(parts, axis=1) + 0.0)
-    rows = table.view(np.dtype((np.void, table.itemsize * table.shape[1])))[:, 0]
-    found, count = np.unique(rows, return_counts=True)
-    return found[count == 1]
 
 
 @np.errstate(over="ignore", invalid="ignore")  # rows are checked later

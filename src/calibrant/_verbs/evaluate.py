@@ -26,7 +26,6 @@ from calibrant._inputs.predictions import (
     check_clusters,
     facts_of_rows,
     read_predictions,
-    rows_of_group,
     sum_of_weights,
 )
 from calibrant._rows import engines
@@ -98,7 +97,8 @@ def evaluate(
         How many rows each stands for: the same as repeating it.
     cluster : array_like, optional
         The cluster of each row (a patient, a game), if rows depend on each other.
-        Values stay the same, intervals are as wide as clusters ask for.
+        Intervals are then as wide as clusters ask for, and d_CAL no longer takes what
+        rows of one cluster have in common for miscalibration; plain means stay the same.
     group : array_like, optional
         The group of each row; each is also evaluated on its own, in ``per_group``.
     name : str
@@ -402,10 +402,43 @@ def evaluate_each_class(
         clusters=predictions.clusters,
         per_group={
             group: evaluate_each_class(
-                rows_of_group(predictions, group), settings, name
+                _rows_of_group(predictions, group), settings, name
             )
             for group in sorted({*_names_of(predictions)})
         },
+    )
+
+
+def _rows_of_group(predictions: Predictions, name: str) -> Predictions:
+    """The rows of one group, their weights of mean 1 and their clusters numbered anew."""
+    assert predictions.groups is not None
+    own = predictions.groups == name
+    mass, squared = predictions.weight, predictions.squared
+    counted = np.arange(len(predictions.scores))
+    if mass is not None:
+        counted = np.flatnonzero(mass > 0)
+    rows = counted[own]
+    if mass is not None and squared is not None:
+        mass, squared = mass[rows], squared[rows]
+        factor = float(np.rint(mass**2 / squared).sum() / mass.sum())
+        mass, squared = mass * factor, squared * factor**2
+    elif mass is not None:
+        mass = mass[rows]
+    clusters, together = (
+        None if x is None else np.unique(x[own], return_inverse=True)[1]
+        for x in (predictions.clusters, predictions.cluster_groups)
+    )
+    return Predictions(
+        predictions.scores[rows],
+        predictions.kind,
+        predictions.labels[rows],
+        mass,
+        predictions.target,
+        predictions.classes,
+        clusters,
+        None,
+        squared,
+        together,
     )
 
 

@@ -38,7 +38,7 @@ from calibrant._base.checks import (
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.later import Named
 from calibrant._base.records import FORECASTS, Corp, Estimate
-from calibrant._inputs.arrays import Column, Index, Matrix, as_scores
+from calibrant._inputs.arrays import Column, Index, as_scores
 from calibrant._inputs.divergences import BRIER, LOG, find_divergence
 from calibrant._inputs.options import (
     PAPER_BANDWIDTH,
@@ -50,7 +50,7 @@ from calibrant._inputs.options import (
     target_of,
     with_target,
 )
-from calibrant._inputs.predictions import Predictions
+from calibrant._inputs.predictions import Predictions, named_classes
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import each_class, read
 from calibrant._sketch.cells import Cells
@@ -65,8 +65,9 @@ from calibrant._verbs.canonical_calibration_error import read_vectors
 from calibrant.recalibration._rows import class_names, read_labels
 
 POS_LABEL = """pos_label : hashable, optional
-    The positive class of labels that are names, where probabilities are 1-D; by default
-    the last in sorted order.
+    The positive class of labels that are names, where probabilities are 1-D. Without
+    it, probabilities by position have classes in sorted order, as in scikit-learn; those
+    by keyword need `pos_label` or `classes`.
 """
 
 
@@ -106,7 +107,7 @@ def _metric(function: Callable[Concatenate[Any, P], Value_co]) -> Metric[P, Valu
         if pos_label is not None:
             given["classes"] = _with_last(pos_label, y, given)
         elif probs and given.get("classes") is None:
-            given["classes"] = _sorted_classes(y, as_scores(probs[0], "probs"))
+            given["classes"] = _sorted_classes(y, probs[0])
         return function(y, **given)  # type: ignore[call-arg]
 
     second = taken["probs"].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -134,13 +135,14 @@ OPTIONS = {
 }
 
 
-def _sorted_classes(y: Any, probs: Matrix) -> Sequence[Hashable] | None:
-    """Names of the columns in sorted order, as in scikit-learn; None for numbers."""
-    labels = read_labels(y)
+def _sorted_classes(y: Any, probs: Any) -> Sequence[Hashable] | None:
+    """Names as a frame has them, or in sorted order, as in scikit-learn; or None."""
+    labels, shape = read_labels(y), as_scores(probs, "probs").shape
     shares = labels.dtype.kind == "f" or (labels.ndim == 2 and labels.shape[1] > 1)
     if shares:
         return None
-    return class_names(labels, 2 if probs.ndim == 1 else probs.shape[1], None)
+    k = 2 if len(shape) == 1 else shape[1]
+    return class_names(labels, k, named_classes(probs, y, None, "probs", k))
 
 
 def _with_last(pos_label: Any, y: Any, given: Mapping[str, Any]) -> list[Hashable]:

@@ -33,9 +33,9 @@ from calibrant._inputs.options import Estimation, Settings, check_rng, takes_opt
 from calibrant._inputs.predictions import (
     Kind,
     named_classes,
+    needs_names,
     read_predictions,
     read_weights,
-    shared_rows,
 )
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._verbs.compare import sameness
@@ -342,6 +342,34 @@ def _two_sets(
     words = f"fitted on {len(fit.y):,} examples, tested on {len(test.y):,}"
     words += f", {shared:,} of them fitted on" if shared else " others"
     return StudyRows(kind, test, ((fit, slice(None)),), fit, words, shared)
+
+
+MOSTLY = 0.5
+"""Scores must tell rows apart at least this often, or equal rows mean nothing."""
+
+
+def shared_rows(fit_scores: Any, fit_y: Any, test_scores: Any, test_y: Any) -> int:
+    """Rows to test on that also occur among the rows to fit on, scores and label alike.
+
+    Only rows that occur once in their set count: scores of few distinct values agree by
+    chance. If most rows are not of that kind, nothing can be said, and 0 is returned.
+    """
+    fit, test = _single(fit_scores, fit_y), _single(test_scores, test_y)
+    if len(fit) < MOSTLY * len(fit_y) or len(test) < MOSTLY * len(test_y):
+        return 0
+    return len(np.intersect1d(fit, test, assume_unique=True))
+
+
+def _single(scores: Any, y: Any) -> NDArray[Any]:
+    """Rows that occur once, as strings of bytes that can be compared."""
+    codes = np.asarray(y)
+    if codes.dtype.kind not in "biuf":
+        codes = np.array([hash(label) for label in codes.tolist()], np.float64)
+    parts = [np.asarray(x, np.float64).reshape(len(codes), -1) for x in (scores, codes)]
+    table = np.ascontiguousarray(np.concatenate(parts, axis=1) + 0.0)
+    rows = table.view(np.dtype((np.void, table.itemsize * table.shape[1])))[:, 0]
+    found, count = np.unique(rows, return_counts=True)
+    return found[count == 1]
 
 
 def _pair(given: Any, name: str) -> tuple[Any, Any]:
@@ -785,7 +813,8 @@ def study(
     sets = ((given, y),) if y_test is None else zip(given, (y, y_test), strict=True)
     for one, labels in sets:
         classes = named_classes(one, labels, classes, rows.kind, k)
-    classes = class_names(rows.whole.y, k, classes)
+    if class_names(rows.whole.y, k, classes) is not classes:
+        raise needs_names(rows.whole.y, k)
     chosen = recalibrators_for(methods, rows.kind, classes, preset)
     if target is None and rows.test.scores.ndim == 1:
         target = "positive"
