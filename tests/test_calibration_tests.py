@@ -569,3 +569,23 @@ def test_walks_of_many_confidences_share_cells_and_keep_every_residual():
     assert coarse.mass.sum() == pytest.approx(600)
     assert coarse.residual.sum(axis=1) == pytest.approx(fine.residual.sum(axis=1))
     assert (np.diff(coarse.h) > 0).all()
+
+
+@pytest.mark.parametrize("method", ["kuiper", "ks", "spiegelhalter", "bootstrap"])
+def test_names_of_clusters_and_the_way_rows_come_do_not_matter(method):
+    """More than 128 clusters were put together by their names, or by their numbers."""
+    rng = np.random.default_rng(0)
+    number = np.repeat(np.arange(200), 5)
+    h = rng.beta(1, 9, 1000)
+    shared = 0.8 * rng.normal(size=200)[number]
+    hit = rng.random(1000) < 1 / (1 + (1 - h) / h * np.exp(-shared))
+    given = {"probs": h, "cluster": number}
+    plain = calibration_test(hit, **given, method=method)
+    ev = cal.evaluate(hit, **given, interval=None)
+    assert calibration_test(ev, method=method) == plain
+    renamed = {"probs": h, "cluster": np.char.add("P", number.astype(str))}
+    assert calibration_test(hit, **renamed, method=method) == plain
+    if method == "spiegelhalter":
+        sums = np.bincount(number, (hit - h) * (1 - 2 * h))
+        z = sums.sum() / np.sqrt(sums @ sums)
+        assert plain.statistic == pytest.approx(z)

@@ -412,3 +412,12 @@ def test_the_climatology_of_weighted_rows_has_their_shares():
     hot = np.eye(5)[y]
     loss, usual = (((hot - x) ** 2).sum(axis=1) @ w for x in (p, shares))
     assert cal.skill(y, probs=p, sample_weight=w) == pytest.approx(1 - loss / usual)
+
+
+def test_a_contradicted_risk_of_0_is_named_beside_its_p_value():
+    rng = np.random.default_rng(3)
+    p = rng.beta(1, 40, 2000)
+    y = (rng.random(2000) < p).astype(int)
+    assert "contradicted" not in str(cal.clinical(y, probs=p))
+    p[0], y[0] = 0, 1
+    assert "(p = 0: a risk of 0 or 1 was contradicted)" in str(cal.clinical(y, probs=p))

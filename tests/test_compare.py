@@ -11,7 +11,7 @@ from calibrant._base.comparison import Comparison
 from calibrant._base.measures import MEASURES
 from calibrant._base.records import Estimate
 from calibrant._inputs.divergences import LOG
-from calibrant._inputs.predictions import fingerprint, read_predictions, shared_rows
+from calibrant._inputs.predictions import fingerprint, read_predictions
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._stats.close_pairs import brier_error
 from calibrant._stats.influence import pair_values
@@ -30,6 +30,7 @@ from calibrant._verbs.compare import (
     rows_of,
     told,
 )
+from calibrant._verbs.study import shared_rows
 
 CIFAR = "cifar10_peterson_"
 
@@ -405,8 +406,8 @@ def test_real_networks_compared_in_plain_sentences(data):
     assert told[-1].endswith("All remain significant after Holm's correction.")
     close = compare(*models.values(), baseline="resnet_basic_110")
     assert (
-        "ECE differs by -0.0027 [-0.0072, 0.0019]: not significant on these 10,000 "
-        "examples."
+        "resnet_preact_bottleneck_164's ECE differs by -0.0027 [-0.0072, 0.0019]: not "
+        "significant on these 10,000 examples."
     ) in close.sentences
     assert "Against resnet_basic_110:" in str(close)
 
@@ -519,10 +520,12 @@ def test_as_many_differences_are_told_as_are_counted():
     *told, reminder = replace(found, differences={"B": of_b}).sentences
     assert f"of {len(told)} differences are significant" in reminder
     assert told[3] == (
-        "Calibration error d_CAL differs by less than 0.0001 [-0.0021, 0.0020]: not "
+        "B's calibration error d_CAL differs by less than 0.0001 [-0.0021, 0.0020]: not "
         "significant on these 300 examples."
     )
-    assert told[4] == "Sharpness gap differs by less than 0.0001 [3.0e-05, 5.0e-05]."
+    assert (
+        told[4] == "B's sharpness gap differs by less than 0.0001 [3.0e-05, 5.0e-05]."
+    )
 
 
 def test_the_same_predictions_are_called_the_same():
@@ -593,19 +596,60 @@ def test_a_p_value_belongs_to_its_interval():
     assert p_value(Estimate(0.0, (0.0, 0.0)), 0.95) == 1.0
 
 
-def test_a_difference_that_four_digits_do_not_show_is_left_out():
+def test_a_difference_that_four_digits_do_not_show_is_called_small():
     a, b = two()
     tiny = Estimate(5.7e-7, (4e-7, 7e-7))
     seen = Estimate(-0.3, (-0.32, -0.28))
     differences = {"B": {"brier": seen, "nll": seen, "sharpness_gap": tiny}}
     found = Contrast((a, b), baseline="A", differences=differences)
     text = " ".join(found.sentences)
-    assert "sharpness gap" not in text
+    assert "B's sharpness gap differs by less than 0.0001 [4.0e-07, 7.0e-07]." in text
     assert "2 of 3 differences are significant" in text
     none = Contrast((a, b), baseline="A", differences={"B": {"brier": tiny}})
     assert none.sentences == (
         "B and A differ by less than 0.0001 in every metric compared.",
     )
+
+
+def test_every_sentence_says_which_model_it_is_about():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    hit = rng.random(200) < p
+    near = [np.clip(p + 0.03 * rng.normal(size=200), 0.01, 0.99) for _ in "ABC"]
+    models = [
+        cal.evaluate(hit, probs=x, name=n) for x, n in zip(near, "ABC", strict=True)
+    ]
+    told = compare(*models).sentences
+    assert len(told) > 8
+    assert all("B's" in x or "C's" in x or "of B" in x or "of C" in x for x in told)
+
+
+def test_the_level_is_that_of_the_evaluations():
+    hit, h = [1, 0, 1, 1] * 20, np.tile([0.9, 0.8, 0.9, 0.7], 20)
+    a, b = (
+        cal.evaluate_pairs(hit, x, name=n, level=0.9)
+        for n, x in (("A", h), ("B", h**2))
+    )
+    assert compare(a, b).level == 0.9
+    assert compare(a, b, level=0.99).level == 0.99
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_weights_in_another_unit_are_the_same_weights(pairs):
+    rng = np.random.default_rng(0)
+    p, w = rng.random(200), rng.gamma(1, 1, 200)
+    hit = (rng.random(200) < p).astype(int)
+
+    def model(name, h, weight):
+        about = {"name": name, "sample_weight": weight, "interval": None}
+        if pairs:
+            return cal.evaluate_pairs(hit, h, **about)
+        return cal.evaluate(hit, probs=h, **about)
+
+    found = compare(model("A", p, w), model("B", p**2, w / w.sum()))
+    assert found.differences["B"]["brier"] > 0
+    with pytest.raises(ValueError, match="labels or weights differ"):
+        compare(model("A", p, w), model("B", p**2, w * (1 + p)))
 
 
 def test_printed_sentences_are_wrapped():

@@ -555,3 +555,20 @@ def test_sketches_need_rows_and_periods(rows):
     for given in (whole, cal.Sketch()):
         with pytest.raises(ValueError, match="monitor needs the period of each row"):
             cal.monitor(given)
+
+
+def test_names_that_do_not_sort_by_time_are_said_to_be_in_order_of_names():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    hit = rng.random(300) < p
+
+    def told(names):
+        return " ".join(
+            cal.monitor(hit, probs=p, period=np.repeat(names, 100)).sentences
+        )
+
+    assert "in the order of their names, Feb before Jan" in told(["Jan", "Feb", "Mar"])
+    assert "order of their names" in told(["01/02/2024", "02/01/2024", "01/03/2024"])
+    assert "order of" not in told(["2024-01", "2024-02", "2024-03"])
+    assert "order of" not in told(["risk_8", "risk_9", "risk_10"])
+    assert "order of" not in told(["-1", "0", "1.5"])

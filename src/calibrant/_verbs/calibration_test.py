@@ -393,7 +393,7 @@ METHODS = {
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """Sums of a - h by group of clusters and cell, and what the cells are."""
+    """Sums of a - h by cluster (or several) and cell, and what the cells are."""
 
     residual: Table
     h: Column
@@ -435,11 +435,11 @@ class Walks:
 
 
 def _by_signs(
-    columns: Columns, groups: Index, plain: CalibrationTest, resamples: int, rng: Any
+    columns: Columns, clusters: Index, plain: CalibrationTest, resamples: int, rng: Any
 ) -> CalibrationTest:
-    """P-value by turning the residuals of whole groups of clusters round at random."""
+    """P-value by turning the residuals of whole clusters round at random."""
     cells = CELLS if METHODS[plain.method].coarse else WALK_CELLS
-    walks = Walks.of(columns, groups, cells)
+    walks = Walks.of(columns, _together(clusters), cells)
     signs = rng.choice([-1.0, 1.0], (resamples + 1, len(walks.residual)))
     signs[0] = 1.0
     found = walks.statistics(plain.method, signs)
@@ -447,6 +447,15 @@ def _by_signs(
     slack = ROUND_OFF * np.abs(found).max()
     p = float((size >= size[0] - slack).mean())
     return replace(plain, statistic=float(found[0]), p_value=p, law=SIGNS)
+
+
+MOST_SIGNS = 1024
+
+
+def _together(clusters: Index) -> Index:
+    """Which clusters are turned round together: if there are many, by order of rows."""
+    _, first, number = np.unique(clusters, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[number] % MOST_SIGNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -572,14 +581,17 @@ def calibration_test(
     check_rng(rng)
     if isinstance(y, Evaluation):
         sample = read_sample(y, given, cluster, None, 0.95).sample
-        columns, target, groups = sample.columns, sample.target, sample.cluster_groups
+        columns, target, clusters = sample.columns, sample.target, sample.clusters
     else:
         predictions, columns = read(y, given)
-        groups, target = read_clusters(cluster, predictions)[1], target_of(predictions)
+        clusters, target = (
+            read_clusters(cluster, predictions)[0],
+            target_of(predictions),
+        )
     seed = np.random.default_rng(rng)
-    found = run_test(columns, method, law, resamples, seed, groups)
+    found = run_test(columns, method, law, resamples, seed, clusters)
     found = replace(found, target=target)
-    return replace(found, sentence=in_words(found, clustered=groups is not None))
+    return replace(found, sentence=in_words(found, clustered=clusters is not None))
 
 
 def run_test(
@@ -588,9 +600,9 @@ def run_test(
     law: str,
     resamples: int,
     rng: np.random.Generator,
-    groups: Index | None = None,
+    clusters: Index | None = None,
 ) -> CalibrationTest:
-    """Test rows that were reduced to columns; `groups` of clusters, if they have any."""
+    """Test rows that were reduced to columns; `clusters` of rows, if they have any."""
     if not columns.hard:
         row = int(np.argmax((columns.hit != 0) & (columns.hit != 1)))
         rule, what = "a test of calibration needs outcomes of 0 or 1;", columns.hit[row]
@@ -606,9 +618,9 @@ def run_test(
     statistic = float(kind.statistic(null, null.observed())[0])
     if certain:
         return replace(plain, statistic=statistic, p_value=0.0)
-    law = _choose_law(null, kind, law, clustered=groups is not None)
-    if groups is not None:
-        return _by_signs(columns, groups, plain, resamples, rng)
+    law = _choose_law(null, kind, law, clustered=clusters is not None)
+    if clusters is not None:
+        return _by_signs(columns, clusters, plain, resamples, rng)
     if law == "simulated" or kind.tail is None:
         p = _simulated(null, kind, statistic, null.redraw(resamples, rng))
     else:

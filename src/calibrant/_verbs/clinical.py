@@ -190,6 +190,8 @@ def _lines(found: Clinical) -> Iterator[str]:
         yield f"  {LABELS[key]:<20} {value:>z7.4f}{said}"
     p = found.spiegelhalter_p
     told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    if p == 0 and abs(found.spiegelhalter) < 30:  # else p itself is too small to tell
+        told = "p = 0: a risk of 0 or 1 was contradicted"
     yield f"  {'Spiegelhalter z':<20} {found.spiegelhalter:>z7.4f}  ({told})"
     yield from _few(found)
     if np.isnan(found.slope):
@@ -415,8 +417,8 @@ def _spiegelhalter(sample: Sample, resamples: int, rng: Any) -> tuple[float, flo
     columns = sample.rows.columns
     if not columns.hard:
         return nan, nan
-    seed, groups = np.random.default_rng(rng), sample.cluster_groups
-    found = run_test(columns, "spiegelhalter", "auto", resamples, seed, groups)
+    seed, clusters = np.random.default_rng(rng), sample.clusters
+    found = run_test(columns, "spiegelhalter", "auto", resamples, seed, clusters)
     return found.statistic, found.p_value
 
 

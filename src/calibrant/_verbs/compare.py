@@ -73,7 +73,7 @@ def sentence(
     rows, seen = _rows(ev, base, paired=paired), shows(difference)
     if not is_clear(difference) or not seen:
         size = _number(value) if seen else f"less than {10**-DIGITS:g}"
-        told = f"{_capital(what)} differs by {size} {_interval(*difference.interval)}"
+        told = f"{ev.name}'s {what} differs by {size} {_interval(*difference.interval)}"
         return (
             f"{told}{'' if is_clear(difference) else f': not significant on {rows}'}."
         )
@@ -265,9 +265,8 @@ def same_rows(ev: Evaluation, baseline: Evaluation) -> bool:
         return False
     by_id = has_ids(ev) and has_ids(baseline)
     if ev.target == baseline.target == "pairs" and not by_id:
-        return np.array_equal(
-            rows_of(ev).sample.weight, rows_of(baseline).sample.weight
-        )
+        w, v = (rows_of(one).sample.weight for one in (ev, baseline))
+        return w.shape == v.shape and np.allclose(w, v, rtol=1e-7, atol=0)
     prints = [one.fingerprint for one in (ev, baseline)]
     return prints[0] is not None and prints[0] == prints[1]
 
@@ -327,7 +326,22 @@ def paired_difference(
     if measure.mean:
         return Estimate(value, ends, "paired" + suffix)
     best = _or_apart(ends, mine, theirs, measure, level)
+    if measure.key == "sharpness_gap" and best is not None and best != ends:
+        best = _within_parts(best, value, mine, theirs, level)
     return Estimate(value, best, best and "paired, first order" + suffix)
+
+
+def _within_parts(
+    ends: Interval, value: float, mine: ModelRows, theirs: ModelRows, level: float
+) -> Interval:
+    """Ends of a difference of gaps, no farther out than those of score and d_CAL allow."""
+    parts = (
+        paired_difference(mine, theirs, MEASURES[key], level).interval
+        for key in ("total", "calibration")
+    )
+    total, error = (x or (-inf, inf) for x in parts)
+    low, high = max(ends[0], total[0] - error[1]), min(ends[1], total[1] - error[0])
+    return min(low, value), max(high, value)
 
 
 def _one_order(mine: ModelRows, theirs: ModelRows) -> bool:
@@ -674,7 +688,10 @@ def told_and_reminders(found: Contrast) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def compare(
-    *models: Any, paired: bool = True, level: float = 0.95, baseline: str | None = None
+    *models: Any,
+    paired: bool = True,
+    level: float | None = None,
+    baseline: str | None = None,
 ) -> Contrast:
     """Compare models on the same rows, each with a baseline, in every column.
 
@@ -687,7 +704,8 @@ def compare(
         of other rows are refused unless it is False: their intervals are then combined
         as independent.
     level : float
-        Coverage of the intervals of the differences.
+        Coverage of the intervals of the differences; by default that of the baseline's
+        own intervals.
     baseline : str, optional
         Name of the model to compare with; the first by default.
 
@@ -704,9 +722,9 @@ def compare(
     cost either model). Other columns are means to first order: each row counts by its
     influence on the estimate; where few rows turned out against the odds, the intervals of
     the two models are combined instead. Fewer than 100 rows of which fewer than three turned
-    out against the odds say too little of rare costs: no interval. If both tell the same rows apart, as before and
-    after temperature scaling of two classes, the difference of d_CAL is that of the losses
-    and has its interval. Nothing is resampled. Whole clusters count as one if the
+    out against the odds say too little of rare costs: no interval. If both tell the same
+    rows apart, as before and after temperature scaling of two classes, the difference of
+    d_CAL is that of the losses and has its interval. Nothing is resampled. Whole clusters count as one if the
     evaluations had ``cluster=``. Errors that cannot be negative, such as ECE, are too large
     by an amount that depends on n, and on how well calibrated the model is: if one of them
     cannot be told from 0, the intervals of the two models are combined, too. Lead with
@@ -726,7 +744,6 @@ def compare(
     >>> print(found.sentences[2])
     Accuracy of B and A is the same for every example.
     """
-    check_level(level)
     check_flags(paired=paired)
     comparison = as_comparison(models[0] if len(models) == 1 else models)
     if len(comparison) < 2:
@@ -734,6 +751,8 @@ def compare(
     name = comparison.names[0] if baseline is None else baseline
     check_choice(name, "baseline", comparison.names)
     base = comparison[name]
+    level = base.settings["level"] if level is None else level
+    check_level(level)
     others = [ev for ev in comparison if ev.name != name]
     for ev in others:
         _check_alike(ev, base)
@@ -815,10 +834,12 @@ def _check_rows(
     for one in (ev, base):
         rows_of(one)  # or it says that they are gone
     if not same_rows(ev, base):
+        counts = f"{ev.rows:,} and {base.rows:,} of them"
+        why = counts if ev.rows != base.rows else "labels or weights differ"
         raise ValueError(
-            f"{ev.name!r} and {base.name!r} were evaluated on different rows (labels or "
-            "weights differ), so rows cannot be paired. Evaluate both on the same rows "
-            "in the same order, or pass paired=False."
+            f"{ev.name!r} and {base.name!r} were evaluated on different rows ({why}), so "
+            "rows cannot be paired. Evaluate both on the same rows in the same order, or "
+            "pass paired=False."
         )
     if not same_clusters(ev, base):
         raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import floor, isfinite, log10
+from math import ceil, floor, isfinite, log10
 from typing import Annotated, Any, Unpack
 
 import numpy as np
@@ -373,17 +373,23 @@ def column_texts(values: Sequence[Estimate]) -> list[str]:
 def digits_of(values: Iterable[Estimate]) -> int:
     """Decimals by which the largest number shows two digits: 4, or more if all are small.
 
+    A lower end above 0 is not printed as 0, either.
+
     Examples
     --------
     >>> digits_of([Estimate(0.03), Estimate(0.0001)]), digits_of([Estimate(0.00031)])
     (4, 5)
+    >>> digits_of([Estimate(0.0006, (0.00004, 0.003))])
+    5
     """
     found = [x for x in values if isfinite(x)]
     most = max((abs(float(x)) for x in found), default=0.0)
     if not most:
         ends = [abs(end) for x in found for end in x.interval or () if isfinite(end)]
         most = max(ends, default=0.0)
-    return min(max(1 - floor(log10(most)), 4), 8) if most else 4
+    lows = [x.interval[0] for x in found if x.interval and x.interval[0] > 0]
+    shown = [ceil(-log10(2 * low)) for low in lows if low > 1e-7]
+    return min(max(1 - floor(log10(most)), 4, *shown), 8) if most else 4
 
 
 def few_note(rows: Iterable[tuple[float, Mapping[str, Estimate]]]) -> Iterator[str]:

@@ -151,14 +151,29 @@ class Monitor(Told, Record):
     @property
     def sentences(self) -> tuple[str, ...]:
         """What the alarm says, how the last period differs, and what to keep in mind."""
-        return (*self._alarm_told(), *self._changes_told(), *self._few_told())
+        told = (
+            self._alarm_told(),
+            self._order_told(),
+            self._changes_told(),
+            self._few_told(),
+        )
+        return tuple(sentence for some in told for sentence in some)
+
+    def _order_told(self) -> Iterator[str]:
+        if not sort_by_time(self.periods):
+            first = " before ".join(_called(self.periods[:2]))
+            yield (
+                f"Periods are in the order of their names, {first}. If that is not the "
+                "order of time, name them so that it is, such as 2024-01."
+            )
 
     def _alarm_told(self) -> Iterator[str]:
         if (alarm := self.alarm) is None:
             yield (
                 "No alarm was computed. With clusters each must lie within one period, "
-                "which a sketch of more than 128 does not tell (give rows), and with clusters "
-                "or sample weights the alarm is against='calibration' only."
+                "which a sketch of more than 128, as the command makes, does not tell (give "
+                "the rows to calibrant.monitor in Python), and with clusters or sample "
+                "weights the alarm is against='calibration' only."
             )
             return
         null = "calibrated"
@@ -432,6 +447,22 @@ def in_order(sketch: Sketch) -> dict[str, Cells]:
 NUMBER = re.compile(r"-?\d+(\.\d*)?")
 
 
+def sort_by_time(periods: Sequence[str]) -> bool:
+    """Whether the order of names is likely that of time: years first, or one number.
+
+    Examples
+    --------
+    >>> sort_by_time(["2024-01", "2024-02"]), sort_by_time(["week 9", "week 10"])
+    (True, True)
+    >>> sort_by_time(["Feb", "Jan"]), sort_by_time(["01/02/2024", "02/01/2024"])
+    (False, False)
+    """
+    if len(periods) < 2 or all(re.match(r"\d{4}(\D|$)", x) for x in periods):
+        return True
+    forms = {re.sub(r"\d+", "0", NUMBER.sub("0", x, count=1)) for x in periods}
+    return len(forms) == 1 and min(forms).count("0") == 1
+
+
 def _reference(given: Any, periods: tuple[str, ...]) -> tuple[str, ...]:
     if given is None:
         return periods[:1]
@@ -594,8 +625,8 @@ def names_of_periods(period: Any, every: str | None = None) -> NDArray[np.str_]:
         texts = texts[place]
     if (count := len(np.unique(texts))) > MOST_GROUPS:
         raise ValueError(
-            f"period has {count:,} distinct values, more than {MOST_GROUPS}; put dates "
-            "together with every='week' or every='month'."
+            f"period has {count:,} distinct values, more than {MOST_GROUPS}; put dates, "
+            "written as 2024-03-31, together with every='week' or every='month'."
         )
     return texts
 
