@@ -1367,3 +1367,36 @@ def test_errors_of_words_name_the_option_that_was_said(tmp_path):
     done = run("report", "a.npz", "-o", "x" * 300 + ".html", cwd=tmp_path)
     assert "its name is too long" in done.stderr
     assert "Errno" not in done.stderr
+
+
+def test_groups_print_the_findings_of_their_page(tasks):
+    page = tasks[0] / "groups.html"
+    words = "groups", "a.npz", "--group", "task"
+    found = run(*words, "-o", page, cwd=tasks[0])
+    as_json = json.loads(run(*words, "--json", cwd=tasks[0]).stdout)
+    codes = {finding["code"] for finding in as_json["findings"]}
+    assert codes
+    for code in codes - {"too-few-rows"}:
+        assert f"[{code}]" in found.stdout
+    assert "they are not compared" not in page.read_text()
+
+
+def test_labels_are_no_feature(tasks):
+    found = run("explain", "a.npz", "--by", "labels", cwd=tasks[0])
+    assert found.returncode == 1
+    assert (
+        "'labels' holds the labels, which no model knows; leave it out." in found.stderr
+    )
+
+
+def test_per_cents_behind_an_empty_answer_are_known_as_such(tmp_path):
+    lines = [{"confidence": x, "correct": 1} for x in (None, "80%", "70%")]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    found = run("report", "a.jsonl", cwd=tmp_path)
+    assert "it holds text ('80%'); pass --percent." in found.stderr
+    rows = [f"{0.1 + i / 100},{i % 2}" for i in range(50)]
+    mixed = ["prob,outcome", *rows[:3], "12%,0", *rows[3:]]
+    (tmp_path / "b.csv").write_text("\n".join(mixed))
+    found = run("report", "b.csv", "--drop-missing", cwd=tmp_path)
+    assert "write all of them alike, as 0.12 or, with --percent, as 12%" in found.stderr

@@ -376,3 +376,19 @@ def test_coverage_is_gated(tmp_path):
 def test_what_equals_a_limit_but_for_rounding_is_equal_to_it(condition, value, holds):
     verdict = Gate.read(condition).verdict("m", Estimate(value), "it", 0.95)
     assert (verdict is not None) == holds
+
+
+def test_a_study_is_not_gated_by_its_constant(tmp_path):
+    """Mean replacement may have the best Brier score, and is no method to use."""
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.4, 1, 800)
+    hit = rng.random(800) < 0.7
+    np.savez(tmp_path / "a.npz", confidence=confidence, correct=hit)
+    words = "study", "a.npz", "--folds", "5", "--methods", "temperature"
+    found = run(*words, "--fail-if", "d_CAL > 1%", cwd=tmp_path)
+    best = json.loads(run(*words, "--json", cwd=tmp_path).stdout)["evaluations"]
+    scores = {ev["name"]: ev["metrics"]["brier"]["value"] for ev in best}
+    assert min(scores, key=scores.get) == "Mean replacement"
+    assert found.returncode == 3, found.stderr
+    assert "note: conditions are tested on " in found.stderr
+    assert "gate: Mean replacement" not in found.stderr

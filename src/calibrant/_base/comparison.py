@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import inf, nan
-from typing import Annotated, Any, overload
+from typing import Annotated, Any, ClassVar, overload
 
 import numpy as np
 
@@ -109,6 +109,7 @@ class Comparison(Views, Record):
     protocol: str = ""
     effects: Mapping[str, Effect] = field(default_factory=dict)
     shared_rows: Whole = 0
+    _beside: ClassVar = ("findings", "failed", "macro_averages", "group_differences")
 
     def __post_init__(self) -> None:
         given = evaluations_in(self.evaluations, "evaluations")

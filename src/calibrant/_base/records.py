@@ -17,6 +17,7 @@ from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
+    ClassVar,
     Self,
     TypeAlias,
     Union,
@@ -158,6 +159,7 @@ class Record:
     """
 
     __slots__ = ()
+    _beside: ClassVar[tuple[str, ...]] = ()  # what the command adds, and none reads
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, with arrays as lists and NaN and infinities as strings."""
@@ -392,7 +394,9 @@ def _restored(record: Any, given: Any, read: Callable[[Any], Any] | None = None)
     with told(name.strip()):
         plain = given if read is None else read(given)
         demand(isinstance(plain, Mapping), "", "a mapping", plain)
-        return decode(record, without_digest(plain), "")
+        beside = getattr(record, "_beside", ())
+        own = {k: x for k, x in without_digest(plain).items() if k not in beside}
+        return decode(record, own, "")
 
 
 @contextmanager

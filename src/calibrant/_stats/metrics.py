@@ -115,7 +115,9 @@ def accuracy(sample: Sample) -> Estimate:
 
 def share_of(value: float, n: float, level: float) -> Estimate:
     """A share of n rows with its interval."""
-    return Estimate(value, closed_forms.of_share(value, n, level), "Wilson")
+    ends = closed_forms.of_share(value, n, level)
+    plain = ends == closed_forms.wilson_of(value, n, level)
+    return Estimate(value, ends, "Wilson" if plain else "modified Wilson")
 
 
 def mean_loss(sample: Sample, name: str) -> Estimate:

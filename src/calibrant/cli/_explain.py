@@ -61,7 +61,7 @@ def explain(
     with flags.about(file), flags.steps("explain", quiet=said["quiet"]):
         roles = flags.roles_of({**said, "group": ""})
         rows = out.read_file(file, roles, quiet=said["quiet"])
-        features = columns_beside(file, said, by.split(","))
+        features = columns_beside(file, said, by.split(","), rows.y)
         found = loss_parts(**as_evaluated(rows, options), explain=features)
     written = "" if output is None else f"report: {found.report(output, force=force)}"
     out.print_result(found, written, said)

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from calibrant._base.checks import one_line
 from calibrant.cli._commands import MOST_SAID
@@ -435,6 +436,9 @@ def evaluation_of(options: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: options[key] for key in EVALUATION}
     bandwidth = options["bandwidth"]
     kept["bandwidth"] = bandwidth if bandwidth == "auto" else _number(bandwidth)
+    said = click.get_current_context().get_parameter_source("bandwidth")
+    if said is ParameterSource.DEFAULT:
+        del kept["bandwidth"]  # that of a preset, if there is one
     return {**kept, "rng": options["seed"]}
 
 

@@ -86,7 +86,7 @@ def _sliced(
     from calibrant._verbs.find_slices import find_slices
 
     rows = out.read_file(file, flags.roles_of(said), quiet=said["quiet"])
-    features = columns_beside(file, said, wanted)
+    features = columns_beside(file, said, wanted, rows.y)
     return find_slices(**as_evaluated(rows, options), features=features)
 
 
@@ -100,10 +100,18 @@ def as_evaluated(rows: Any, options: dict[str, Any]) -> dict[str, Any]:
     return {**given, **options}
 
 
-def columns_beside(file: str, said: dict[str, Any], wanted: list[str]) -> Any:
+def columns_beside(
+    file: str, said: dict[str, Any], wanted: list[str], labels: Any
+) -> Any:
     """Columns of features, which must have all the rows of the predictions."""
     from calibrant.files._read import read_columns
 
     if said["drop_missing"]:
         raise click.UsageError("--drop-missing leaves features without their examples.")
-    return read_columns(flags.paths_of(file), wanted, said["sep"])
+    found = read_columns(flags.paths_of(file), wanted, said["sep"])
+    for name, column in found.items():
+        if column.shape == labels.shape and (column == labels).all():
+            raise ValueError(
+                f"{name!r} holds the labels, which no model knows; leave it out."
+            )
+    return found

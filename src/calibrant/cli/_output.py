@@ -443,11 +443,25 @@ def _macro_as_json(models: Comparison) -> dict[str, Any]:
 
 
 def print_result(found: Any, more: str, said: Mapping[str, Any]) -> None:
-    """Print a result that prints itself, and what more there is to say, or its JSON."""
+    """Print a result that prints itself, findings and what more there is, or its JSON."""
+    findings = found.audit() if isinstance(found, Comparison) else []
     if said["as_json"]:
-        click.echo(found.to_json())
+        also = {"findings": [x.to_dict() for x in findings]} if findings else {}
+        click.echo(json.dumps({**found.to_dict(), **also}))
     elif not said["quiet"]:
-        click.echo("\n\n".join(filter(None, [str(found), more])))
+        parts = [str(found), _remarks(found, findings), more]
+        click.echo("\n\n".join(filter(None, parts)))
+
+
+def _remarks(found: Any, findings: Sequence[Any]) -> str:
+    """What print and page say of several models: findings, and good news."""
+    if not isinstance(found, Comparison):
+        return ""
+    from calibrant._views.words import remarks
+    from calibrant.table._text import note_lines
+
+    signed = [replace(x, mark="!" * x.finding) for x in remarks(found, findings)]
+    return "\n".join(note_lines(signed))
 
 
 # -- gates for continuous integration: conditions on a model, and what trips them ------

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibrant._base.checks import one_line
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
 from calibrant.cli._harness import model_in
+
+if TYPE_CHECKING:
+    from calibrant._base.comparison import Comparison
+    from calibrant._base.evaluation import Evaluation
 
 
 @click.command()
@@ -48,7 +53,8 @@ def study(
 ) -> None:
     """Fit recalibration methods on FILE, evaluate each on TEST.
 
-    Conditions of --fail-if apply to the method with the best Brier score.
+    Conditions of --fail-if apply to the method with the best Brier score, other than one
+    that gives (nearly) every example the same confidence.
 
     \b
     Example:
@@ -75,10 +81,21 @@ def study(
     if left_out and (test or folds):
         parts = (replace(ev, left_out=left_out) for ev in found)
         found = replace(found, evaluations=tuple(parts))
-    verdicts = out.judge(gates, [found.best()])
+    gated = [_best_of_use(found)] if gates else []
+    for best in gated if not said["quiet"] else ():
+        click.echo(f"note: conditions are tested on {one_line(best.name)}", err=True)
+    verdicts = out.judge(gates, gated)
     written = out.write_page(found, output, verdicts, force=force)
     out.print_models(found, said, written, **out.failed(verdicts))
     out.trip(verdicts)
+
+
+def _best_of_use(found: Comparison) -> Evaluation:
+    """The best by Brier score; a constant is no method that one would use."""
+    from calibrant._base.measures import is_trivial
+
+    useful = [ev for ev in found if not is_trivial(ev)]
+    return min(useful or found, key=lambda ev: float(ev.metrics["brier"]))
 
 
 def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, Any]:

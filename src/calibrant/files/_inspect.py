@@ -81,7 +81,8 @@ class Contents:
     def __str__(self) -> str:
         many = f", the first of {self.files} files" if self.files > 1 else ""
         rows = "" if self.rows is None else f", {self.rows:,} examples"
-        by = "written by " if self.format in HARNESS_NAMES else ""
+        named = self.format in HARNESS_NAMES and "log-prob" not in self.format
+        by = "written by " if named else ""
         lines = [sources.one_line(f"{self.path}: {by}{self.format}{rows}{many}")]
         lines += aligned([HEADINGS, *(item.cells for item in self.items[:MOST_SHOWN])])
         if len(self.items) > MOST_SHOWN:

@@ -514,10 +514,15 @@ def _check_entry(
         raise FileError(source.path, f"{shorten(entry.name)!r} has no numbers in it.")
 
 
+LOOKED_AT = 1000
+"""Rows among which the first text is looked for, to tell what kind it is."""
+
+
 def _is_text(source: Source, entry: Entry, role: str) -> FileError:
     """Text where numbers should be, with the option that reads it if there is one."""
-    block = next(source.blocks(Request((entry.name,), 1, most=1)), {entry.name: [""]})
-    first = str(block[entry.name][0])
+    some = source.blocks(Request((entry.name,), LOOKED_AT, most=LOOKED_AT))
+    values = next(some, {entry.name: [""]})[entry.name]
+    first = next((str(x) for x in values if x is not None and str(x).strip()), "")
     forms = {"--decimal ,": r"[\d.]*,\d+ ?%?", "--percent": r"[\d.,]+ ?%"}
     ways = [way for way, form in forms.items() if re.fullmatch(form, first.strip())]
     said = f"{shorten(entry.name)!r} must hold numbers, to be {role}; it holds text"

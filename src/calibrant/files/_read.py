@@ -272,6 +272,8 @@ def _check_numbers(
         if not _is_empty(cells[row]):
             shown = f"row {start + row} of {sources.shorten(name)!r} is {cells[row]!r}"
             way_out = "write null where there is no answer, or pass --scale for words"
+            if str(cells[row]).strip().endswith("%"):
+                way_out = "write all of them alike, as 0.12 or, with --percent, as 12%"
             raise FileError(path, f"{shown}, which is no number; {way_out}.")
 
 

@@ -209,7 +209,8 @@ def _lead(
     if (best.target, best.divergence) != (second.target, second.divergence):
         return
     key = column_of_total(comparison, best.divergence) or "total"
-    if _examples_of(best, comparison) != _examples_of(second, comparison):
+    apart = _examples_of(best, comparison) != _examples_of(second, comparison)
+    if apart and getattr(comparison, "paired", True):
         yield f"The next, {second.name}, was tested on different examples; they are not compared."
         return
     lead = Audited(comparison).difference(second, best, key)
