@@ -299,6 +299,8 @@ def _named_by_event(
     if not isinstance(event, str) or len(shape) != 1:
         return classes
     if classes is None:
+        if to_numpy(y, "y").dtype.kind in "biuf":
+            return None
         labels = _distinct(y) or set()
         other = labels - {event}
         return (*other, event) if len(labels) == 2 and len(other) == 1 else None

@@ -724,11 +724,11 @@ def compare(
     the two models are combined instead. Fewer than 100 rows of which fewer than three turned
     out against the odds say too little of rare costs: no interval. If both tell the same
     rows apart, as before and after temperature scaling of two classes, the difference of
-    d_CAL is that of the losses and has its interval. Nothing is resampled. Whole clusters count as one if the
-    evaluations had ``cluster=``. Errors that cannot be negative, such as ECE, are too large
-    by an amount that depends on n, and on how well calibrated the model is: if one of them
-    cannot be told from 0, the intervals of the two models are combined, too. Lead with
-    losses and d_CAL, which have no such excess.
+    d_CAL is that of the losses and has its interval. Nothing is resampled. Whole clusters
+    count as one if the evaluations had ``cluster=``. Errors that cannot be negative, such
+    as ECE, are too large by an amount that depends on n, and on how well calibrated the
+    model is: if one of them cannot be told from 0, the intervals of the two models are
+    combined, too. Lead with losses and d_CAL, which have no such excess.
 
     Examples
     --------
