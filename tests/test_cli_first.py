@@ -1400,3 +1400,20 @@ def test_per_cents_behind_an_empty_answer_are_known_as_such(tmp_path):
     (tmp_path / "b.csv").write_text("\n".join(mixed))
     found = run("report", "b.csv", "--drop-missing", cwd=tmp_path)
     assert "write all of them alike, as 0.12 or, with --percent, as 12%" in found.stderr
+
+
+def test_options_without_effect_are_refused(tasks, tmp_path):
+    folder = tasks[0]
+    for command in (("curves", "a.npz"), ("recalibrate", "--fit", "a.npz")):
+        found = run(*command, "--group", "task", cwd=folder)
+        assert found.returncode == 2
+        assert "No such option" in found.stderr
+    found = run("monitor", "a.npz", "--every", "month", cwd=folder)
+    assert found.returncode == 2
+    assert (
+        "--every puts dates of a column together: name it by --period" in found.stderr
+    )
+    (tmp_path / "a.npz").write_bytes((folder / "a.npz").read_bytes())
+    found = run("study", folder / "a.npz", "a.npz", cwd=tmp_path)
+    assert found.returncode == 1
+    assert "tested on the examples they were fitted on" in found.stderr

@@ -609,3 +609,34 @@ def test_the_frame_of_groups_has_a_row_for_each(rows, part):
     assert [*zip(frame["low"], frame["high"], strict=True)] == [
         x.interval for x in found.gaps
     ]
+
+
+def test_macro_averages_of_calibrated_groups_begin_at_0():
+    """What noise adds to each group's ECE was taken for knowledge of their mean."""
+    rng = np.random.default_rng(0)
+    p = rng.random(5000)
+    group = np.arange(5000) // 500
+    ev = cal.evaluate(rng.random(5000) < p, probs=p, group=group)
+    found = cal.macro_average(ev)["ece"]
+    parts = [part.metrics["ece"].interval for part in ev.per_group.values()]
+    assert {low for low, _ in parts} == {0}
+    assert found.interval[0] == pytest.approx(0, abs=1e-12)
+    assert found.interval[1] > found
+
+
+def test_macro_averages_of_groups_that_are_off_do_not_begin_at_0():
+    rng = np.random.default_rng(0)
+    p = rng.random(5000)
+    group = np.arange(5000) // 500
+    ev = cal.evaluate(rng.random(5000) < p**2, probs=p, group=group)
+    found = cal.macro_average(ev)["ece"]
+    lows, value = zip(
+        *(
+            (x.metrics["ece"].interval[0], x.metrics["ece"])
+            for x in ev.per_group.values()
+        ),
+        strict=True,
+    )
+    assert min(lows) > 0
+    down = np.sqrt(sum((x - low) ** 2 for x, low in zip(value, lows, strict=True))) / 10
+    assert found.interval[0] == pytest.approx(found - down)

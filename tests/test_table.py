@@ -20,7 +20,7 @@ import calibrant as cal
 from calibrant._base.comparison import Comparison
 from calibrant._base.measures import MEASURES, is_trivial
 from calibrant.table import make_table, table
-from calibrant.table._layout import Style, fixed, keys_of, printed
+from calibrant.table._layout import Cell, Style, _marked, fixed, keys_of, printed
 from calibrant.table._text import width
 
 COLUMNS = ["accuracy", "ece", "nll", "calibration"]
@@ -283,7 +283,7 @@ def oracle_marks(values, key, trivial, style):
     shown = [
         round(v * style.factor, style.digits) if isfinite(v) else v for v in values
     ]
-    measure = MEASURES[key]
+    measure, signed = MEASURES[key], shown
     if measure.calibration:
         shown = [max(v, 0.0) if isfinite(v) else v for v in shown]
     pick = max if measure.higher_is_better else min
@@ -294,9 +294,14 @@ def oracle_marks(values, key, trivial, style):
         len(values) > 1 and not flag and isfinite(v) and v == lead
         for v, flag in zip(shown, flags, strict=True)
     ]
+    ties = [
+        x
+        for x, v, flag in zip(signed, shown, flags, strict=True)
+        if v == lead and not flag
+    ]
     lower = [
-        bool(flag) and isfinite(v) and (lead is None or v <= lead)
-        for v, flag in zip(shown, flags, strict=True)
+        bool(flag) and isfinite(v) and (lead is None or (v <= lead and x <= min(ties)))
+        for x, v, flag in zip(signed, shown, flags, strict=True)
     ]
     return best, lower
 
@@ -761,3 +766,16 @@ def test_models_of_two_targets_have_each_their_own_notes():
     assert "Brier of c is of class 1 alone: 0 to 100." in text
     assert "differ in target: a and b (top-label) and c (positive)" in text
     assert "differ in number of examples: a and b (60) and c (40)" in text
+
+
+def test_a_constant_that_is_not_lower_has_no_dagger():
+    """Below 0 all is 0, but 0.00 beside -0.01 is not lower."""
+    measure = MEASURES["calibration"]
+    cells = [
+        Cell(x, text, "", nan, nan) for x, text in ((-1e-4, "-0.01"), (1e-6, "0.00"))
+    ]
+    best, constant = _marked(cells, measure, [False, True], Style())
+    assert best.best
+    assert not constant.trivial
+    cells = [replace(cells[0], text="0.00"), replace(cells[1], text="-0.02")]
+    assert _marked(cells, measure, [False, True], Style())[1].trivial

@@ -104,7 +104,11 @@ def _groups(ev: Evaluation) -> dict[str, Evaluation]:
 
 
 def _mean(values: Mapping[str, Estimate], *, intervals: bool) -> Estimate:
-    """The mean; the distance of each end is the root of the squares of theirs."""
+    """The mean; the distance of each end is the root of the squares of theirs.
+
+    Where the interval of a group begins at 0, as that of an error which noise inflates, all
+    of its value may be noise of one sign: such values are taken off as they are.
+    """
     count, numbers = len(values), [float(x) for x in values.values()]
     mean = sum(numbers) / count
     if not isfinite(mean):
@@ -112,10 +116,10 @@ def _mean(values: Mapping[str, Estimate], *, intervals: bool) -> Estimate:
     if why := _without_interval(values) if intervals else OVER_GROUPS:
         return Estimate(mean, None, f"no interval: {why}")
     ends = [x.interval or (nan, nan) for x in values.values()]
-    down, up = (
-        sqrt(sum((x - end[side]) ** 2 for x, end in zip(numbers, ends, strict=True)))
-        for side in (0, 1)
-    )
+    known = [(x, low, high) for x, (low, high) in zip(numbers, ends, strict=True)]
+    up = sqrt(sum((x - high) ** 2 for x, _, high in known))
+    down = sqrt(sum((x - low) ** 2 for x, low, _ in known if low != 0))
+    down += sum(x for x, low, _ in known if low == 0)
     return Estimate(mean, (mean - down / count, mean + up / count), MOVER)
 
 

@@ -42,7 +42,7 @@ FIGURES, DATA = (".png", ".svg", ".pdf"), (".csv", ".json")
     help="Thresholds of --kind decision or murphy, separated by commas.",
 )
 @flags.model_names
-@flags.role_options
+@flags.roles("group")
 @flags.target
 @flags.valued("--level", default=0.95, help="Confidence level of the intervals.")
 @flags.output_options
@@ -73,7 +73,7 @@ def curves(
     out.check_outputs(output, reads=files, force=force)
     _check_suffix(output, kind)
     at = _thresholds(thresholds, kind)
-    options = {**AS_USUAL, **said, "level": level, "quiet": quiet}
+    options = {**AS_USUAL, **said, "group": "", "level": level, "quiet": quiet}
     with flags.steps("evaluate", quiet=quiet) as progress:
         named = flags.models_of(files, names, options)
         models = out.evaluate_models(named, progress)

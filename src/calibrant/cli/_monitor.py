@@ -99,6 +99,10 @@ def monitor(
     """
     from calibrant._verbs.monitor import monitor as follow
 
+    if said["every"] is not None and said["period"] is None:
+        raise click.UsageError(
+            "--every puts dates of a column together: name it by --period."
+        )
     gates = [
         x if x == ALARM else out.Gate.read(x, divergence=said["divergence"])
         for x in said["conditions"]

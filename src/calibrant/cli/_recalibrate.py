@@ -25,7 +25,7 @@ from calibrant.cli._output import check_outputs, check_suffix, read_vectors
     "-o", "--output", help="Write the recalibrated probabilities to this .npz file."
 )
 @flags.path_option("--save", help="Write the recalibrator to this JSON file.")
-@flags.role_options
+@flags.roles("group")
 @flags.force
 @flags.quiet
 @flags.clean_errors
@@ -83,7 +83,7 @@ def _fit(file: str, method: str, said: dict[str, Any], progress: Any) -> Any:
     from calibrant.recalibration._estimator import FitWarning
 
     check_choice(method, "--method", tuple(METHODS))
-    roles = flags.roles_of(said)
+    roles = flags.roles_of(said, group="")
     found = read_vectors(file, roles, "recalibration", quiet=said["quiet"])
     recalibrator = recalibrator_named(method, found.kind, found.classes)
     more = {} if found.frequency is None else {"frequency": found.frequency}
@@ -99,7 +99,9 @@ def _apply(
 ) -> None:
     from calibrant._base.write import write_npz
 
-    roles = flags.roles_of(said, unlabelled=True, with_id=True, with_others=True)
+    roles = flags.roles_of(
+        said, group="", unlabelled=True, with_id=True, with_others=True
+    )
     found = read_vectors(file, roles, "recalibration", quiet=said["quiet"])
     if found.kind != fitted.scores:
         raise ValueError(

@@ -67,6 +67,8 @@ def study(
     gates = out.gates_of(said)
     looking = flags.said_of_files(said)
     fit, test = model_in(fit, **looking), test and model_in(test, **looking)
+    if test is not None and not said["count_copies"]:
+        _check_no_copy(fit, test)
     out.check_outputs(output, reads=(fit, test), force=force)
     out.check_suffix(output, ".html", ".htm")
     arguments = _arguments(fit, test, said)
@@ -88,6 +90,18 @@ def study(
     written = out.write_page(found, output, verdicts, force=force)
     out.print_models(found, said, written, **out.failed(verdicts))
     out.trip(verdicts)
+
+
+def _check_no_copy(fit: str, test: str) -> None:
+    """Refuse to test on the file that is fitted on, if under another name."""
+    from calibrant._base.write import digest_of
+
+    pair = [Path(x) for x in (fit, test)]
+    if all(path.is_file() for path in pair) and len({*map(digest_of, pair)}) == 1:
+        raise ValueError(
+            f"{test} holds the same bytes as {fit}: methods would be tested on the examples "
+            "they were fitted on. Leave it out and pass --folds 5, or pass --count-copies."
+        )
 
 
 def _best_of_use(found: Comparison) -> Evaluation:

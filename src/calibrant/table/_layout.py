@@ -224,17 +224,19 @@ def _marked(
 
     A trivial model is never best; where it would be, it is marked as trivial instead.
     """
-    places = [measure.place(printed(cell.text)) for cell in cells]
-    honest = [p for p, flag in zip(places, trivial, strict=True) if not flag]
-    least = min(honest, default=inf)
+    values = [printed(cell.text) for cell in cells]
+    places = [measure.place(x) for x in values]
+    known = list(zip(places, values, trivial, strict=True))
+    fair = [(place, x) for place, x, flag in known if not flag and place < inf]
+    least, lowest = min(fair, default=(inf, inf))
     several = style.best and len(cells) > 1
     return [
         replace(
             cell,
             best=several and not flag and place == least < inf,
-            trivial=flag and place <= least and place < inf,
+            trivial=flag and place <= least and place < inf and value <= lowest,
         )
-        for cell, place, flag in zip(cells, places, trivial, strict=True)
+        for cell, (place, value, flag) in zip(cells, known, strict=True)
     ]
 
 
