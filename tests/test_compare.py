@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from make import softmax
 from rowful import keep, rowful
 
 import calibrant as cal
@@ -716,6 +717,27 @@ def test_rows_that_are_repeated_say_no_more_if_they_are_clusters():
         np.testing.assert_allclose(
             found[key].interval, once.differences["B"][key].interval, atol=2e-3
         )
+
+
+def test_clusters_that_vary_no_more_than_rows_do_not_widen_a_difference(data):
+    """Rows whose predictions differ vary, too: that was taken for what clusters do."""
+    files = ("wrn_28_10", "resnet_basic_110")
+    y, logits = (
+        data(CIFAR + files[0])["labels"],
+        [data(CIFAR + x)["logits"] for x in files],
+    )
+    cluster = np.random.default_rng(1).integers(0, 800, len(y))
+    models = [
+        cal.evaluate(y, logits=z, cluster=cluster, interval=None, name=str(i))
+        for i, z in enumerate(logits)
+    ]
+    found = compare(*models).differences["1"]["brier"]
+    loss = [np.square(softmax(z) - np.eye(10)[y]).sum(axis=1) for z in logits]
+    change = loss[1] - loss[0]
+    sums = np.bincount(cluster, change - change.mean())
+    half = 1.96 * np.sqrt(sums @ sums) / len(y)
+    assert found == pytest.approx(change.mean(), abs=1e-6)
+    assert np.diff(found.interval)[0] / 2 == pytest.approx(half, rel=0.05)
 
 
 def test_models_of_different_clusters_are_refused():

@@ -442,9 +442,8 @@ def _ruled(kind: Any, rule: Rule, given: Any, path: str, null: str) -> Any:
     if isinstance(rule, Keyed) and isinstance(given, Mapping):
         *_, rest = get_args(kind)
         kinds = {name: rule.kinds.get(name, rest) for name in given}
-        value = Named(
-            {k: decode(kinds[k], x, _below(path, k)) for k, x in given.items()}
-        )
+        pairs = ((k, decode(kinds[k], x, _below(path, k))) for k, x in given.items())
+        value = Named(pairs)
     else:
         value = decode(kind, given, path, null)
     rule.check(value, path)

@@ -145,10 +145,7 @@ class Settings:
         return cls(**options).checked(options)
 
     def checked(self, given: Container[str] = ()) -> Settings:
-        """The same settings with the preset filled in, or one clear error.
-
-        `given` are the options that were spelt out, if only to say the default.
-        """
+        """The same with the preset filled in, or one clear error; `given` were spelt out."""
         for name, choices in CHOICES.items():
             check_choice(getattr(self, name), name, choices)
         if not 0 < as_number(self.level) <= MOST_LEVEL:

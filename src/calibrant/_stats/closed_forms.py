@@ -233,7 +233,8 @@ class Mean:
     """A mean over rows, its standard error and the degrees of freedom of that.
 
     Of independent rows, `rises` are the surprises that make it larger and `falls` those
-    that make it smaller: where they are few, the error says too little.
+    that make it smaller: where they are few, the error says too little. `alone` is the
+    error if rows of a cluster were independent, where more than surprises varies.
     """
 
     value: float
@@ -242,6 +243,7 @@ class Mean:
     rises: Surprises = NOTHING
     falls: Surprises = NOTHING
     clustered: bool = False
+    alone: float = 0.0
 
     @property
     def share(self) -> float:
@@ -255,7 +257,8 @@ class Mean:
         poisson = self.rises.variance + self.falls.variance
         if not (self.clustered and self.se**2 > poisson > 0):
             return self
-        size = min(self.se**2 / poisson, MOST_AT_ONCE)
+        size = max(self.se**2 / max(poisson, self.alone**2), 1.0)
+        size = min(size, MOST_AT_ONCE)
         each = self.rises.together(size), self.falls.together(size)
         return replace(self, rises=each[0], falls=each[1])
 
@@ -287,7 +290,8 @@ def mean_interval(mean: Mean, level: float) -> Interval:
     poisson = rises.variance + falls.variance
     ratio = min(mean.se / sqrt(poisson), 1.0) if poisson > 0 else 1.0
     rest = 0.0
-    if not mean.clustered and mean.se**2 > max(poisson, 0.0):  # below 0 by round-off
+    known = not mean.clustered or mean.alone > 0
+    if known and mean.se**2 > max(poisson, 0.0):  # below 0 by round-off
         rest = half * sqrt(1 - poisson / mean.se**2)
     (less, more), (regained, lost) = rises.reach(level), falls.reach(level)
     down = hypot(ratio * hypot(less, lost), rest)

@@ -320,7 +320,10 @@ def paired_difference(
         return _of_loss(mine, theirs, value, level)
     costs = _costs(mine, theirs, measure)
     df = degrees_of_freedom(columns, clusters)
-    mean = Mean(value, se, df, *costs, clustered=clusters is not None)
+    mean = Mean(value, se, df, *costs)
+    if clusters is not None:
+        alone = error_of_mean(x - y, columns.weight, None, columns.squared)
+        mean = replace(mean, clustered=True, alone=alone)
     ends = closed_forms.mean_interval(mean, level)
     suffix = "" if clusters is None else ", clusters"
     if measure.mean:
