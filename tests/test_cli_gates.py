@@ -390,5 +390,5 @@ def test_a_study_is_not_gated_by_its_constant(tmp_path):
     scores = {ev["name"]: ev["metrics"]["brier"]["value"] for ev in best}
     assert min(scores, key=scores.get) == "Mean replacement"
     assert found.returncode == 3, found.stderr
-    assert "note: conditions are tested on " in found.stderr
-    assert "gate: Mean replacement" not in found.stderr
+    assert "Conditions are tested on " in found.stdout
+    assert "Mean replacement" not in found.stderr

@@ -91,7 +91,7 @@ def test_a_file_is_known_by_what_is_in_it_and_inspect_says_so(name, tmp_path):
     assert contents.reading, contents.problem
     assert contents.rows == 60
     said = str(contents)
-    assert "written by" in said or name == "letters.jsonl"
+    assert "written by" in said or name in ("letters.jsonl", "chat.jsonl")
     assert "up to 5 options" in said or "max_prob" in said or "confidence" in said
     assert "--drop-missing" not in said  # of columns that are not read
 

@@ -125,7 +125,7 @@ def test_rows_of_infinite_loss_are_kept_apart():
 @pytest.mark.parametrize("boundary", ["none", "reflect"])
 @pytest.mark.parametrize("bandwidth", [0.012, 0.05, 0.2])
 def test_estimate_is_the_textbook_sum_over_nodes(kernel, score, boundary, bandwidth):
-    sums = coarse_sums(pairs(boundary=boundary), 601)
+    sums = coarse_sums(pairs(bandwidth=0.05, boundary=boundary), 601)
     live = estimate(sums, bandwidth, kernel, score)
     k, x, n, c = (
         kernel_matrix(sums, bandwidth, kernel),

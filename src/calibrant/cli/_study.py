@@ -84,11 +84,11 @@ def study(
         parts = (replace(ev, left_out=left_out) for ev in found)
         found = replace(found, evaluations=tuple(parts))
     gated = [_best_of_use(found)] if gates else []
-    for best in gated if not said["quiet"] else ():
-        click.echo(f"note: conditions are tested on {one_line(best.name)}", err=True)
     verdicts = out.judge(gates, gated)
     written = out.write_page(found, output, verdicts, force=force)
-    out.print_models(found, said, written, **out.failed(verdicts))
+    about = [f"Conditions are tested on {one_line(best.name)}." for best in gated]
+    more = "\n".join(filter(None, [*about, written]))
+    out.print_models(found, said, more, **out.failed(verdicts))
     out.trip(verdicts)
 
 
