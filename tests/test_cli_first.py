@@ -1408,6 +1408,19 @@ def test_options_without_effect_are_refused(tasks, tmp_path):
         found = run(*command, "--group", "task", cwd=folder)
         assert found.returncode == 2
         assert "No such option" in found.stderr
+    loaded = (
+        "--load",
+        "m.json",
+        "--method",
+        "platt",
+        "--apply",
+        "a.npz",
+        "-o",
+        "o.npz",
+    )
+    found = run("recalibrate", *loaded, cwd=folder)
+    assert found.returncode == 2
+    assert "--method is for --fit" in found.stderr
     found = run("monitor", "a.npz", "--every", "month", cwd=folder)
     assert found.returncode == 2
     assert (

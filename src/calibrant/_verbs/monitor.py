@@ -171,9 +171,9 @@ class Monitor(Told, Record):
         if (alarm := self.alarm) is None:
             yield (
                 "No alarm was computed. With clusters each must lie within one period, "
-                "which a sketch of more than 128, as the command makes, does not tell (give "
-                "the rows to calibrant.monitor in Python), and with clusters or sample "
-                "weights the alarm is against='calibration' only."
+                "which a sketch of more than 128, as the command makes, does not tell "
+                "(calibrant.monitor does, of rows), and with clusters or sample weights the "
+                "alarm is against='calibration' only."
             )
             return
         null = "calibrated"

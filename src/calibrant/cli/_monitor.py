@@ -99,7 +99,7 @@ def monitor(
     """
     from calibrant._verbs.monitor import monitor as follow
 
-    if said["every"] is not None and said["period"] is None:
+    if files and said["every"] is not None and said["period"] is None:
         raise click.UsageError(
             "--every puts dates of a column together: name it by --period."
         )

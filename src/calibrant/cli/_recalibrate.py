@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from calibrant._base.checks import one_line
 from calibrant.cli import _flags as flags
@@ -53,6 +54,9 @@ def recalibrate(
     """
     if (fit is None) == (saved is None):
         raise click.UsageError("pass one of --fit and --load.")
+    said_method = click.get_current_context().get_parameter_source("method")
+    if saved is not None and said_method is not ParameterSource.DEFAULT:
+        raise click.UsageError("--method is for --fit; what --load reads has its own.")
     if (new is None) != (output is None):
         raise click.UsageError("--apply and --output go together.")
     check_outputs(output, save, reads=(fit, saved, new), force=force)

@@ -178,8 +178,8 @@ class Roles:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The roles that were said."""
-        return tuple(role for role in KNOWN if self.said(role) is not None)
+        """The roles that were said; an empty name says that there is none."""
+        return tuple(role for role in KNOWN if self.said(role) not in (None, ""))
 
 
 def as_roles(roles: Any) -> Roles:
