@@ -6,7 +6,7 @@ import heapq
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, Unpack
 
@@ -808,18 +808,26 @@ def study(
             if isinstance(mean, MeanReplacement):
                 mean.set_params(pairs=True)
         return _run(rows, chosen, options, progress or silent)
-    k = 2 if rows.test.scores.ndim == 1 else rows.test.scores.shape[1]
     given = probs if logits is None else logits
     sets = ((given, y),) if y_test is None else zip(given, (y, y_test), strict=True)
-    for one, labels in sets:
-        classes = named_classes(one, labels, classes, rows.kind, k)
-    if class_names(rows.whole.y, k, classes) is not classes:
-        raise needs_names(rows.whole.y, k)
+    classes = _names_in_order(rows, sets, classes)
     chosen = recalibrators_for(methods, rows.kind, classes, preset)
     if target is None and rows.test.scores.ndim == 1:
         target = "positive"
     asked = {"classes": classes, "target": target, **options}
     return _run(rows, chosen, asked, progress or silent)
+
+
+def _names_in_order(
+    rows: StudyRows, sets: Iterable[tuple[Any, Any]], classes: Any
+) -> Sequence[Hashable] | None:
+    """Names of the columns as given, or as frames have them; sorted order is no answer."""
+    k = 2 if rows.test.scores.ndim == 1 else rows.test.scores.shape[1]
+    for scores, labels in sets:
+        classes = named_classes(scores, labels, classes, rows.kind, k)
+    if class_names(rows.whole.y, k, classes) is not classes:
+        raise needs_names(rows.whole.y, k)
+    return classes
 
 
 def _check_pairs(classes: Any, target: Any) -> None:
