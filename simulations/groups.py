@@ -226,10 +226,15 @@ def _at_once(gaps, world: Groups) -> cal.Estimate:
 
 
 def _tests(equality, overlap: float) -> tallies.Found:
-    """How often the tests do not reject at 5 %, as the share of intervals that hold 1."""
-    for key, p in (("alike", equality.p_value), ("calibrated", overlap)):
-        kept = float(p > 0.05)
-        yield f"{TEST} {key}", cal.Estimate(kept, (kept, kept)), 1.0
+    """How often the tests do not reject at 5 %, as the share of intervals that hold 1.
+
+    Too few rows or clusters to test equality leave no interval.
+    """
+    alike = None if equality is None else equality.p_value
+    for key, p in (("alike", alike), ("calibrated", overlap)):
+        kept = float(p is not None and p > 0.05)
+        ends = None if p is None else (kept, kept)
+        yield f"{TEST} {key}", cal.Estimate(kept, ends), 1.0
 
 
 TEST = "kept at 5 %:"
