@@ -200,7 +200,7 @@ def test_what_a_fit_leaves_equals_its_definition():
     sure = [wide.at(cells.z, x) for x in (wide.leverage, wide.variance)]
     ladder = Ladder.of(cells)
     for level in ladder.levels[1:]:
-        value, _ = log_error._left(ladder, LOG, wide, level)
+        value, _ = log_error._left(cells.about(m), m, LOG, wide, level)
         want = rest_by_pairs(h, a, m, *sure, level.width)
         assert value == pytest.approx(want, abs=1e-7)
 
@@ -209,7 +209,7 @@ def test_a_fit_to_calibrated_rows_leaves_little_on_average():
     found = []
     for cells in drawn(SPREAD, SPREAD, 50_000, 60):
         ladder = Ladder.of(cells)
-        found.append(log_error._left(ladder, LOG, fit_of(cells), ladder.levels[1]))
+        found.append(log_error.remainder(ladder, LOG, fit_of(cells)).levels[0])
     values, variances = np.transpose(found)
     assert abs(values.mean()) < 0.6 * values.std()  # without what it absorbed: 2.6
     assert values.std() == pytest.approx(np.sqrt(variances.mean()), rel=0.3)

@@ -245,6 +245,12 @@ def softplus(x: Column) -> Column:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
+def cross_entropy(a: Column, eta: Column) -> Column:
+    """-a log m - (1 - a) log(1 - m) at m = sigmoid(eta), without overflow."""
+    sides = a * np.maximum(-eta, 0) + (1 - a) * np.maximum(eta, 0)
+    return sides + np.log1p(np.exp(-np.abs(eta)))
+
+
 def sigmoid(x: Column) -> Column:
     """1 / (1 + e^-x) without overflow."""
     e = np.exp(-np.abs(x))

@@ -107,7 +107,7 @@ class Noise:
         cells, fine = ladder.cells, ladder.levels[1]
         squares = fine.sums(cells.w2[:, None], power=2)[:, 0]
         rows, more = fine.near**2 / squares, quantile(0.95) ** 2
-        plain = np.clip(cells.h + fine.means(cells.r1), 0.0, 1.0)
+        plain = np.clip(cells.h + ladder.means[1], 0.0, 1.0)
         soft = (plain * rows + 0.5 * more) / (rows + more)
         return cls(cells, *ladder.influence, soft, plain, ladder.dispersion)
 

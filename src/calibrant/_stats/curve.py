@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._base.records import Curve, Decomposition, Estimate
-from calibrant._inputs.arrays import Column, Index, Mask, Table, sigmoid, softplus
+from calibrant._inputs.arrays import Column, Index, Mask, Table, cross_entropy, sigmoid
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import PAPER_BANDWIDTH
 from calibrant._rows.columns import Columns
@@ -139,20 +139,20 @@ def _left_out_losses(fit: Recalibration) -> Table:
     """Log loss of rows left out, by kind of row and place; or of groups, summed."""
     groups = fit.cells.groups
     if groups is None:
-        a = np.stack([a for _, a in fit.cells.two_values()])
+        a = np.stack([a for _, a in fit.cells.two_values])
         eta = fit.without_a_row(a)
-        return a * softplus(-eta) + (1 - a) * softplus(eta)
+        return cross_entropy(a, eta)
     eta = fit.without_groups()
     hits = groups.residual + groups.weight * fit.cells.h
-    loss = hits * softplus(-eta) + (groups.weight - hits) * softplus(eta)
-    return loss.sum(axis=1)
+    m = hits / np.maximum(groups.weight, 1e-300)
+    return (groups.weight * cross_entropy(m, eta)).sum(axis=1)
 
 
 def _weights(cells: Neighbours, weight: Column, losses: Table) -> Table:
     """Losses times the weight of the rows of either kind; those of groups have it."""
     if cells.groups is not None:
         return losses
-    return weight * np.stack([share for share, _ in cells.two_values()]) * losses
+    return weight * np.stack([share for share, _ in cells.two_values]) * losses
 
 
 def _error_of_difference(cells: Neighbours, apart: Table, mean: float) -> float:

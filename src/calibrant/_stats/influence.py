@@ -49,18 +49,20 @@ def _calibration(sample: Sample) -> Column | None:
 
 
 def pair_values(columns: Columns, shared: Shared | None = None) -> Column:
-    """How each row moves d_CAL: `level_values`, with levels mixed as in the estimate."""
-    shared = _about_rows(columns, shared)
-    cell = cell_of_rows(columns, shared.sums)
-    by_level = level_values(columns, shared)
-    return (shared.ladder.shares[:, cell] * by_level).sum(axis=0)
+    """How each row moves d_CAL, with levels mixed as in the estimate.
+
+    What is `shared` with it serves if these rows, one by one, are what it is about.
+    """
+    return values_by_level(columns, shared)[0]
 
 
-def level_values(columns: Columns, shared: Shared | None = None) -> Table:
-    """2 g r - g^2 with g the mean residual of a row's neighbours, itself left out.
+def values_by_level(
+    columns: Columns, shared: Shared | None = None
+) -> tuple[Column, Table]:
+    """The same, and how each row moves each level, as near as it looks: a row for each.
 
-    A row for each level, as near as it looks; see `calibrant._stats.ladder`.
-    What is `shared` with the estimate serves if these rows, one by one, are what it is about.
+    That is 2 g r - g^2 with g the mean residual of a row's neighbours, itself left out; see
+    `calibrant._stats.ladder`.
     """
     shared = _about_rows(columns, shared)
     ladder, cell = shared.ladder, cell_of_rows(columns, shared.sums)
@@ -69,10 +71,10 @@ def level_values(columns: Columns, shared: Shared | None = None) -> Table:
         np.empty((len(ladder.levels), len(columns))),
     )
     own = r if columns.squared is None else r * columns.squared / columns.weights
-    for row, level in zip(out, ladder.levels, strict=True):
-        g = level.means(ladder.cells.r1)[cell] - own / level.near[cell]
+    for row, mean, level in zip(out, ladder.means, ladder.levels, strict=True):
+        g = mean[cell] - own / level.near[cell]
         row[:] = 2 * g * r - g * g
-    return out
+    return (ladder.shares[:, cell] * out).sum(axis=0), out
 
 
 def _about_rows(columns: Columns, shared: Shared | None) -> Shared:

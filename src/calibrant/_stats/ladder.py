@@ -593,7 +593,12 @@ class Ladder:
         v = self.dispersion * cells.h * (1 - cells.h)
         return float(value[0, 0]), rest + chance_of_pairs(cells, level, own, v)
 
-    @property
+    @cached_property
+    def means(self) -> Table:
+        """Kernel means of residuals that each cell sees: a row for each level."""
+        return np.stack([level.means(self.cells.r1) for level in self.levels])
+
+    @cached_property
     def shares(self) -> Table:
         """Of each level in the estimate, in each cell."""
         rungs = -np.diff(self.belief, prepend=1.0, append=0.0)
@@ -608,8 +613,7 @@ class Ladder:
     @property
     def influence(self) -> tuple[Column, Column]:
         """Slope and level by cell: a row adds slope times its residual less level."""
-        means = np.stack([level.means(self.cells.r1) for level in self.levels])
-        shares = self.shares
+        means, shares = self.means, self.shares
         return 2 * (shares * means).sum(axis=0), (shares * means**2).sum(axis=0)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -31,7 +32,11 @@ class Groups:
         return Groups(self.weight, self.residual + self.weight * shift)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+MOMENTS = "weight", "hits", "hits2", "r1", "r2", "r3", "r4"
+"""Of the rows of a cell, in the order of `CELL_SUMS`."""
+
+
+@dataclass(frozen=True, eq=False)
 class Neighbours:
     """Rows gathered where their confidence is (nearly) equal, in increasing order.
 
@@ -58,27 +63,28 @@ class Neighbours:
     w3r2: Column
     groups: Groups | None = None
 
-    @property
+    @cached_property
     def effective(self) -> float:
         """Number of rows of equal weight that would have as little noise."""
         return self.n**2 / float(self.w2.sum())
 
-    @property
+    @cached_property
     def n(self) -> float:
         """Total weight."""
         return float(self.weight.sum())
 
-    @property
+    @cached_property
     def rank(self) -> Column:
         """Mid-rank of each cell, in (0, 1); ties share one."""
         before = np.cumsum(self.weight)
         return (before - 0.5 * self.weight) / before[-1]
 
-    @property
+    @cached_property
     def coordinate(self) -> Column:
         """(rank + h) / 2: near in it means near in rank and near in probability."""
         return 0.5 * (self.rank + self.h)
 
+    @cached_property
     def two_values(self) -> list[tuple[Column, Column]]:
         """Two hit values per cell, each with its share: their mean and variance.
 
@@ -108,7 +114,7 @@ class Neighbours:
 
         Within a cell, hits are taken to have nothing to do with weights.
         """
-        (up, yes), (down, no) = self.two_values()
+        (up, yes), (down, no) = self.two_values
         off = np.stack([yes, no]) - accuracy
         each = self.weight * np.stack([up, down]) * off
         r1, r2, r3, r4 = np.cumprod([each, off, off, off], axis=0).sum(axis=1)
@@ -196,7 +202,7 @@ def merged(cells: Neighbours, group: Column) -> Neighbours:
     """Put neighbouring cells of the same number together; numbers increase."""
     start = np.flatnonzero(np.diff(group, prepend=-1))
     places = cells.weight * cells.h, cells.weight * cells.z
-    moments = [getattr(cells, name) for name in Neighbours.__slots__[:7]]
+    moments = [getattr(cells, name) for name in MOMENTS]
     sums = np.stack([*moments, *places, *cells.losses.values()])
     extra = None
     if cells.w2 is not cells.weight:

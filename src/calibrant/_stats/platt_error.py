@@ -8,7 +8,7 @@ from math import hypot, inf, nan, sqrt
 
 import numpy as np
 
-from calibrant._inputs.arrays import Column, Table, sigmoid, softplus
+from calibrant._inputs.arrays import Column, Table, cross_entropy, sigmoid
 from calibrant._inputs.divergences import Divergence
 from calibrant._rows import compiled, engines
 from calibrant._stats import close_pairs, platt
@@ -220,8 +220,13 @@ def remainder(ladder: Ladder, divergence: Divergence, fitted: LocalPlatt) -> Res
     A square in place of the divergence, by its curvature; where a neighbourhood expects
     less than one miss, with the curvature at which it would expect one.
     """
+    cells = ladder.cells
+    m = sigmoid(fitted.log_odds(cells.z))
+    left = cells.about(m)
+    if cells.groups is not None:
+        left = replace(left, groups=cells.groups.about(cells.h - m))
     seen = [*ladder.levels[1:], *([] if ladder.finest is None else [ladder.finest])]
-    found = np.array([_left(ladder, divergence, fitted, level) for level in seen])
+    found = np.array([_left(left, m, divergence, fitted, level) for level in seen])
     values, variances = found.T
     rises, sizes = rises_of(values, variances)
     known = len(ladder.levels) - 1
@@ -232,7 +237,7 @@ def remainder(ladder: Ladder, divergence: Divergence, fitted: LocalPlatt) -> Res
         value,
         full,
         finest=float(values[-1]),
-        sd=sqrt(variances[-1] + 2 * full / ladder.cells.effective),
+        sd=sqrt(variances[-1] + 2 * full / cells.effective),
         size=float(sizes.max()),
         sure=float(sizes[:known].max()),
         belief=value / whole if whole > 0 else 0.0,
@@ -242,19 +247,19 @@ def remainder(ladder: Ladder, divergence: Divergence, fitted: LocalPlatt) -> Res
 
 
 def _left(
-    ladder: Ladder, divergence: Divergence, fitted: LocalPlatt, level: Level
+    cells: Neighbours,
+    m: Column,
+    divergence: Divergence,
+    fitted: LocalPlatt,
+    level: Level,
 ) -> tuple[float, float]:
-    """What is left at one level, and its variance if nothing is."""
-    cells, z = ladder.cells, ladder.cells.z
-    m = sigmoid(fitted.log_odds(z))
-    v, left = m * (1 - m), cells.about(m)
-    dispersion = cells.dispersion(m)
-    curvature = 0.5 * divergence.curvature(m, v)
-    importance = curvature / np.maximum(v, 1 / level.near)
+    """What is left about the fitted accuracy m, and its variance if nothing is."""
+    v = m * (1 - m)
+    importance = 0.5 * divergence.curvature(m, v) / np.maximum(v, 1 / level.near)
     if cells.groups is not None:
-        left = replace(left, groups=cells.groups.about(cells.h - m))
-        return at_level(left, level, importance, v)
-    value, variance = at_level(left, level, importance, dispersion * v)
+        return at_level(cells, level, importance, v)
+    dispersion = cells.dispersion(m)
+    value, variance = at_level(cells, level, importance, dispersion * v)
     return value + dispersion * _absorbed(cells, fitted, m, importance), variance
 
 
@@ -389,7 +394,7 @@ def _left_out_losses(
     if cells.w2 is not cells.weight:
         leverage = leverage * (cells.w2 / cells.weight)
     loss, model_loss, powers = 0.0, 0.0, np.zeros(3)
-    for share, a in cells.two_values():
+    for share, a in cells.two_values:
         without = leave_out(eta, leverage, a)
         before, after = (_cross_loss(divergence, x, a) for x in (z, without))
         loss += float((N * share * after).sum() / n)
@@ -422,7 +427,7 @@ def _losses_without_groups(
 def _cross_loss(divergence: Divergence, eta: Column, a: Column) -> Column:
     """d(a, p) - phi(a) at p = sigmoid(eta): linear in a, and what rows can score."""
     if divergence.logit_slope:
-        return a * softplus(-eta) + (1 - a) * softplus(eta)
+        return cross_entropy(a, eta)
     p = sigmoid(eta)
     return -divergence.phi_1d(p) - divergence.derivative_1d(p) * (a - p)
 
@@ -431,7 +436,5 @@ def _between(divergence: Divergence, eta: Column, cells: Neighbours) -> Column:
     """d(m, h) in each cell, at m = sigmoid(eta)."""
     m = sigmoid(eta)
     if divergence.logit_slope:
-        yes = softplus(-cells.z) - softplus(-eta)
-        no = softplus(cells.z) - softplus(eta)
-        return m * yes + (1 - m) * no
+        return cross_entropy(m, cells.z) - cross_entropy(m, eta)
     return divergence.on_unit(m, cells.h)

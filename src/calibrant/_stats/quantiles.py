@@ -26,6 +26,7 @@ LEAST_FREEDOM, LEAST_TAIL = 5.0, 5e-4
 NODES, STIRLING_FROM, TINY = 64, 20.0, 1e-290
 
 
+@lru_cache
 def normal_quantile(p: float) -> float:
     """Of the standard normal law.
 

@@ -45,7 +45,7 @@ from calibrant._stats.decomposition import (
     analyse_shared,
     total_loss,
 )
-from calibrant._stats.influence import level_values, pair_values
+from calibrant._stats.influence import values_by_level
 from calibrant._stats.ladder import believed, rises_of
 from calibrant._stats.metrics import METRICS, OVER_CLASSES, estimates
 from calibrant._stats.neighbours import cells_of_sketch
@@ -470,8 +470,8 @@ class Together:
     def add_rows(self, sample: Sample) -> None:
         """The same, and how its rows move d_CAL, and its losses."""
         self.add(sample)
-        values = {"calibration": pair_values(sample.columns, sample.shared)}
-        by_row = level_values(sample.columns, sample.shared)
+        mixed, by_row = values_by_level(sample.columns, sample.shared)
+        values = {"calibration": mixed}
         self.by_row = by_row if self.by_row is None else self.by_row + by_row
         for name, divergence in sample.cells.divergences.items():
             values[name] = sample.columns.loss(divergence)

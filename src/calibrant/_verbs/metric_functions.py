@@ -62,6 +62,7 @@ from calibrant._stats import smooth_ece as smoothing
 from calibrant._stats.risk_coverage import Steps
 from calibrant._stats.sample import columns_of_predictions
 from calibrant._verbs.canonical_calibration_error import read_vectors
+from calibrant._verbs.logit_noise import logit_smoothed_error
 from calibrant.recalibration._rows import class_names, read_labels
 
 POS_LABEL = """pos_label : hashable, optional
@@ -273,7 +274,7 @@ def logit_smoothed_ece(
     0.15
     """
     check_number(bandwidth, "bandwidth", 1e-3, 100.0)
-    return smoothing.logit_smoothed_error(read(y, given)[1], bandwidth)
+    return logit_smoothed_error(read(y, given)[1], bandwidth)
 
 
 @_metric
