@@ -130,7 +130,7 @@ def coverage_table(
 
 def _cell(tally: Sequence[float] | None, key: str, bands, plain) -> str:
     told = share(tally, band=key in bands)
-    return told.strip("*") if key in plain else told
+    return told.replace("**", "") if key in plain else told
 
 
 def legend(cases: Sequence[Case], known: Mapping[str, dict]) -> str:
