@@ -530,3 +530,22 @@ def test_completion_is_there():
         [CALIBRANT], env=environment, capture_output=True, check=False
     )
     assert b"_calibrant_completion" in said.stdout
+
+
+@pytest.mark.parametrize("files", [["predictions.npz"], ["before.npz", "after.npz"]])
+def test_a_title_without_a_page_is_refused(files, folder):
+    verb = "report" if len(files) == 1 else "compare"
+    done = run(verb, *files, "--title", "Two models", cwd=folder)
+    assert done.returncode == 2
+    assert "--title is of the page; name its file with --output." in done.stderr
+
+
+def test_each_command_says_what_its_conditions_are_about():
+    about = {
+        "report": "a model or a group",
+        "groups": "a group",
+        "study": "the method with the best Brier score",
+    }
+    for verb, what in about.items():
+        said = " ".join(run(verb, "--help").stdout.split())
+        assert f"Exit with code 3 if it holds for {what}: 'brier > 0.2'" in said

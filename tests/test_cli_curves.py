@@ -53,7 +53,16 @@ def test_thresholds_may_be_said(risks):
     done = calibrant(*arguments, "0.01", cwd=risks[0])
     assert "goes with --kind decision or --kind murphy" in done.stderr
     done = calibrant(*arguments, "low", "--kind", "murphy", cwd=risks[0])
-    assert "must be numbers separated by commas, such as 0.01,0.05, got" in done.stderr
+    assert "must be numbers separated by commas, such as 0.01,0.05 or" in done.stderr
+
+
+def test_thresholds_may_have_a_sign_of_per_cent(risks):
+    arguments = ("curves", "risks.csv", "--kind", "decision", "--json", "--thresholds")
+    found = [
+        json.loads(calibrant(*arguments, said, cwd=risks[0]).stdout)
+        for said in ("0.06,0.1", "6%, 10 %")
+    ]
+    assert found[0] == found[1]
 
 
 def test_the_clinical_table_is_printed_and_written(risks):

@@ -639,6 +639,20 @@ def test_a_scale_on_the_command_line(tmp_path):
     bad = calibrant("report", tmp_path / "a.jsonl", "--scale", "a:0.6")
     assert bad.returncode == 2
     assert "likely=0.8" in bad.stderr
+    same = calibrant(
+        "report", tmp_path / "a.jsonl", "--scale", "a=60%,b=90 %", "--json"
+    )
+    assert same.stdout == done.stdout
+
+
+@pytest.mark.parametrize("verb", ["report", "study"])
+def test_a_scale_of_words_that_no_answer_has_is_refused(verb, tmp_path):
+    rows = [{"confidence": 0.1 * (i % 9), "correct": i % 3 > 0} for i in range(40)]
+    write_lines(tmp_path / "a.jsonl", rows)
+    done = calibrant(verb, "a.jsonl", "--scale", "likely=0.8", cwd=tmp_path)
+    assert done.returncode == 1
+    none = "no value of 'confidence' is a word of it; leave it out."
+    assert f"--scale has no effect: {none}" in done.stderr
 
 
 def samples_in(folder, task, records, day=1):

@@ -548,3 +548,51 @@ def test_curves_of_a_sketch_are_those_of_its_rows(kind, sketches):
     assert len(of_sums.splitlines()) == len(of_rows.splitlines())
     done = calibrant("curves", "sa.npz", "--kind", "triptych", cwd=sketches)
     assert "sa.npz is a sketch, which has sums, and --kind triptych" in done.stderr
+
+
+READING = (
+    ("--sep", ";"),
+    ("--decimal", ","),
+    ("--percent",),
+    ("--drop-missing",),
+    ("--ragged",),
+    ("--scale", "likely=0.8"),
+    ("--count-copies",),
+)
+
+
+@pytest.mark.parametrize("said", READING, ids=lambda said: said[0])
+@pytest.mark.parametrize("verb", ["report", "groups", "curves", "inspect"])
+def test_a_sketch_was_read_already_so_options_of_reading_are_refused(
+    verb, said, grouped
+):
+    done = run(verb, "all.npz", *said, cwd=grouped, code=1)
+    assert f"so {said[0]} has no effect; give it to calibrant sketch" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_options_of_reading_may_be_for_the_file_beside_a_sketch(grouped):
+    y, z = rows()
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    np.savez(grouped / "percent.npz", probs=100 * p, labels=y)
+    run("report", "all.npz", "percent.npz", "--percent", "-q", cwd=grouped)
+
+
+def test_groups_of_a_sketch_are_named_when_it_is_made(grouped, shards):
+    run("groups", "all.npz", "-q", cwd=grouped)
+    way = "calibrant sketch FILE --group site --output groups.npz"
+    done = run("groups", "all.npz", "--group", "site", cwd=grouped, code=1)
+    assert f"drop --group, or make one with others: {way}" in done.stderr
+    run("sketch", "shards", "-o", "plain.npz", "-q", cwd=shards)
+    done = run("groups", "plain.npz", "--group", "site", cwd=shards, code=1)
+    assert f"made without groups; make one with them: {way}" in done.stderr
+    done = run("groups", "plain.npz", cwd=shards, code=1)
+    assert "--group NAME --output groups.npz" in done.stderr
+
+
+@pytest.fixture
+def grouped(tmp_path):
+    y, z = rows()
+    np.savez(tmp_path / "rows.npz", logits=z, labels=y, site=np.arange(900) % 2)
+    run("sketch", "rows.npz", "--group", "site", "-o", "all.npz", "-q", cwd=tmp_path)
+    return tmp_path

@@ -70,6 +70,7 @@ def compare(
     gates = out.gates_of(said, difference=True)
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
+    out.check_title(title, output)
     options = {"baseline": baseline, "paired": not unpaired, "level": said["level"]}
     with flags.steps("compare", quiet=said["quiet"]) as progress:
         rows = None if unpaired else _paired_rows(models, said, id_column)

@@ -39,7 +39,7 @@ FIGURES, DATA = (".png", ".svg", ".pdf"), (".csv", ".json")
 )
 @click.option(
     "--thresholds",
-    help="Thresholds of --kind decision or murphy, separated by commas.",
+    help="Thresholds of --kind decision or murphy, separated by commas: 0.01,0.05 or 1%,5%.",
 )
 @flags.model_names
 @flags.roles("group")
@@ -115,9 +115,9 @@ def _thresholds(said: str | None, kind: str) -> dict[str, list[float]]:
     if kind not in ("decision", "murphy"):
         raise ValueError("--thresholds goes with --kind decision or --kind murphy.")
     try:
-        return {"thresholds": [float(x) for x in said.split(",")]}
+        return {"thresholds": [flags.fraction(x) for x in said.split(",")]}
     except ValueError:
-        rule = "--thresholds must be numbers separated by commas, such as 0.01,0.05"
+        rule = "--thresholds must be numbers separated by commas, such as 0.01,0.05 or 1%,5%"
         raise ValueError(f"{rule}, got {said!r}.") from None
 
 

@@ -125,7 +125,7 @@ reading = (
     click.option(
         "--scale",
         metavar="WORD=X,...",
-        help="What words for confidences mean: 'likely=0.8,unsure=0.5'.",
+        help="What words for confidences mean: 'likely=0.8,unsure=0.5', or in per cent (80%).",
     ),
     count_copies,
 )
@@ -287,21 +287,31 @@ def said_of_files(said: Mapping[str, Any]) -> dict[str, bool]:
     return {name: said[name] for name in ("quiet", "count_copies")}
 
 
+def fraction(text: str) -> float:
+    """A number, or a percentage that has its sign.
+
+    >>> fraction("0.06"), fraction("6%")
+    (0.06, 0.06)
+    """
+    number = text.strip()
+    return float(number[:-1]) / 100 if number.endswith("%") else float(number)
+
+
 def _scale(text: str) -> dict[str, float]:
     """Words and what they mean.
 
-    >>> _scale("almost certain=0.95, likely=0.8")
+    >>> _scale("almost certain=95%, likely=0.8")
     {'almost certain': 0.95, 'likely': 0.8}
     """
     found = {}
     for part in text.split(","):
         word, is_, number = part.rpartition("=")
         try:
-            found[word.strip()] = float(number)
+            found[word.strip()] = fraction(number)
         except ValueError:
             is_ = ""
         if not is_ or not word.strip():
-            said = f"{part.strip()!r} is not a word and a number, such as likely=0.8."
+            said = f"{part.strip()!r} is not a word and a number, such as likely=0.8 or likely=80%."
             raise click.BadParameter(said, param_hint="--scale")
     return found
 

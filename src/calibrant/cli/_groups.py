@@ -10,6 +10,7 @@ import click
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
 from calibrant.cli._harness import model_in
+from calibrant.files._sources import quoted
 
 
 @click.command()
@@ -26,7 +27,7 @@ from calibrant.cli._harness import model_in
 @click.option("--name", "called", help="Name of the model. [default: the file name]")
 @flags.role_options
 @flags.evaluation_options
-@out.gate_options
+@out.gate_options("a group")
 @flags.output_options
 @flags.clean_errors
 def groups(
@@ -74,10 +75,23 @@ def _compared(file: str, said: dict[str, Any], options: dict[str, Any]) -> Any:
 
     paths = flags.paths_of(file)
     if (sketch := out.sketch_in(paths)) is not None:
+        _check_sketch(file, sketch, said)
         del options["target"]
         return compare_groups(sketch, **options)
     rows = out.read_file(file, flags.roles_of(said), quiet=said["quiet"])
     return compare_groups(**as_evaluated(rows, options), group=rows.group)
+
+
+def _check_sketch(file: str, sketch: Any, said: dict[str, Any]) -> None:
+    """Refuse a sketch without groups, and what is to be said when one is made."""
+    group, there = said["group"], [*sketch.groups]
+    if group or len(there) < 2:
+        has = f"made with groups ({quoted(there)})" if there else "made without groups"
+        drop = "drop --group, or " if len(there) > 1 else ""
+        way = f"calibrant sketch FILE --group {group or 'NAME'} --output groups.npz"
+        others = "with others" if there else "with them"
+        raise ValueError(f"{file} is a sketch {has}; {drop}make one {others}: {way}")
+    out.check_of_sketch(file, flags.roles_of(said))
 
 
 def _sliced(

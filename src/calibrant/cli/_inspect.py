@@ -32,6 +32,7 @@ def inspect(file: str, *, as_json: bool, **said: str | None) -> None:
         model_in(file, quiet=False, count_copies=bool(said["count_copies"]))
     )
     if (sketch := out.sketch_in(paths)) is not None:
+        out.check_of_sketch(file, flags.roles_of(said))
         click.echo(_strict(sketch.facts()) if as_json else str(sketch))
         return
     contents = look(paths, flags.roles_of(said))

@@ -54,6 +54,8 @@ def evaluate_models(
     What is read at once passes through `order` on its way.
     """
     found = []
+    if all(_is_sketch(flags.paths_of(model.file)) for model in models):
+        _check_unread(models[0].file, flags.roles_of(models[0].said))
     for number, model in enumerate(models):
         with flags.about(model.file):
             part = progress.part(number, len(models))
@@ -73,10 +75,7 @@ def _evaluate_file(
     paths, options = flags.paths_of(file), flags.evaluation_of(said)
     progress(0.0, f"read {name}")
     if (sketch := sketch_in(paths)) is not None:
-        if roles.given:
-            raise ValueError(
-                f"{file} is a sketch, which has no columns; drop --{roles.given[0]}."
-            )
+        _check_no_columns(file, roles)
         return evaluate(sketch, **options, name=name)
     if too_large(paths, roles):
         from calibrant._verbs.stream import evaluate_batches
@@ -295,13 +294,41 @@ class _Joined:
 
 def sketch_in(paths: list[str]) -> Sketch | None:
     """The sketch in a file, if that is what is in it."""
-    from calibrant._sketch.storage import is_sketch
-
-    if len(paths) != 1 or not is_sketch(Path(paths[0])):
+    if not _is_sketch(paths):
         return None
     from calibrant._sketch.sketch import Sketch
 
     return Sketch.load(paths[0])
+
+
+def _is_sketch(paths: list[str]) -> bool:
+    from calibrant._sketch.storage import is_sketch
+
+    return len(paths) == 1 and is_sketch(Path(paths[0]))
+
+
+def check_of_sketch(file: str, roles: Any) -> None:
+    """Refuse what is said of columns and of reading where there is a sketch alone."""
+    _check_no_columns(file, roles)
+    _check_unread(file, roles)
+
+
+def _check_no_columns(file: str, roles: Any) -> None:
+    if roles.given:
+        raise ValueError(
+            f"{file} is a sketch, which has no columns; drop --{roles.given[0]}."
+        )
+
+
+def _check_unread(file: str, roles: Any) -> None:
+    """Refuse options on how to read examples where these were read into a sketch."""
+    for name in flags.READING:
+        if getattr(roles, name):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(
+                f"{file} is a sketch, whose examples were read when it was made, so {option} "
+                f"has no effect; give it to calibrant sketch, or drop {option}."
+            )
 
 
 def size_of(paths: list[str]) -> int:
@@ -350,6 +377,12 @@ def check_suffix(path: Path | None, *suffixes: str) -> None:
     raise ValueError(
         f"{path}: this writes {kind}; give the file a name that ends in {suffixes[0]}."
     )
+
+
+def check_title(title: str | None, output: Path | None) -> None:
+    """Refuse a heading of a page that is not written."""
+    if title is not None and output is None:
+        raise click.UsageError("--title is of the page; name its file with --output.")
 
 
 def _files_of(reads: Iterable[str | None]) -> Iterator[Path]:
@@ -702,15 +735,21 @@ fail_if_different = _fail_if(
     "Exit with code 3 if it holds for a difference from the baseline, in a group too: "
     "'brier > 0.01', 'brier.upper > 0.01'."
 )
-gate_options = flags.together(
-    _fail_if(
-        "Exit with code 3 if it holds for a model or a group: 'brier > 0.2', "
-        "'ece.upper > 5%', 'coverage < 0.8' (of examples with a confidence)."
-    ),
-    click.option(
-        "--max-ece-upper", metavar="X", help="The same as --fail-if 'ece.upper > X'."
-    ),
-)
+
+
+def gate_options(of: str) -> flags.Decorator:
+    """Conditions on whatever the command evaluates, in words."""
+    return flags.together(
+        _fail_if(
+            f"Exit with code 3 if it holds for {of}: 'brier > 0.2', "
+            "'ece.upper > 5%', 'coverage < 0.8' (of examples with a confidence)."
+        ),
+        click.option(
+            "--max-ece-upper",
+            metavar="X",
+            help="The same as --fail-if 'ece.upper > X'.",
+        ),
+    )
 
 
 def gates_of(said: Mapping[str, Any], *, difference: bool = False) -> list[Gate]:

@@ -20,7 +20,7 @@ from calibrant.cli._harness import models_in
 @click.option("--title", help="Heading of the report.")
 @flags.role_options
 @flags.evaluation_options
-@out.gate_options
+@out.gate_options("a model or a group")
 @flags.output_options
 @flags.clean_errors
 def report(
@@ -50,6 +50,7 @@ def report(
     files = tuple(models_in(files, **flags.said_of_files(said)))
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
+    out.check_title(title, output)
     named = flags.models_of(files, names, said)
     order = InOneOrder(quiet=said["quiet"])
     with flags.steps("evaluate", quiet=said["quiet"]) as progress:

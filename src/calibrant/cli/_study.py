@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @flags.page
 @flags.roles("group")
 @flags.evaluation_options
-@out.gate_options
+@out.gate_options("the method with the best Brier score")
 @flags.output_options
 @flags.clean_errors
 def study(

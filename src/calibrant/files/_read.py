@@ -364,6 +364,13 @@ def _shows_per_cent(plan: Plan, block: Block, roles: Roles) -> bool:
     return False
 
 
+def _has_words(plan: Plan, block: Block, roles: Roles) -> bool:
+    """Whether a score is a word of the scale."""
+    columns = (block[x] for x in plan.scores if block[x].dtype.kind not in "biuf")
+    written = (str(cell).strip().lower() for cells in columns for cell in cells)
+    return any(text in roles.words for text in written)
+
+
 def _number(cell: Any, roles: Roles) -> float:
     text = "" if cell is None else str(cell).strip()
     if text.lower() in roles.words:
@@ -646,6 +653,7 @@ class _Needless:
         self.per_cent = not roles.percent
         self.decimal = roles.decimal is None
         self.ragged = not roles.ragged
+        self.words = roles.scale is None
 
     def look(self, plan: Plan, block: Block) -> None:
         """At cells as they are written."""
@@ -655,6 +663,7 @@ class _Needless:
             columns = (block[x] for x in names if block[x].dtype.kind not in "biuf")
             mark = str(self.roles.decimal)
             self.decimal = any(mark in str(cell) for cells in columns for cell in cells)
+        self.words = self.words or _has_words(plan, block, self.roles)
 
     def check(self, path: Path, score: str) -> None:
         """Refuse the first that was not needed."""
@@ -673,6 +682,9 @@ class _Needless:
         if not self.ragged:
             lists = f"{name} holds no lists that could differ in length"
             raise FileError(path, f"--ragged does not apply: {lists}; leave it out.")
+        if not self.words:
+            none = f"no value of {name} is a word of it"
+            raise FileError(path, f"--scale has no effect: {none}; leave it out.")
 
 
 DELIMITED = ("csv", "tsv")
