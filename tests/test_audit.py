@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from command import calibrant
 from handmade import model, seeded, small, studied
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -1069,3 +1070,46 @@ def test_no_region_is_named_where_the_errors_of_pooled_classes_cancel():
     assert "region_gap" not in found.evidence
     one = only(cal.evaluate(y == 0, probs=1 / (1 + np.exp(-z[:, 0]))), "miscalibrated")
     assert "; most of it at forecasts from 0." in one.text
+
+
+@pytest.mark.parametrize("sizes", [(310, 290), (300, 300)])
+def test_examples_of_a_group_are_said_to_be_its_own(sizes):
+    rng = np.random.default_rng(0)
+    p = rng.random(600)
+    group = np.repeat(["north", "south"], sizes)
+    ev = cal.evaluate(rng.random(600) < p, probs=p, target="positive", group=group)
+    told = [x for x in cal.by_group(ev).audit() if x.text.startswith("There are")]
+    assert {name for x in told for name in x.models} == {"north", "south"}
+    for finding in told:
+        assert all(name in finding.text for name in finding.models)
+    assert len(told) == len(set(sizes))
+
+
+def test_what_the_same_examples_lack_is_said_once_for_all_models():
+    rng = np.random.default_rng(0)
+    h = rng.random(600)
+    right, lacks = rng.random(600) < h, np.arange(600)
+    models = [
+        cal.evaluate_pairs(
+            right, np.where(lacks < few, np.nan, h), drop_missing=True, name=name
+        )
+        for name, few in {"a": 60, "b": 60, "c": 30}.items()
+    ]
+    told = only(models[:2], "left-out")
+    assert told.models == ("a", "b")
+    assert told.text.startswith("60 of 600 examples have no confidence: coverage is")
+    told = [x for x in audit(models) if x.code == "left-out"]
+    assert [x.text.split(" have")[0] for x in told] == [
+        "60 of 600 examples of each of a and b",
+        "30 of 600 examples of c",
+    ]
+
+
+def test_a_study_says_once_what_was_left_out(tmp_path):
+    rng = np.random.default_rng(0)
+    h = rng.random(300)
+    lines = [f"{x:.3f},{int(y)}" for x, y in zip(h, rng.random(300) < h, strict=True)]
+    lines[::10] = [f",{line[-1]}" for line in lines[::10]]
+    (tmp_path / "a.csv").write_text("\n".join(["confidence,correct", *lines]))
+    done = calibrant("study", "a.csv", "--drop-missing", "--folds", "3", cwd=tmp_path)
+    assert done.stdout.count("[left-out]") == 1

@@ -9,7 +9,9 @@ from typing import Any
 
 from calibrant._base.comparison import Comparison, as_shown
 from calibrant._base.records import SEVERITIES, Finding
-from calibrant.audit._rules import COMPARISON_RULES, MODEL_RULES, Audited, Told
+from calibrant._verbs.compare import same_rows, were_paired
+from calibrant.audit._rules import COMPARISON_RULES, MODEL_RULES, WHOSE, Audited, Told
+from calibrant.table._table import names
 
 CODES = {"too_few_rows_to_rank": "too-few-rows"}
 """Codes that are not the name of their rule."""
@@ -39,7 +41,8 @@ def audit(models: Any) -> tuple[Finding, ...]:
         for told in rule(ev)
     ]
     found += _of_several(comparison)
-    return tuple(sorted(_merged(found), key=lambda x: SEVERITIES.index(x.severity)))
+    told = [_naming(x, comparison) for x in _merged(found)]
+    return tuple(sorted(told, key=lambda x: SEVERITIES.index(x.severity)))
 
 
 def _merged(findings: Iterable[Finding]) -> Iterable[Finding]:
@@ -51,6 +54,19 @@ def _merged(findings: Iterable[Finding]) -> Iterable[Finding]:
             models = (*before.models, *one.models)
             found[one.code, one.text] = replace(before, models=models)
     return found.values()
+
+
+def _naming(finding: Finding, comparison: Comparison) -> Finding:
+    """The same, which names those whose examples it is about, unless all have them."""
+    whose, models = "", finding.models
+    if len(models) < len(comparison) or not _on_the_same_rows(comparison):
+        whose = f" of {'each of ' * (len(models) > 1)}{names(models)}"
+    return replace(finding, text=finding.text.replace(WHOSE, whose))
+
+
+def _on_the_same_rows(comparison: Comparison) -> bool:
+    first, *others = comparison
+    return all(same_rows(x, first) or were_paired(x, first) for x in others)
 
 
 def _of_several(comparison: Comparison) -> Iterable[Finding]:

@@ -101,6 +101,10 @@ class Audited:
 # -- one model --------------------------------------------------------------------
 
 
+WHOSE = "\0"
+"""In a text, where the models are named whose examples it is about, unless all have them."""
+
+
 class Told(NamedTuple):
     """What a rule found. The code is the rule's name; without models, it is about one."""
 
@@ -423,7 +427,7 @@ def left_out(ev: Evaluation) -> Iterator[Told]:
     about, evidence = _unanswered(ev) if not ev.unpaired else _not_compared(ev)
     yield Told(
         "note" if share >= MOSTLY else "warning",
-        f"{some} examples of {ev.name} {about}",
+        f"{some} examples{WHOSE} {about}",
         {"left_out": ev.left_out, "coverage": share, **evidence},
         "Quote the coverage beside every number, and compare models at equal coverage.",
     )
@@ -600,7 +604,7 @@ def too_few_rows(ev: Evaluation) -> Iterator[Told]:
         count = "is 1 example" if ev.n == 1 else f"are {ev.n:,.10g} examples"
         yield Told(
             "warning" if low else "note",
-            f"There {count}: small errors and differences may be chance.",
+            f"There {count}{WHOSE}: small errors and differences may be chance.",
             {"rows": float(ev.n)},
             "Quote intervals, or collect more examples.",
         )
