@@ -30,7 +30,7 @@ def study(name: str) -> cal.Study:
     """The paper's protocol: 20 % to fit on, drawn at random."""
     with np.load(DATA / f"{name}.npz", allow_pickle=False) as file:
         kind = "logits" if "logits" in file.files else "probs"
-        scores, labels = file[kind].astype(np.float64), file["labels"]
+        scores, labels = file[kind], file["labels"]
     return cal.study(labels, **{kind: scores}, split=0.2, rng=0)
 
 
