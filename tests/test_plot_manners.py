@@ -270,3 +270,23 @@ def test_figures_of_labels_and_scores_say_what_to_evaluate(name):
     call = rf"{name} draws what was evaluated: {name}\(calibrant.evaluate\(y, probs="
     with pytest.raises(TypeError, match=call):
         getattr(plot, name)([0, 1], probs=[0.2, 0.7])
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("figure", ["risk_coverage", "murphy"])
+def test_the_key_of_a_narrow_figure_is_not_cut(figure, own):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y, names = rng.random(300) < p, ("model", "temperature_scaled_model_of_a_long_name")
+    models = [cal.evaluate(y, probs=p, target="positive", name=x) for x in names]
+    if own:
+        ax = getattr(plot, figure)(models, figsize=(2.5, 3))
+    else:
+        sheet = Figure((2.5, 3), layout="constrained")
+        ax = getattr(plot, figure)(models, ax=sheet.subplots())
+    drawn = figure_of(ax)
+    drawn.draw_without_rendering()
+    (key,) = drawn.findobj(Legend)
+    for text in key.texts:
+        box = text.get_window_extent()
+        assert drawn.bbox.x0 <= box.x0 < box.x1 <= drawn.bbox.x1, text.get_text()

@@ -115,6 +115,8 @@ def finish(
 ) -> None:
     """A key below the Axes, and words for those who cannot see it."""
     figure: Any = ax.get_figure(root=True)
+    for handle in handles:
+        handle.set_label(_broken(str(handle.get_label()), _room(ax, own=own)))
     if own:
         figure.alt_text = alt_text
     if legend:
@@ -129,3 +131,26 @@ def finish(
         )
     if not own:
         make_room([ax])
+
+
+BESIDE, LEAST = 0.45, 0.5
+"""Inches of a key that are not text, and of text at least."""
+
+
+def _room(ax: Axes, *, own: bool) -> float:
+    """Inches for a line of the key: those of the figure, or of the Axes it is on."""
+    figure: Any = ax.get_figure(root=True)
+    width = ax.get_window_extent().width / figure.dpi
+    return max((figure.get_figwidth() if own else width) - BESIDE, LEAST)
+
+
+def _broken(text: str, inches: float) -> str:
+    """A text in lines of so many inches; a word that is wider is shortened."""
+    size, lines = style.theme().size("key"), [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if style.width_of(longer, size) <= inches:
+            lines[-1] = longer
+        else:
+            lines.append(style.elide(word.replace(r"\$", "$"), inches, size))
+    return "\n".join(filter(None, lines))
