@@ -1,5 +1,6 @@
 """Monitoring: trends that are those of the periods, and an alarm that keeps its word."""
 
+import json
 from itertools import pairwise
 from math import exp, log
 
@@ -216,9 +217,9 @@ def test_clusters_that_return_have_a_trend_but_no_alarm(rows):
     found = follow(rows, cluster=np.arange(len(rows["y"])) % 50)
     assert found.alarm is None
     assert found.trend["brier"][0].interval is not None
-    assert found.sentences[0].startswith(
-        "No alarm was computed. With clusters each must"
-    )
+    told = "cluster '0' has examples in 2024-01 and 2024-02 (as 50 clusters have)"
+    assert found.sentences[0].startswith(f"No alarm was computed: {told}")
+    assert cal.Monitor.from_json(found.to_json()).no_alarm == found.no_alarm
 
 
 def test_periods_of_few_clusters_have_values_without_intervals_and_an_alarm(rows):
@@ -260,7 +261,9 @@ def test_periods_of_few_examples_say_why_errors_have_no_interval():
 @pytest.mark.parametrize("beside", ["sample_weight", "cluster"])
 def test_weights_and_clusters_have_no_alarm_against_a_reference(rows, beside):
     given = {beside: np.arange(len(rows["y"])) // 2 + 1, "against": "reference"}
-    assert follow(rows, **given).alarm is None
+    found = follow(rows, **given)
+    assert found.alarm is None
+    assert "it is of calibration alone, not against the reference" in found.sentences[0]
 
 
 def test_a_step_expects_one_however_its_rows_depend_on_each_other():
@@ -572,3 +575,50 @@ def test_names_that_do_not_sort_by_time_are_said_to_be_in_order_of_names():
     assert "order of" not in told(["2024-01", "2024-02", "2024-03"])
     assert "order of" not in told(["risk_8", "risk_9", "risk_10"])
     assert "order of" not in told(["-1", "0", "1.5"])
+
+
+def monitored(folder, given, *more):
+    """What the command says of rows in a file."""
+    columns = {"prob": given["probs"], "label": given["y"].astype(int)}
+    columns |= {"patient": given["cluster"], "month": given["period"]}
+    lines = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
+    (folder / "a.csv").write_text("\n".join([",".join(columns), *lines]))
+    said = "--period", "month", "--cluster", "patient", "--json", *more
+    done = run("monitor", "a.csv", *said, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return cal.Monitor.from_dict(json.loads(done.stdout))
+
+
+def test_the_command_has_an_alarm_of_many_clusters(tmp_path):
+    given = drawn(0, off=0.25, clusters=200, periods=2)
+    found = monitored(tmp_path, given)
+    want = cal.monitor(**given, name="a").alarm
+    np.testing.assert_allclose(found.alarm.evidence, want.evidence, rtol=1e-6)
+    assert found.no_alarm == ""
+
+
+def test_the_command_names_a_cluster_that_comes_back(tmp_path):
+    given = drawn(0, clusters=200, periods=2)
+    given["cluster"][-1] = 3
+    found = monitored(tmp_path, given)
+    assert found.alarm is None
+    assert found.no_alarm.startswith("cluster '3' has examples in 0 and 1, and")
+    assert found.no_alarm == cal.monitor(**given).no_alarm
+
+
+def test_a_state_of_many_clusters_says_why_it_has_no_alarm(tmp_path):
+    given = drawn(0, clusters=200, periods=2)
+    assert monitored(tmp_path, given, "--state", "s.npz").alarm is not None
+    done = run("monitor", "--state", "s.npz", cwd=tmp_path)
+    told = " ".join(done.stdout.split())
+    assert "No alarm was computed: a sketch of more than 128 clusters does not" in told
+    assert "give all examples at once (to the command without --state)" in told
+
+
+def test_a_sketch_of_few_clusters_says_that_one_comes_back():
+    given = drawn(0, clusters=20, periods=2)
+    given["cluster"][-1] = 3
+    sketch = cal.Sketch()
+    scores = {"probs": given["probs"], "cluster": given["cluster"]}
+    sketch.update(given["y"], **scores, group=given["period"])
+    assert cal.monitor(sketch).no_alarm.startswith("a cluster has examples in 0 and 1")

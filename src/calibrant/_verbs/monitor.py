@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from datetime import date
 from math import exp
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,11 @@ from calibrant._base.text import with_interval
 from calibrant._base.views import Told
 from calibrant._inputs.arrays import Column, to_numpy
 from calibrant._inputs.options import Options, Settings, takes_options
-from calibrant._inputs.predictions import LEAST_CLUSTERS, MOST_GROUPS
+from calibrant._inputs.predictions import (
+    LEAST_CLUSTERS,
+    MOST_CLUSTER_GROUPS,
+    MOST_GROUPS,
+)
 from calibrant._sketch.cells import Cells, Kind
 from calibrant._sketch.sketch import Sketch
 from calibrant._verbs.alarm import (
@@ -93,6 +97,8 @@ class Monitor(Told, Record):
         for ``against="reference"``.
     few_clusters : tuple of str
         Periods of fewer than 10 clusters, whose numbers have no intervals.
+    no_alarm : str
+        Why there is no alarm, if there is none.
 
     Examples
     --------
@@ -123,6 +129,7 @@ class Monitor(Told, Record):
     changes: Mapping[str, tuple[Estimate, ...]]
     alarm: Alarm | None = None
     few_clusters: tuple[str, ...] = ()
+    no_alarm: str = ""
 
     def frame(self, kind: str | None = None) -> Frame:
         """One row per period and metric: value, change, their intervals, and evidence."""
@@ -169,12 +176,8 @@ class Monitor(Told, Record):
 
     def _alarm_told(self) -> Iterator[str]:
         if (alarm := self.alarm) is None:
-            yield (
-                "No alarm was computed. With clusters each must lie within one period, "
-                "which a sketch of more than 128, as the command makes, does not tell "
-                "(calibrant.monitor does, of rows), and with clusters or sample weights the "
-                "alarm is against='calibration' only."
-            )
+            why = self.no_alarm or "with clusters or sample weights there may be none"
+            yield f"No alarm was computed: {one_line(why)}."
             return
         null = "calibrated"
         if alarm.against == "reference":
@@ -362,38 +365,86 @@ def monitor(
         "frequency": frequency,
         "cluster": cluster,
     }
-    if isinstance(y, Sketch | Mapping):
+    if isinstance(y, Sketch | Mapping | Watched):
         given = (*scores.values(), *beside.values(), classes, target, period, every)
         check_alone(given)
-        sketch, apart = y if isinstance(y, Sketch) else by_period(y), None
+        sketch, back = y if isinstance(y, Watched) else (y, None)
+        sketch = by_period(sketch) if isinstance(sketch, Mapping) else sketch
     else:
         named = names_of_periods(period, every)
         sketch = Sketch(target=target, classes=classes, divergence=settings.main)
         _add(sketch, y, {**scores, **beside, "group": named})
-        apart = None if cluster is None else _within_periods(cluster, named)
+        back = None if cluster is None else _coming_back(cluster, named)
     cells = in_order(sketch)
     chosen = _reference(reference, tuple(cells))
-    if apart is None:
-        apart = _known_apart(cells)
+    why = _without_alarm(cells, against, _known_back(cells) if back is None else back)
     about = float(alpha), float(tolerance), against
-    return _monitor(sketch, cells, chosen, about, name, options, apart=apart)
+    return _monitor(sketch, cells, chosen, about, name, options, why)
 
 
-def _within_periods(cluster: Any, named: NDArray[np.str_]) -> bool:
-    """Whether each cluster has rows of one period only."""
-    _, number = np.unique(to_numpy(cluster, "cluster").astype(str), return_inverse=True)
-    pairs = np.unique(
-        np.stack([number, np.unique(named, return_inverse=True)[1]]), axis=1
+class Watched(NamedTuple):
+    """A sketch, and which clusters came back in another period, of whoever saw the rows."""
+
+    sketch: Sketch
+    back: str
+
+
+OF_CALIBRATION = "with clusters or sample weights it is of calibration alone, not against the reference"
+UNTOLD = (
+    f"a sketch of more than {MOST_CLUSTER_GROUPS} clusters does not tell whether one comes back "
+    "in another period; give all examples at once (to the command without --state)"
+)
+
+
+def _without_alarm(cells: Mapping[str, Cells], against: str, back: str) -> str:
+    """Why there is no alarm; empty if there is one."""
+    if all(x.squares is None and x.clusters is None for x in cells.values()):
+        return ""
+    return OF_CALIBRATION if against == "reference" else back
+
+
+def came_back(who: str, periods: Sequence[str], count: int) -> str:
+    """That clusters have examples in several periods, and what to do."""
+    more = f" (as {count:,} clusters have)" if count > 1 else ""
+    return (
+        f"{who} has examples in {_called(periods)[0]} and {_called(periods)[1]}{more}, and "
+        "periods that share a cluster are not independent; make periods longer, or leave out "
+        "examples of clusters that were there before"
     )
-    return pairs.shape[1] == len(np.unique(number))
 
 
-def _known_apart(cells: Mapping[str, Cells]) -> bool:
-    """The same of sketches; those of many clusters do not tell."""
-    sums = [own.clusters for own in cells.values() if own.clusters is not None]
-    each = [np.unique(x.cluster) for x in sums]
-    apart = not each or len(np.unique(np.concatenate(each))) == sum(map(len, each))
-    return apart and not any(x.folded for x in sums)
+def _coming_back(cluster: Any, named: NDArray[np.str_]) -> str:
+    """Which clusters have rows of several periods, in words; empty if none has."""
+    text = to_numpy(cluster, "cluster").astype(str)
+    (names, number), (periods, place) = (
+        np.unique(x, return_inverse=True) for x in (text, named)
+    )
+    number, place = np.unique(np.stack([number, place]), axis=1)
+    again = np.flatnonzero(np.diff(number) == 0)
+    if not len(again):
+        return ""
+    first = again[0]
+    who = f"cluster {one_line(names.tolist()[number[first]], MOST_NAME)!r}"
+    both = periods[place[first : first + 2]].tolist()
+    return came_back(who, both, len(np.unique(number[again])))
+
+
+def _known_back(cells: Mapping[str, Cells]) -> str:
+    """The same of sketches, which know no names; those of many clusters do not tell."""
+    first: dict[int, str] = {}
+    back: dict[int, str] = {}
+    for period, own in cells.items():
+        if own.clusters is None:
+            continue
+        if own.clusters.folded:
+            return UNTOLD
+        for number in np.unique(own.clusters.cluster).tolist():
+            if first.setdefault(number, period) != period:
+                back.setdefault(number, period)
+    if not back:
+        return ""
+    number, period = next(iter(back.items()))
+    return came_back("a cluster", (first[number], period), len(back))
 
 
 def _add(sketch: Sketch, y: Any, given: dict[str, Any]) -> None:
@@ -484,8 +535,7 @@ def _monitor(
     about: tuple[float, float, str],
     name: str,
     options: Options,
-    *,
-    apart: bool,
+    no_alarm: str,
 ) -> Monitor:
     kind = sketch.checked()
     assert kind is not None
@@ -520,8 +570,9 @@ def _monitor(
         reference=reference,
         baseline=_bare(start) if poor else start,
         changes={key: tuple(x.get(key, nothing) for x in moves) for key in keys},
-        alarm=_alarm(cells, reference, *about, apart=apart),
+        alarm=None if no_alarm else _alarm(cells, reference, *about),
         few_clusters=few,
+        no_alarm=no_alarm,
     )
 
 
@@ -560,12 +611,8 @@ def _alarm(
     alpha: float,
     tolerance: float,
     against: str,
-    *,
-    apart: bool,
-) -> Alarm | None:
+) -> Alarm:
     if any(x.squares is not None or x.clusters is not None for x in cells.values()):
-        if against == "reference" or not apart:
-            return None
         steps = [_gains_of_steps(own, tolerance) for own in cells.values()]
         return raise_alarm(steps, tuple(cells), alpha, tolerance, against)
     columns = {name: own.columns(cut=False) for name, own in cells.items()}

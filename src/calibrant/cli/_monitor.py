@@ -97,6 +97,7 @@ def monitor(
       calibrant monitor 2024-*.csv --fail-if alarm
       calibrant monitor new.parquet --period date --every week --state risk.npz -o risk.html
     """
+    from calibrant._verbs.monitor import Watched
     from calibrant._verbs.monitor import monitor as follow
 
     if files and said["every"] is not None and said["period"] is None:
@@ -110,14 +111,14 @@ def monitor(
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
     out.check_suffix(state, ".npz")
-    sketch = _sums(files, state, said)
+    sketch, back = _sums(files, state, said)
     reference = said["reference"] and said["reference"].split(",")
     own = {name: said[name] for name in ("against", "alpha", "tolerance")}
     options = flags.evaluation_of(said)
     del options["target"]
     with flags.about(*files, *([str(state)] if state else [])):
         found = follow(
-            sketch,
+            sketch if back is None else Watched(sketch, back),
             name=called or _name_of(files, state),
             reference=reference,
             **own,
@@ -135,8 +136,13 @@ def _name_of(files: Sequence[str], state: Path | None) -> str:
     return flags.names_of(files, None)[0] if len(files) == 1 else "model"
 
 
-def _sums(files: Sequence[str], state: Path | None, said: Mapping[str, Any]) -> Any:
-    """The sketch whose groups are periods: that of the state, with what is new."""
+def _sums(
+    files: Sequence[str], state: Path | None, said: Mapping[str, Any]
+) -> tuple[Any, str | None]:
+    """The sketch whose groups are periods: that of the state, with what is new.
+
+    With it, which clusters came back, if all examples were seen on the way.
+    """
     from calibrant._sketch.sketch import Sketch
 
     there = state is not None and state.exists()
@@ -147,6 +153,8 @@ def _sums(files: Sequence[str], state: Path | None, said: Mapping[str, Any]) -> 
         found = Sketch.load(state) if state and there else Sketch(target=said["target"])
         check_target(found, said["target"])
         _check_form(found.groups, said["every"])
+        clusters = None if found.rows else _Clusters()
+        named = _alike(found.groups, _in_periods(said))
         skipped = gather(
             files,
             flags.roles_of({**said, "group": said["period"] or ""}),
@@ -154,11 +162,61 @@ def _sums(files: Sequence[str], state: Path | None, said: Mapping[str, Any]) -> 
             save=Saves(state, replace=there) if state else lambda _: None,
             since=state.stat().st_mtime if state and there else math.inf,
             quiet=said["quiet"],
-            watch=_alike(found.groups, _in_periods(said)),
+            watch=named if clusters is None else lambda rows: clusters.add(named(rows)),
         )
     if not said["quiet"]:
         say_skipped(skipped)
-    return found
+    return found, None if clusters is None else clusters.back
+
+
+MOST_WATCHED = 1_000_000
+"""Clusters beyond which it is not known whether they come back."""
+
+
+class _Clusters:
+    """Periods of clusters: evidence of periods that share one must not be multiplied."""
+
+    def __init__(self) -> None:
+        self.first: dict[int, str] = {}
+        self.again: set[int] = set()
+        self.example: tuple[str, tuple[str, str]] | None = None
+
+    def add(self, found: Any) -> Any:
+        """See some rows, and pass them on."""
+        from calibrant._inputs.predictions import hash_names
+
+        if found.cluster is None or len(self.first) > MOST_WATCHED:
+            return found
+        numbers = hash_names(found.cluster)
+        for row in _each_pair(numbers, found.group):
+            number, period = int(numbers[row]), str(found.group[row])
+            before = self.first.setdefault(number, period)
+            if before != period:
+                self.again.add(number)
+                name = str(text_of(found.cluster[row : row + 1])[0])
+                self.example = self.example or (name, (before, period))
+        return found
+
+    @property
+    def back(self) -> str | None:
+        """Which came back, in words; None if there are too many to know."""
+        from calibrant._verbs.monitor import came_back
+
+        if len(self.first) > MOST_WATCHED:
+            return None
+        if self.example is None:
+            return ""
+        name, periods = self.example
+        who = f"cluster {one_line(name)!r}"
+        return came_back(who, sorted(periods), len(self.again))
+
+
+def _each_pair(*columns: Any) -> list[int]:
+    """The first row of each pair of values, in order."""
+    import numpy as np
+
+    codes = [np.unique(x, return_inverse=True)[1] for x in columns]
+    return sorted(np.unique(np.stack(codes), axis=1, return_index=True)[1].tolist())
 
 
 def _alike(
