@@ -24,6 +24,7 @@ from calibrant._views.words import direction
 from calibrant.audit import _rules as comparison_rules
 from calibrant.audit._audit import CODES, audit, docs_page
 from calibrant.recalibration import TemperatureScaling
+from calibrant.report._payload import badges
 
 
 def codes(models):
@@ -1098,6 +1099,8 @@ def test_what_the_same_examples_lack_is_said_once_for_all_models():
     told = only(models[:2], "left-out")
     assert told.models == ("a", "b")
     assert told.text.startswith("60 of 600 examples have no confidence: coverage is")
+    for ev in models[:2]:  # the page still has it beside each model
+        assert "coverage 90.0%" in [x["text"] for x in badges(ev, [told])]
     told = [x for x in audit(models) if x.code == "left-out"]
     assert [x.text.split(" have")[0] for x in told] == [
         "60 of 600 examples of each of a and b",

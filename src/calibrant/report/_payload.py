@@ -118,7 +118,7 @@ def badges(ev: Evaluation, found: Sequence[Finding]) -> list[Badge]:
     told = [
         (LEVELS[one.severity], SHORT[one.code](one.evidence), one.text)
         for one in found
-        if one.models == (ev.name,) and one.code in SHORT
+        if ev.name in one.models and one.code in SHORT
     ]
     if word := direction(ev):
         points = 100 * abs(ev.metrics["confidence_gap"])
