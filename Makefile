@@ -11,7 +11,7 @@ AXE := axe-playwright-python==0.1.8
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build test check lint docs paper bench fuzz mutants coverage parts \
-	test-floors wheel sanitize screenshots docs-screenshots clean
+	test-floors test-plain wheel sanitize screenshots docs-screenshots clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s  %s\n", $$1, $$2 }' Makefile
@@ -91,6 +91,19 @@ parts: .venv/.parts ## Install the heavy optional parts, too (torch, Spark), as 
 test-floors: .venv-floors/.floors ## Run the tests at the lowest versions pyproject.toml allows
 	.venv-floors/bin/$(PYTEST) -W default -m "not simulation" $(addprefix --ignore=,$(LONG))
 
+# NumPy does the work of the loops here. Not this folder's package, whose loops may be built.
+# Each stage, and all that has a loop: what is left runs on these.
+LOOPS := adaptive calibration_tests curve groups histogram_binning intervals \
+	invariance isotonic_calibration ladder log_intervals monitor poisson quantiles \
+	resampling risk_coverage streaming study targets
+test-plain: .venv-plain/.plain ## Install it as if there were no compiler, and test it there
+	rm -rf build/plain build/lib*
+	CC=false .venv-plain/bin/pip wheel --quiet --no-deps -w build/plain .
+	.venv-plain/bin/pip install --quiet --no-deps --force-reinstall build/plain/*.whl
+	.venv-plain/bin/calibrant --version | grep "compiled module: no"
+	cd tests && CALIBRANT_STRICT= ../.venv-plain/bin/$(PYTEST) -q -p no:cacheprovider \
+		-m "not slow and not simulation" $(QUICK:%=test_%.py) $(LOOPS:%=test_%.py)
+
 # As a user would have it: no development packages, and not this folder.
 wheel: | .venv-wheel/.pip ## Build a wheel, and run the quick tests on it in a clean environment
 	rm -rf build/wheel
@@ -112,7 +125,7 @@ sanitize: .venv/.dev ## Test the compiled loops under address and undefined-beha
 	$(MAKE) build
 
 clean: ## Remove environments, caches and built files
-	rm -rf .venv .venv-bench .venv-floors .venv-wheel .*_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-floors .venv-plain .venv-wheel .*_cache .hypothesis
 	rm -f src/calibrant/_rows/_compiled*.so
 	rm -rf build dist docs/_build docs/generated docs/reference/generated
 	find . -name __pycache__ -prune -exec rm -rf {} +
@@ -149,6 +162,10 @@ clean: ## Remove environments, caches and built files
 	.venv-floors/bin/pip install --quiet -c .venv-floors/floors.txt \
 		-e ".[demo]" --group test --group parts $(TORCH) -r .ci/parts.txt
 	.venv-floors/bin/pip install --quiet --no-deps $(AXE)
+	touch $@
+
+.venv-plain/.plain: pyproject.toml | .venv-plain/.pip
+	CC=false .venv-plain/bin/pip install --quiet ".[demo]" --group test --group parts
 	touch $@
 
 # torch first: the peers then find it there and do not bring another.
