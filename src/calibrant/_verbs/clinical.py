@@ -47,6 +47,7 @@ from calibrant._stats.sample import Sample
 from calibrant._stats.standard_errors import Rows
 from calibrant._verbs.calibration_test import run_test
 from calibrant._verbs.compare import check_level
+from calibrant._verbs.cutoff_error import beyond_the_gap, resampled_walk
 from calibrant._verbs.decisions import (
     check_one_event,
     freedom_of,
@@ -511,9 +512,7 @@ def _left_by(rows: Rows, pull: Column) -> Column:
 def _distances(sample: Sample, resamples: int, rng: Any) -> dict[str, Estimate]:
     """ICI, E50, E90 and Emax with their intervals."""
     seed = np.random.default_rng(rng)
-    settings = sample.settings.level, resamples, seed
-    bins = sample.width_bins, sample.mass_bins
-    found = intervals.resampled(sample.values, NARROW, bins, *settings)
+    found = resampled_walk(sample, NARROW, resamples, seed)
     share = found.share
     smooth = local_linear(found.pieces.confidence, found.pieces.weight)
 
@@ -527,7 +526,7 @@ def _distances(sample: Sample, resamples: int, rng: Any) -> dict[str, Estimate]:
     if sample.columns.effective < LEAST_ROWS:
         return plain
     suffix = _suffix(sample.rows)
-    ends = found.interval(through)
+    ends = beyond_the_gap(found.interval(through), sample)
     method = closed_forms.named(INVERSION, ends) + suffix
     plain["ici"] = Estimate(values["ici"], ends, method)
     least = _least_spread(found, smooth, sample.values)

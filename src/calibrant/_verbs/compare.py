@@ -39,6 +39,7 @@ from calibrant._sketch.ordered import order_of
 from calibrant._stats import closed_forms
 from calibrant._stats.closed_forms import NOTHING, Interval, Mean, Surprises, quantile
 from calibrant._stats.metrics import influence_on
+from calibrant._stats.risk_coverage import AREAS
 from calibrant._stats.sample import Sample
 from calibrant._stats.standard_errors import degrees_of_freedom, error_of_mean
 
@@ -320,6 +321,10 @@ def paired_difference(
         return _of_loss(mine, theirs, value, level)
     costs = _costs(mine, theirs, measure)
     df = degrees_of_freedom(columns, clusters)
+    if (
+        measure.key in AREAS
+    ):  # to first order they are right, and as sure as errors are many
+        df = min(df, mine.surprises, theirs.surprises)
     mean = Mean(value, se, df, *costs)
     if clusters is not None:
         alone = error_of_mean(x - y, columns.weight, None, columns.squared)
@@ -328,6 +333,8 @@ def paired_difference(
     suffix = "" if clusters is None else ", clusters"
     if measure.mean:
         return Estimate(value, ends, "paired" + suffix)
+    if measure.key in AREAS:
+        return Estimate(value, ends, "paired, first order" + suffix)
     best = _or_apart(ends, mine, theirs, measure, level)
     if measure.key == "sharpness_gap" and best is not None and best != ends:
         best = _within_parts(best, value, mine, theirs, level)

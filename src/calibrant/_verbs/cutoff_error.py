@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
@@ -255,11 +255,10 @@ def _with_intervals(
     if sample.columns.effective < LEAST_ROWS:
         return Estimate(error), Estimate(loss), 0.0
     level, seed = sample.settings.level, np.random.default_rng(rng)
-    bins = sample.width_bins, sample.mass_bins
     width = max(sample.smooth_error, 1e-3)
-    found = intervals.resampled(sample.values, width, bins, level, resamples, seed)
+    found = resampled_walk(sample, width, resamples, seed)
     noise = np.cumsum(found.noise, axis=1)
-    ends = _range_interval(found, noise, error)
+    ends = beyond_the_gap(_range_interval(found, noise, error), sample)
     spread = range_size(noise, noise[0])[0]
     far = float(np.quantile(spread, level))
     lost = max(loss - 2 * far, 0.0), min(loss + 2 * far, 1.0)
@@ -269,6 +268,31 @@ def _with_intervals(
         Estimate(loss, lost, closed_forms.named(BAND, lost) + suffix),
         float(np.quantile(np.abs(noise).max(axis=1), level)),
     )
+
+
+def resampled_walk(
+    sample: Sample, width: float, resamples: int, rng: np.random.Generator
+) -> Resampled:
+    """Residuals and their noise, as much larger as few clusters leave unknown."""
+    level, bins = sample.settings.level, (sample.width_bins, sample.mass_bins)
+    found = intervals.resampled(sample.values, width, bins, level, resamples, rng)
+    if sample.clusters is None:
+        return found
+    wider = closed_forms.student(level, sample.rows.df) / closed_forms.quantile(level)
+    return replace(found, noise=wider * found.noise)
+
+
+def beyond_the_gap(
+    ends: closed_forms.Interval, sample: Sample
+) -> closed_forms.Interval:
+    """Ends of what is at least the gap between observed and expected: as far as it may be.
+
+    Of few events resamples vary too little.
+    """
+    rows, columns = sample.rows, sample.rows.columns
+    gap = columns.mean(columns.confidence - columns.hit)
+    known, _ = intervals.of_gap(rows, gap, sample.settings.level)
+    return ends[0], max(ends[1], *map(abs, known))
 
 
 def _range_interval(
