@@ -276,6 +276,20 @@ def test_copies_in_clusters_are_as_few_surprises_as_the_rows_they_copy(misses):
         assert often == pytest.approx(one, abs=0.02 * np.ptp(one))
 
 
+def test_however_many_copies_a_cluster_has_the_interval_is_the_same():
+    rng = np.random.default_rng(4)
+    h = rng.beta(0.15, 0.15, 60).clip(0.003, 0.997)
+    hit = rng.random(60) < h
+    some, many = (np.repeat(np.arange(60), size) for size in (8, 400))
+    for key in ("nll", "brier"):
+        few, more = (
+            cal.evaluate_pairs(hit[x], h[x], cluster=x).metrics[key]
+            for x in (some, many)
+        )
+        assert more.interval == pytest.approx(few.interval, rel=1e-6)
+        assert more.method == few.method == "gamma, clusters"
+
+
 @pytest.mark.simulation
 def test_rare_events_are_covered():
     covered = np.zeros(3)

@@ -236,6 +236,16 @@ def test_accuracy_at_a_coverage_and_coverage_at_a_risk_are_inverse():
     assert worst.coverage_at(0.0) == 0.0
 
 
+def test_between_ties_the_figure_is_the_expected_risk_and_so_are_its_ends():
+    rng = np.random.default_rng(3)
+    h = rng.choice([0.5, 0.7, 0.9], 300)
+    found = cal.risk_coverage(rng.random(300) < h, confidence=h)
+    line = found.plot().get_lines()[0]
+    for share in (0.1, 0.5, 0.8):
+        drawn = np.interp(share, line.get_xdata(), line.get_ydata())
+        assert drawn == pytest.approx(1 - found.accuracy_at(share), abs=1e-9)
+
+
 def test_many_confidences_are_thinned_and_stay_exact_where_they_are():
     right, h = sample(25_000, 10)
     found = cal.risk_coverage(right, confidence=h)

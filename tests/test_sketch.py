@@ -226,6 +226,10 @@ def test_a_sketch_tells_what_weights_and_clusters_leave():
     assert "effective" not in str(plain)
     many = cal.Sketch().update_pairs(a, h, cluster=np.arange(len(h)))
     assert "clusters 128 or more" in str(many)
+    some = cal.Sketch().update_pairs(a, h, cluster=np.arange(len(h)) % 150)
+    count = cal.evaluate(some).n_clusters
+    assert count < 128  # some of its 128 groups of clusters are empty
+    assert f"in {count} or more clusters" in str(cal.evaluate(some))
 
 
 @pytest.mark.parametrize("digits", [2, 17])

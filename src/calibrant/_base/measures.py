@@ -314,12 +314,17 @@ def sample_size(ev: Evaluation, *, in_sentence: bool = False) -> str:
     if about:
         said += f" ({', '.join(about)})"
     if ev.n_clusters is not None:
-        # A sketch, which has no fingerprint, tells no more of them apart.
-        more = " or more" if ev.n_clusters == 128 and ev.fingerprint is None else ""
-        said += f" in {ev.n_clusters:,}{more} clusters"
+        said += f" in {ev.n_clusters:,}{' or more' * _folded(ev)} clusters"
     if ev.left_out:
         said += f" (coverage {100 * ev.coverage:.3g} %: {ev.left_out:,.10g} left out)"
     return said
+
+
+def _folded(ev: Evaluation) -> bool:
+    """Whether there may be more clusters: a sketch tells few of them apart."""
+    if ev.sketch is None:  # as after JSON
+        return ev.n_clusters == 128 and ev.fingerprint is None
+    return ev.sketch.clusters is not None and ev.sketch.clusters.folded
 
 
 def is_weighted(ev: Evaluation) -> bool:

@@ -258,14 +258,16 @@ class Mean:
         if not (self.clustered and self.se**2 > poisson > 0):
             return self
         size = max(self.se**2 / max(poisson, self.alone**2), 1.0)
-        size = min(size, MOST_AT_ONCE)
-        each = self.rises.together(size), self.falls.together(size)
-        return replace(self, rises=each[0], falls=each[1])
+        rises, falls = (
+            x.together(min(size, max(x.count, 1.0) / LEAST_COUNT))
+            for x in (self.rises, self.falls)
+        )
+        return replace(self, rises=rises, falls=falls)
 
     @property
     def method(self) -> str:
         """What to call the interval."""
-        name = "gamma" if self.share > 0.5 else "normal"
+        name = "gamma" if self.in_clusters().share > 0.5 else "normal"
         return f"{name}, clusters" if self.clustered else name
 
 
@@ -302,7 +304,8 @@ def mean_interval(mean: Mean, level: float) -> Interval:
     )
 
 
-MOST_AT_ONCE = 81.0
+LEAST_COUNT = 1 / 81
+"""Of surprises, however many come at once: a gamma law of less has no numbers left."""
 
 
 FEW = 3.5

@@ -93,10 +93,23 @@ class RiskCoverage(Plotted, Printed, Columnar):
     def accuracy_at(self, coverage: float) -> Estimate:
         """Accuracy among the most confident share of examples, with its interval."""
         check_number(coverage, "coverage", 0.0, 1.0)
-        at, (low, high) = max(float(coverage), self.coverage[0]), (self.low, self.high)
-        wrong = np.interp(at, self.coverage, self.coverage * self.risk)
-        ends = (1 - float(np.interp(at, self.coverage, x)) for x in (high, low))
-        return Estimate(1 - float(wrong) / at, tuple(ends), "Wilson")  # type: ignore[arg-type]
+        risk, low, high = (float(x) for x in self.risk_at(float(coverage)))
+        return Estimate(1 - risk, (1 - high, 1 - low), "Wilson")
+
+    def risk_at(self, coverage: Any) -> tuple[Column, Column, Column]:
+        """Risk at any coverages and the ends of its interval; ties come in random order.
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> found = cal.risk_coverage([1, 1, 0, 0], confidence=[0.9, 0.9, 0.6, 0.6])
+        >>> found.risk_at([0.25, 0.75])[0].round(4).tolist()
+        [0.0, 0.3333]
+        """
+        at, known = np.maximum(coverage, self.coverage[0]), self.coverage
+        wrong = np.interp(at, known, known * self.risk)
+        low, high = (np.interp(at, known, x) for x in (self.low, self.high))
+        return wrong / at, low, high
 
     def coverage_at(self, risk: float) -> Estimate:
         """Largest share of examples that can be accepted at this risk, with its interval.

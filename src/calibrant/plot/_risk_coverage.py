@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -11,6 +12,9 @@ from calibrant._verbs.risk_coverage import RiskCoverage
 from calibrant._verbs.risk_coverage import risk_coverage as of
 from calibrant.plot import _curves as curves
 from calibrant.plot import _style as style
+
+BETWEEN = np.linspace(0, 1, 201)[1:]
+"""Coverages at which the curve is drawn beside its own: between ties it is no straight line."""
 
 
 @style.in_style
@@ -52,8 +56,9 @@ def risk_coverage(
     ax = curves.axes_of(ax, figsize, (len(found) + 2) * legend)
     style.dress(ax)
     for place, (one, name) in enumerate(zip(found, names, strict=True)):
-        ends = (one.low, one.high) if interval else None
-        curves.draw_model(ax, place, one.coverage, one.risk, ends, name)
+        at = np.union1d(one.coverage, BETWEEN)
+        risk, *ends = one.risk_at(at)
+        curves.draw_model(ax, place, at, risk, ends if interval else None, name)
         _error_rate(ax, place, one)
     _name_axes(ax, found)
     handles = [*_handles(found, names)]
