@@ -354,18 +354,23 @@ def test_records_print_restore_and_draw(verb):
 def test_figures_draw_what_the_records_hold():
     y, p = forecasts(400)
     evs = [cal.evaluate(y, probs=x, name=n) for n, x in {"a": p, "b": p**0.8}.items()]
-    for figure, verb, column in (
-        (calibrant.plot.decision_curve, cal.decision_curve, "net_benefit"),
-        (calibrant.plot.murphy, cal.murphy, "score"),
-        (calibrant.plot.cumulative_differences, cal.cutoff_error, "difference"),
-        (calibrant.plot.risk_coverage, cal.risk_coverage, "risk"),
+    for figure, verb, place, column in (
+        (calibrant.plot.decision_curve, cal.decision_curve, "threshold", "net_benefit"),
+        (calibrant.plot.murphy, cal.murphy, "threshold", "score"),
+        (
+            calibrant.plot.cumulative_differences,
+            cal.cutoff_error,
+            "share",
+            "difference",
+        ),
+        (calibrant.plot.risk_coverage, cal.risk_coverage, "coverage", "risk"),
     ):
         ax = figure(evs)
         lines = {line.get_gid(): line for line in ax.lines}
         for ev in evs:
-            assert lines[ev.name].get_ydata() == pytest.approx(
-                getattr(verb(ev), column)
-            )
+            found, line = verb(ev), lines[ev.name]
+            drawn = np.interp(getattr(found, place), line.get_xdata(), line.get_ydata())
+            assert drawn == pytest.approx(getattr(found, column))
         assert ax.figure.alt_text
 
 
