@@ -359,6 +359,53 @@ def test_coverage_is_gated(tmp_path):
     assert "calibration (d_cal)" in of([b], "nothing < 0.8").stderr
 
 
+@pytest.fixture(scope="module")
+def abstaining(tmp_path_factory):
+    """A file of three groups, one of which abstains at times and one always."""
+    file = tmp_path_factory.mktemp("abstaining") / "a.jsonl"
+    rows = [
+        {
+            "confidence": None if i < 60 else 0.7 + 0.01 * (i % 9),
+            "correct": i % 3 > 0,
+            "group": "abc"[(i > 29) + (i > 149)],
+        }
+        for i in range(300)
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    return file
+
+
+def test_groups_know_what_was_left_out_of_each(abstaining, tmp_path):
+    """In print, JSON, findings, page and gate; a group without any answer fails, too."""
+    given = "groups", abstaining, "--drop-missing", "--group", "group"
+    page = tmp_path / "groups.html"
+    printed = run(*given, "-o", page, "--fail-if", "coverage < 99%")
+    assert printed.returncode == 3
+    assert printed.stderr.splitlines()[-2:] == [
+        "gate: b: coverage is 0.75, < 0.99.",
+        "gate: a: coverage is 0, < 0.99.",
+    ]
+    assert "all examples of 'a' were left out" in printed.stderr
+    assert "2 groups, 240 examples (coverage 88.9 %: 30 left out)" in printed.stdout
+    assert "group  examples  left out " in printed.stdout
+    assert "[left-out]" in printed.stdout
+    assert "coverage 75 %: 30 left out" in page.read_text()
+    found = json.loads(run(*given, "--json").stdout)
+    assert [ev["left_out"] for ev in found["evaluations"]] == [30, 0]
+    assert run(*given, "-q", "--fail-if", "brier > 99%").returncode == 0
+
+
+@pytest.mark.parametrize("command", ["report", "groups"])
+def test_coverage_of_a_sketch_is_not_known_and_not_gated(command, abstaining, tmp_path):
+    sketch = tmp_path / "s.npz"
+    given = "--drop-missing", "--group", "group"
+    assert run("sketch", abstaining, *given, "-q", "-o", sketch).returncode == 0
+    failed = run(command, sketch, "--fail-if", "coverage < 99%")
+    assert failed.returncode == 1
+    assert "is a sketch, which does not know how many examples" in failed.stderr
+    assert run(command, sketch, "-q", "--fail-if", "brier > 99%").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("condition", "value", "holds"),
     [

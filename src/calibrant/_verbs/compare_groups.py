@@ -351,14 +351,30 @@ class Groups(Contrast):
 
     def __str__(self) -> str:
         keys = [key for key in PRINTED if MEASURES[key].of(self[0]) is not None]
-        rows = [["group", "examples", *(MEASURES[key].label for key in keys)]]
+        counts = self._counts()
+        rows = [["group", *counts, *(MEASURES[key].label for key in keys)]]
         columns = [column_texts([MEASURES[key].of(ev) for ev in self]) for key in keys]
-        for ev, numbers in zip(self, zip(*columns, strict=True), strict=True):
-            rows.append([one_line(ev.name, MOST_NAME), f"{ev.n:,.10g}", *numbers])
-        total = sum(ev.n for ev in self)
-        head = f"{one_line(self.model, MOST_NAME)}: {len(self)} groups, {total:,.10g} examples"
+        shown = zip(*counts.values(), *columns, strict=True)
+        for ev, row in zip(self, shown, strict=True):
+            rows.append([one_line(ev.name, MOST_NAME), *row])
+        head = f"{one_line(self.model, MOST_NAME)}: {len(self)} groups, {self._size()}"
         head += f"  [{100 * self.level:g}% intervals]"
         return "\n".join([head, "", *aligned(rows), "", *map(wrapped, self.sentences)])
+
+    def _counts(self) -> dict[str, list[str]]:
+        """Columns of sizes: examples, and those left out if there are any."""
+        found = {"examples": [ev.n for ev in self]}
+        if any(ev.left_out for ev in self):
+            found["left out"] = [ev.left_out for ev in self]
+        return {x: [f"{n:,.10g}" for n in sizes] for x, sizes in found.items()}
+
+    def _size(self) -> str:
+        """Examples of all groups, and the share of them that is not left out."""
+        n, left = sum(ev.n for ev in self), sum(ev.left_out for ev in self)
+        said = f"{n:,.10g} examples"
+        if left:
+            said += f" (coverage {100 * n / (n + left):.3g} %: {left:,.10g} left out)"
+        return said
 
 
 PRINTED = ("brier", "calibration", "ece", "accuracy")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from calibrant._base.checks import one_line
 from calibrant.cli import _flags as flags
 from calibrant.cli import _output as out
 from calibrant.cli._harness import model_in
@@ -55,14 +56,16 @@ def groups(
     file = model_in(file, **flags.said_of_files(said))
     out.check_outputs(output, reads=[file], force=force)
     out.check_suffix(output, ".html", ".htm")
+    out.check_coverage_known(gates, [file])
     called = called or flags.names_of([file], None)[0]
     options = {**flags.evaluation_of(said), "name": called}
+    lost: list[str] = []
     with flags.about(file), flags.steps("groups", quiet=said["quiet"]):
         if slices is None:
-            found = _compared(file, said, {**options, "baseline": baseline})
+            found, lost = _compared(file, said, {**options, "baseline": baseline})
         else:
             found = _sliced(file, said, {**options, "slices": most}, slices.split(","))
-    verdicts = out.judge(gates, found)
+    verdicts = [*out.judge(gates, found), *out.judge_left_out(gates, lost)]
     written = out.write_page(
         found, output, verdicts, title=f"Groups: {called}", force=force
     )
@@ -70,16 +73,23 @@ def groups(
     out.trip(verdicts)
 
 
-def _compared(file: str, said: dict[str, Any], options: dict[str, Any]) -> Any:
+def _compared(
+    file: str, said: dict[str, Any], options: dict[str, Any]
+) -> tuple[Any, list[str]]:
+    """The groups, and the names of those of which no example is left."""
     from calibrant._verbs.compare_groups import compare_groups
 
     paths = flags.paths_of(file)
     if (sketch := out.sketch_in(paths)) is not None:
         _check_sketch(file, sketch, said)
         del options["target"]
-        return compare_groups(sketch, **options)
+        return compare_groups(sketch, **options), []
     rows = out.read_file(file, flags.roles_of(said), quiet=said["quiet"])
-    return compare_groups(**as_evaluated(rows, options), group=rows.group)
+    found = compare_groups(**as_evaluated(rows, options), group=rows.group)
+    if (lost := out.groups_left_out(found, rows)) and not said["quiet"]:
+        told = f"all examples of {quoted(lost, most=3)} were left out, so no line is of them"
+        click.echo(f"note: {one_line(f'{file}: {told}')}", err=True)
+    return out.groups_with_left_out(found, rows), lost
 
 
 def _check_sketch(file: str, sketch: Any, said: dict[str, Any]) -> None:

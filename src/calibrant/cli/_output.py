@@ -38,6 +38,7 @@ from calibrant.files._sources import text_of
 
 if TYPE_CHECKING:
     from calibrant._sketch.sketch import Sketch
+    from calibrant._verbs.compare_groups import Groups
 
 IN_FILES, IN_MEMORY = 1 << 28, 1 << 31
 """Bytes of files, and of what their rows take, up to which all are read at once."""
@@ -132,15 +133,33 @@ def _print_of_ids(ids: Any) -> str:
 
 def with_left_out(ev: Evaluation, found: Any) -> Evaluation:
     """The same, which knows how many examples were left out, and how many of a whole."""
-    lacking: Counter[Any] = Counter({None: found.silent})
-    if found.dropped_groups is not None:
-        lacking.update(map(str, found.dropped_groups[found.dropped_silent]))
-    counts = lacking, _counted(found.unpaired), _counted(found.absent)
+    counts = _left_out(found)
     parts = {
         name: _without(part, *(count[name] for count in counts))
         for name, part in ev.per_group.items()
     }
     return _without(replace(ev, per_group=parts), *(count[None] for count in counts))
+
+
+def groups_with_left_out(groups: Groups, found: Any) -> Groups:
+    """The same groups, each of which knows how many examples of it were left out."""
+    counts = _left_out(found)
+    parts = (_without(ev, *(count[ev.name] for count in counts)) for ev in groups)
+    return replace(groups, evaluations=tuple(parts))
+
+
+def groups_left_out(groups: Groups, found: Any) -> list[str]:
+    """Groups that are not among these, as all of their examples were left out."""
+    names = {name for count in _left_out(found) for name in count if name is not None}
+    return sorted(names - {*groups.names})
+
+
+def _left_out(found: Any) -> tuple[Counter[Any], ...]:
+    """Examples without a score, without a partner, and of no file, as `_counted` has them."""
+    lacking: Counter[Any] = Counter({None: found.silent})
+    if found.dropped_groups is not None:
+        lacking.update(map(str, found.dropped_groups[found.dropped_silent]))
+    return lacking, _counted(found.unpaired), _counted(found.absent)
 
 
 def _without(
@@ -781,6 +800,26 @@ def judge(gates: Sequence[Gate], models: Iterable[Evaluation]) -> list[str | Non
                     say_doubt(gate.doubt(who, float(number)))
                 verdicts.append(gate.verdict(who, number, gate.key, level))
     return verdicts
+
+
+def judge_left_out(gates: Sequence[Gate], lost: Iterable[str]) -> list[str | None]:
+    """Why groups without any example fail gates: their coverage is 0."""
+    of_all = [gate for gate in gates if gate.key == COVERAGE]
+    return [
+        gate.verdict(name, Estimate(0.0), COVERAGE, 0.95)
+        for name in lost
+        for gate in of_all
+    ]
+
+
+def check_coverage_known(gates: Sequence[Gate], files: Iterable[str]) -> None:
+    """Refuse to gate what a sketch does not say: how many examples were left out."""
+    for file in files if any(gate.key == COVERAGE for gate in gates) else ():
+        if _is_sketch(flags.paths_of(file)):
+            raise ValueError(
+                f"{file} is a sketch, which does not know how many examples were left out, so "
+                "there is no coverage to gate; gate that of the files it was made of."
+            )
 
 
 def say_doubt(doubt: str) -> None:

@@ -51,6 +51,7 @@ def report(
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
     out.check_title(title, output)
+    out.check_coverage_known(gates, files)
     named = flags.models_of(files, names, said)
     order = InOneOrder(quiet=said["quiet"])
     with flags.steps("evaluate", quiet=said["quiet"]) as progress:
