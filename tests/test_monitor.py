@@ -495,6 +495,49 @@ def test_a_state_of_months_takes_no_other_kind_of_period(how, files, monkeypatch
     assert run("monitor", "new.csv", "--state", "s.npz", *months).returncode == 0
 
 
+@pytest.mark.parametrize(
+    "given",
+    [("--cluster", "patient"), ("--label", "no"), ("--period", "no"), ("--percent",)],
+)
+def test_without_files_options_of_columns_and_reading_are_refused(
+    given, files, monkeypatch
+):
+    monkeypatch.chdir(files)
+    run("monitor", "2024-01.csv", "--state", "s.npz", "-q")
+    done = run("monitor", "--state", "s.npz", *given)
+    assert done.returncode == 2
+    assert f"which has no columns and was read already; drop {given[0]}" in done.stderr
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_state_takes_weights_from_all_files_or_from_none(weighted, tmp_path):
+    """Examples without would count as much as those of weight 1, as with clusters."""
+    p = np.linspace(0.1, 0.9, 100)
+    for name, scale in {"1": 1.0, "2": 2.0, "3": 3.0}.items():
+        np.savez(tmp_path / f"{name}.npz", probs=p**scale, outcome=p > 0.4, w=1 + p)
+    given = ("--state", tmp_path / "s.npz", "-q")
+    some, others = ("--weight", "w"), ("--weight", "")
+    if not weighted:
+        some, others = others, some
+    assert run("monitor", tmp_path / "1.npz", *given, *some).returncode == 0
+    before = (tmp_path / "s.npz").read_bytes()
+    done = run("monitor", tmp_path / "2.npz", *given, *others)
+    has = "no weights, and examples before it have them"
+    lacks = "weights, and examples before it have none"
+    assert done.returncode == 1
+    assert f"2.npz: has {has if weighted else lacks}. Give --weight" in done.stderr
+    assert (tmp_path / "s.npz").read_bytes() == before
+    assert run("monitor", tmp_path / "2.npz", *given, *some).returncode == 0
+
+
+def test_weights_of_1_are_as_good_as_none(tmp_path):
+    p = np.linspace(0.1, 0.9, 100)
+    np.savez(tmp_path / "a.npz", probs=p, outcome=p > 0.4)
+    np.savez(tmp_path / "b.npz", probs=p**2, outcome=p > 0.4, weight=np.ones(100))
+    files = tmp_path / "a.npz", tmp_path / "b.npz"
+    assert run("monitor", *files, "--state", tmp_path / "s.npz").returncode == 0
+
+
 def test_without_files_and_state_the_command_says_what_it_needs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = run("monitor", "--state", "s.npz")

@@ -259,6 +259,27 @@ def test_sketches_of_copies_are_merged_only_if_they_are_to_count(tmp_path):
     assert count(tmp_path) == 150
 
 
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_sketches_with_weights_and_without_are_not_merged(order, tmp_path):
+    p = np.linspace(0.1, 0.9, 100)
+    np.savez(tmp_path / "a.npz", probs=p, outcome=p > 0.4)
+    np.savez(tmp_path / "b.npz", probs=p**2, outcome=p > 0.4, weight=1 + p)
+    for name in order:
+        run("sketch", f"{name}.npz", "-o", f"s{name}.npz", "-q", cwd=tmp_path)
+    files = [f"s{name}.npz" for name in order]
+    done = run("merge", *files, "-o", "all.npz", cwd=tmp_path, code=1)
+    has = "have weights, those before it none" if order[1] == "b" else "have none"
+    assert f"those of {files[1]} {has}" in done.stderr
+    assert not (tmp_path / "all.npz").exists()
+    one, two = (cal.Sketch.load(tmp_path / file) for file in files)
+    assert (one + two).rows == 200
+
+
+def test_merge_says_that_there_is_no_such_file(tmp_path):
+    done = run("merge", "no.npz", "-o", "all.npz", cwd=tmp_path, code=1)
+    assert done.stderr == "Error: no.npz: there is no such file.\n"
+
+
 def test_a_copy_is_no_period_of_its_own(tmp_path):
     content = npz(tmp_path / "2024-01.npz").read_bytes()
     (tmp_path / "2024-02.npz").write_bytes(content)

@@ -148,6 +148,8 @@ def _sums(
     there = state is not None and state.exists()
     if not files and not there:
         raise click.UsageError("give FILEs, or a --state that exists.")
+    if not files:
+        _check_nothing_read(said)
     out.check_outputs(state, reads=files, force=True)
     with locked(state) if state is not None else nullcontext():
         found = Sketch.load(state) if state and there else Sketch(target=said["target"])
@@ -167,6 +169,17 @@ def _sums(
     if not said["quiet"]:
         say_skipped(skipped)
     return found, None if clusters is None else clusters.back
+
+
+def _check_nothing_read(said: Mapping[str, Any]) -> None:
+    """Refuse what is said of columns and of reading where there is a state alone."""
+    for name in ("period", *flags.ROLES, *flags.READING):
+        if said.get(name):
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(
+                "without FILEs there is only the --state, a sketch, which has no columns "
+                f"and was read already; drop {option}, or give the FILEs it is for."
+            )
 
 
 MOST_WATCHED = 1_000_000

@@ -14,6 +14,7 @@ from calibrant._base.checks import one_line
 from calibrant._base.write import locked, stamp_of
 from calibrant.cli import _flags as flags
 from calibrant.cli._output import Taken, check_outputs, check_suffix
+from calibrant.files._sources import FileError, quoted
 
 HERE = "Write the sketch to this .npz file."
 output_option = flags.path_option("-o", "--output", required=True, help=HERE)
@@ -88,7 +89,7 @@ def gather(
     """
     from calibrant._verbs.stream import sketch_files
 
-    skipped = defaultdict[str, list[str]](list)
+    skipped, weights = defaultdict[str, list[str]](list), _Weights(sketch)
     what = files[0] if len(files) == 1 else f"{len(files):,} files"
     with (
         flags.about(*files),
@@ -103,10 +104,48 @@ def gather(
             progress=lambda rows, name: progress(0.0, f"{name}: {rows:,} examples"),
             skipped=lambda name, why: skipped[why].append(name),
             since=since,
-            watch=lambda found: taken.add(watch(found), of=len(found)),
+            watch=lambda found: taken.add(watch(weights.add(found)), of=len(found)),
             copies=roles.count_copies,
         )
     return skipped
+
+
+class _Weights:
+    """Refuses examples with weights beside others without, as is done with clusters.
+
+    A sketch knows of weights unless all are 1: those add up with none.
+    """
+
+    def __init__(self, sketch: Any) -> None:
+        self.there = _is_weighted(sketch) if sketch.rows else None
+
+    def add(self, found: Any) -> Any:
+        """See some rows, and pass them on."""
+        own = found.sample_weight is not None
+        if own and self.there is False:
+            own = bool((found.sample_weight != 1).any())
+        if not len(found) or self.there in (None, own):
+            self.there = own if len(found) else self.there
+            return found
+        has = "has weights, and examples before it have none"
+        lacks = "has no weights, and examples before it have them"
+        ways = "Give --weight with all of them, or --weight '' with all, and begin anew."
+        raise FileError(found.path, f"{has if own else lacks}. {ways}")
+
+
+def _is_weighted(sketch: Any) -> bool:
+    return sketch.cells.squares is not None
+
+
+def _check_weights(file: str, more: Any, before: Any) -> None:
+    """Refuse a sketch with weights beside others without, or the reverse."""
+    if before.rows and more.rows and _is_weighted(more) != _is_weighted(before):
+        has, had = ("weights", "none") if _is_weighted(more) else ("none", "weights")
+        raise ValueError(
+            f"some examples have weights and others have none: those of {file} have {has}, "
+            f"those before it {had}. Make all sketches with --weight, or all with "
+            "--weight ''; in Python, a + b adds them with weights of 1."
+        )
 
 
 def check_target(found: Any, target: str | None) -> None:
@@ -167,7 +206,10 @@ def merge(
     check_suffix(output, ".npz")
     found = Sketch()
     for file in files:
+        if not Path(file).exists():
+            raise FileError(file, "there is no such file.")
         more = Sketch.load(file)
+        _check_weights(file, more, found)
         if not count_copies:
             check_no_copies(more, file, found)
         found = found + more
@@ -203,8 +245,6 @@ def _say(
 
 def say_skipped(skipped: Mapping[str, list[str]]) -> None:
     """Say on stderr which files were not read, and why."""
-    from calibrant.files._sources import quoted
-
     for why, names in skipped.items():
         what = f"skipped {len(names):,} of the files, whose examples are {why}"
         click.echo(f"{what}: {quoted(names, most=3)}", err=True)
