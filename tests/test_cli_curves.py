@@ -45,6 +45,33 @@ def test_numbers_are_those_of_the_library(risks):
     assert cal.DecisionCurve.from_dict(found[0]).high == pytest.approx(ours.high)
 
 
+@pytest.mark.parametrize("kind", ["risk-coverage", "decision", "murphy", "cumulative"])
+def test_prints_say_that_examples_are_in_clusters(kind, risks):
+    folder, y, p = risks
+    np.savez(folder / "c.npz", probs=p, outcome=y, patient=np.arange(400) % 50)
+    given = ("curves", "c.npz", "--kind", kind)
+    alone = calibrant(*given, cwd=folder).stdout
+    told = calibrant(*given, "--cluster", "patient", cwd=folder).stdout
+    assert "400 examples in clusters" not in alone
+    assert "400 examples in clusters" in told.splitlines()[0]
+    calibrant("sketch", "c.npz", "--cluster", "patient", "-o", "s.npz", cwd=folder)
+    summed = calibrant("curves", "s.npz", "--kind", kind, cwd=folder).stdout
+    assert "400 examples in clusters" in summed.splitlines()[0]
+
+
+def test_the_triptych_prints_the_numbers_of_its_three_panels(risks):
+    folder, y, p = risks
+    done = calibrant("curves", "risks.csv", "--kind", "triptych", cwd=folder)
+    ev = cal.evaluate(y, probs=p)
+    panels = ("Murphy diagram", "reliability (CORP)", "ROC")
+    places = [done.stdout.index(panel) for panel in panels]
+    assert places == sorted(places)
+    for key in ("mcb", "dsc", "unc", "auroc"):
+        assert f"{key.upper():<11} {ev.metrics[key]:.4f}" in done.stdout
+    murphy = calibrant("curves", "risks.csv", "--kind", "murphy", cwd=folder).stdout
+    assert "ROC" not in murphy
+
+
 def test_thresholds_may_be_said(risks):
     arguments = ("curves", "risks.csv", "--thresholds")
     done = calibrant(*arguments, "0.01,0.02", "--kind", "decision", cwd=risks[0])

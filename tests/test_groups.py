@@ -29,6 +29,16 @@ def rows():
 # -- comparison ---------------------------------------------------------------------
 
 
+def test_the_heading_says_that_examples_are_in_clusters():
+    rng = np.random.default_rng(0)
+    p = rng.random(600)
+    given = {"probs": p, "group": np.arange(600) // 300}
+    y, cluster = rng.random(600) < p, np.arange(600) // 3
+    assert "in clusters" not in str(cal.compare_groups(y, **given))
+    found = str(cal.compare_groups(y, **given, cluster=cluster))
+    assert "2 groups, 600 examples in clusters  [95%" in found.splitlines()[0]
+
+
 def test_groups_have_the_numbers_of_their_rows_and_unpaired_differences(rows):
     found = cal.compare_groups(rows["y"], probs=rows["p"], group=rows["region"])
     apart = {

@@ -509,6 +509,15 @@ def test_without_files_options_of_columns_and_reading_are_refused(
     assert f"which has no columns and was read already; drop {given[0]}" in done.stderr
 
 
+def test_the_heading_says_that_examples_are_in_clusters(rows):
+    given = {"probs": rows["p"], "period": rows["month"]}
+    clusters = np.arange(len(rows["y"])) % 40
+    assert "examples in clusters" not in str(cal.monitor(rows["y"], **given))
+    for some in (clusters, clusters % 5):
+        found = cal.monitor(rows["y"], **given, cluster=some)
+        assert "1,600 examples in clusters" in str(found).splitlines()[0]
+
+
 @pytest.mark.parametrize("weighted", [True, False])
 def test_a_state_takes_weights_from_all_files_or_from_none(weighted, tmp_path):
     """Examples without would count as much as those of weight 1, as with clusters."""

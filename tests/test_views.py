@@ -367,7 +367,7 @@ def test_the_paper_preset_says_what_is_another_number_and_what_has_no_interval()
     paper = cal.evaluate(y, probs=p, preset="paper")
     assert "d_CAL as published has no interval" in " ".join(str(paper).split())
     text = " ".join(table(paper, intervals=True).split())
-    assert "SmoothECE is computed as relplot does" in text
+    assert "as relplot does: another number than without the preset." in text
     assert "As published d_CAL has no interval" in text
     plain = cal.evaluate(y, probs=p)
     for text in (str(plain), table(plain, intervals=True)):

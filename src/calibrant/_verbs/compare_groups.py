@@ -371,7 +371,8 @@ class Groups(Contrast):
     def _size(self) -> str:
         """Examples of all groups, and the share of them that is not left out."""
         n, left = sum(ev.n for ev in self), sum(ev.left_out for ev in self)
-        said = f"{n:,.10g} examples"
+        clustered = any(ev.n_clusters for ev in self)
+        said = f"{n:,.10g} examples{' in clusters' * clustered}"
         if left:
             said += f" (coverage {100 * n / (n + left):.3g} %: {left:,.10g} left out)"
         return said

@@ -62,6 +62,8 @@ class DecisionCurve(Plotted, Printed, Columnar):
         Examples, share of events, and coverage of the intervals.
     name, baseline, target : str
         The model, the one it is compared with, if any, and what was asked.
+    clustered : bool
+        Whether intervals keep examples of a cluster together.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class DecisionCurve(Plotted, Printed, Columnar):
     low: Numbers
     high: Numbers
     treat_all: Numbers
+    clustered: bool = False
 
     _figure: ClassVar[str] = "decision_curve"
 
@@ -220,6 +223,7 @@ def decision_curve(
         low=low,
         high=high,
         treat_all=rate - (1 - rate) * at / (1 - at),
+        clustered=one.sample.clusters is not None,
     )
 
 
@@ -498,7 +502,8 @@ def _threshold(t: float) -> str:
 
 
 def _decision_lines(found: DecisionCurve) -> Iterator[str]:
-    yield f"{_called(found)}: net benefit, {found.n:,.10g} examples, event rate {found.rate:.4f}"
+    examples = f"{found.n:,.10g} examples{' in clusters' * found.clustered}"
+    yield f"{_called(found)}: net benefit, {examples}, event rate {found.rate:.4f}"
     yield ""
     treat_all = "" if found.baseline else "      treat all"
     yield f"  threshold  net benefit  [{100 * found.level:g}% interval]{treat_all}"

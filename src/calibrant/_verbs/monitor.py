@@ -65,6 +65,7 @@ from calibrant._verbs.compare import (
     told,
 )
 from calibrant._verbs.compare_groups import PRINTED, column_texts, few_note
+from calibrant._verbs.decisions import in_clusters
 from calibrant._verbs.evaluate import check_alone, evaluate
 
 EVERY = ("day", "week", "month", "quarter", "year")
@@ -250,7 +251,13 @@ class Monitor(Told, Record):
     def _heading(self) -> str:
         count = f"{len(self.periods)} period{'s' * (len(self.periods) > 1)}"
         name, level = one_line(self.name, MOST_NAME), 100 * self.level
-        return f"{name}: {count}, {self.n.sum():,.10g} examples  [{level:g}% intervals]"
+        examples = f"{self.n.sum():,.10g} examples{self._in_clusters()}"
+        return f"{name}: {count}, {examples}  [{level:g}% intervals]"
+
+    def _in_clusters(self) -> str:
+        """What is said beside the number of examples if they belong to clusters."""
+        told = " in clusters" if self.few_clusters else ""
+        return told or max(map(in_clusters, self.trend.get("brier", ())), default="")
 
     def _table(self) -> list[list[str]]:
         keys = [key for key in PRINTED if key in self.trend]

@@ -28,6 +28,7 @@ from calibrant._stats.metrics import METRICS
 from calibrant._stats.risk_coverage import AREAS
 from calibrant._stats.sample import Sample
 from calibrant._stats.standard_errors import Rows, error_of_mean
+from calibrant._verbs.decisions import in_clusters
 from calibrant._verbs.reading import read_sample
 
 MOST_PLACES = 10_000
@@ -156,7 +157,8 @@ class RiskCoverage(Plotted, Printed, Columnar):
 def _lines(found: RiskCoverage) -> Iterator[str]:
     """The areas, then the risk at some coverages."""
     level = f"[{100 * found.level:g}% interval]"
-    yield f"{one_line(found.name, MOST_NAME)}: {found.n:,.10g} examples, risk by coverage"
+    examples = f"{found.n:,.10g} examples{in_clusters(found.aurc)}"
+    yield f"{one_line(found.name, MOST_NAME)}: {examples}, risk by coverage"
     yield ""
     for label, area in _areas(found).items():
         yield f"  {label:<10}  {with_interval(area)}"

@@ -82,7 +82,27 @@ def curves(
     if as_json:
         click.echo(json.dumps([x.to_dict() for x in found], allow_nan=False))
     elif not quiet:
-        click.echo("\n\n".join([*map(str, found), *([written] if written else [])]))
+        told = [_in_words(kind, *x) for x in zip(found, models, strict=True)]
+        click.echo("\n\n".join([*told, *([written] if written else [])]))
+
+
+PANELS = {"reliability (CORP)": ("mcb", "dsc", "unc"), "ROC": ("auroc",)}
+"""Panels of the triptych beside the Murphy diagram, and the numbers that are in them."""
+
+
+def _in_words(kind: str, found: Any, ev: Any) -> str:
+    """What is printed of a model: of the triptych, the numbers of all three panels."""
+    from calibrant._base.measures import MEASURES
+    from calibrant._base.text import with_interval
+
+    lines = [str(found)]
+    for panel, keys in PANELS.items() if kind == "triptych" else ():
+        known = {
+            MEASURES[key].label: ev.metrics[key] for key in keys if key in ev.metrics
+        }
+        lines += ["", f"  {panel}"] if known else []
+        lines += [f"    {label:<11} {with_interval(x)}" for label, x in known.items()]
+    return "\n".join(lines)
 
 
 AS_USUAL: dict[str, Any] = {

@@ -129,7 +129,9 @@ class _Weights:
             return found
         has = "has weights, and examples before it have none"
         lacks = "has no weights, and examples before it have them"
-        ways = "Give --weight with all of them, or --weight '' with all, and begin anew."
+        ways = (
+            "Give --weight with all of them, or --weight '' with all, and begin anew."
+        )
         raise FileError(found.path, f"{has if own else lacks}. {ways}")
 
 

@@ -374,7 +374,7 @@ def _bins(shown: Shown) -> Iterator[str]:
     if shown.some("ace"):
         yield "ACE is the average, not the adaptive, calibration error."
     if shown.some("smooth_ece") and _as_published(shown):
-        yield "SmoothECE is computed as relplot does, which is another number."
+        yield "SmoothECE is computed as relplot does: another number than without the preset."
 
 
 def _brier(shown: Shown) -> Iterator[str]:
