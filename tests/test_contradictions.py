@@ -109,6 +109,57 @@ def test_what_belongs_to_rows_must_have_their_index(part, name):
     assert cal.evaluate(Y, probs=P, **beside).rows <= 200  # one index contradicts none
 
 
+def backwards(pd, values):
+    """Values of 200 rows whose index is that of the rows, in another order."""
+    return pd.Series(values, index=np.arange(200)[::-1])
+
+
+CLUSTERED = {
+    "decision_curve": cal.decision_curve,
+    "murphy": cal.murphy,
+    "cutoff_error": cal.cutoff_error,
+    "risk_coverage": cal.risk_coverage,
+    "calibration_test": cal.calibration_test,
+    "clinical": cal.clinical,
+    "skill": cal.skill,
+    "grouping_loss": lambda *y, **x: cal.grouping_loss(*y, explain=P, **x),
+    "multicalibration_error": lambda *y, **x: cal.multicalibration_error(
+        *y, groups=P > 0.3, **x
+    ),
+    "calibration_bracket": cal.calibration_bracket,
+    "canonical_calibration_error": cal.canonical_calibration_error,
+    "kernel_calibration_error": cal.kernel_calibration_error,
+}
+
+
+@pytest.mark.parametrize("name", CLUSTERED)
+def test_clusters_of_every_verb_must_have_the_index_of_rows(part, name):
+    pd = part("pandas")
+    cluster = backwards(pd, np.arange(200) % 20)
+    with pytest.raises(ValueError, match="y and cluster have different indices: row 0"):
+        CLUSTERED[name](pd.Series(Y == 0), probs=P[:, 0], cluster=cluster)
+
+
+def test_columns_that_a_verb_explains_by_must_have_the_index_of_rows(part):
+    pd = part("pandas")
+    y, p, column = pd.Series(Y == 0), P[:, 0], backwards(pd, np.arange(200) % 2)
+    frame = {"a": np.arange(200) % 2, "b": column}
+    calls = {
+        "period": (cal.monitor, column),
+        "features": (cal.find_slices, column.to_frame()),
+        r"features\['b'\]": (cal.find_slices, frame),
+        "explain": (cal.grouping_loss, column),
+        r"explain\['b'\]": (cal.loss_parts, frame),
+        "groups": (cal.multicalibration_error, column.to_frame()),
+        r"groups\['b'\]": (cal.multicalibration_error, frame),
+        "reference": (cal.skill, column / 2),
+    }
+    for name, (call, given) in calls.items():
+        told = rf"y and {name} have different indices.*{name}\.loc\[y\.index\]"
+        with pytest.raises(ValueError, match=told):
+            call(y, probs=p, **{name.partition("\\")[0]: given})
+
+
 # -- column names --------------------------------------------------------------
 
 

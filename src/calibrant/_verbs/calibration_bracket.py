@@ -32,6 +32,7 @@ from calibrant._stats.standard_errors import (
     degrees_of_freedom,
     error_of_mean,
 )
+from calibrant._verbs.features import check_rows
 
 FOLDS, LEAST_FOLDS = 5, 3
 """One fold at least is to test on, and two are to choose a method by."""
@@ -303,6 +304,7 @@ def calibration_bracket(
     settings = Settings(divergence=divergence, level=level, rng=rng).checked()
     check_number(folds, "folds", LEAST_FOLDS, kind="a whole number")
     predictions, columns = read(y, given)
+    check_rows(y, given, cluster=cluster)
     clusters, groups = read_clusters(cluster, predictions)
     main = settings.main
     seed = np.random.default_rng(settings.rng)

@@ -29,6 +29,7 @@ from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._sketch.ordered import gather, order
+from calibrant._verbs.features import check_rows
 from calibrant._verbs.reading import read_sample
 
 ROUGH = 0.008
@@ -586,6 +587,7 @@ def calibration_test(
         columns, target, clusters = sample.columns, sample.target, sample.clusters
     else:
         predictions, columns = read(y, given)
+        check_rows(y, given, cluster=cluster)
         clusters, target = (
             read_clusters(cluster, predictions)[0],
             target_of(predictions),

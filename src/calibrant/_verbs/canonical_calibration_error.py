@@ -37,6 +37,7 @@ from calibrant._stats import closed_forms
 from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._stats.platt import LARGEST_VARIANCE
 from calibrant._stats.standard_errors import error_of_mean
+from calibrant._verbs.features import check_rows
 
 FOLDS = 5
 
@@ -116,6 +117,7 @@ def read_vectors(y: Any, given: Scores, function: str, cluster: Any = None) -> V
             f"{function} is about whole vectors, not confidence=: pass probs= or logits=."
         )
     predictions = read_given(y, with_target(given, "top-label", function))
+    check_rows(y, given, cluster=cluster)
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
     reduce_to_columns(predictions)  # checks every row that counts

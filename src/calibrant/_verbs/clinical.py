@@ -54,6 +54,7 @@ from calibrant._verbs.decisions import (
     in_clusters,
     of_square,
 )
+from calibrant._verbs.features import check_rows
 from calibrant._verbs.reading import read_sample
 
 SPAN = 2 / 3
@@ -657,6 +658,7 @@ def skill(
     if isinstance(y, Evaluation):
         return _skill_of(y, given, main, reference, cluster, level)
     predictions = read_given(y, given)
+    check_rows(y, given, cluster=cluster, reference=reference)
     columns = reduce_to_columns(predictions, extra)
     clusters, _ = read_clusters(cluster, predictions)
     if reference is None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, one_line
-from calibrant._inputs.arrays import Column, Mask, to_numpy
+from calibrant._inputs.arrays import Column, Mask, check_indices, to_numpy
 
 CUTS, MOST_CATEGORIES, MOST_FEATURES = 32, 64, 100_000
 """Thresholds tried for a number, names tried for a category, and columns that are read."""
@@ -22,6 +22,29 @@ class Feature(NamedTuple):
     name: str
     values: NDArray[Any]
     is_number: bool
+
+
+ROWS = ("probs", "logits", "confidence", "sample_weight", "frequency")
+
+
+def check_rows(y: Any, given: Mapping[str, Any], **beside: Any) -> None:
+    """Raise unless what is given beside labels and scores has their index, if any has one.
+
+    Of a mapping each column is looked at.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> y, age = pd.Series([1, 0], [3, 4]), pd.Series([20, 30], [4, 3])
+    >>> check_rows(y, {"probs": [0.2, 0.9]}, features={"age": age})
+    Traceback (most recent call last):
+    ValueError: y and features['age'] have different indices: row 0 is 3 in y and 4 in ...
+    """
+    rows = {"y": y, **{name: given.get(name) for name in ROWS}}
+    for name, x in beside.items():
+        several = isinstance(x, Mapping)
+        rows |= {f"{name}[{k!r}]": x[k] for k in x} if several else {name: x}
+    check_indices(**rows)
 
 
 def read_features(given: Any, rows: int, what: str) -> list[Feature]:

@@ -13,7 +13,14 @@ from calibrant._inputs.options import Options, Settings, check_rng, takes_option
 from calibrant._inputs.predictions import Predictions, read_predictions
 from calibrant._rows.reduce import reduce_to_columns
 from calibrant._verbs.compare_groups import Groups, compare_groups
-from calibrant._verbs.features import Feature, grow, leaf_of, name_leaves, read_features
+from calibrant._verbs.features import (
+    Feature,
+    check_rows,
+    grow,
+    leaf_of,
+    name_leaves,
+    read_features,
+)
 
 LEAST_ROWS = 50
 """Rows of a slice at least, on either side."""
@@ -93,6 +100,7 @@ def find_slices(
         raise ValueError(
             "find_slices looks at one probability per row, not class-wise."
         )
+    check_rows(y, given, features=features)
     columns = read_features(features, len(rows.scores), "features")
     known = _drawn(rows, float(split), settings.rng)
     leaves = _leaves(rows, columns, known, settings, int(slices), float(least))

@@ -42,7 +42,7 @@ from calibrant._stats.standard_errors import error_of_mean
 from calibrant._verbs.compare import check_level, ends_of
 from calibrant._verbs.compare_groups import bins_of_rows
 from calibrant._verbs.evaluate import evaluate
-from calibrant._verbs.features import Feature, grow, leaf_of, read_features
+from calibrant._verbs.features import Feature, check_rows, grow, leaf_of, read_features
 
 BINS, ROWS_A_CELL, MOST_REGIONS = 30, 30, 200
 """Level sets at most, rows of a region in one on average, and regions that are given."""
@@ -505,7 +505,7 @@ def grouping_loss(
     True
     """
     main, how = _checked(divergence, method, regions, folds, level, rng)
-    rows = _Rows.of(y, given, main, cluster)
+    rows = _Rows.of(y, given, main, cluster, explain)
     return _explained_by(rows, main, explain, how, float(level)).grouping
 
 
@@ -537,9 +537,12 @@ class _Rows(NamedTuple):
     clusters: Index | None
 
     @classmethod
-    def of(cls, y: Any, given: Scores, main: Divergence, cluster: Any) -> _Rows:
+    def of(
+        cls, y: Any, given: Scores, main: Divergence, cluster: Any, explain: Any
+    ) -> _Rows:
         own = {} if main.name in BUILT_IN else {main.name: main}
         predictions, columns = read(y, given, own)
+        check_rows(y, given, cluster=cluster, explain=explain)
         return cls(predictions, columns, read_clusters(cluster, predictions)[0])
 
 
@@ -582,7 +585,7 @@ def loss_parts(
     (0.04, 0.2, 0.24)
     """
     main, how = _checked(divergence, method, regions, folds, level, rng)
-    rows = _Rows.of(y, given, main, cluster)
+    rows = _Rows.of(y, given, main, cluster, explain)
     said: Any = {"divergence": main, "level": level, "interval": None}
     parts = evaluate(y, **given, cluster=cluster, **said).decomposition
     known = parts.total, parts.calibration

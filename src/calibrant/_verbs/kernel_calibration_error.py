@@ -18,6 +18,7 @@ from calibrant._inputs.predictions import read_clusters
 from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
 from calibrant._verbs.canonical_calibration_error import Vectors, read_vectors
+from calibrant._verbs.features import check_rows
 
 MMCE_WIDTH = 0.4
 """Of Kumar et al.: exp(-|h - h'| / 0.4)."""
@@ -281,6 +282,7 @@ def kernel_calibration_error(
         _check_hard(vectors.labels.max(axis=1) == 1)
         return _of_vectors(vectors, width, resamples, seed)
     predictions, columns = read(y, given)
+    check_rows(y, given, cluster=cluster)
     clusters, _ = read_clusters(cluster, predictions)
     columns, clusters = _spelt_out(columns, clusters)
     _check_hard((columns.hit == 0) | (columns.hit == 1))

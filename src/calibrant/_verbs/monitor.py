@@ -67,6 +67,7 @@ from calibrant._verbs.compare import (
 from calibrant._verbs.compare_groups import PRINTED, column_texts, few_note
 from calibrant._verbs.decisions import in_clusters
 from calibrant._verbs.evaluate import check_alone, evaluate
+from calibrant._verbs.features import check_rows
 
 EVERY = ("day", "week", "month", "quarter", "year")
 
@@ -378,6 +379,7 @@ def monitor(
         sketch, back = y if isinstance(y, Watched) else (y, None)
         sketch = by_period(sketch) if isinstance(sketch, Mapping) else sketch
     else:
+        check_rows(y, scores, period=period)
         named = names_of_periods(period, every)
         sketch = Sketch(target=target, classes=classes, divergence=settings.main)
         _add(sketch, y, {**scores, **beside, "group": named})

@@ -31,6 +31,7 @@ from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
 from calibrant._verbs.compare import check_level
 from calibrant._verbs.compare_groups import ROWS_A_BIN, bins_of_rows
+from calibrant._verbs.features import check_rows
 
 DRAWS, MOST_CELLS = 4000, 2000
 """Draws of the largest deviation, and places (groups by bins) at most."""
@@ -226,6 +227,7 @@ def multicalibration_error(
     check_rng(rng)
     check_number(bins, "bins", 1, 100, kind="a whole number")
     predictions, columns = read(y, given)
+    check_rows(y, given, cluster=cluster, groups=groups)
     clusters, _ = read_clusters(cluster, predictions)
     names, masks = read_masks(groups, predictions)
     place = bins_of_rows(columns, ROWS_A_BIN, int(bins))

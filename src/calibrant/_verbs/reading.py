@@ -17,6 +17,7 @@ from calibrant._sketch.sketch import Sketch
 from calibrant._stats.sample import Sample
 from calibrant._verbs.compare import check_level, rows_of
 from calibrant._verbs.evaluate import check_alone, sample_of_cells
+from calibrant._verbs.features import check_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +44,7 @@ def read_sample(
         found = of(y, settings)
         return found if name is None else replace(found, name=name)
     predictions = read_given(y, given)
+    check_rows(y, given, cluster=cluster)
     numbers, groups = read_clusters(cluster, predictions)
     columns = reduce_to_columns(predictions)
     about = settings, target_of(predictions), predictions.k, numbers, groups
