@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant._base.comparison import Comparison
 from calibrant._base.measures import MEASURES, is_trivial
+from calibrant.report import build
 from calibrant.table import make_table, table
 from calibrant.table._layout import Cell, Style, _marked, fixed, keys_of, printed
 from calibrant.table._text import width
@@ -779,3 +780,38 @@ def test_a_constant_that_is_not_lower_has_no_dagger():
     assert not constant.trivial
     cells = [replace(cells[0], text="0.00"), replace(cells[1], text="-0.02")]
     assert _marked(cells, measure, [False, True], Style())[1].trivial
+
+
+def of_target(target, name, divergence="brier"):
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 120)
+    y = (probs.cumsum(axis=1) < rng.random((120, 1))).sum(axis=1)
+    about = {"target": target, "divergence": divergence, "name": name}
+    return cal.evaluate(y, probs=probs, interval=None, **about)
+
+
+CLASS_WISE = (
+    "is class-wise, each class against the rest: ECE, ACE and SmoothECE are averaged over "
+    "the classes; d_CAL and Sharpness gap are summed."
+)
+
+
+def test_a_table_of_class_wise_numbers_says_so():
+    every, top = of_target("class-wise", "every"), of_target("top-label", "top")
+    for format_ in ("text", "markdown", "latex", "html"):
+        text = " ".join(table(every, format_).split())
+        assert "The target is class-wise, each class against the rest: ECE, ACE" in text
+        assert "class-wise" not in table(top, format_)
+    assert f"The target {CLASS_WISE}" in " ".join(table(every).split())
+    assert f"The target {CLASS_WISE.split('ECE')[0]}ECE" in build(every)
+    assert f"The target of every {CLASS_WISE}" in " ".join(table([every, top]).split())
+    assert "class-wise" not in table(every, columns=["accuracy", "brier"])
+
+
+def test_a_study_of_every_class_says_so():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 200)
+    y = (probs.cumsum(axis=1) < rng.random((200, 1))).sum(axis=1)
+    about = {"target": "class-wise", "interval": None}
+    found = cal.study(y, probs=probs, methods=["temperature"], **about)
+    assert "The target is class-wise" in " ".join(found.table("latex").split())

@@ -21,6 +21,7 @@ from calibrant._base.measures import (
 )
 from calibrant._base.records import FORECASTS, Estimate
 from calibrant._stats.closed_forms import ONE_SIDED
+from calibrant._stats.metrics import METRICS
 from calibrant._verbs.compare import sameness
 from calibrant.table._html import write_html
 from calibrant.table._latex import write_latex
@@ -377,6 +378,32 @@ def _bins(shown: Shown) -> Iterator[str]:
         yield "SmoothECE is computed as relplot does: another number than without the preset."
 
 
+OVER_CLASSES = {
+    "mean": "averaged over the classes",
+    "max": "the largest of any class",
+    "sum": "summed",
+}
+
+
+def _classes(shown: Shown) -> Iterator[str]:
+    """What class-wise numbers are, which have the names of others."""
+    found = [ev.name for ev in shown.comparison if ev.target == "class-wise"]
+    labels: dict[str, list[str]] = {}
+    for key in shown.keys if found else ():
+        how = METRICS[key].per_class if key in METRICS else ""
+        how = "sum" if key in HEADLINE else how
+        if how in OVER_CLASSES:
+            labels.setdefault(how, []).append(MEASURES[key].label)
+    if labels:
+        who = f" of {names(found)}" if len(found) < len(shown.comparison) else ""
+        told = [
+            f"{names(some)} {'is' if len(some) == 1 else 'are'} {OVER_CLASSES[how]}"
+            for how, some in labels.items()
+        ]
+        lead = f"The target{who} is class-wise, each class against the rest"
+        yield f"{lead}: {'; '.join(told)}."
+
+
 def _brier(shown: Shown) -> Iterator[str]:
     if shown.some("brier"):
         found: dict[str, list[str]] = {}
@@ -471,10 +498,20 @@ def methods_of(named: Iterable[tuple[str, Estimate]]) -> str:
     )
 
 
-STEADY = (_scale, _bins, _brier, _lifted, _size)
+STEADY = (_scale, _classes, _bins, _brier, _lifted, _size)
 """Conventions that hold whatever the bandwidth is."""
 
 PARTS = (_parts,)
 """What the parts of the score are; it depends on the bandwidth."""
 
-CONVENTIONS = (_scale, _bins, _brier, _parts, _effects, _intervals, _lifted, _size)
+CONVENTIONS = (
+    _scale,
+    _classes,
+    _bins,
+    _brier,
+    _parts,
+    _effects,
+    _intervals,
+    _lifted,
+    _size,
+)
