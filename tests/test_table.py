@@ -792,7 +792,7 @@ def of_target(target, name, divergence="brier"):
 
 CLASS_WISE = (
     "is class-wise, each class against the rest: ECE, ACE and SmoothECE are averaged over "
-    "the classes; d_CAL and Sharpness gap are summed."
+    "the classes; d_CAL and sharpness gap are summed."
 )
 
 
@@ -815,3 +815,36 @@ def test_a_study_of_every_class_says_so():
     about = {"target": "class-wise", "interval": None}
     found = cal.study(y, probs=probs, methods=["temperature"], **about)
     assert "The target is class-wise" in " ".join(found.table("latex").split())
+
+
+def test_models_of_different_targets_have_no_best():
+    top, every = of_target("top-label", "top"), of_target("class-wise", "every")
+    text = " ".join(table([top, every]).split())
+    assert "*" not in text
+    assert "(class-wise). No best is marked." in text
+    assert r"\textbf" not in table([top, every], "latex")
+    assert "<strong>" not in table([top, every], "html")
+    assert "o best" not in table([top, every], best=False)
+    page = build([top, every])
+    assert 'class="best"' not in page
+    assert "● best" not in page
+    assert "has the lowest" not in page
+    assert "top (top-label) and every (class-wise). No best is marked." in page
+    third = replace(of_target("top-label", "third"), name="third")
+    text = " ".join(table([top, every, third]).split())
+    assert "The best is marked among models of the same target." in text
+    marks = [line.count("*") for line in table([top, every, third]).splitlines()[2:5]]
+    assert marks == [8, 0, 8]
+
+
+def test_models_of_different_divergences_have_no_best_part():
+    brier, log = (of_target("top-label", x, x) for x in ("brier", "log"))
+    for made in (make_table([brier, log], Style()), make_table([log, brier], Style())):
+        best = [[cell.best for cell in row.cells] for row in made.rows]
+        keys = [heading.key for heading in made.headings]
+        apart = [key in ("calibration", "sharpness_gap", "total") for key in keys]
+        assert best == [[not x for x in apart]] * 2
+    told = "brier (brier) and log (log). No best d_CAL and sharpness gap is marked."
+    assert told in " ".join(table([brier, log]).split())
+    assert told in build([brier, log])
+    assert "No best" not in table([brier, log], columns=["ece"])

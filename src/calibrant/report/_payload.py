@@ -39,10 +39,10 @@ from calibrant.report import _coarse as coarse
 from calibrant.table._layout import (
     Heading,
     Style,
+    alike,
     choose,
     fixed,
     keys_of,
-    same_examples,
 )
 from calibrant.table._table import estimator_in_words, make_table, rows, total_label
 
@@ -181,6 +181,8 @@ def _ends(value: Estimate, digits: int) -> str:
 
 def _headline(comparison: Comparison) -> Iterator[str]:
     """The best by its score, or the one model there is, and the parts of the score."""
+    if len({(ev.target, ev.divergence) for ev in comparison}) > 1:
+        return  # their scores are other quantities
     measure = MEASURES["total"]
     place = {ev.name: measure.place(measure.of(ev)) for ev in comparison}
     ranked = sorted(comparison, key=lambda ev: place[ev.name])
@@ -206,8 +208,6 @@ def _lead(
     comparison: Comparison, best: Evaluation, second: Evaluation
 ) -> Iterator[str]:
     """Whether the best score is better than the next by more than chance."""
-    if (best.target, best.divergence) != (second.target, second.divergence):
-        return
     key = column_of_total(comparison, best.divergence) or "total"
     apart = _examples_of(best, comparison) != _examples_of(second, comparison)
     if apart and getattr(comparison, "paired", True):
@@ -448,8 +448,8 @@ def _column(heading: Heading) -> dict[str, Any]:
 
 
 def _examples_of(ev: Evaluation, comparison: Comparison) -> int:
-    """A number for the examples that a model was tested on, the same for the same ones."""
-    sets = enumerate(same_examples(comparison))
+    """A number for examples and target of a model, the same for those it is held against."""
+    sets = enumerate(alike(comparison))
     return next(i for i, places in sets if any(comparison[j] is ev for j in places))
 
 

@@ -39,7 +39,7 @@ from calibrant.report import _html as html
 from calibrant.report import _payload as page
 from calibrant.report._coarse import MEASURED_AT, Coarse, page_error
 from calibrant.table._html import escape
-from calibrant.table._layout import Style, same_examples
+from calibrant.table._layout import Style, alike
 from calibrant.table._table import PARTS, STEADY, methods_of, shown_of, told_by
 
 MOST_TITLE = 300
@@ -185,7 +185,7 @@ def build(
         parts=escape(told_by(PARTS, shown)),
         risk=html.risk_html(comparison),
         differences=_differences(comparison, apart),
-        marks=MARKS if max(map(len, same_examples(comparison))) > 1 else "",
+        marks=MARKS if max(map(len, alike(comparison))) > 1 else "",
         count=len(comparison),
         across=page.across(len(comparison)),
         panels=html.panels_html(comparison),

@@ -14,6 +14,7 @@ from calibrant._base.checks import check_flags, check_number, shown
 from calibrant._base.comparison import EFFECTS, PRINTED_EFFECTS, Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import (
+    HEADLINE,
     MEASURES,
     Measure,
     is_trivial,
@@ -161,7 +162,7 @@ def cells_of(column: Column, comparison: Comparison, style: Style) -> list[Cell]
     if column.measure is None:
         return cells
     trivial = [column.measure.calibration and is_trivial(ev) for ev in comparison]
-    for places in same_examples(comparison):
+    for places in alike(comparison, divergence=column.key in HEADLINE):
         some, flags = [cells[i] for i in places], [trivial[i] for i in places]
         marked = _marked(some, column.measure, flags, style)
         for i, cell in zip(places, marked, strict=True):
@@ -191,6 +192,28 @@ def same_examples(comparison: Comparison) -> list[list[int]]:
         k = None if ev.target == "pairs" else ev.k
         key = k, ev.n, ev.fingerprint if known else None
         found.setdefault(key, []).append(place)
+    return list(found.values())
+
+
+def alike(comparison: Comparison, *, divergence: bool = False) -> list[list[int]]:
+    """Places of models among which there may be a best: same examples, same target.
+
+    With `divergence`, of one divergence as well, as the parts of a score need.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> rows = {"y": [0, 1, 1], "probs": [0.2, 0.6, 0.9]}
+    >>> a, b = (cal.evaluate(**rows, target=x, name=x) for x in ("positive", "top-label"))
+    >>> alike(cal.Comparison((a, b)))
+    [[0], [1]]
+    """
+    found: dict[Any, list[int]] = {}
+    for examples, places in enumerate(same_examples(comparison)):
+        for place in places:
+            ev = comparison[place]
+            key = examples, ev.target, ev.divergence if divergence else None
+            found.setdefault(key, []).append(place)
     return list(found.values())
 
 

@@ -31,6 +31,7 @@ from calibrant.table._layout import (
     Row,
     Style,
     Table,
+    alike,
     cells_of,
     choose,
     fixed,
@@ -173,6 +174,13 @@ EFFECT_WORDS = {
 }
 
 
+PART_WORDS = {
+    "total": "d_TOT",
+    "calibration": "d_CAL",
+    "sharpness_gap": "sharpness gap",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What the notes are about: the models, the columns by name, and the cells."""
@@ -293,19 +301,52 @@ def _tied(shown: Shown) -> Iterator[Note]:
 
 
 def _unlike(shown: Shown) -> Iterator[Note]:
-    models = shown.comparison.evaluations
-    for what in ("target", "n", "divergence"):
-        values: dict[Any, list[str]] = {}
-        for ev in models:
-            values.setdefault(getattr(ev, what), []).append(ev.name)
-        if len(values) > 1:
-            told = [
-                f"{names(who)} ({f'{value:,.10g}' if what == 'n' else value})"
-                for value, who in values.items()
-            ]
-            word = {"n": "number of examples"}.get(what, what)
-            text = f"The models differ in {word}: {names(told)}."
-            yield Note(text, finding=True)
+    for tell in (_targets, _sizes, _divergences):
+        yield from (Note(text, finding=True) for text in tell(shown))
+
+
+def _differing(shown: Shown, what: str, word: str) -> str:
+    """In what models differ, and which has which; empty if they do not."""
+    values: dict[Any, list[str]] = {}
+    for ev in shown.comparison:
+        values.setdefault(getattr(ev, what), []).append(ev.name)
+    told = [
+        f"{names(who)} ({f'{value:,.10g}' if what == 'n' else value})"
+        for value, who in values.items()
+    ]
+    return f"The models differ in {word}: {names(told)}." if len(told) > 1 else ""
+
+
+def _sizes(shown: Shown) -> Iterator[str]:
+    if text := _differing(shown, "n", "number of examples"):
+        yield text
+
+
+def _targets(shown: Shown) -> Iterator[str]:
+    """That targets differ, among which there is no best."""
+    sets, whole = alike(shown.comparison), same_examples(shown.comparison)
+    if text := _differing(shown, "target", "target"):
+        yield text + _unmarked(shown, sets, whole, "target", "best")
+
+
+def _divergences(shown: Shown) -> Iterator[str]:
+    """That divergences differ, among which there is no best part of the score."""
+    sets, whole = alike(shown.comparison, divergence=True), alike(shown.comparison)
+    parts = [PART_WORDS[key] for key in shown.keys if key in PART_WORDS]
+    what = f"best {names(parts)}" if parts else ""
+    if text := _differing(shown, "divergence", "divergence"):
+        yield text + _unmarked(shown, sets, whole, "divergence", what)
+
+
+def _unmarked(
+    shown: Shown, sets: list[list[int]], whole: list[list[int]], of: str, what: str
+) -> str:
+    """That no best is marked, if that is because of what models differ in."""
+    if not (shown.style.best and what) or len(sets) == len(whole):
+        return ""
+    if max(map(len, sets)) > 1:
+        return f" The {what} is marked among models of the same {of}."
+    return f" No {what} is marked."
 
 
 def _examples(shown: Shown) -> Iterator[Note]:
@@ -391,9 +432,10 @@ def _classes(shown: Shown) -> Iterator[str]:
     labels: dict[str, list[str]] = {}
     for key in shown.keys if found else ():
         how = METRICS[key].per_class if key in METRICS else ""
-        how = "sum" if key in HEADLINE else how
+        how = "sum" if key in PART_WORDS else how
         if how in OVER_CLASSES:
-            labels.setdefault(how, []).append(MEASURES[key].label)
+            label = PART_WORDS.get(key) or MEASURES[key].label
+            labels.setdefault(how, []).append(label)
     if labels:
         who = f" of {names(found)}" if len(found) < len(shown.comparison) else ""
         told = [
@@ -501,7 +543,7 @@ def methods_of(named: Iterable[tuple[str, Estimate]]) -> str:
 STEADY = (_scale, _classes, _bins, _brier, _lifted, _size)
 """Conventions that hold whatever the bandwidth is."""
 
-PARTS = (_parts,)
+PARTS = (_divergences, _parts)
 """What the parts of the score are; it depends on the bandwidth."""
 
 CONVENTIONS = (

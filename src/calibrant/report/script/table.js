@@ -17,7 +17,7 @@ function rankOf(column, value) {
   return column.up ? -Number(percent(value)) : Number(percent(value));
 }
 
-// Models that were tested on the same examples as this one, among which there is a best.
+// Models of the same examples and target as this one, among which there is a best.
 const peers = (model, pairs) => pairs.filter(([other]) => other.examples === model.examples);
 
 function bestOf(column, pairs) {
