@@ -24,6 +24,7 @@ from calibrant._views.words import direction
 from calibrant.audit import _rules as comparison_rules
 from calibrant.audit._audit import CODES, audit, docs_page
 from calibrant.recalibration import TemperatureScaling
+from calibrant.report import build
 from calibrant.report._payload import badges
 
 
@@ -557,6 +558,20 @@ def test_rows_of_infinite_loss_are_counted():
     assert "IR gave the true class probability 0 in 7 of 1,200 examples" in found.text
     certain = rowful([0, 1] * 600, confidence=[1.0, 0.8] * 600)
     assert "was certain and wrong in 600" in only(certain, "infinite-loss").text
+
+
+def test_weights_of_infinite_loss_are_not_called_rows():
+    probs, weight = np.tile([0.0, 0.4, 0.6], (1200, 1)), np.ones(1200)
+    weight[:2] = 0.75
+    y = np.where(np.arange(1200) < 2, 0, 2)
+    ev = rowful(y, probs=probs, sample_weight=weight, name="IR")
+    found = only(ev, "infinite-loss")
+    assert found.evidence == {
+        "weight": ev.infinite_rows,
+        "share": pytest.approx(1.5 / weight.sum()),
+    }
+    assert "in 0.125 % of 1,200 examples by weight" in found.text
+    assert "infinite NLL (0.125 % by weight)" in build(ev)
 
 
 def test_pairs_are_scored_in_one_dimension_and_low_accuracy_makes_it_worse():

@@ -471,10 +471,11 @@ def infinite_loss(ev: Evaluation) -> Iterator[Told]:
         if ev.target not in (*FORECASTS, "pairs"):
             did = "gave the true class probability 0"
         some = some_of(ev, ev.infinite_rows, out_of=True)
+        unit = "weight" if is_weighted(ev) else "rows"
         yield Told(
             "warning",
             f"{ev.name} {did} in {some}: NLL is infinite.",
-            {"rows": ev.infinite_rows, "share": ev.infinite_rows / ev.n},
+            {unit: ev.infinite_rows, "share": ev.infinite_rows / ev.n},
             "Report the count; a clipped NLL measures the clip.",
         )
 

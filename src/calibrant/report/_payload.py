@@ -108,7 +108,7 @@ SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
 
 def _lost(evidence: Mapping[str, float]) -> str:
     """How many examples have infinite loss; of weights, which are no number, the share."""
-    if evidence["rows"].is_integer():
+    if "rows" in evidence:
         return rows(evidence["rows"])
     return f"{100 * evidence['share']:.3g} % by weight"
 
