@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant._base.comparison import Comparison
 from calibrant._base.measures import MEASURES, is_trivial
+from calibrant._base.records import Estimate
 from calibrant.report import build
 from calibrant.table import make_table, table
 from calibrant.table._layout import Cell, Style, _marked, fixed, keys_of, printed
@@ -848,3 +849,27 @@ def test_models_of_different_divergences_have_no_best_part():
     assert told in " ".join(table([brier, log]).split())
     assert told in build([brier, log])
     assert "No best" not in table([brier, log], columns=["ece"])
+
+
+def of_parts(name, total, calibration):
+    """A model whose score and d_CAL are these, to be told apart by what is left."""
+    ev = of_target("top-label", name)
+    parts = ev.decompositions["brier"]
+    known = {"total": Estimate(total), "calibration": Estimate(calibration)}
+    parts = replace(parts, **known, gap=None)
+    metrics = {**ev.metrics, "brier": Estimate(total)}
+    every = {**ev.decompositions, "brier": parts}
+    return replace(ev, metrics=metrics, decompositions=every)
+
+
+def test_the_best_gap_is_that_of_the_record():
+    """Printed as what d_CAL leaves of the score, 12.79 and 12.77 may both read 12.78."""
+    low, high = (
+        of_parts("low", 0.134964, 0.007247),
+        of_parts("high", 0.136637, 0.008751),
+    )
+    made = make_table([low, high], Style(), columns=["sharpness_gap"])
+    cells = [row.cells[0] for row in made.rows]
+    assert [fixed(100 * cell.value, 2) for cell in cells] == ["12.77", "12.79"]
+    assert [cell.text for cell in cells] == ["12.78", "12.78"]
+    assert [cell.best for cell in cells] == [True, False]

@@ -157,8 +157,6 @@ class Style:
 def cells_of(column: Column, comparison: Comparison, style: Style) -> list[Cell]:
     """The cells of one column, marks included."""
     cells = [_cell(column, value, style) for value in column.values(comparison)]
-    if column.key == "sharpness_gap":
-        cells = [*map(partial(_as_rest, style=style), cells, comparison)]
     if column.measure is None:
         return cells
     trivial = [column.measure.calibration and is_trivial(ev) for ev in comparison]
@@ -167,6 +165,8 @@ def cells_of(column: Column, comparison: Comparison, style: Style) -> list[Cell]
         marked = _marked(some, column.measure, flags, style)
         for i, cell in zip(places, marked, strict=True):
             cells[i] = cell
+    if column.key == "sharpness_gap":  # marked as measured, printed as what is left
+        cells = [*map(partial(_as_rest, style=style), cells, comparison)]
     return cells
 
 
@@ -243,7 +243,7 @@ def _text(column: Column, value: float, style: Style) -> str:
 def _marked(
     cells: list[Cell], measure: Measure, trivial: list[bool], style: Style
 ) -> list[Cell]:
-    """Mark what is best as printed, so that equal texts get equal marks.
+    """Mark what is best as rounded, so that what rounds to the same gets equal marks.
 
     A trivial model is never best; where it would be, it is marked as trivial instead.
     """
