@@ -293,6 +293,39 @@ def test_models_of_different_examples_have_no_best(browser, tmp_path):
             assert set(tab.run(best)) == marked
 
 
+def test_models_of_different_targets_have_no_best(browser, tmp_path):
+    y, z = over_confident(400)
+    some = [
+        cal.evaluate(y, logits=z, target=target, name=target)
+        for target in ("top-label", "class-wise")
+    ]
+    with browser.page() as tab:
+        tab.open(report(some, tmp_path / "page.html").as_uri())
+        assert tab.run("document.querySelectorAll('#metrics td.best').length") == 0
+        assert "(class-wise). No best is marked." in tab.text("body")
+
+
+def test_the_best_gap_is_that_of_the_record(browser, tmp_path):
+    """Printed as what d_CAL leaves of the score, 12.79 and 12.77 may both read 12.78."""
+    y, z = over_confident(400)
+    some = []
+    for name, total, error in (
+        ("low", 0.134964, 0.007247),
+        ("high", 0.136637, 0.008751),
+    ):
+        ev = cal.evaluate(y, logits=z, name=name)
+        known = {"total": cal.Estimate(total), "calibration": cal.Estimate(error)}
+        parts = replace(ev.decompositions["brier"], **known, gap=None)
+        every = {**ev.decompositions, "brier": parts}
+        metrics = {**ev.metrics, "brier": known["total"]}
+        some.append(replace(ev, metrics=metrics, decompositions=every))
+    cells = "[...document.querySelectorAll('#metrics td[data-column=sharpness_gap]')]"
+    with browser.page() as tab:
+        tab.open(report(some, tmp_path / "page.html").as_uri())
+        assert tab.run(f"{cells}.map(e => e.firstChild.data)") == ["12.78", "12.78"]
+        assert tab.run(f"{cells}.map(e => e.className)") == ["best", ""]
+
+
 def test_a_trivial_model_is_never_best_in_a_calibration_column(page, study):
     best = "[...document.querySelectorAll('#metrics td.best')].map(e => [e.parentNode.cells[0].title, e.dataset.column])"
     for width in (None, 0.05, 0.25):

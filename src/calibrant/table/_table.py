@@ -69,9 +69,10 @@ def table(
 ) -> Any:
     r"""Write models and their numbers as a table.
 
-    The best of each column is bold (in text, starred), and so is what equals it as
-    printed; it is the best among models that were tested on the same examples. A model with (nearly) one confidence for all rows is never the best in a
-    calibration column: where its error is the lowest, a dagger says that this is trivial.
+    The best of each column is bold (in text, starred), and so is what rounds to the same;
+    it is the best among models of one target that were tested on the same examples. A
+    model with (nearly) one confidence for all rows is never the best in a calibration
+    column: where its error is the lowest, a dagger says that this is trivial.
 
     Parameters
     ----------
