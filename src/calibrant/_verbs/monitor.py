@@ -553,21 +553,14 @@ def _monitor(
     if reference != tuple(cells)[:1]:
         base = _of_cells(kind, _sum([cells[x] for x in reference]), name, options)
     keys = [x.key for x in MEASURES.values() if x.compared and not np.isnan(x.of(base))]
-    moves = [
-        {} if period in reference else independent_differences(ev, base)
-        for period, ev in zip(cells, found, strict=True)
-    ]
     few = tuple(period for period, own in cells.items() if _few(own))
-    poor = _few(_sum([cells[period] for period in reference]))
+    poor, nothing = _few(_sum([cells[x] for x in reference])), Estimate(np.nan)
+    each = list(zip(cells, found, strict=True))
+    trend = [_values(ev, keys, bare=period in few) for period, ev in each]
     moves = [
-        _bare(x) if poor or period in few else x
-        for period, x in zip(cells, moves, strict=True)
+        {} if period in reference else _moved(ev, base, bare=poor or period in few)
+        for period, ev in each
     ]
-    trend = [
-        _bare(x) if period in few else x
-        for period, x in zip(cells, (_values(ev, keys) for ev in found), strict=True)
-    ]
-    start, nothing = _values(base, keys), Estimate(np.nan)
     return Monitor(
         name=name,
         target=base.target,
@@ -577,7 +570,7 @@ def _monitor(
         n=np.array([ev.n for ev in found]),
         trend={key: tuple(x[key] for x in trend) for key in keys},
         reference=reference,
-        baseline=_bare(start) if poor else start,
+        baseline=_values(base, keys, bare=poor),
         changes={key: tuple(x.get(key, nothing) for x in moves) for key in keys},
         alarm=None if no_alarm else _alarm(cells, reference, *about),
         few_clusters=few,
@@ -585,12 +578,21 @@ def _monitor(
     )
 
 
-def _values(ev: Evaluation, keys: Sequence[str]) -> dict[str, Estimate]:
-    return {key: MEASURES[key].of(ev) for key in keys}
+def _values(
+    ev: Evaluation, keys: Sequence[str], *, bare: bool
+) -> Mapping[str, Estimate]:
+    """Numbers of a period; `bare` is without intervals."""
+    values = {key: MEASURES[key].of(ev) for key in keys}
+    return _bare(values) if bare else values
+
+
+def _moved(ev: Evaluation, base: Evaluation, *, bare: bool) -> Mapping[str, Estimate]:
+    """How far they are from those of the reference."""
+    moved = independent_differences(ev, base)
+    return _bare(moved) if bare else moved
 
 
 def _bare(values: Mapping[str, Estimate]) -> dict[str, Estimate]:
-    """The same without intervals."""
     return {key: Estimate(float(x)) for key, x in values.items()}
 
 

@@ -59,8 +59,6 @@ def compare(
       calibrant compare before.npz after.npz --output page.html
       calibrant compare before.npz after.npz --fail-if "brier.upper > 0.01"
     """
-    from calibrant._verbs.compare import compare as contrast
-
     files = tuple(models_in(files, **flags.said_of_files(said)))
     models = flags.models_of(files, names, said)
     if len(models) < 2:
@@ -74,23 +72,8 @@ def compare(
     options = {"baseline": baseline, "paired": not unpaired, "level": said["level"]}
     with flags.steps("compare", quiet=said["quiet"]) as progress:
         rows = None if unpaired else _paired_rows(models, said, id_column)
-        if rows is None:
-            evaluated = out.evaluate_models(models, progress)
-        else:
-            evaluated = _evaluate(models, rows, progress)
-        try:
-            found = contrast(*evaluated, **options)
-        except ValueError:
-            _check_labels(files, rows or ())
-            raise
-        by_group = {}
-        for group, parts in _groups(rows):
-            try:
-                of_group = _evaluate(models, parts, progress)
-                by_group[group] = contrast(*of_group, **options)
-            except ValueError:
-                if gates:
-                    raise  # else there is nothing to compare in this group
+        found = _of_all(models, rows, options, progress)
+        by_group = _of_groups(models, rows, options, progress, gated=bool(gates))
     verdicts = out.differences_failing(gates, found)
     for group, apart in by_group.items():
         verdicts += out.differences_failing(gates, apart, group)
@@ -104,6 +87,41 @@ def compare(
         }
     out.print_models(found, said, "\n\n".join(filter(None, told)), **more)
     out.trip(verdicts)
+
+
+def _of_all(
+    models: Sequence[Any], rows: Any, options: Mapping[str, Any], progress: Any
+) -> Any:
+    """The models compared; `rows` are theirs, in the same order, if they were paired."""
+    from calibrant._verbs.compare import compare as contrast
+
+    if rows is None:
+        return contrast(*out.evaluate_models(models, progress), **options)
+    evaluated = _evaluate(models, rows, progress)
+    try:
+        return contrast(*evaluated, **options)
+    except ValueError:
+        _check_labels([model.file for model in models], rows)
+        raise
+
+
+def _of_groups(
+    models: Sequence[Any],
+    rows: Any,
+    options: Mapping[str, Any],
+    progress: Any,
+    *,
+    gated: bool,
+) -> dict[str, Any]:
+    """The same in each group; one in which nothing can be compared is left out, if not gated."""
+    found = {}
+    for group, parts in _groups(rows):
+        try:
+            found[group] = _of_all(models, parts, options, progress)
+        except ValueError:
+            if gated:
+                raise
+    return found
 
 
 def _in_words(found: Any) -> str:
