@@ -2,7 +2,8 @@
 
     python -m simulations.recalibration
 
-draws data of known laws. Intervals of `select` go on where `recalibration.json` ends. Writes
+draws data of known laws. Intervals of `select` and of
+frequencies go on where `recalibration.json` ends. Writes
 `recalibration.md`.
 """
 
@@ -41,7 +42,6 @@ ROWS = {20: 1500, 100: 500, 1000: 40}
 
 CHOICES, NEW, SIZE = 40, 20_000, 300
 METHODS = ("temperature", "vector", "matrix", "beta", "histogram", "isotonic", "offset")
-PRIORS = (0.02, 0.2, 0.5, 0.8)
 
 
 def draw(law: Callable[[Column], Column], n: int, rng: np.random.Generator) -> tuple:
@@ -238,21 +238,77 @@ def mixture_rows() -> Iterator[str]:
         yield f"| {law} | {n} | {entropy:.4f} | {means} |"
 
 
-def prior_rows() -> Iterator[str]:
-    """A line per new frequency: what EM finds of 2,000 rows without labels."""
-    for share in PRIORS:
-        rng, found = np.random.default_rng(3), []
-        for _ in range(60):
-            y = (rng.random(2000) < share).astype(int)
-            z = 1.5 * (rng.normal(size=2000) + 1.5 * (y - 0.5))
-            shift = PriorShift(source=0.5).fit(z[:20], np.arange(20) % 2).adapt(z)
-            found.append(float(shift.prior_[1]))
-        yield f"| {share} | {np.mean(found):.4f} | {np.std(found):.4f} |"
+# -- frequencies without labels ---------------------------------------------------------
+
+
+def of_source(shares: Column, n: int, rng: np.random.Generator, distance: float = 1.1):
+    """Log-scores of normal classes, calibrated where all are as frequent, and the classes."""
+    k = len(shares)
+    angle = 2 * np.pi * np.arange(k) / k
+    centres = distance * np.column_stack([np.cos(angle), np.sin(angle)])
+    label = rng.choice(k, n, p=shares)
+    x = centres[label] + rng.normal(size=(n, 2))
+    return x @ centres.T, label
+
+
+PRIOR_LAWS = {
+    "prior 0.02": ([0.98, 0.02], 2000, "a class of 2 %"),
+    "prior 0.2": ([0.8, 0.2], 2000, "a class of 20 %"),
+    "prior 0.5": ([0.5, 0.5], 200, "as frequent as before"),
+    "prior of 4": ([0.6, 0.25, 0.1, 0.05], 1000, "four classes, of which one has 5 %"),
+    "prior, weights": ([0.7, 0.3], 1000, "log-normal weights of 0.7"),
+    "prior, clusters": ([0.7, 0.3], 1000, "pairs and fives of one class as clusters"),
+}
+"""Frequencies, rows, words. Old ones are equal, and the last class is looked at."""
+
+
+def prior(law: str, replicate: int) -> tallies.Found:
+    """The frequency of the last class that EM finds, beside the true one."""
+    shares, n, _ = PRIOR_LAWS[law]
+    rng = np.random.default_rng([n, len(law), replicate])
+    k, more = len(shares), {}
+    z, label = of_source(np.array(shares), n, rng)
+    if law == "prior, weights":
+        more["sample_weight"] = rng.lognormal(0, 0.7, n)
+    if law == "prior, clusters":  # the class is drawn for each, the rows of it for all
+        size = np.resize([2, 5], 2 * n // 7)
+        more["cluster"] = np.repeat(np.arange(len(size)), size)
+        z = one_class_each(z, label, size, rng)
+    shift = PriorShift(source=[1 / k] * k).fit(np.eye(k), np.arange(k))
+    low, high = shift.prior_interval(z, **more)
+    found = float(shift.adapt(z, more.get("sample_weight")).prior_[-1])
+    yield "frequency by EM", cal.Estimate(found, (low[-1], high[-1])), shares[-1]
+
+
+def one_class_each(z: Column, label: Column, size: Column, rng: np.random.Generator):
+    """So many rows of the class of each of the first rows."""
+    chosen = [
+        rng.choice(np.flatnonzero(label == own), count)
+        for own, count in zip(label, size, strict=False)
+    ]
+    return z[np.concatenate(chosen)]
+
+
+def prior_cases() -> list[tallies.Case]:
+    """Frequencies as cases."""
+    return [
+        tallies.Case(law, words, n, partial(prior, law))
+        for law, (_, n, words) in PRIOR_LAWS.items()
+    ]
+
+
+def prior_rows(known: Mapping[str, dict]) -> Iterator[str]:
+    """A line per law: what EM finds on average, and how much it varies about the truth."""
+    for case in prior_cases():
+        if tally := known[case.name]["of"].get("frequency by EM"):
+            sets, *_, found, truth, squares = tally
+            off = np.sqrt(squares / sets)
+            yield f"| `{case.name}` | {truth / sets:g} | {found / sets:.4f} | {off:.4f} |"
 
 
 def page(known: Mapping[str, dict]) -> str:
     """The whole of `recalibration.md`."""
-    cases = choice_cases()
+    cases, priors = choice_cases(), prior_cases()
     lines = [
         "# What recalibration promises",
         "",
@@ -295,15 +351,19 @@ def page(known: Mapping[str, dict]) -> str:
         "|---|---|---|---|---|---|---|",
         *mixture_rows(),
         "",
-        "## Unknown frequency of the positive class",
+        "## Unknown frequencies of classes",
         "",
-        "What EM finds from 2,000 scores without labels, calibrated at one half: mean and",
-        "standard deviation over 60 data sets.",
+        "What EM finds from scores without labels, which are calibrated where all classes are as",
+        "frequent: its mean, and the root of its mean squared error.",
         "",
-        "| truth | mean | standard deviation |",
-        "|---|---|---|",
-        *prior_rows(),
+        "| law | truth | mean | error |",
+        "|---|---|---|---|",
+        *prior_rows(known),
         "",
+        "Share of 95 % intervals (`prior_interval`) that hold the truth, as above.",
+        "",
+        tallies.legend(priors, known),
+        tallies.coverage_table(priors, known),
     ]
     return "\n".join(lines)
 
@@ -314,7 +374,7 @@ def page(known: Mapping[str, dict]) -> str:
 def main(replicates: int, minutes: float) -> None:
     warnings.simplefilter("ignore")
     path = HERE / "recalibration.json"
-    tallies.run(choice_cases(), path, page, replicates, minutes)
+    tallies.run([*choice_cases(), *prior_cases()], path, page, replicates, minutes)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import softmax
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq, minimize, minimize_scalar
+from scipy.stats import chi2
 
 from calibrant.recalibration import (
     BetaCalibration,
@@ -201,3 +202,90 @@ def test_maps_without_an_inverse_are_refused():
         Identity().fit(np.eye(3) * 2, [0, 1, 2]).inverse(0.5)
     with pytest.raises(ValueError, match=r"probability must be in \[0, 1\], got 1.5"):
         Identity().fit(z, y).inverse(1.5)
+
+
+# -- intervals of frequencies found without labels -----------------------------------------
+
+
+def fitted(k=2):
+    """A shift whose source is uniform, for probabilities as they are."""
+    source = np.full(k, 1 / k).tolist()
+    return PriorShift(scores="probs", source=source).fit(np.eye(k), np.arange(k))
+
+
+def mixture(n, shares, rng, distance=1.5):
+    """Rows of normal classes on a circle, calibrated where all are as frequent."""
+    k = len(shares)
+    angle = 2 * np.pi * np.arange(k) / k
+    centres = distance * np.column_stack([np.cos(angle), np.sin(angle)])
+    x = centres[rng.choice(k, n, p=shares)] + rng.normal(size=(n, 2))
+    return softmax(x @ centres.T)
+
+
+def test_of_two_scores_the_interval_is_that_of_a_binomial():
+    counts, level = (70, 30), 0.9
+    new = np.repeat([[0.9, 0.1], [0.1, 0.9]], counts, axis=0)
+    low, high = fitted().prior_interval(new, level=level)
+
+    def fall(q):  # of the log-likelihood: a share of 0.1 + 0.8 pi has the score 0.9
+        best = np.array(counts) / 100
+        return 2 * (counts * np.log(best / [1 - q, q])).sum() - chi2.ppf(level, 1)
+
+    ends = brentq(fall, 0.11, 0.3), brentq(fall, 0.3, 0.89)
+    expected = (np.array(ends) - 0.1) / 0.8
+    np.testing.assert_allclose([low[1], high[1]], expected, atol=1e-9)
+    np.testing.assert_allclose(low, 1 - high[::-1], atol=1e-9)
+
+
+def test_of_several_classes_it_is_nearly_that_of_the_profile_likelihood():
+    rng = np.random.default_rng(4)
+    p = mixture(1500, [0.5, 0.3, 0.2], rng)
+    low, high = fitted(3).prior_interval(p)
+    best = np.log(p @ fitted(3).adapt(p).prior_).sum()
+
+    def fall(share):
+        def loss(t):
+            return -np.log(p @ [(1 - share) * t, (1 - share) * (1 - t), share]).sum()
+
+        found = minimize_scalar(loss, bounds=(0, 1), options={"xatol": 1e-10})
+        return 2 * (best + found.fun) - chi2.ppf(0.95, 1)
+
+    centre = float(fitted(3).adapt(p).prior_[2])
+    expected = brentq(fall, 0.01, centre), brentq(fall, centre, 0.6)
+    width = expected[1] - expected[0]
+    np.testing.assert_allclose([low[2], high[2]], expected, atol=0.01 * width)
+
+
+def test_weights_have_no_unit_and_copies_in_a_cluster_say_nothing_new():
+    p = mixture(400, [0.7, 0.3], np.random.default_rng(5))
+    plain = fitted().prior_interval(p)
+    np.testing.assert_allclose(fitted().prior_interval(p, np.full(400, 3.0)), plain)
+    own = np.arange(400)
+    np.testing.assert_array_equal(fitted().prior_interval(p, cluster=own), plain)
+    copies = fitted().prior_interval(np.repeat(p, 5, axis=0), cluster=np.repeat(own, 5))
+    np.testing.assert_allclose(copies, plain, rtol=0.01)  # but for Student's quantile
+    width = plain[1] - plain[0]
+    heavy = fitted().prior_interval(p, np.where(own < 100, 20.0, 0.5))
+    assert (heavy[1] - heavy[0] > 1.5 * width).all()
+
+
+def test_what_rows_say_nothing_of_can_be_anything():
+    rng = np.random.default_rng(6)
+    p = mixture(500, [0.6, 0.4], rng)
+    twins = np.column_stack([p[:, 0], p[:, 1] / 2, p[:, 1] / 2])  # two like classes
+    low, high = fitted(3).prior_interval(twins)
+    assert low[1] == pytest.approx(0, abs=1e-6)
+    assert high[1] > 0.35
+    sure = fitted().prior_interval(np.tile([1.0, 0.0], (50, 1)))
+    assert sure[0][1] == pytest.approx(0, abs=1e-9)
+    assert sure[1][1] == pytest.approx(1 - np.exp(-chi2.ppf(0.95, 1) / 100), abs=1e-6)
+
+
+def test_wrong_arguments_of_an_interval():
+    p = mixture(50, [0.6, 0.4], np.random.default_rng(7))
+    with pytest.raises(ValueError, match="level must be between 0 and 1, got 95"):
+        fitted().prior_interval(p, level=95)
+    with pytest.raises(ValueError, match="cluster must have one entry per row"):
+        fitted().prior_interval(p, cluster=[1, 2])
+    with pytest.raises(ValueError, match="cluster has 2 distinct values"):
+        fitted().prior_interval(p, cluster=np.arange(50) % 2)

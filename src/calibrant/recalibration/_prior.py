@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._base.checks import as_number, shown
+from calibrant._base.checks import as_number, check_length, shown
 from calibrant._base.records import Range, Shares, Whole, close
-from calibrant._inputs.arrays import Column, Matrix, Table
-from calibrant._inputs.predictions import read_weights
+from calibrant._inputs.arrays import Column, Index, Matrix, Table, to_numpy
+from calibrant._inputs.predictions import check_clusters, hash_names, read_weights
 from calibrant.recalibration._estimator import (
     Numbers,
     Progress,
@@ -19,11 +19,11 @@ from calibrant.recalibration._estimator import (
     wrong_shape,
 )
 from calibrant.recalibration._rows import Kind, Rows, softmax
+from calibrant.recalibration._shares import share_intervals, shares_by_em
 
 FARTHEST_OFFSET = 40.0
 """An offset that makes the least odds of a double the largest: more is never learned."""
 
-EM_STEPS, EM_CLOSE = 10_000, 1e-12
 NEWTON_CLASSES, NEWTON_STEPS = 200, 20
 LEAST_SHARE, LEAST_COUNT = 1e-6, 0.01
 """A share that is less, or less than so much of one row, is at the boundary."""
@@ -289,14 +289,10 @@ class PriorShift(Recalibrator):
         sample_weight : array_like, optional
             Importance of each row, in any unit.
         """
-        rows = self._read_to_apply(scores)
-        weight, _ = read_weights(sample_weight, None, len(rows))
-        p = np.concatenate([rows.probabilities(part) for part in rows.parts()])
-        self.prior_, self.n_iter_ = shares_by_em(
-            p.astype(np.float64) / self.source_, self.source_, weight
-        )
+        density, weight = self._densities(scores, sample_weight)
+        self.prior_, self.n_iter_ = shares_by_em(density, self.source_, weight)
         self.notes_ = tuple(x for x in self.notes_ if not x.startswith(ADAPTED))
-        gone = self.prior_ < max(LEAST_SHARE, LEAST_COUNT / len(rows))
+        gone = self.prior_ < max(LEAST_SHARE, LEAST_COUNT / len(density))
         if gone.any():
             self._note(
                 f"{ADAPTED}: the likeliest frequency of {int(gone.sum())} of {len(gone)} "
@@ -305,6 +301,64 @@ class PriorShift(Recalibrator):
                 "source=, and recalibrate first."
             )
         return self
+
+    def prior_interval(
+        self,
+        scores: Any,
+        sample_weight: Any = None,
+        *,
+        cluster: Any = None,
+        level: float = 0.95,
+    ) -> tuple[Column, Column]:
+        """Both ends of the interval of each frequency that `adapt` finds of the same rows.
+
+        It is of the likelihood ratio, so it stays within 0 and 1 and heeds few rows of a
+        class. Scores are taken to be calibrated where `source` is the frequency, and
+        `source` to be known.
+
+        Parameters
+        ----------
+        scores, sample_weight
+            As in `adapt`.
+        cluster : array_like, optional
+            The cluster of each row, if rows depend on each other.
+        level : float
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        low, high : ndarray of shape (k,)
+
+        Examples
+        --------
+        >>> from calibrant.recalibration import PriorShift
+        >>> new = [0.1] * 70 + [0.9] * 30
+        >>> shift = PriorShift(scores="probs").fit([0.1, 0.9] * 50, [0, 1] * 50)
+        >>> low, high = shift.prior_interval(new)
+        >>> [round(float(end[1]), 3) for end in (low, high)]  # 0.25 is in the middle
+        [0.145, 0.368]
+        """
+        from scipy.special import stdtrit
+
+        if not 0 < as_number(level) < 1:
+            raise ValueError(f"level must be between 0 and 1, got {shown(level)}.")
+        density, weight = self._densities(scores, sample_weight)
+        groups, df = None, np.inf
+        if cluster is not None:
+            groups = _numbers_of(cluster, len(density))
+            df = np.inf if groups is None else float(groups.max())
+        shares, _ = shares_by_em(density, self.source_, weight)
+        known = weight, groups, float(stdtrit(df, 0.5 + level / 2))
+        return share_intervals(density, shares, *known)
+
+    def _densities(
+        self, scores: Any, sample_weight: Any
+    ) -> tuple[Table, Column | None]:
+        """How likely each row is in each class, up to a factor, and its weight."""
+        rows = self._read_to_apply(scores)
+        weight, _ = read_weights(sample_weight, None, len(rows))
+        p = np.concatenate([rows.probabilities(part) for part in rows.parts()])
+        return p.astype(np.float64) / self.source_, weight
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -342,22 +396,10 @@ class PriorShift(Recalibrator):
         return "logits", shifted(rows, np.log(self.prior_) - np.log(self.source_))
 
 
-def shares_by_em(
-    density: Table, start: Column, weight: Column | None
-) -> tuple[Column, int]:
-    """Shares of classes that make rows likeliest, given their densities up to a factor.
-
-    >>> shares_by_em(np.array([[1.0, 0], [0, 1], [0, 1]]), np.array([0.5, 0.5]), None)[0]
-    array([0.33333333, 0.66666667])
-    """
-    share = np.full(len(density), 1.0) if weight is None else weight
-    share, found = share / share.sum(), start
-    for step in range(1, EM_STEPS + 1):
-        mixed = density * found
-        before = found
-        found = (share / mixed.sum(axis=1)) @ mixed
-        found = np.maximum(found, EM_CLOSE)
-        found /= found.sum()
-        if np.abs(found - before).max() <= EM_CLOSE:
-            return found, step
-    return found, EM_STEPS
+def _numbers_of(cluster: Any, rows: int) -> Index | None:
+    """The number of each row's cluster; None if each row is one of its own."""
+    names = to_numpy(cluster, "cluster")
+    check_length(names, rows, "cluster")
+    found, number = np.unique(hash_names(names), return_inverse=True)
+    check_clusters(len(found))
+    return None if len(found) == rows else number
