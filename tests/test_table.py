@@ -873,3 +873,17 @@ def test_the_best_gap_is_that_of_the_record():
     assert [fixed(100 * cell.value, 2) for cell in cells] == ["12.77", "12.79"]
     assert [cell.text for cell in cells] == ["12.78", "12.78"]
     assert [cell.best for cell in cells] == [True, False]
+
+
+def test_no_best_among_estimates_of_d_cal_that_differ() -> None:
+    """The fixed bandwidth smooths errors away: its lower d_CAL is not the better one."""
+    rng = np.random.default_rng(0)
+    h = rng.beta(4, 1, 600)
+    y = (rng.random(600) < h**2).astype(int)
+    fixed = cal.evaluate(y, probs=h, preset="paper", name="fixed")
+    adaptive = cal.evaluate(y, probs=h**1.2, name="adaptive")
+    text = " ".join(table([fixed, adaptive], columns=["brier", "calibration"]).split())
+    rows = table([fixed, adaptive], columns="calibration").splitlines()
+    assert not any("*" in line for line in rows[2:4])
+    assert "of fixed it is the gaussian kernel estimate of bandwidth 0.05" in text
+    assert "of adaptive it is the debiased adaptive estimate" in text

@@ -160,7 +160,8 @@ def cells_of(column: Column, comparison: Comparison, style: Style) -> list[Cell]
     if column.measure is None:
         return cells
     trivial = [column.measure.calibration and is_trivial(ev) for ev in comparison]
-    for places in alike(comparison, divergence=column.key in HEADLINE):
+    parts = {"divergence": column.key in HEADLINE, "estimator": column.key in ESTIMATED}
+    for places in alike(comparison, **parts):
         some, flags = [cells[i] for i in places], [trivial[i] for i in places]
         marked = _marked(some, column.measure, flags, style)
         for i, cell in zip(places, marked, strict=True):
@@ -195,10 +196,17 @@ def same_examples(comparison: Comparison) -> list[list[int]]:
     return list(found.values())
 
 
-def alike(comparison: Comparison, *, divergence: bool = False) -> list[list[int]]:
+ESTIMATED = ("calibration", "sharpness_gap")
+"""Columns that depend on how d_CAL was estimated."""
+
+
+def alike(
+    comparison: Comparison, *, divergence: bool = False, estimator: bool = False
+) -> list[list[int]]:
     """Places of models among which there may be a best: same examples, same target.
 
-    With `divergence`, of one divergence as well, as the parts of a score need.
+    With `divergence`, of one divergence as well, as the parts of a score need; with
+    `estimator`, of one estimate of d_CAL.
 
     Examples
     --------
@@ -212,7 +220,10 @@ def alike(comparison: Comparison, *, divergence: bool = False) -> list[list[int]
     for examples, places in enumerate(same_examples(comparison)):
         for place in places:
             ev = comparison[place]
-            key = examples, ev.target, ev.divergence if divergence else None
+            parts = ev.decomposition
+            how = (parts.bandwidth, parts.kernel) if parts.bandwidth else None
+            score = ev.divergence if divergence else None
+            key = examples, ev.target, score, how if estimator else None
             found.setdefault(key, []).append(place)
     return list(found.values())
 

@@ -382,7 +382,14 @@ def _parts(shown: Shown) -> Iterator[str]:
     first = shown.comparison[0]
     score = total_label(first, first.divergence)
     sum_ = f"d_CAL (calibration error) + sharpness gap = {score}, up to rounding"
-    yield f"{sum_}; d_CAL {estimator_in_words(first)}."
+    found: dict[str, list[str]] = {}
+    for ev in shown.comparison:
+        found.setdefault(estimator_in_words(ev), []).append(ev.name)
+    if len(found) == 1:
+        yield f"{sum_}; d_CAL {estimator_in_words(first)}."
+    else:
+        told = "; ".join(f"of {names(who)} it {how}" for how, who in found.items())
+        yield f"{sum_}. d_CAL is not estimated alike, and cannot be compared: {told}."
     if shown.style.intervals and _as_published(shown):
         yield "As published d_CAL has no interval; evaluate without preset= for one."
     if any(text.startswith("-") for text in shown.texts("calibration")):
