@@ -565,6 +565,9 @@ SAID = {
     "'a' has level 0.9. Evaluate it with level=0.95.": (
         "'a' has level 0.9. Evaluate it with --level 0.95."
     ),
+    "rng must be a whole number from 0 on or a numpy.random.Generator, got -1.": (
+        "--seed must be a whole number from 0 on, got -1."
+    ),
     "a model's y=... is not another's y=.": "a model's --label... is not another's --label.",
 }
 

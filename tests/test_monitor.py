@@ -453,6 +453,7 @@ def test_the_command_keeps_a_state_and_counts_no_file_twice(files, monkeypatch):
     assert (first.returncode, "No alarm" in first.stdout) == (0, True)
     again = run("monitor", "2024-02.csv", "2024-03.csv", "2024-04.csv", *how)
     assert "skipped 1 of the files" in again.stderr
+    assert "options about columns and reading were neither applied" in again.stderr
     last = run("monitor", "--state", "s.npz", "--fail-if", "alarm", "--json")
     assert last.returncode == 3
     found = cal.Monitor.from_json(last.stdout)

@@ -215,6 +215,7 @@ PHRASES = {
     r"evaluate\(\.\.\., name=\.\.\.\)(, or show a dict of them: \{.*?\})?": "--names A,B",
     r"classes=\[\.\.\.\]": "--classes A,B,...",
     r"paired=False": "--unpaired",
+    r"\brng (must be .*?) or a numpy\.random\.Generator": r"--seed \1",
     r"Use \w+\(scores='(\w+)'\)": r"Name them with --\1",
     rf"(?<!-)\b({'|'.join((*EVALUATION, *SETTINGS))}) must be": r"--\1 must be",
     r"divide ([\w ]*)by 100": r"divide \1by 100 (--percent)",

@@ -250,3 +250,9 @@ def say_skipped(skipped: Mapping[str, list[str]]) -> None:
     for why, names in skipped.items():
         what = f"skipped {len(names):,} of the files, whose examples are {why}"
         click.echo(f"{what}: {quoted(names, most=3)}", err=True)
+    if skipped:
+        click.echo(
+            "They were not read, so options about columns and reading were neither applied "
+            "to them nor checked.",
+            err=True,
+        )
