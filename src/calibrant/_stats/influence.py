@@ -215,12 +215,12 @@ def ks_error(sample: Sample) -> Column:
     walk = np.cumsum(sample.values.ordered.residual)
     far = int(np.argmax(np.abs(walk)))
     signed = np.sign(walk[far]) * sample.residual
-    return np.where(sample.value_of_row <= far, signed, 0.0)
+    return np.where(sample.values.place <= far, signed, 0.0)
 
 
 def _recalibrated(sample: Sample) -> Column:
     """Squared loss after isotonic recalibration, which is at its least there."""
-    level = sample.isotonic.level[sample.value_of_row]
+    level = sample.isotonic.level[sample.values.place]
     return (sample.columns.hit - level) ** 2
 
 
@@ -238,8 +238,7 @@ def discrimination(sample: Sample) -> Column:
 def risk_area(sample: Sample, key: str) -> Column:
     """Of an area under the risk by coverage."""
     rows, moved = sample.predictions, sample.steps.influence(key)
-    place = sample.place_of_prediction
-    return moved.constant[place] + moved.slope[place] * rows.columns.hit
+    return moved.constant[rows.place] + moved.slope[rows.place] * rows.columns.hit
 
 
 def auroc(sample: Sample) -> Column | None:
@@ -250,6 +249,6 @@ def auroc(sample: Sample) -> Column | None:
         return None
     below = (np.cumsum(misses) - 0.5 * misses) / misses.sum()
     above = 1 - (np.cumsum(hits) - 0.5 * hits) / hits.sum()
-    a, at = sample.columns.hit, sample.value_of_row
+    a, at = sample.columns.hit, sample.values.place
     share = hits.sum() / sample.n
     return a * (below[at] - area) / share + (1 - a) * (above[at] - area) / (1 - share)

@@ -169,9 +169,10 @@ def resample_clusters(
         part = slice(first, first + CLUSTERS_AT_ONCE)
         size = resamples, len(weight[part])
         # Counts from a table of quantiles: many times faster than one by one.
-        times = _QUANTILES[rng.integers(0, len(_QUANTILES), size, dtype=np.uint16)]
-        drawn += (sums[part].T @ times.T).T
-        total += times @ weight[part]
+        chance = rng.integers(0, len(_QUANTILES), size, dtype=np.uint16)
+        times = _QUANTILES.take(chance.T)
+        drawn += (sums[part].T @ times).T
+        total += weight[part] @ times
     drawn /= np.maximum(total, TINY)[:, None]
     drawn -= np.bincount(cell, r, shape[1]) / weight.sum()
     return drawn

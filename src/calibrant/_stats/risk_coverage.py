@@ -151,8 +151,10 @@ SERIES = (-1 / 12, 1 / 120, -1 / 252, 1 / 240, -1 / 132, 691 / 32760, -1 / 12)
 
 def _digamma(x: Column) -> Column:
     """The digamma function from 1 on; SciPy's takes longer to load than an evaluation."""
-    far = x + SHIFT
-    series = sum(c * far ** (-2.0 * m) for m, c in enumerate(SERIES, 1))
+    far, series = x + SHIFT, np.zeros_like(x)
+    square = 1 / (far * far)
+    for c in reversed(SERIES):
+        series = (series + c) * square
     found = np.log(far) - 0.5 / far + series
     for step in np.arange(SHIFT):
         found -= 1 / (x + step)

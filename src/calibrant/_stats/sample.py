@@ -134,7 +134,9 @@ class Sample:
     @cached_property
     def values(self) -> Rows:
         """The same with confidences that differ by round-off put together."""
-        return replace(self.rows, ordered=self.rows.ordered.without_twins())
+        ordered = self.rows.ordered.without_twins()
+        same = ordered is self.rows.ordered
+        return self.rows if same else replace(self.rows, ordered=ordered)
 
     @cached_property
     def predictions(self) -> Rows:
@@ -153,16 +155,6 @@ class Sample:
     def steps(self) -> Steps:
         """What is accepted, and wrong, at each confidence from the highest on."""
         return Steps.of(self.predictions.ordered)
-
-    @cached_property
-    def place_of_prediction(self) -> Index:
-        """Which of the distinct confidences of predictions each row has."""
-        return self.predictions.place
-
-    @cached_property
-    def value_of_row(self) -> Index:
-        """Which of the distinct confidences each row has."""
-        return self.values.place
 
     @cached_property
     def width_bins(self) -> Bins:

@@ -8,6 +8,7 @@ rows depend on each other, over clusters of rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
@@ -25,7 +26,7 @@ class Influence:
     slope: Column
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Rows, in order of their confidence, and how they depend on each other.
 
@@ -54,15 +55,13 @@ class Rows:
         """Degrees of freedom of a standard error."""
         return degrees_of_freedom(self.columns, self.clusters)
 
-    @property
+    @cached_property
     def place(self) -> Index:
         """Number of the distinct confidence of each row."""
-        h = np.abs(self.columns.confidence)
+        h, known = np.abs(self.columns.confidence), self.ordered.confidence
         order = order_of(h)  # looked up in order, not here and there in memory
         place = np.empty(len(h), np.intp)
-        place[order] = (
-            np.searchsorted(self.ordered.confidence, h[order], side="right") - 1
-        )
+        place[order] = np.searchsorted(known, h[order], side="right") - 1
         return np.maximum(place, 0)  # rows that stand for others may lie below
 
     def effective(self, share: float, influence: Influence) -> float:
