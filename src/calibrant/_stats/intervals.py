@@ -42,8 +42,9 @@ Norm = Callable[[Table, Column], tuple[Column, Column]]
 Map = Callable[[Table], Table]
 """Linear, of residuals by row."""
 
-STEPS, AT_ONCE = 8, 1 << 16
-"""Of Newton, on functions that are convex and nearly straight; numbers at a time."""
+STEPS, CLOSE, AT_ONCE = 8, 1e-6, 1 << 16
+"""Of Newton, on functions that are convex and nearly straight; how near they come; numbers
+at a time."""
 
 
 def total_size(x: Table, direction: Column) -> tuple[Column, Column]:
@@ -78,20 +79,23 @@ class Family:
         return self.norm(self.noise, self.shape)[0]
 
     def crossings(self, bound: float, null: Column) -> Column:
-        """The factor at which each resample's norm reaches a bound.
+        """The last factor at which each resample's norm is a bound; 0 if it is always more.
 
-        It is 0 for those whose noise alone does. The norm is convex in the factor, so
-        Newton's steps go to the crossing from above without passing it.
+        The norm is convex in the factor, so Newton's steps go there from above without
+        passing it.
         """
         scale, rows = (bound + null) / self.size, max(AT_ONCE // len(self.shape), 1)
         if self.norm is total_size and engines.wanted():
             shape, noise = map(compiled.ready, (self.shape, self.noise))
             compiled.loops.crossings(STEPS, bound, shape, noise, scale)
-            return np.where(null >= bound, 0.0, scale)
-        for first in range(0, len(null), rows):  # parts that stay in cache
-            part = slice(first, first + rows)
-            scale[part] = self._descend(self.noise[part], scale[part], bound)
-        return np.where(null >= bound, 0.0, scale)
+        else:
+            for first in range(0, len(null), rows):  # parts that stay in cache
+                part = slice(first, first + rows)
+                scale[part] = self._descend(self.noise[part], scale[part], bound)
+        more = np.flatnonzero(null >= bound)  # the shape may lessen it at first
+        x = scale[more, None] * self.shape + self.noise[more]
+        scale[more[self.norm(x, self.shape)[0] > bound * (1 + CLOSE)]] = 0.0
+        return scale
 
     def _descend(self, noise: Table, scale: Column, bound: float) -> Column:
         for _ in range(STEPS):
@@ -124,7 +128,9 @@ def scales(family: Family, value: float, level: float) -> Interval:
     tail, null = (1 - level) / 2, family.null
     (unusual,) = _quantiles(null, 1 - tail)
     (detectable,) = _quantiles(family.crossings(unusual, null), 0.5)
-    low, high = _quantiles(family.crossings(value, null), tail, 1 - tail)
+    last = family.crossings(value, null)
+    (low,) = _quantiles(np.where(null >= value, 0.0, last), tail)
+    (high,) = _quantiles(last, 1 - tail)
     return low, max(detectable, high)
 
 
@@ -205,7 +211,9 @@ class Resampled:
         rows = np.stack([self.observed, self.shape, self.share])
         observed, shape, share = through(rows)
         noise = stretch * through(self.noise)
-        shapes = shape, observed, np.where(observed < 0, -share, share)
+        kept = 1 - noise.var(axis=0) / np.maximum(observed**2, TINY)
+        flat = np.where(observed < 0, -share, share)
+        shapes = shape, observed, observed * np.maximum(kept, 0.0), flat
         value = size_of(observed, total_size)
         each = (Family(x, noise, total_size) for x in shapes)
         return widest([invert(x, value, self.level, most=1.0) for x in each])
@@ -232,14 +240,14 @@ class Resampled:
 
 
 def widest(intervals: Sequence[Interval]) -> Interval:
-    """From the least lower end of a denoised and a raw shape to the largest upper end.
+    """From the least lower end to the largest upper end of several shapes.
 
     Noise adds most to the size of a residual that is large in few places, and least to
-    one that is alike everywhere. The denoised shape has the first two at their likeliest,
-    the raw one is not smoothed, and the last, alike everywhere, has an upper end only.
+    one that is alike everywhere. The denoised shape has both at their likeliest, the raw
+    one is not smoothed, one may keep large places only; the last, alike everywhere, has an
+    upper end only.
     """
-    (first, _), (second, _), _ = intervals
-    return min(first, second), max(high for _, high in intervals)
+    return min(low for low, _ in intervals[:-1]), max(high for _, high in intervals)
 
 
 def resampled(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import erfc, inf, isfinite, isinf, isnan, sqrt
+from math import erfc, hypot, inf, isfinite, isinf, isnan, sqrt
 from typing import Annotated, Any
 
 import numpy as np
@@ -389,21 +389,38 @@ def _or_apart(
     """The ends to first order, or of the models' own intervals where these are wrong.
 
     That is so if surprises are few, by the share of `closed_forms.mean_interval`, and if
-    noise inflates the error of a model that may have none. The own intervals combine as
-    if from separate rows, scaled from their level to this one.
+    noise inflates the error of a model that may have none: then the wider of both, as rows
+    that raise one error may lower the other. The own intervals combine as if from separate
+    rows, scaled from their level to this one.
     """
+    if measure.inflated:
+        ends = _inflated(ends, mine.evaluation, theirs.evaluation, measure)
     apart = independent_difference(mine.evaluation, theirs.evaluation, measure)
     share = min(rows.share_of_few for rows in (mine, theirs))
     if apart.interval is None:
         return ends if share < 0.5 else None
-    if measure.inflated and any(_may_be_0(rows, measure) for rows in (mine, theirs)):
-        share = 1.0
     scale = quantile(level) / quantile(mine.sample.settings.level)
-    low, high = (
-        share * (apart + scale * (x - apart)) + (1 - share) * y
-        for x, y in zip(apart.interval, ends, strict=True)
+    low, high = (apart + scale * (end - apart) for end in apart.interval)
+    if measure.inflated and any(_may_be_0(rows, measure) for rows in (mine, theirs)):
+        return min(low, ends[0]), max(high, ends[1])
+    return (
+        share * low + (1 - share) * ends[0],
+        share * high + (1 - share) * ends[1],
     )
-    return low, high
+
+
+def _inflated(
+    ends: Interval, ev: Evaluation, baseline: Evaluation, measure: Measure
+) -> Interval:
+    """The ends, and as far beyond as noise inflates one error more than the other.
+
+    By how much it does is told by how far a value is above the middle of its interval.
+    """
+    x, y = (measure.of(one) for one in (ev, baseline))
+    if x.interval is None or y.interval is None:
+        return ends
+    more = (float(x) - sum(x.interval) / 2) - (float(y) - sum(y.interval) / 2)
+    return min(ends[0], ends[0] - more), max(ends[1], ends[1] - more)
 
 
 def _may_be_0(rows: ModelRows, measure: Measure) -> bool:
@@ -514,7 +531,9 @@ def independent_differences(
     """Model less baseline where rows differ: the two intervals combined.
 
     Each end moves by the root of the squared distances of the ends that make it extreme
-    (Zou and Donner 2008); where a model has no interval, the difference has none.
+    (Zou and Donner 2008); where a model has no interval, the difference has none. An error
+    that noise inflates, and that may be 0, is as far above 0 as it is by no chance: that
+    distance is added.
     """
     columns = known_to_both(ev, baseline)
     return {m.key: independent_difference(ev, baseline, m) for m in columns}
@@ -529,9 +548,17 @@ def independent_difference(
     if x.interval is None or y.interval is None or not isfinite(value):
         return Estimate(value)
     (low_x, high_x), (low_y, high_y) = x.interval, y.interval
-    down = sqrt((x - low_x) ** 2 + (high_y - y) ** 2)
-    up = sqrt((high_x - x) ** 2 + (y - low_y) ** 2)
+    down = _reach(x, low_x, high_y - y, measure)
+    up = _reach(y, low_y, high_x - x, measure)
     return Estimate(value, (value - down, value + up), "independent rows")
+
+
+def _reach(value: float, low: float, above: float, measure: Measure) -> float:
+    """How far a difference reaches by one model's lower end and the other's upper."""
+    if not measure.inflated:
+        return hypot(value - low, above)
+    above = max(above, 0.0)  # noise may put a value above its own interval
+    return hypot(value - low, above) if low > 0 else value + above
 
 
 def known_to_both(ev: Evaluation, baseline: Evaluation) -> list[Measure]:
