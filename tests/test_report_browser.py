@@ -305,6 +305,41 @@ def test_models_of_different_targets_have_no_best(browser, tmp_path):
         assert "(class-wise). No best is marked." in tab.text("body")
 
 
+def test_estimates_that_differ_have_a_best_only_at_one_bandwidth(browser, tmp_path):
+    y, z = over_confident(400)
+    some = [
+        cal.evaluate(y, logits=z, preset="paper", name="fixed"),
+        cal.evaluate(y, logits=1.2 * z, name="adaptive"),
+    ]
+    best = (
+        "[...document.querySelectorAll('#metrics td.best')].map(e => e.dataset.column)"
+    )
+    apart = {"calibration", "sharpness_gap", "smooth_ece"}
+    with browser.page() as tab:
+        tab.open(report(some, tmp_path / "page.html").as_uri())
+        marked = set(tab.run(best))
+        assert not marked & apart
+        assert {"ece", "brier"} <= marked
+        assert "d_CAL is not estimated alike, and cannot be compared" in tab.text(
+            "#parts"
+        )
+        tab.run("location.hash = 'width=0.05'")
+        drawn(tab, 0.05, "gaussian", "brier")
+        assert set(tab.run(best)) & apart == {"calibration", "sharpness_gap"}
+
+
+def test_a_page_begins_with_a_score_that_all_models_have(browser, tmp_path):
+    y, z = over_confident(400)
+    some = [
+        cal.evaluate(y, logits=z, divergence="rps", name="ranked"),
+        cal.evaluate(y, logits=z, name="plain"),
+    ]
+    with browser.page() as tab:
+        tab.open(report(some, tmp_path / "page.html").as_uri())
+        assert tab.run("calibrant.state.score") == "brier"
+        assert "sharpness gap = Brier" in tab.text("#parts")
+
+
 def test_the_best_gap_is_that_of_the_record(browser, tmp_path):
     """Printed as what d_CAL leaves of the score, 12.79 and 12.77 may both read 12.78."""
     y, z = over_confident(400)

@@ -883,7 +883,10 @@ def test_no_best_among_estimates_of_d_cal_that_differ() -> None:
     fixed = cal.evaluate(y, probs=h, preset="paper", name="fixed")
     adaptive = cal.evaluate(y, probs=h**1.2, name="adaptive")
     text = " ".join(table([fixed, adaptive], columns=["brier", "calibration"]).split())
-    rows = table([fixed, adaptive], columns="calibration").splitlines()
-    assert not any("*" in line for line in rows[2:4])
+    for column in ("calibration", "smooth_ece"):
+        rows = table([fixed, adaptive], columns=column).splitlines()
+        assert not any("*" in line for line in rows[2:4])
     assert "of fixed it is the gaussian kernel estimate of bandwidth 0.05" in text
     assert "of adaptive it is the debiased adaptive estimate" in text
+    told = " ".join(table([fixed, adaptive], columns="smooth_ece").split())
+    assert "SmoothECE of fixed is computed as relplot does" in told

@@ -37,6 +37,7 @@ from calibrant._views.words import (
 from calibrant.audit._rules import Audited
 from calibrant.report import _coarse as coarse
 from calibrant.table._layout import (
+    ESTIMATED,
     Heading,
     Style,
     alike,
@@ -44,7 +45,7 @@ from calibrant.table._layout import (
     fixed,
     keys_of,
 )
-from calibrant.table._table import estimator_in_words, make_table, rows, total_label
+from calibrant.table._table import estimators_in_words, make_table, rows, total_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,8 +417,8 @@ def payload(
             "live": list(coarse.SCORES),
             "nodes": nodes_for(comparison),
             "scores": [_score(comparison, name) for name in common],
-            "estimator": estimator_in_words(first),
-            "score": first.divergence,
+            "estimators": estimators_in_words(comparison),
+            "score": first.divergence if first.divergence in common else common[0],
             "adaptive": all(e.decomposition.bandwidth is None for e in comparison),
             "bandwidth": first.decomposition.bandwidth or PAPER_BANDWIDTH,
             "kernel": first.decomposition.kernel,
@@ -444,12 +445,13 @@ def _score(comparison: Comparison, name: str) -> dict[str, Any]:
 def _column(heading: Heading) -> dict[str, Any]:
     key, measure = heading.key, MEASURES[heading.key]
     kind = {"up": measure.higher_is_better, "calibration": measure.calibration}
-    return {"key": key, "label": heading.label, **kind, "live": key in LIVE}
+    follows = {"live": key in LIVE, "estimated": key in ESTIMATED}
+    return {"key": key, "label": heading.label, **kind, **follows}
 
 
-def _examples_of(ev: Evaluation, comparison: Comparison) -> int:
-    """A number for examples and target of a model, the same for those it is held against."""
-    sets = enumerate(alike(comparison))
+def _examples_of(ev: Evaluation, comparison: Comparison, column: str = "") -> int:
+    """A number for a model, the same for those it is held against in a column."""
+    sets = enumerate(alike(comparison, column, one_score=True))
     return next(i for i, places in sets if any(comparison[j] is ev for j in places))
 
 
@@ -460,12 +462,14 @@ def _model(
     scores: list[str],
 ) -> dict[str, Any]:
     atoms = ev.atoms.confidence, ev.atoms.count / ev.n, ev.atoms.accuracy
-    fixed = [h.key for h in headings(comparison) if h.key not in LIVE]
+    keys = [heading.key for heading in headings(comparison)]
+    fixed = [key for key in keys if key not in LIVE]
     return {
         "name": ev.name,
         "rows": ev.n,
         "trivial": is_trivial(ev),
         "examples": _examples_of(ev, comparison),
+        "alike": {key: _examples_of(ev, comparison, key) for key in keys},
         "infinite": ev.infinite_rows,
         "lost": some_of(ev, ev.infinite_rows),
         "metrics": {key: interval_of(MEASURES[key].of(ev)) for key in fixed},

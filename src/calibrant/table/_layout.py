@@ -160,8 +160,7 @@ def cells_of(column: Column, comparison: Comparison, style: Style) -> list[Cell]
     if column.measure is None:
         return cells
     trivial = [column.measure.calibration and is_trivial(ev) for ev in comparison]
-    parts = {"divergence": column.key in HEADLINE, "estimator": column.key in ESTIMATED}
-    for places in alike(comparison, **parts):
+    for places in alike(comparison, column.key):
         some, flags = [cells[i] for i in places], [trivial[i] for i in places]
         marked = _marked(some, column.measure, flags, style)
         for i, cell in zip(places, marked, strict=True):
@@ -201,12 +200,12 @@ ESTIMATED = ("calibration", "sharpness_gap")
 
 
 def alike(
-    comparison: Comparison, *, divergence: bool = False, estimator: bool = False
+    comparison: Comparison, column: str = "", *, one_score: bool = False
 ) -> list[list[int]]:
     """Places of models among which there may be a best: same examples, same target.
 
-    With `divergence`, of one divergence as well, as the parts of a score need; with
-    `estimator`, of one estimate of d_CAL.
+    In a `column` that needs it, of one divergence and estimated alike as well; divergences
+    do not matter where the parts of `one_score` are shown for all.
 
     Examples
     --------
@@ -220,12 +219,23 @@ def alike(
     for examples, places in enumerate(same_examples(comparison)):
         for place in places:
             ev = comparison[place]
-            parts = ev.decomposition
-            how = (parts.bandwidth, parts.kernel) if parts.bandwidth else None
-            score = ev.divergence if divergence else None
-            key = examples, ev.target, score, how if estimator else None
+            score = ev.divergence if column in HEADLINE and not one_score else None
+            key = examples, ev.target, score, _estimated(ev, column)
             found.setdefault(key, []).append(place)
     return list(found.values())
+
+
+def _estimated(ev: Evaluation, column: str) -> Any:
+    """How a number was estimated, if it can be estimated in several ways."""
+    parts = ev.decomposition
+    if column in ESTIMATED and parts.bandwidth:
+        return parts.bandwidth, parts.kernel
+    return column == "smooth_ece" and is_published(ev)
+
+
+def is_published(ev: Evaluation) -> bool:
+    """Whether a model was evaluated with ``preset="paper"``."""
+    return bool(ev.settings.get("preset") == "paper")
 
 
 def _cell(column: Column, value: Estimate, style: Style) -> Cell:

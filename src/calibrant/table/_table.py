@@ -35,6 +35,7 @@ from calibrant.table._layout import (
     cells_of,
     choose,
     fixed,
+    is_published,
     lifted,
     same_examples,
 )
@@ -332,7 +333,7 @@ def _targets(shown: Shown) -> Iterator[str]:
 
 def _divergences(shown: Shown) -> Iterator[str]:
     """That divergences differ, among which there is no best part of the score."""
-    sets, whole = alike(shown.comparison, divergence=True), alike(shown.comparison)
+    sets, whole = alike(shown.comparison, "total"), alike(shown.comparison)
     parts = [PART_WORDS[key] for key in shown.keys if key in PART_WORDS]
     what = f"best {names(parts)}" if parts else ""
     if text := _differing(shown, "divergence", "divergence"):
@@ -382,23 +383,11 @@ def _parts(shown: Shown) -> Iterator[str]:
     first = shown.comparison[0]
     score = total_label(first, first.divergence)
     sum_ = f"d_CAL (calibration error) + sharpness gap = {score}, up to rounding"
-    found: dict[str, list[str]] = {}
-    for ev in shown.comparison:
-        found.setdefault(estimator_in_words(ev), []).append(ev.name)
-    if len(found) == 1:
-        yield f"{sum_}; d_CAL {estimator_in_words(first)}."
-    else:
-        told = "; ".join(f"of {names(who)} it {how}" for how, who in found.items())
-        yield f"{sum_}. d_CAL is not estimated alike, and cannot be compared: {told}."
-    if shown.style.intervals and _as_published(shown):
+    yield sum_ + estimators_in_words(shown.comparison)
+    if shown.style.intervals and any(map(is_published, shown.comparison)):
         yield "As published d_CAL has no interval; evaluate without preset= for one."
     if any(text.startswith("-") for text in shown.texts("calibration")):
         yield "d_CAL below 0 means that no calibration error was found."
-
-
-def _as_published(shown: Shown) -> bool:
-    """Whether the models were evaluated with ``preset="paper"``."""
-    return any(ev.settings.get("preset") == "paper" for ev in shown.comparison)
 
 
 def total_label(ev: Evaluation, divergence: str) -> str:
@@ -407,8 +396,19 @@ def total_label(ev: Evaluation, divergence: str) -> str:
     return known.get(divergence, f"d_TOT ({divergence})")
 
 
+def estimators_in_words(comparison: Comparison) -> str:
+    """How d_CAL was estimated, to go on with after its sum."""
+    found: dict[str, list[str]] = {}
+    for ev in comparison:
+        found.setdefault(estimator_in_words(ev), []).append(ev.name)
+    if len(found) == 1:
+        return f"; d_CAL {next(iter(found))}."
+    told = "; ".join(f"of {names(who)} it {how}" for how, who in found.items())
+    return f". d_CAL is not estimated alike, and cannot be compared: {told}."
+
+
 def estimator_in_words(ev: Evaluation) -> str:
-    """How d_CAL was estimated."""
+    """How d_CAL of a model was estimated."""
     parts = ev.decomposition
     if parts.bandwidth is None:
         return "is the debiased adaptive estimate"
@@ -423,8 +423,10 @@ def _bins(shown: Shown) -> Iterator[str]:
         yield f"{names(binned)} {use} {bins} bins of equal width."
     if shown.some("ace"):
         yield "ACE is the average, not the adaptive, calibration error."
-    if shown.some("smooth_ece") and _as_published(shown):
-        yield "SmoothECE is computed as relplot does: another number than without the preset."
+    published = [ev.name for ev in shown.comparison if is_published(ev)]
+    if shown.some("smooth_ece") and published:
+        who = f" of {names(published)}" if len(published) < len(shown.rows) else ""
+        yield f"SmoothECE{who} is computed as relplot does: another number than without the preset."
 
 
 OVER_CLASSES = {

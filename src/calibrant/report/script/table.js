@@ -21,8 +21,14 @@ function rankOf(column, value) {
   return column.up ? -Number(percent(value)) : Number(percent(value));
 }
 
-// Models of the same examples and target as this one, among which there is a best.
-const peers = (model, pairs) => pairs.filter(([other]) => other.examples === model.examples);
+// Models among which there is a best: as Python says, or all of the same examples and target
+// whose numbers follow the bandwidth.
+function peers(column, model, record, pairs) {
+  const live = column.estimated && record.live;
+  const set = one => (live ? one.examples : one.alike[column.key]);
+  return pairs.filter(([other, its]) => set(other) === set(model)
+    && (!column.estimated || its.live === record.live));
+}
 
 function bestOf(column, pairs) {
   const honest = pairs.filter(([model]) => !(column.calibration && model.trivial));
@@ -101,7 +107,7 @@ function partsWords(pairs) {
       + "biases up and which has no interval.";
   }
   const below = pairs.some(([, record]) => percent(record.calibration[0]).startsWith("-"));
-  return `${sum}; d_CAL ${D.estimator}.`
+  return sum + D.estimators
     + (below ? " d_CAL below 0 means that no calibration error was found." : "");
 }
 
@@ -121,6 +127,6 @@ function drawTable(pairs) {
   $("parts").textContent = partsWords(pairs);
   body.replaceChildren(...sorted(pairs).map(([model, record]) => make("tr", {},
     make("th", { scope: "row", title: model.name }, swatch(model), model.name),
-    ...columnsNow().map(c => cellOf(c, model, record, peers(model, pairs))),
+    ...columnsNow().map(c => cellOf(c, model, record, peers(c, model, record, pairs))),
     make("td", { "class": "notes" }, ...badgesOf(model)))));
 }
