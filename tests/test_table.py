@@ -634,7 +634,7 @@ def test_a_value_above_its_own_interval_is_explained_below_the_table():
     plain = {"columns": ["ece", "brier"]}
     text = make_table(noisy, Style(intervals=True), **plain).notes[-1].text
     assert "ECE is biased up by noise, so the plain value can lie above its" in text
-    assert "Debiased ECE: 0.81." in text
+    assert "Debiased ECE (root mean square): 0.81." in text
     assert "noise" not in make_table(noisy, Style(), **plain).notes[-1].text
     within = model("a", ece=cal.Estimate(0.0178, (0.0, 0.0201), "simulated noise"))
     text = make_table(within, Style(intervals=True), **plain).notes[-1].text
@@ -890,3 +890,13 @@ def test_no_best_among_estimates_of_d_cal_that_differ() -> None:
     assert "of adaptive it is the debiased adaptive estimate" in text
     told = " ".join(table([fixed, adaptive], columns="smooth_ece").split())
     assert "SmoothECE of fixed is computed as relplot does" in told
+
+
+def test_the_debiased_ece_is_said_to_be_a_root_mean_square() -> None:
+    h = np.full(200, 0.5)
+    ev = cal.evaluate_pairs(np.arange(200) % 2, np.where(h.cumsum() < 10, 0.95, h))
+    assert ev.metrics["ece_debiased"] > ev.metrics["ece"]
+    for columns in ("all", "ece_debiased"):
+        text = " ".join(table(ev, columns=columns).split())
+        assert "ECE (debiased) is a root mean square over bins of equal mass" in text
+    assert "root mean square" not in table(ev)

@@ -449,7 +449,7 @@ def _why_above(ev: Evaluation, key: str) -> str:
     if not lifted(ev.metrics[key]):
         return ""
     debiased = ev.metrics.get("ece_debiased") if key == "ece" else None
-    more = "" if debiased is None else f" (debiased {number(debiased)})"
+    more = "" if debiased is None else f" (debiased, root mean square: {number(debiased)})"
     return f"  biased up by noise{more}"
 
 

@@ -415,12 +415,19 @@ def estimator_in_words(ev: Evaluation) -> str:
     return f"is the {parts.kernel} kernel estimate of bandwidth {parts.bandwidth:g}"
 
 
+ROOT_MEAN_SQUARE = (
+    "is a root mean square over bins of equal mass, so it can exceed ECE, which is a mean"
+)
+
+
 def _bins(shown: Shown) -> Iterator[str]:
     binned = [MEASURES[key].label for key in ("ece", "ace") if key in shown.keys]
     if binned:
         bins = shown.comparison[0].settings["bins"]
         use = "uses" if len(binned) == 1 else "use"
         yield f"{names(binned)} {use} {bins} bins of equal width."
+    if shown.some("ece_debiased"):
+        yield f"{MEASURES['ece_debiased'].label} {ROOT_MEAN_SQUARE}."
     if shown.some("ace"):
         yield "ACE is the average, not the adaptive, calibration error."
     published = [ev.name for ev in shown.comparison if is_published(ev)]
@@ -517,7 +524,7 @@ def _lifted(shown: Shown) -> Iterator[str]:
         value = fixed(style.factor * debiased.of(ev), style.digits)
         told.append(f"{value} ({ev.name})" if len(shown.comparison) > 1 else value)
     if told:
-        yield f"Debiased ECE: {names(told)}."
+        yield f"Debiased ECE (root mean square): {names(told)}."
 
 
 def _lifts(value: Estimate, style: Style) -> bool:
