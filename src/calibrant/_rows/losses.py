@@ -11,13 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._inputs.arrays import (
-    ROW_SUM_TOLERANCE,
-    Column,
-    Mask,
-    Matrix,
-    Table,
-)
+from calibrant._inputs.arrays import ROW_SUM_TOLERANCE, Column, Mask, Matrix, Table
 
 
 class Sums(NamedTuple):

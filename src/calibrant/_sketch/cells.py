@@ -547,11 +547,7 @@ class Block:
         self.table, self.low, self.high, self.cells = table, low, high, cells
 
     def add(
-        self,
-        columns: Columns,
-        log_odds: Column,
-        values: list[Column],
-        lost: list[Mask],
+        self, columns: Columns, log_odds: Column, values: list[Column], lost: list[Mask]
     ) -> None:
         """Add rows; `log_odds` are those of the confidences themselves.
 
@@ -583,11 +579,7 @@ class CompiledBlock(Block):
     _part, _place = np.empty(0), np.empty(0, np.int32)
 
     def add(
-        self,
-        columns: Columns,
-        log_odds: Column,
-        values: list[Column],
-        lost: list[Mask],
+        self, columns: Columns, log_odds: Column, values: list[Column], lost: list[Mask]
     ) -> None:
         """As `Block.add`."""
         steps = self.table.shape[1]

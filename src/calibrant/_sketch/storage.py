@@ -538,9 +538,7 @@ def _of_clusters(cells: Cells) -> Claims:
     yield "residuals of clusters that are none", abs(residual - hits + h) <= near
     known, scores = cells.log_odds_sums, len(cells.divergences)
     both = zip(
-        (*found.sums[:2], *found.sums[5:]),
-        (*known[:2], *known[-scores:]),
-        strict=True,
+        (*found.sums[:2], *found.sums[5:]), (*known[:2], *known[-scores:]), strict=True
     )
     for sums, own in both:
         whole = np.bincount(found.cell, sums, LOG_ODDS_CELLS)

@@ -9,11 +9,7 @@ from math import exp, hypot, log, log1p, sqrt
 import numpy as np
 
 from calibrant._inputs.arrays import Column
-from calibrant._stats.quantiles import (
-    gamma_quantile,
-    normal_quantile,
-    student_quantile,
-)
+from calibrant._stats.quantiles import gamma_quantile, normal_quantile, student_quantile
 
 Interval = tuple[float, float]
 

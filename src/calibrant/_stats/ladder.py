@@ -272,10 +272,7 @@ def rungs_and_surprise(cells: Neighbours, levels: Sequence[Level]) -> Table:
 
 
 def estimates(
-    cells: Neighbours,
-    levels: Sequence[Level],
-    found: Residuals,
-    importance: Table,
+    cells: Neighbours, levels: Sequence[Level], found: Residuals, importance: Table
 ) -> Table:
     """Mean squared distance with an importance of each level: (importances, data sets)."""
     each = (

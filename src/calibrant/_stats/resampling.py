@@ -146,12 +146,7 @@ def resample(pieces: Pieces, resamples: int, rng: Rng) -> Table:
 
 
 def resample_clusters(
-    columns: Columns,
-    cell: Index,
-    cells: int,
-    clusters: Index,
-    resamples: int,
-    rng: Rng,
+    columns: Columns, cell: Index, cells: int, clusters: Index, resamples: int, rng: Rng
 ) -> Table:
     """The same where whole clusters of rows count 0, 1, 2, ... times.
 
