@@ -1,5 +1,6 @@
 """Groups: sizes, differences, the worst of them, a test of equality, and slices."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -650,3 +651,23 @@ def test_macro_averages_of_groups_that_are_off_do_not_begin_at_0():
     assert min(lows) > 0
     down = np.sqrt(sum((x - low) ** 2 for x, low in zip(value, lows, strict=True))) / 10
     assert found.interval[0] == pytest.approx(found - down)
+
+
+def test_tables_and_pages_of_groups_call_them_groups():
+    from calibrant.report import build
+    from calibrant.terminal import render
+
+    rng = np.random.default_rng(0)
+    p, region = rng.random(300), np.repeat(["east", "west"], [100, 200])
+    found = cal.compare_groups(rng.random(300) < p, probs=p, group=region)
+    for text in (found.table(), found.table("markdown"), found.table("latex")):
+        assert "Group " in text
+        assert "The groups were tested on different examples" in " ".join(text.split())
+        assert "odel" not in text
+    assert render(found).startswith("2 groups, 100 to 200 examples")
+    page = re.sub(r"(?s)<(script|style).*?</\1>", "", build(found))
+    assert '<th scope="col">Group</th>' in page
+    assert "2 groups" in page
+    assert "odel" not in re.sub("<[^>]*>", "", page)
+    assert "odel" not in re.sub("<[^>]*>", "", found._repr_html_())
+    assert found.table("csv").startswith('"model"')  # for programs it is one name

@@ -109,6 +109,7 @@ class Comparison(Views, Record):
     protocol: str = ""
     effects: Mapping[str, Effect] = field(default_factory=dict)
     shared_rows: Whole = 0
+    _each: ClassVar = "model"  # what views call one of them
     _beside: ClassVar = ("findings", "failed", "macro_averages", "group_differences")
 
     def __post_init__(self) -> None:

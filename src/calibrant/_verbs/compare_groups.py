@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, isfinite, log10
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -293,6 +293,7 @@ class Groups(Contrast):
     equality: EqualityTest | None = None
     origin: str = ""
     untested: str = ""
+    _each: ClassVar = "group"
 
     def _told(self) -> Iterator[str]:
         """Differences that are significant, group by group."""

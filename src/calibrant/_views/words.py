@@ -83,7 +83,7 @@ def in_html(models: Any) -> str:
     """What a notebook shows: all that is printed, as tables and lists."""
     comparison, one = as_shown(models), isinstance(models, Evaluation)
     parts = [paragraphs(head_lines(comparison))]
-    plain, style = Comparison(comparison.evaluations), Style(intervals=True)
+    plain, style = replace(comparison, effects={}), Style(intervals=True)
     parts.append(write_html(make_table(plain, style)))
     if comparison.effects:
         parts.append(write_html(make_table(comparison, Style(), columns="effects")))
@@ -123,7 +123,7 @@ def describe_comparison(comparison: Comparison, *, unicode: bool | None = None) 
     if unicode is None:
         unicode = can_show(sys.stdout, INFINITE + DAGGER + MISSING)
     # What recalibration did to predictions is said by its own table.
-    scores = make_table(Comparison(comparison.evaluations), Style())
+    scores = make_table(replace(comparison, effects={}), Style())
     parts = [head_lines(comparison), [write_text(scores, unicode=unicode)]]
     if comparison.effects:
         effects = make_table(
@@ -140,7 +140,7 @@ def head_lines(comparison: Comparison) -> list[str]:
     first, count = comparison[0], len(comparison)
     classes = "" if first.target == "pairs" else f", {first.k:,} classes"
     lines = [
-        f"{count} model{'' if count == 1 else 's'}, {sizes_in_words(comparison)}{classes}",
+        f"{count_in_words(comparison)}, {sizes_in_words(comparison)}{classes}",
         f"target: {first.target} ({question(first)})",
     ]
     if comparison.protocol:
@@ -148,6 +148,12 @@ def head_lines(comparison: Comparison) -> list[str]:
     if count == 1 and (fineness := resolution(first)):
         lines.append(fineness)
     return lines
+
+
+def count_in_words(comparison: Comparison) -> str:
+    """How many models or groups there are."""
+    count = len(comparison)
+    return f"{count} {comparison._each}{'' if count == 1 else 's'}"
 
 
 def sizes_in_words(comparison: Comparison) -> str:
@@ -449,7 +455,9 @@ def _why_above(ev: Evaluation, key: str) -> str:
     if not lifted(ev.metrics[key]):
         return ""
     debiased = ev.metrics.get("ece_debiased") if key == "ece" else None
-    more = "" if debiased is None else f" (debiased, root mean square: {number(debiased)})"
+    more = (
+        "" if debiased is None else f" (debiased, root mean square: {number(debiased)})"
+    )
     return f"  biased up by noise{more}"
 
 

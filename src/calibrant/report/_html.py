@@ -53,9 +53,14 @@ def table_html(comparison: Comparison, found: Sequence[Finding]) -> str:
         for i in order
     )
     return (
-        f'<thead><tr><th scope="col">Model</th>{heads}<th scope="col">Notes</th></tr>'
+        f'<thead><tr><th scope="col">{_first(comparison)}</th>{heads}<th scope="col">Notes</th></tr>'
         f"</thead>\n<tbody>\n{rows}\n</tbody>"
     )
+
+
+def _first(comparison: Comparison) -> str:
+    """The heading of the names."""
+    return comparison._each.capitalize()
 
 
 def _heading(label: str) -> str:
@@ -158,7 +163,7 @@ def differences_html(found: Contrast) -> str:
     rows = "\n".join(_difference_row(found, name, keys) for name in found.differences)
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Table of differences">'
-        f'<table class="plain" id="differences"><thead><tr><th scope="col">Model</th>{heads}'
+        f'<table class="plain" id="differences"><thead><tr><th scope="col">{_first(found)}</th>{heads}'
         f"</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>\n{_sentences(found)}"
     )
 
@@ -252,7 +257,7 @@ def risk_html(comparison: Comparison) -> str:
         "<summary>Which examples can be trusted: risk by coverage</summary>\n"
         f"<p>{RISK}</p>\n"
         '<div class="scroll" tabindex="0" role="region" aria-label="Risk by coverage">'
-        f'<table class="plain" id="risk"><thead><tr><th scope="col">Model</th>{heads}</tr>'
+        f'<table class="plain" id="risk"><thead><tr><th scope="col">{_first(comparison)}</th>{heads}</tr>'
         f"</thead>\n<tbody>\n{rows}\n</tbody></table></div></details></section>"
     )
 

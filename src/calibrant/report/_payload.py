@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite, nan
 from typing import Any
 
@@ -131,7 +131,7 @@ def badges(ev: Evaluation, found: Sequence[Finding]) -> list[Badge]:
 def summary(comparison: Comparison) -> list[str]:
     """The verdict in a few sentences: calibration, score, and what stands out."""
     # What keeps models from being compared, as below a table without their errors.
-    plain = Comparison(comparison.evaluations)
+    plain = replace(comparison, effects={})
     notes = make_table(plain, Style(), columns=["accuracy"]).notes
     unlike = [note.text for note in notes if note.finding]
     if len(comparison) == 1:
@@ -424,6 +424,7 @@ def payload(
             "kernel": first.decomposition.kernel,
             "level": float(first.settings["level"]),
             "words": axis_words(first),
+            "each": comparison._each,
             "columns": [_column(heading) for heading in headings(comparison)],
             "models": [
                 {**_model(ev, one, comparison, common), "badges": badges(ev, found)}

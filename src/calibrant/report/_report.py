@@ -34,7 +34,7 @@ from calibrant._base.write import write_text
 from calibrant._verbs.by_group import natural
 from calibrant._verbs.compare import Contrast, compare, why_apart
 from calibrant._views.diagram import axis_words
-from calibrant._views.words import question, sizes_in_words
+from calibrant._views.words import count_in_words, question, sizes_in_words
 from calibrant.report import _html as html
 from calibrant.report import _payload as page
 from calibrant.report._coarse import MEASURED_AT, Coarse, page_error
@@ -187,6 +187,7 @@ def build(
         differences=_differences(comparison, apart),
         marks=MARKS if max(map(len, alike(comparison))) > 1 else "",
         count=len(comparison),
+        each=comparison._each.capitalize(),
         across=page.across(len(comparison)),
         panels=html.panels_html(comparison),
         sweep_heading=_sweep_heading(comparison),
@@ -307,9 +308,9 @@ def _contrast(comparison: Comparison) -> tuple[Contrast | None, list[str]]:
 
 
 def _subtitle(comparison: Comparison) -> str:
-    first, count = comparison[0], len(comparison)
+    first = comparison[0]
     classes = "" if first.target == "pairs" else f" · {first.k:,} classes"
-    models = f"{count} model{'' if count == 1 else 's'}"
+    models = count_in_words(comparison)
     return f"{sizes_in_words(comparison)}{classes} · {models} · {question(first)}"
 
 
@@ -390,7 +391,7 @@ def _live(comparison: Comparison, sums: list[Coarse | None]) -> str:
             f"{bandwidth:g}"
         )
     return (
-        f"Computed in the browser from sums on {pairs[0][1].nodes:,} places per model. "
+        f"Computed in the browser from sums on {pairs[0][1].nodes:,} places per {comparison._each}. "
         "Measured for this page, the largest difference from the full sums is "
         f"{', '.join(told)} (Gaussian kernel)."
     )

@@ -57,7 +57,7 @@ def _caption(table: Table) -> list[str]:
 
 
 def _heads(table: Table) -> str:
-    first = '<th scope="col" style="text-align:left">Model</th>'
+    first = f'<th scope="col" style="text-align:left">{table.first}</th>'
     return first + "".join(
         f'<th scope="col" class="calibrant-{heading.key}">'
         f"{HEADINGS.get(heading.label, escape(heading.label))}</th>"

@@ -54,7 +54,7 @@ def escape(text: str) -> str:
 
 def write_latex(table: Table) -> str:
     """The table as a float, with its notes and caption below."""
-    heads = ["Model", *(_heading(heading.label) for heading in table.headings)]
+    heads = [table.first, *(_heading(heading.label) for heading in table.headings)]
     lines = [
         r"\begin{table}[tb]",
         r"  \centering\small\setlength{\tabcolsep}{3pt}",

@@ -81,7 +81,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Headings, rows and notes, and what to call the whole."""
+    """Headings, rows and notes, and what to call the whole and the column of names."""
 
     headings: tuple[Heading, ...]
     rows: tuple[Row, ...]
@@ -89,6 +89,7 @@ class Table:
     caption: str = ""
     label: str = ""
     intervals: bool = False
+    first: str = "Model"
 
     def notes_with(self, best: Note) -> tuple[Note, ...]:
         """The notes, if there are any, after what the mark of the best means."""

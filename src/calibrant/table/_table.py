@@ -144,7 +144,8 @@ def make_table(
     shown = shown_of(comparison, style, columns)
     notes = notes_of(shown) if footnotes else ()
     headings = tuple(column.heading for column in choose(columns, comparison))
-    return Table(headings, shown.rows, notes, caption, label, style.intervals)
+    first = comparison._each.capitalize()
+    return Table(headings, shown.rows, notes, caption, label, style.intervals, first)
 
 
 def shown_of(
@@ -191,6 +192,11 @@ class Shown:
     keys: tuple[str, ...]
     rows: tuple[Row, ...]
     style: Style
+
+    @property
+    def each(self) -> str:
+        """What a row is: a model, or a group."""
+        return self.comparison._each
 
     def some(self, *keys: str) -> bool:
         """Whether any of these columns is shown."""
@@ -316,7 +322,7 @@ def _differing(shown: Shown, what: str, word: str) -> str:
         f"{names(who)} ({f'{value:,.10g}' if what == 'n' else value})"
         for value, who in values.items()
     ]
-    return f"The models differ in {word}: {names(told)}." if len(told) > 1 else ""
+    return f"The {shown.each}s differ in {word}: {names(told)}." if told[1:] else ""
 
 
 def _sizes(shown: Shown) -> Iterator[str]:
@@ -347,16 +353,16 @@ def _unmarked(
     if not (shown.style.best and what) or len(sets) == len(whole):
         return ""
     if max(map(len, sets)) > 1:
-        return f" The {what} is marked among models of the same {of}."
+        return f" The {what} is marked among {shown.each}s of the same {of}."
     return f" No {what} is marked."
 
 
 def _examples(shown: Shown) -> Iterator[Note]:
     sets = same_examples(shown.comparison)
     if len(sets) > 1 and shown.style.best:
-        some = "the best is marked among models of the same examples"
+        some = f"the best is marked among {shown.each}s of the same examples"
         told = some if max(map(len, sets)) > 1 else "no best is marked"
-        text = f"The models were tested on different examples: {told}."
+        text = f"The {shown.each}s were tested on different examples: {told}."
         yield Note(text, finding=True)
 
 
@@ -415,9 +421,7 @@ def estimator_in_words(ev: Evaluation) -> str:
     return f"is the {parts.kernel} kernel estimate of bandwidth {parts.bandwidth:g}"
 
 
-ROOT_MEAN_SQUARE = (
-    "is a root mean square over bins of equal mass, so it can exceed ECE, which is a mean"
-)
+ROOT_MEAN_SQUARE = "is a root mean square over bins of equal mass, so it can exceed ECE, which is a mean"
 
 
 def _bins(shown: Shown) -> Iterator[str]:

@@ -63,7 +63,7 @@ def cell_text(cell: Cell, room: int = 0) -> str:
 
 def grid(table: Table) -> list[list[str]]:
     """Heading and rows as texts, first column first."""
-    lines = [["Model"], *([one_line(row.name)] for row in table.rows)]
+    lines = [[table.first], *([one_line(row.name)] for row in table.rows)]
     for place, heading in enumerate(table.headings):
         cells = [row.cells[place] for row in table.rows]
         room = max(len(cell.interval) for cell in cells)
@@ -130,7 +130,7 @@ def escape(text: str) -> str:
 
 def write_markdown(table: Table) -> str:
     """The table in Markdown."""
-    head = ["Model", *(escape(heading.label) for heading in table.headings)]
+    head = [table.first, *(escape(heading.label) for heading in table.headings)]
     body = [[escape(r.name), *(_cell(c) for c in r.cells)] for r in table.rows]
     widths = [max(3, *map(width, column)) for column in zip(head, *body, strict=True)]
     rule = [":" + "-" * (widths[0] - 1), *("-" * (to - 1) + ":" for to in widths[1:])]

@@ -56,7 +56,7 @@ def page(
     unicode: bool = True,
 ) -> list[Line]:
     """Everything, line by line; `found` is what the audit found."""
-    scores = Comparison(comparison.evaluations)
+    scores = replace(comparison, effects={})
     head = note_lines([Note(text) for text in head_lines(comparison)], columns)
     parts: list[list[Line]] = [
         [(Span(text, "dim"),) for text in head],

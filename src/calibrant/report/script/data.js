@@ -1,6 +1,7 @@
 // The data of the page: JSON, with columns of numbers as base64.
 
 const D = JSON.parse(document.getElementById("data").textContent);
+const EACH = D.each[0].toUpperCase() + D.each.slice(1);
 const { geometry: G, box: BOX, nodes: M } = D;
 const placeOf = node => node / (M - 1);
 const PLACES = Float64Array.from({ length: M }, (_, node) => placeOf(node));

@@ -27,7 +27,7 @@ function panelOf(model, record) {
 function overlayOf() {
   const plot = make("div", { "class": "plot" });
   const figure = make("figure", {},
-    make("figcaption", {}, make("b", {}, "All shown models"),
+    make("figcaption", {}, make("b", {}, `All shown ${D.each}s`),
       make("span", { "class": "hint" }, "Point near a curve to see its band and intervals.")),
     plot, make("div", { "class": "read" }));
   return { figure, plot };
@@ -68,7 +68,7 @@ function drawPanels(pairs) {
 
 function addReader(chart, plot, k, big) {
   const { box, pairs } = chart;
-  const name = big ? "All models" : pairs[0][0].name;
+  const name = big ? `All ${D.each}s` : pairs[0][0].name;
   const hit = make("div", { "class": "hit", tabindex: 0, role: "slider", "data-chart": k,
     "aria-label": `${name}: read the diagram at a ${D.words.said}`,
     "aria-valuemin": 0, "aria-valuemax": 1, "aria-orientation": "horizontal" });

@@ -36,7 +36,7 @@ function allDiagrams() {
     const picture = standalone(chart.svg);
     const record = chart.pairs[0][1];
     const alone = S.view === "panels";
-    const name = alone ? chart.pairs[0][0].name : "All shown models";
+    const name = alone ? chart.pairs[0][0].name : `All shown ${D.each}s`;
     const font = { fill: ink.color, "font-family": "sans-serif" };
     const sum = `d_CAL ${percent(record.calibration[0])} + gap ${percent(record.gapTotal)} = ${scoreNow().total} ${percent(record.total)}`;
     const group = make("g", { transform: `translate(${x + gap / 2} ${y + gap / 2})` },

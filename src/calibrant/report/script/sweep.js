@@ -12,7 +12,7 @@ function drawSweep() {
     host.replaceChildren();
     words.textContent = D.sweep
       ? "Computed for the Brier and the log score only."
-      : "Not computed: the sums behind an evaluation are needed, and some model here was "
+      : "Not computed: the sums behind an evaluation are needed, and some " + D.each + " here was "
         + "restored from a file or evaluated class by class.";
     return;
   }
@@ -87,8 +87,8 @@ function rankingWords(curves) {
   const ranked = shown().filter(m => !m.trivial && curves[m.index].every(isFinite));
   const endless = shown().filter(m => curves[m.index].includes(Infinity)).map(m => m.name);
   const tail = endless.length ? ` Infinite, and not drawn: ${endless.join(", ")}.` : "";
-  const aside = shown().some(m => m.trivial) ? " (trivial models aside)" : "";
-  if (ranked.length < 2) return `One model: see how much d_CAL varies with the bandwidth.${tail}`;
+  const aside = shown().some(m => m.trivial) ? ` (trivial ${D.each}s aside)` : "";
+  if (ranked.length < 2) return `One ${D.each}: see how much d_CAL varies with the bandwidth.${tail}`;
   const widths = D.sweep.bandwidths;
   const order = j => [...ranked].sort((a, b) => curves[a.index][j] - curves[b.index][j]);
   const same = (j, k) => order(j).every((model, i) => model === order(k)[i]);

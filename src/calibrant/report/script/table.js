@@ -91,7 +91,7 @@ function drawHead(head) {
     return th;
   };
   head.replaceChildren(make("tr", {},
-    cell("name", "Model", false, false),
+    cell("name", EACH, false, false),
     ...columnsNow().map(c => cell(c.key, c.label, c.up, c.live && c.key !== "total")),
     make("th", { scope: "col" }, "Notes", make("span", { "class": "live" }, evaluatedAt()))));
 }
