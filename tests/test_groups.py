@@ -10,10 +10,12 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 import calibrant as cal
+from calibrant._base.comparison import as_comparison
 from calibrant._rows.columns import Columns
 from calibrant._verbs.compare_groups import bins_of_rows, equal_calibration
 from calibrant._verbs.features import Feature, grow, leaf_of, name_leaves
 from calibrant._verbs.multicalibration_error import deviations
+from calibrant.report._report import groups_of
 
 
 @pytest.fixture(scope="module")
@@ -671,3 +673,39 @@ def test_tables_and_pages_of_groups_call_them_groups():
     assert "odel" not in re.sub("<[^>]*>", "", page)
     assert "odel" not in re.sub("<[^>]*>", "", found._repr_html_())
     assert found.table("csv").startswith('"model"')  # for programs it is one name
+
+
+@pytest.mark.parametrize("target", ["top-label", "class-wise"])
+def test_the_record_of_a_group_says_which_it_is(target):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 200)
+    y, group = rng.integers(0, 3, 200), np.repeat(["east", "west"], 100)
+    given = {"probs": p, "group": group, "target": target, "name": "ViT"}
+    ev = cal.evaluate(y, **given)
+    names = [part.name for part in ev.per_group.values()]
+    assert names == ["ViT, group east", "ViT, group west"]
+    assert str(ev.per_group["west"]).startswith("ViT, group west: 100 examples")
+    again = cal.Evaluation.from_json(ev.to_json())
+    assert [part.name for part in again.per_group.values()] == names
+    (other,) = as_comparison({"CNN": ev})
+    assert other.per_group["east"].name == "CNN, group east"
+
+
+def test_labels_and_sketches_name_their_groups_too():
+    rng = np.random.default_rng(0)
+    p = rng.random((60, 2))
+    y = rng.random((60, 2)) < p
+    named = {"target": "multi-label", "classes": ["cat", "owl"]}
+    assert cal.evaluate(y, probs=p, **named).per_group["owl"].name == "model, group owl"
+    sketch = cal.Sketch()
+    sketch.update(y[:, 0], probs=p[:, 0], group=np.repeat(["a", "b"], 30))
+    assert cal.evaluate(sketch).per_group["b"].name == "model, group b"
+
+
+def test_a_page_takes_the_records_of_groups_as_they_are():
+    from calibrant.report import build
+
+    rng = np.random.default_rng(0)
+    p = rng.random(100)
+    ev = cal.evaluate(rng.random(100) < p, probs=p, group=np.repeat(["a", "b"], 50))
+    assert build(ev, groups=ev.per_group) == build(ev, groups=groups_of(ev))

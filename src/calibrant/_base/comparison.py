@@ -12,18 +12,10 @@ from typing import Annotated, Any, ClassVar, overload
 import numpy as np
 
 from calibrant._base.checks import MOST_NAME, check_choice, check_kind, one_line
-from calibrant._base.evaluation import Evaluation
+from calibrant._base.evaluation import Evaluation, group_name
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.measures import is_trivial
-from calibrant._base.records import (
-    CLOSE,
-    Amount,
-    Frame,
-    Range,
-    Record,
-    Whole,
-    to_frame,
-)
+from calibrant._base.records import CLOSE, Amount, Frame, Range, Record, Whole, to_frame
 from calibrant._base.views import Views
 
 PRINTED_EFFECTS = ("accuracy_change", "changed", "tied", "impossible")
@@ -256,7 +248,8 @@ def _by_name(models: Mapping[str, Any], name: str) -> Comparison:
 
 def renamed(ev: Evaluation, name: str) -> Evaluation:
     """The same model under another name, which its groups have too."""
-    groups = {x: replace(part, name=name) for x, part in ev.per_group.items()}
+    parts = ev.per_group.items()
+    groups = {x: replace(part, name=group_name(name, x)) for x, part in parts}
     return replace(ev, name=name, per_group=groups)
 
 
@@ -290,10 +283,8 @@ def shown_evaluation(ev: Evaluation, names: Mapping[str, str] | None = None) -> 
     if all(new == old for old, new in known.items()):
         return ev
     parts = tuple(shown_evaluation(part, classes) for part in ev.per_class)
-    of_groups = {
-        groups[x]: replace(part, name=name) for x, part in ev.per_group.items()
-    }
-    return replace(ev, name=name, per_class=parts, per_group=of_groups)
+    of_groups = {groups[x]: part for x, part in ev.per_group.items()}
+    return renamed(replace(ev, per_class=parts, per_group=of_groups), name)
 
 
 def shown_names(names: Iterable[str]) -> dict[str, str]:

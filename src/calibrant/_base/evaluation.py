@@ -379,3 +379,8 @@ class Evaluation(Views, Record):
             "method": [x.method or "" for x in rows.values()],
         }
         return to_frame({name: np.array(x) for name, x in columns.items()}, kind)
+
+
+def group_name(model: str, group: str) -> str:
+    """What the record of a group is called."""
+    return f"{model}, group {group}"

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from calibrant._base.checks import check_flags, check_text
-from calibrant._base.evaluation import Evaluation
+from calibrant._base.evaluation import Evaluation, group_name
 from calibrant._base.later import Later, Named
 from calibrant._base.records import Bins, Curve, Decomposition, Estimate
 from calibrant._inputs.arrays import Column, Table, to_numpy
@@ -278,7 +278,10 @@ def _each_group(
     if groups is None:
         return {}
     names = np.unique(groups).tolist()
-    return {x: evaluate_sample(sample.of_some(groups == x), name) for x in names}
+    return {
+        x: evaluate_sample(sample.of_some(groups == x), group_name(name, x))
+        for x in names
+    }
 
 
 def _each_label(
@@ -293,8 +296,8 @@ def _each_label(
     plain = replace(sample, settings=replace(sample.settings, interval=None))
     label = np.arange(len(sample.columns)) % len(labels)
     return {
-        str(x): evaluate_sample(plain.of_some(label == j), name, keep=False)
-        for j, x in enumerate(labels)
+        x: evaluate_sample(plain.of_some(label == j), group_name(name, x), keep=False)
+        for j, x in enumerate(map(str, labels))
     }
 
 
@@ -402,7 +405,7 @@ def evaluate_each_class(
         clusters=predictions.clusters,
         per_group={
             group: evaluate_each_class(
-                _rows_of_group(predictions, group), settings, name
+                _rows_of_group(predictions, group), settings, group_name(name, group)
             )
             for group in sorted({*_names_of(predictions)})
         },
@@ -696,7 +699,7 @@ def evaluate_sketch(sketch: Sketch, settings: Settings, name: str) -> Evaluation
         return _each_class(sketch, kind, settings, name)
     found = _evaluate(cells, kind, settings, name)
     groups = {
-        group: _evaluate(own, kind, settings, name)
+        group: _evaluate(own, kind, settings, group_name(name, group))
         for group, own in sorted(sketch.groups.items())
     }
     found = replace(found, per_group=groups, soft_rows=sketch.soft_rows)

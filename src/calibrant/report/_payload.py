@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._base.comparison import Comparison, as_comparison, as_shown, shown_names
-from calibrant._base.evaluation import Evaluation
+from calibrant._base.evaluation import Evaluation, group_name
 from calibrant._base.measures import MEASURES, is_trivial, some_of
 from calibrant._base.records import Estimate, Finding, as_plain
 from calibrant._base.text import number, printed_gap, with_interval
@@ -267,7 +267,8 @@ def group_view(
         for name, models in groups.items()
     }
     for name, models in read.items():
-        if models.names != comparison.names:
+        own = tuple(group_name(x, name) for x in comparison.names)
+        if models.names not in (comparison.names, own):
             raise ValueError(
                 f"groups must hold the models {', '.join(comparison.names)}; the group "
                 f"{name!r} holds {', '.join(models.names)}."

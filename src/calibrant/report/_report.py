@@ -137,7 +137,7 @@ def groups_of(models: Any) -> dict[str, list[Any]]:
     groups: dict[str, list[Any]] = {}
     for ev in as_comparison(models):
         for name, of_group in ev.per_group.items():
-            groups.setdefault(name, []).append(of_group)
+            groups.setdefault(name, []).append(replace(of_group, name=ev.name))
     return dict(sorted(groups.items(), key=lambda item: natural(item[0])))
 
 
