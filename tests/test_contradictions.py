@@ -7,6 +7,8 @@ import pytest
 from make import softmax, unrelated
 
 import calibrant as cal
+from calibrant import files
+from calibrant.files._sources import FileError
 from calibrant.recalibration import TemperatureScaling
 
 Y, Z = unrelated(200, 3)
@@ -239,7 +241,29 @@ def test_numbers_of_columns_in_another_order_are_not_believed(part, columns):
     assert got == cal.accuracy(Y, probs=frame.to_numpy()) == cal.accuracy(Y, probs=P)
 
 
-@pytest.mark.parametrize("columns", [[0, 1, 2], ["0", "1", "2"], list("abc")])
+@pytest.mark.parametrize("numbers", [(2, 0, 1), (3, 1, 2)])
+def test_numbers_at_the_end_of_names_are_held_against_their_order(
+    part, numbers, tmp_path
+):
+    columns = [f"p_{i}" for i in numbers]
+    frame = part("pandas").DataFrame(P, columns=columns)
+    said = "'p_{}', 'p_{}', 'p_{}'".format(*numbers)
+    with pytest.raises(ValueError, match=f"{said}: which of them is class 0"):
+        cal.evaluate(Y, probs=frame)
+    labels, want = np.array(numbers)[Y], cal.accuracy(Y, probs=P)
+    assert cal.accuracy(labels, probs=frame, classes=numbers) == want
+    assert cal.evaluate(frame, probs=frame).rows == 200  # soft labels of the same names
+    path = tmp_path / "rows.csv"
+    frame.assign(label=labels % 3).to_csv(path, index=False)
+    with pytest.raises(FileError, match=f"{said} .*--classes {numbers[0]},"):
+        files.read(path, files.Roles(probs=columns))
+    frame.assign(label=labels).to_csv(path, index=False)
+    for said in ({"probs": columns, "classes": [*map(str, numbers)]}, {}):
+        found = files.read(path, files.Roles(**said))
+        assert cal.accuracy(**found.arguments) == want
+
+
+@pytest.mark.parametrize("columns", [[0, 1, 2], ["0", "1", "2"], list("abc"), ["p_1", "p_2", "p_3"], ["a1", "b0", "c2"], ["p_60", "p_20", "p_40"]])  # fmt: skip
 def test_columns_in_order_say_nothing_new(part, columns):
     frame = part("pandas").DataFrame(P, columns=columns)
     assert cal.accuracy(Y, probs=frame) == cal.accuracy(Y, probs=P)

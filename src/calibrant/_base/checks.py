@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import islice
@@ -290,3 +291,20 @@ def as_number(value: Any) -> float:
         return float(value) if real else nan
     except (ValueError, TypeError, OverflowError):  # beyond every range, or masked
         return nan
+
+
+def out_of_order(columns: Sequence[Hashable]) -> bool:
+    """Whether names end in the numbers of classes, from 0 or 1 on, in another order.
+
+    Examples
+    --------
+    >>> out_of_order(["p_2", "p_0", "p_1"]), out_of_order(["p_1", "p_2", "p_3"])
+    (True, False)
+    """
+    found = [re.fullmatch(r"(.*?)(\d{1,9})", str(x), re.DOTALL) for x in columns]
+    ends = [(x[1], int(x[2])) for x in found if x is not None]
+    numbers, k = [number for _, number in ends], len(columns)
+    if len(ends) < k or len({start for start, _ in ends}) > 1:
+        return False
+    counted = ([*range(k)], [*range(1, k + 1)])
+    return numbers not in counted and sorted(numbers) in counted

@@ -20,6 +20,7 @@ from calibrant._base.checks import (
     RowError,
     check_choice,
     check_length,
+    out_of_order,
     read_names,
     shown,
 )
@@ -249,8 +250,8 @@ def named_classes(
     """Names of the classes in column order: those given, or those a data frame has.
 
     A frame's names are the classes if the labels are among them. Whole numbers other
-    than 0, 1, ... must be, and none of the labels a column number as well. A series that
-    is named after one of two labels is its probability.
+    than 0, 1, ... must be, and none of the labels a column number as well; names such as
+    p_1, p_0 are refused beside them. A series that is named after one of two labels is its probability.
 
     Examples
     --------
@@ -282,7 +283,8 @@ def named_classes(
                 f"y holds {strange}, which is no column of {kind} ({_listed(columns)}). "
                 "Rename the column, or pass classes=[...], the names in column order."
             )
-    if all(str(name).lstrip("-").isdecimal() for name in columns):
+    numbers = all(str(name).lstrip("-").isdecimal() for name in columns)
+    if numbers or (labels is not None and out_of_order(columns)):
         raise ValueError(
             f"the columns of {kind} are {_listed(columns)}: which of them is class 0? Pass "
             "classes=[...], the names of the classes in column order, or .to_numpy() if "

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import RowError, check_number
+from calibrant._base.checks import RowError, check_number, out_of_order
 from calibrant.files import _sources as sources
 from calibrant.files._duckdb import TRUTHS
 from calibrant.files._open import (
@@ -185,6 +185,8 @@ def found_in(
             y = _labels(path, block, plan.label, start)
             if scores.ndim == 1 and classes is None:
                 y = _yes_or_no(y)
+            if classes is None and plan.stars is None:
+                _check_order(path, plan.scores, y)
             y, classes = _named(path, y, classes, plan.stars)
     elif plan.correct is not None:
         y = _correct(path, block, plan.correct, start)
@@ -469,6 +471,18 @@ def _absent(missing: NDArray[np.bool_]) -> str:
 
 def _any(missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(missing if missing.ndim == 1 else missing.any(axis=1))
+
+
+def _check_order(path: Path, columns: tuple[str, ...], y: NDArray[Any]) -> None:
+    """Refuse columns whose numbers contradict their order, beside labels in numbers."""
+    if y.dtype.kind in "biuf" and out_of_order(columns):
+        numbers = ",".join(re.findall(r"\d+$", name)[0] for name in columns)
+        raise FileError(
+            path,
+            f"the columns {sources.quoted(columns)} are not in the order of their numbers: which "
+            "of them is class 0? Name the classes in the order of the columns, with "
+            f"--classes {sources.shorten(numbers)}.",
+        )
 
 
 def _named(
