@@ -88,6 +88,17 @@ ENDS = [
     (WRONG_USAGE, ["study", "a.npz", "--divergence", "l1"]),
     (WRONG_USAGE, ["recalibrate"]),
     (WRONG_USAGE, ["compare", "a.npz", "b.npz", "--level", "high"]),
+    (WRONG_USAGE, ["report", "a.npz", "--level", "2"]),
+    (WRONG_USAGE, ["report", "a.npz", "--bins", "0"]),
+    (WRONG_USAGE, ["report", "a.npz", "--seed", "-1"]),
+    (WRONG_USAGE, ["report", "a.npz", "--bandwidth", "-1"]),
+    (WRONG_USAGE, ["compare", "a.npz", "b.npz", "--level", "nan"]),
+    (WRONG_USAGE, ["curves", "a.npz", "--level", "0"]),
+    (WRONG_USAGE, ["study", "a.npz", "--split", "2"]),
+    (WRONG_USAGE, ["study", "a.npz", "--folds", "1"]),
+    (WRONG_USAGE, ["explain", "parts.npz", "--by", "x", "--regions", "1"]),
+    (WRONG_USAGE, ["monitor", "a.npz", "--alpha", "2"]),
+    (WRONG_USAGE, ["sketch", "a.npz", "--bins", "0", "-o", "none.npz"]),
     (WRONG_USAGE, ["inspect"]),
     (WRONG_USAGE, ["sketch", "a.npz"]),
     (WRONG_USAGE, ["merge", "a.npz"]),
@@ -113,6 +124,7 @@ def test_every_command_ends_with_its_code(code, arguments, folder):
         assert len(done.stderr.splitlines()) == 1
     elif code == WRONG_USAGE:
         assert done.stderr.startswith("Usage: calibrant ")
+        assert ".npz: " not in done.stderr
     elif code == GATE_TRIPPED:
         assert done.stderr.startswith("gate: ")
         assert done.stdout

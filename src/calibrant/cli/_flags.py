@@ -169,7 +169,7 @@ INTERRUPTED = 130
 def clean_errors(command: Command) -> Command:
     """Turn what is wrong with the input into one line and exit code 1.
 
-    What was not foreseen is said on one line too: with CALIBRANT_DEBUG set, in full.
+    Values that an option cannot have are wrong usage, whatever the files hold. What was not foreseen is said on one line too: with CALIBRANT_DEBUG set, in full.
     """
 
     @wraps(command)
@@ -183,7 +183,7 @@ def clean_errors(command: Command) -> Command:
             raise
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
             said = " ".join(_named(str(error)).split()) or type(error).__name__
-            raise click.ClickException(one_line(in_options(said), MOST_SAID)) from error
+            raise _as_error(in_options(said)) from error
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
@@ -193,6 +193,23 @@ def clean_errors(command: Command) -> Command:
             raise click.ClickException(one_line(said, MOST_SAID)) from error
 
     return run  # type: ignore[return-value]
+
+
+VALUES = (
+    *("bandwidth", "bins", "level", "split", "folds"),
+    *("alpha", "tolerance", "regions"),
+)
+"""Options whose values the library checks, beside --seed."""
+
+WRONG_VALUE = re.compile(rf"(?:^|: )(--(?:{'|'.join(VALUES)}|seed) must be .*)")
+
+
+def _as_error(said: str) -> click.ClickException:
+    """What was wrong: with an option, without the files it was read with, or with these."""
+    if found := WRONG_VALUE.search(said):
+        told, context = one_line(found[1], MOST_SAID), click.get_current_context()
+        return click.UsageError(told, context)
+    return click.ClickException(one_line(said, MOST_SAID))
 
 
 OPTIONS = {
@@ -217,7 +234,7 @@ PHRASES = {
     r"paired=False": "--unpaired",
     r"\brng (must be .*?) or a numpy\.random\.Generator": r"--seed \1",
     r"Use \w+\(scores='(\w+)'\)": r"Name them with --\1",
-    rf"(?<!-)\b({'|'.join((*EVALUATION, *SETTINGS))}) must be": r"--\1 must be",
+    rf"(?<!-)\b({'|'.join((*EVALUATION, *SETTINGS, *VALUES))}) must be": r"--\1 must be",
     r"divide ([\w ]*)by 100": r"divide \1by 100 (--percent)",
 }
 """What errors of the library say to those who call it, and what the command has for it."""
