@@ -26,9 +26,10 @@ from calibrant.terminal._diagram import (
     Canvas,
     band,
     diagram,
+    shorten,
     sparkline,
 )
-from calibrant.terminal._page import Span, beside, page, plain, shorten
+from calibrant.terminal._page import Span, beside, page, plain
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -358,3 +359,16 @@ def test_shortened_text_fits(text, to):
     short = shorten(text, to)
     assert width(short) <= to
     assert short == text or short.endswith("…")
+
+
+def test_long_names_that_begin_alike_stay_distinct():
+    start = "resnet50-imagenet-augmented-long-training-seed"
+    models = [
+        cal.evaluate_pairs([1, 0, 1, 1] * 30, [0.9, 0.4, 0.8, x] * 30, name=f"{start}-{x}")
+        for x in (0.7, 0.6)
+    ]  # fmt: skip
+    lines = terminal.render(models, width=80).splitlines()
+    for end in ("-0.7", "-0.6"):
+        assert any(re.match(rf"\S*…\S*{end} +75\.00", line) for line in lines)
+    (titles,) = (x.split() for x in lines if x.endswith("-0.6") and "-0.7 " in x)
+    assert len({*titles}) == 2

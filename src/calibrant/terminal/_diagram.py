@@ -73,6 +73,37 @@ def shorten(text: str, to: int) -> str:
     return kept + "…"
 
 
+def short_names(names: Sequence[str], to: int) -> list[str]:
+    """Names cut to a width; those that would look the same keep their ends, or get numbers.
+
+    Examples
+    --------
+    >>> short_names(["resnet-seed-1", "resnet-seed-2", "vit"], 10)
+    ['resn…eed-1', 'resn…eed-2', 'vit']
+    >>> short_names(["resnet-of-50-seed-1", "resnet-of-18-seed-1"], 10)
+    ['resne… (1)', 'resne… (2)']
+    """
+    found = [shorten(name, to) for name in names]
+    for cut in (_without_middle, _numbered):
+        twice = {text for text in found if found.count(text) > 1}
+        found = [
+            cut(name, to, place) if text in twice else text
+            for place, (name, text) in enumerate(zip(names, found, strict=True), 1)
+        ]
+    return found
+
+
+def _without_middle(text: str, to: int, _: int) -> str:
+    head = shorten(text, to // 2)
+    tail = shorten(text[::-1], to - to // 2 + 1).removesuffix("…")
+    return head + tail[::-1]
+
+
+def _numbered(text: str, to: int, place: int) -> str:
+    number = f" ({place})"
+    return shorten(text, to - width(number)) + number
+
+
 DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 """Bits of a braille sign, by row and column of the dot."""
 

@@ -36,7 +36,7 @@ from calibrant.terminal._diagram import (
     diagram,
     plain,
     said_by,
-    shorten,
+    short_names,
     sparkline,
     spelt,
 )
@@ -120,10 +120,9 @@ def _fitting(
 
 def _with_short_names(table: Table, columns: int) -> Table:
     longest = max(10, min(columns // 4, 32))
-    rows = tuple(
-        replace(row, name=shorten(one_line(row.name), longest)) for row in table.rows
-    )
-    return replace(table, rows=rows)
+    names = short_names([one_line(row.name) for row in table.rows], longest)
+    rows = zip(table.rows, names, strict=True)
+    return replace(table, rows=tuple(replace(row, name=name) for row, name in rows))
 
 
 def _styled(table: Table, *, unicode: bool) -> list[list[tuple[str, str]]]:
@@ -174,9 +173,12 @@ def _diagrams(
     """Rows of diagrams with one height for all."""
     in_a_row = min(len(comparison), max(1, (columns + GAP_OF_PANELS) // PANEL))
     shown = list(comparison)[: MOST_ROWS * in_a_row]
+    titles = [one_line(ev.name) for ev in shown]
     top = shared_top(map(band, shown))
     wide = min(48, (columns + GAP_OF_PANELS) // in_a_row - GAP_OF_PANELS)
-    panels = [diagram(ev, wide, TALL, top, unicode=unicode) for ev in shown]
+    named = zip(shown, short_names(titles, wide), strict=True)
+    titled = [replace(ev, name=title) for ev, title in named]
+    panels = [diagram(ev, wide, TALL, top, unicode=unicode) for ev in titled]
     for start in range(0, len(panels), in_a_row):
         yield beside(panels[start : start + in_a_row], GAP_OF_PANELS)
     key = [
