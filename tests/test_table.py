@@ -900,3 +900,14 @@ def test_the_debiased_ece_is_said_to_be_a_root_mean_square() -> None:
         text = " ".join(table(ev, columns=columns).split())
         assert "ECE (debiased) is a root mean square over bins of equal mass" in text
     assert "root mean square" not in table(ev)
+
+
+def test_stated_confidences_have_no_true_class_of_probability_0() -> None:
+    stated = cal.evaluate_pairs([1, 0, 1, 1], [0.9, 1.0, 0.8, 0.7], name="stated")
+    text = " ".join(table(stated).split())
+    why = "an answer of confidence 1 was wrong, or one of confidence 0 correct"
+    assert f"NLL is infinite where {why}: stated (1 example)." in text
+    classes = cal.evaluate([0, 1, 0], probs=[[1, 0, 0]] * 3, name="classes")
+    text = " ".join(table([stated, classes]).split())
+    assert f"where {why}: stated (1 example)." in text
+    assert "where a true class was given probability 0: classes (1 example)." in text

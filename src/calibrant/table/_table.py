@@ -173,7 +173,7 @@ BRIER_RANGES = {
 EFFECT_WORDS = {
     "changed": "changed (another class is predicted than before)",
     "tied": "tied (several classes share the largest probability)",
-    "impossible": "impossible (the true class got probability 0)",
+    "impossible": "impossible ({})",
 }
 
 
@@ -270,13 +270,19 @@ def _infinite(shown: Shown) -> Iterator[Note]:
     if not (shown.some("nll") or log):
         return
     found = [ev for ev in shown.comparison if isinf(ev.metrics.get("nll", 0.0))]
-    if found:
-        counts = [f"{ev.name} ({some_of(ev, ev.infinite_rows)})" for ev in found]
-        yield Note(
-            f"NLL is infinite where a true class was given probability 0: "
-            f"{names(counts)}.",
-            finding=True,
-        )
+    why: dict[str, list[str]] = {}
+    for ev in found:
+        lost = f"{ev.name} ({some_of(ev, ev.infinite_rows)})"
+        why.setdefault(_impossible(ev), []).append(lost)
+    for what, who in why.items():
+        yield Note(f"NLL is infinite where {what}: {names(who)}.", finding=True)
+
+
+def _impossible(ev: Evaluation) -> str:
+    """What makes the log loss infinite."""
+    if ev.target == "pairs":
+        return "an answer of confidence 1 was wrong, or one of confidence 0 correct"
+    return "a true class was given probability 0"
 
 
 def _accuracy(shown: Shown) -> Iterator[Note]:
@@ -480,7 +486,8 @@ def _brier(shown: Shown) -> Iterator[str]:
 
 
 def _effects(shown: Shown) -> Iterator[str]:
-    told = [words for key, words in EFFECT_WORDS.items() if key in shown.keys]
+    why = _impossible(shown.comparison[0])
+    told = [x.format(why) for key, x in EFFECT_WORDS.items() if key in shown.keys]
     if told:
         yield f"Counted in examples: {names(told)}."
 
