@@ -98,7 +98,6 @@ ENDS = [
     (WRONG_USAGE, ["study", "a.npz", "--folds", "1"]),
     (WRONG_USAGE, ["explain", "parts.npz", "--by", "x", "--regions", "1"]),
     (WRONG_USAGE, ["monitor", "a.npz", "--alpha", "2"]),
-    (WRONG_USAGE, ["sketch", "a.npz", "--bins", "0", "-o", "none.npz"]),
     (WRONG_USAGE, ["inspect"]),
     (WRONG_USAGE, ["sketch", "a.npz"]),
     (WRONG_USAGE, ["merge", "a.npz"]),
