@@ -314,18 +314,74 @@ def test_estimates_that_differ_have_a_best_only_at_one_bandwidth(browser, tmp_pa
     best = (
         "[...document.querySelectorAll('#metrics td.best')].map(e => e.dataset.column)"
     )
-    apart = {"calibration", "sharpness_gap", "smooth_ece"}
+    apart = {"calibration", "sharpness_gap", "smooth_ece", "ece", "ace"}
     with browser.page() as tab:
         tab.open(report(some, tmp_path / "page.html").as_uri())
         marked = set(tab.run(best))
         assert not marked & apart
-        assert {"ece", "brier"} <= marked
+        assert {"accuracy", "brier"} <= marked
         assert "d_CAL is not estimated alike, and cannot be compared" in tab.text(
             "#parts"
         )
         tab.run("location.hash = 'width=0.05'")
         drawn(tab, 0.05, "gaussian", "brier")
         assert set(tab.run(best)) & apart == {"calibration", "sharpness_gap"}
+
+
+BEST = "[...document.querySelectorAll('#metrics td.best')].map(e => e.dataset.column)"
+
+
+def page_of_two(tmp_path, one, two):
+    """The page of a model, evaluated with two sets of options."""
+    y, z = over_confident(400)
+    some = [
+        cal.evaluate(y, logits=z, name="a", **one),
+        cal.evaluate(y, logits=z, name="b", **two),
+    ]
+    return report(some, tmp_path / "page.html").as_uri()
+
+
+def test_bins_and_levels_that_differ_are_told_on_the_page(browser, tmp_path):
+    with browser.page() as tab:
+        tab.open(page_of_two(tmp_path, {"bins": 15}, {"bins": 5, "level": 0.9}))
+        assert not set(tab.run(BEST)) & {"ece", "ace"}
+        assert {"accuracy", "calibration"} <= set(tab.run(BEST))
+        text = tab.text("body")
+        assert "of a 15 bins of equal width; of b 5 bins of equal width." in text
+        assert "intervals of 95% (a) and 90% (b)" in tab.text("#key")
+        z = tab.run(
+            "JSON.parse(document.getElementById('data').textContent).models.map(m => m.z)"
+        )
+        assert [round(x, 3) for x in z] == [1.96, 1.645]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"estimator": "plugin"}, "plug-in"),
+        ({"boundary": "reflect"}, "direct, reflected at 0 and 1"),
+        (
+            {"counterpart": "tight"},
+            "direct, times k / (k - 1) (tight counterpart)",
+        ),
+    ],
+)
+def test_estimates_of_two_kinds_have_no_best_at_one_bandwidth(
+    browser, tmp_path, option, said
+):
+    parts = {"calibration", "sharpness_gap"}
+    with browser.page() as tab:
+        tab.open(
+            page_of_two(tmp_path, {"bandwidth": 0.05}, {"bandwidth": 0.05, **option})
+        )
+        assert not set(tab.run(BEST)) & parts
+        tab.run("location.hash = 'width=0.03'")
+        drawn(tab, 0.03, "gaussian", "brier")
+        assert not set(tab.run(BEST)) & parts
+        assert f"of a it is direct; of b it is {said}." in tab.text("#parts")
+        assert "No ranking: d_CAL of these models cannot be compared." in tab.text(
+            "#sweep-words"
+        )
 
 
 def test_a_page_begins_with_a_score_that_all_models_have(browser, tmp_path):

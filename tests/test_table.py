@@ -605,7 +605,7 @@ def test_conventions_follow_the_target_and_the_divergence():
     p, y = rng.random(300), rng.integers(0, 2, 300)
     binary = cal.evaluate(y, probs=p, divergence="log", bandwidth=0.05)
     assert "Brier is of class 1 alone: 0 to 100." in notes(binary)
-    assert "d_CAL (calibration error) + sharpness gap = NLL, up to rounding; d_CAL is the gaussian kernel estimate of bandwidth 0.05." in notes(binary)  # fmt: skip
+    assert "d_CAL (calibration error) + sharpness gap = NLL, up to rounding; d_CAL is the direct gaussian kernel estimate of bandwidth 0.05." in notes(binary)  # fmt: skip
     plain = make_table(binary, Style(percent=False)).notes[-1].text
     assert "×100" not in plain
     assert "alone: 0 to 1." in plain
@@ -886,7 +886,9 @@ def test_no_best_among_estimates_of_d_cal_that_differ() -> None:
     for column in ("calibration", "smooth_ece"):
         rows = table([fixed, adaptive], columns=column).splitlines()
         assert not any("*" in line for line in rows[2:4])
-    assert "of fixed it is the gaussian kernel estimate of bandwidth 0.05" in text
+    assert (
+        "of fixed it is the direct gaussian kernel estimate of bandwidth 0.05" in text
+    )
     assert "of adaptive it is the debiased adaptive estimate" in text
     told = " ".join(table([fixed, adaptive], columns="smooth_ece").split())
     assert "SmoothECE of fixed is computed as relplot does" in told
@@ -911,3 +913,113 @@ def test_stated_confidences_have_no_true_class_of_probability_0() -> None:
     text = " ".join(table([stated, classes]).split())
     assert f"where {why}: stated (1 example)." in text
     assert "where a true class was given probability 0: classes (1 example)." in text
+
+
+def over_confident(**options):
+    """A model that is too sure, evaluated with some options."""
+    rng = np.random.default_rng(0)
+    h = rng.beta(4, 1, 600)
+    y = (rng.random(600) < h**2).astype(int)
+    probs = np.column_stack([1 - h, h])
+    return cal.evaluate(y, probs=probs, target="top-label", **options)
+
+
+DEPENDING = {
+    "bins": ("ece", "ace", "mce", "top_label_ece", "ece_mass"),
+    "closed": ("ece", "ace", "mce", "top_label_ece"),
+    "bandwidth": ("calibration", "sharpness_gap"),
+    "divergence": ("calibration", "sharpness_gap", "total"),
+    "counterpart": ("calibration", "sharpness_gap"),
+}
+
+
+@pytest.mark.parametrize(
+    ("option", "other"),
+    [
+        ("bins", 10),
+        ("closed", "left"),
+        ("bandwidth", 0.05),
+        ("divergence", "log"),
+        ("counterpart", "tight"),
+        ("level", 0.9),
+    ],
+)
+def test_no_best_in_the_columns_that_depend_on_an_option(option, other):
+    """Numbers of one name but of two kinds cannot be ranked; all others can."""
+    one = over_confident(name="a")
+    two = over_confident(name="b", **{option: other})
+    made = make_table([one, two], Style(), columns="all")
+    marked = {
+        heading.key
+        for heading, *cells in zip(
+            made.headings, *(x.cells for x in made.rows), strict=True
+        )
+        if any(cell.best for cell in cells)
+    }
+    keys = {heading.key for heading in made.headings}
+    assert keys - marked == {*DEPENDING.get(option, ())} & keys
+
+
+@pytest.mark.parametrize("option", ["kernel", "boundary", "estimator"])
+def test_no_best_among_kernel_estimates_of_two_kinds(option):
+    other = {"kernel": "epanechnikov", "boundary": "reflect", "estimator": "plugin"}
+    one = over_confident(name="a", bandwidth=0.05)
+    two = over_confident(name="b", bandwidth=0.05, **{option: other[option]})
+    made = make_table([one, two], Style(), columns=["calibration", "brier"])
+    assert [[x.best for x in row.cells] for row in made.rows] == [[False, True]] * 2
+    said = {
+        "kernel": "b it is the direct epanechnikov kernel estimate of bandwidth 0.05.",
+        "boundary": "b it is the direct gaussian kernel estimate of bandwidth 0.05, reflected at 0 and 1.",
+        "estimator": "b it is the plug-in gaussian kernel estimate of bandwidth 0.05.",
+    }
+    text = notes([one, two], columns=["calibration", "brier"])
+    assert f"cannot be compared: of a it is the direct gaussian kernel estimate of bandwidth 0.05; of {said[option]}" in text  # fmt: skip
+
+
+def test_preset_and_its_bandwidth_are_one_estimate():
+    models = [
+        over_confident(name="a", preset="paper"),
+        over_confident(name="b", bandwidth=0.05),
+    ]
+    made = make_table(models, Style(), columns=["calibration"])
+    assert all(row.cells[0].best for row in made.rows)
+
+
+def test_bins_that_differ_are_told_by_model():
+    models = [over_confident(name=f"b{bins}", bins=bins) for bins in (15, 10)]
+    text = notes(models, columns=["ece", "ace", "ece_mass"])
+    assert "ECE and ACE do not use the same bins, and cannot be compared: of b15 15 bins of equal width; of b10 10 bins of equal width." in text  # fmt: skip
+    assert "ECE (equal mass) does not use the same bins, and cannot be compared: of b15 15 bins; of b10 10 bins." in text  # fmt: skip
+    ends = [over_confident(name=x, closed=x) for x in ("right", "left")]
+    text = notes(ends, columns=["ece", "ece_mass"])
+    assert "of right 15 bins of equal width (closed on the right); of left 15 bins of equal width (closed on the left)." in text  # fmt: skip
+    assert "ECE (equal mass) uses 15 bins." in text
+
+
+def test_levels_that_differ_are_told_by_model():
+    models = [over_confident(name=x, level=float(x)) for x in ("0.95", "0.9")]
+    text = make_table(models, Style(intervals=True)).notes[-1].text
+    assert "In brackets: intervals of 95% (0.95) and 90% (0.9): " in text
+
+
+def test_the_sum_is_told_by_model_where_divergences_differ():
+    models = [over_confident(name=x, divergence=x) for x in ("brier", "log")]
+    sum_ = "d_CAL (calibration error) + sharpness gap = Brier (brier) and NLL (log), up to rounding"
+    assert sum_ in notes(models)
+
+
+def test_the_tight_counterpart_is_told():
+    tight = over_confident(name="tight", counterpart="tight")
+    text = notes([over_confident(name="plain"), tight])
+    how = "is the debiased adaptive estimate, times k / (k - 1) (tight counterpart)"
+    assert f"of plain it is the debiased adaptive estimate; of tight it {how}." in text
+    assert f"d_CAL {how}." in notes(tight)
+
+
+def test_smooth_ece_of_two_conventions_is_told():
+    models = [
+        over_confident(name="ours"),
+        over_confident(name="theirs", preset="paper"),
+    ]
+    told = "SmoothECE of theirs is computed as relplot does, and cannot be compared with the others."
+    assert told in notes(models)

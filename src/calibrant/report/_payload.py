@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite, nan
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,14 @@ from calibrant.table._layout import (
     fixed,
     keys_of,
 )
-from calibrant.table._table import estimators_in_words, make_table, rows, total_label
+from calibrant.table._table import (
+    estimators_in_words,
+    intervals_in_words,
+    make_table,
+    rows,
+    total_label,
+    variants_in_words,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +218,7 @@ def _lead(
 ) -> Iterator[str]:
     """Whether the best score is better than the next by more than chance."""
     key = column_of_total(comparison, best.divergence) or "total"
-    apart = _examples_of(best, comparison) != _examples_of(second, comparison)
+    apart = _set_of(best, comparison) != _set_of(second, comparison)
     if apart and getattr(comparison, "paired", True):
         yield f"The next, {second.name}, was tested on different examples; they are not compared."
         return
@@ -419,11 +427,12 @@ def payload(
             "nodes": nodes_for(comparison),
             "scores": [_score(comparison, name) for name in common],
             "estimators": estimators_in_words(comparison),
+            "variants": variants_in_words(comparison),
             "score": first.divergence if first.divergence in common else common[0],
             "adaptive": all(e.decomposition.bandwidth is None for e in comparison),
             "bandwidth": first.decomposition.bandwidth or PAPER_BANDWIDTH,
             "kernel": first.decomposition.kernel,
-            "level": float(first.settings["level"]),
+            "intervals": intervals_in_words(comparison),
             "words": axis_words(first),
             "each": comparison._each,
             "columns": [_column(heading) for heading in headings(comparison)],
@@ -451,10 +460,20 @@ def _column(heading: Heading) -> dict[str, Any]:
     return {"key": key, "label": heading.label, **kind, **follows}
 
 
-def _examples_of(ev: Evaluation, comparison: Comparison, column: str = "") -> int:
-    """A number for a model, the same for those it is held against in a column."""
-    sets = enumerate(alike(comparison, column, one_score=True))
+def _set_of(
+    ev: Evaluation, comparison: Comparison, column: str = "", common: Sequence[str] = ()
+) -> int:
+    """A number for a model, the same for those it is held against in a column.
+
+    The page shows the parts of one score for all; other settings are `common` if it says so.
+    """
+    sets = enumerate(alike(comparison, column, ("divergence", *common)))
     return next(i for i, places in sets if any(comparison[j] is ev for j in places))
+
+
+def standard_errors(ev: Evaluation) -> float:
+    """Standard errors on either side of an interval of a model."""
+    return NormalDist().inv_cdf(0.5 + float(ev.settings["level"]) / 2)
 
 
 def _model(
@@ -470,8 +489,9 @@ def _model(
         "name": ev.name,
         "rows": ev.n,
         "trivial": is_trivial(ev),
-        "examples": _examples_of(ev, comparison),
-        "alike": {key: _examples_of(ev, comparison, key) for key in keys},
+        "alike": {key: _set_of(ev, comparison, key) for key in keys},
+        "alike_live": _set_of(ev, comparison, "calibration", ("bandwidth", "kernel")),
+        "z": standard_errors(ev),
         "infinite": ev.infinite_rows,
         "lost": some_of(ev, ev.infinite_rows),
         "metrics": {key: interval_of(MEASURES[key].of(ev)) for key in fixed},

@@ -12,7 +12,6 @@ from importlib.resources import files
 from math import isfinite
 from os import PathLike
 from pathlib import Path
-from statistics import NormalDist
 from string import Template
 from typing import Any
 
@@ -40,7 +39,17 @@ from calibrant.report import _payload as page
 from calibrant.report._coarse import MEASURED_AT, Coarse, page_error
 from calibrant.table._html import escape
 from calibrant.table._layout import Style, alike
-from calibrant.table._table import PARTS, STEADY, methods_of, shown_of, told_by
+from calibrant.table._table import (
+    PARTS,
+    STEADY,
+    by_model,
+    estimator_in_words,
+    in_brackets,
+    levels_in_words,
+    methods_of,
+    shown_of,
+    told_by,
+)
 
 MOST_TITLE = 300
 TITLE = "Calibration-sharpness report"
@@ -165,7 +174,7 @@ def build(
         check_kind(groups, Mapping, "groups")
     apart, gates = _read_apart(group_differences), _read_gates(failed)
     sums, found = page.sums_of(comparison), comparison.audit()
-    data = {**page.payload(comparison, sums, groups, found), "z": _z(comparison)}
+    data = page.payload(comparison, sums, groups, found)
     shown = shown_of(comparison, Style(intervals=True), page.shown_keys(comparison))
     style = "\n" + "\n".join(read_part(name) for name in STYLES)
     parts = "\n".join(read_part(f"script/{name}.js") for name in SCRIPTS)
@@ -214,12 +223,6 @@ def _read_gates(given: Any) -> list[str]:
     for one in found:
         check_text(one, "failed")
     return [str(one) for one in found]
-
-
-def _z(comparison: Comparison) -> float:
-    """Standard errors on either side of an interval."""
-    level = float(comparison[0].settings["level"])
-    return NormalDist().inv_cdf(0.5 + level / 2)
 
 
 # -- the file ---------------------------------------------------------------------
@@ -348,30 +351,28 @@ def _methods(
     yield "Digest of the evaluations (SHA-256)", _digest(comparison)
 
 
+ADAPTIVE = (
+    " The adaptive estimate (auto) is made of pairs of examples for Brier, and of local Platt "
+    "scaling for log; its curve is one of local Platt fits, with a band drawn at bandwidth "
+    "0.05. As published: Gaussian kernel of bandwidth 0.05."
+)
+
+
 def _estimator(comparison: Comparison) -> str:
-    parts = comparison[0].decomposition
-    as_published = "As published: Gaussian kernel of bandwidth 0.05."
-    if parts.bandwidth is None:
-        return (
-            "Auto is the debiased adaptive estimate of the calibration error (pairs of "
-            "examples for Brier, local Platt scaling for log), and a curve of local Platt "
-            f"fits; its band is drawn at bandwidth 0.05. {as_published}"
-        )
-    return (
-        f"{parts.estimator} kernel estimate: {parts.kernel} kernel of bandwidth "
-        f"{parts.bandwidth:g}, boundary {parts.boundary}."
-    )
+    how = in_brackets(by_model(comparison, estimator_in_words))
+    adaptive = any(ev.decomposition.bandwidth is None for ev in comparison)
+    return f"d_CAL is {how}.{ADAPTIVE if adaptive else ''}"
 
 
 def _intervals(comparison: Comparison) -> str:
-    level = 100 * float(comparison[0].settings["level"])
     known = [(ev, measure) for measure in columns().values() for ev in comparison]
     told = methods_of((measure.label, measure.of(ev)) for ev, measure in known)
     methods = f" {told[0].upper()}{told[1:]}." if told else ""
+    reach = by_model(comparison, lambda ev: f"{page.standard_errors(ev):.2f}")
     return (
-        f"{level:g}%. The darker ribbon of a curve holds at each place, the lighter one at "
+        f"{levels_in_words(comparison)}. The darker ribbon of a curve holds at each place, the lighter one at "
         f"all places at once, for a curve without jumps.{methods} Live ones are the kernel "
-        f"estimate ± {_z(comparison):.2f} standard errors; they do not cover its bias."
+        f"estimate ± {in_brackets(reach)} standard errors; they do not cover its bias."
     )
 
 

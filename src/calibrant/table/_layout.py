@@ -14,7 +14,6 @@ from calibrant._base.checks import check_flags, check_number, shown
 from calibrant._base.comparison import EFFECTS, PRINTED_EFFECTS, Comparison
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import (
-    HEADLINE,
     MEASURES,
     Measure,
     is_trivial,
@@ -199,14 +198,38 @@ def same_examples(comparison: Comparison) -> list[list[int]]:
 ESTIMATED = ("calibration", "sharpness_gap")
 """Columns that depend on how d_CAL was estimated."""
 
+BINNED = ("ece", "ace", "mce", "top_label_ece")
+"""Columns that depend on bins of equal width."""
+
+ESTIMATOR = ("bandwidth", "kernel", "boundary", "estimator", "counterpart")
+
+DEPENDS = {
+    **dict.fromkeys(BINNED, ("bins", "closed")),
+    **dict.fromkeys(ESTIMATED, ("divergence", *ESTIMATOR)),
+    "total": ("divergence",),
+    "ece_mass": ("bins",),
+    "smooth_ece": ("preset",),
+}
+"""Settings that the numbers of a column depend on: of others they are different things."""
+
+
+def kind_of(ev: Evaluation, column: str = "", common: Sequence[str] = ()) -> Any:
+    """What the number of a model must share with others to be held against them.
+
+    That is its target, and the settings that the `column` depends on, but for those that
+    are `common` to all numbers shown.
+    """
+    settings = {**ev.settings, "divergence": ev.divergence}
+    needed = [name for name in DEPENDS.get(column, ()) if name not in common]
+    return ev.target, *(settings.get(name) for name in needed)
+
 
 def alike(
-    comparison: Comparison, column: str = "", *, one_score: bool = False
+    comparison: Comparison, column: str = "", common: Sequence[str] = ()
 ) -> list[list[int]]:
-    """Places of models among which there may be a best: same examples, same target.
+    """Places of models among which there may be a best: same examples, same kind.
 
-    In a `column` that needs it, of one divergence and estimated alike as well; divergences
-    do not matter where the parts of `one_score` are shown for all.
+    See `kind_of` for what is of one kind in a `column`.
 
     Examples
     --------
@@ -219,19 +242,9 @@ def alike(
     found: dict[Any, list[int]] = {}
     for examples, places in enumerate(same_examples(comparison)):
         for place in places:
-            ev = comparison[place]
-            score = ev.divergence if column in HEADLINE and not one_score else None
-            key = examples, ev.target, score, _estimated(ev, column)
+            key = examples, *kind_of(comparison[place], column, common)
             found.setdefault(key, []).append(place)
     return list(found.values())
-
-
-def _estimated(ev: Evaluation, column: str) -> Any:
-    """How a number was estimated, if it can be estimated in several ways."""
-    parts = ev.decomposition
-    if column in ESTIMATED and parts.bandwidth:
-        return parts.bandwidth, parts.kernel
-    return column == "smooth_ece" and is_published(ev)
 
 
 def is_published(ev: Evaluation) -> bool:

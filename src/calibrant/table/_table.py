@@ -26,6 +26,7 @@ from calibrant._verbs.compare import sameness
 from calibrant.table._html import write_html
 from calibrant.table._latex import write_latex
 from calibrant.table._layout import (
+    BINNED,
     DAGGER,
     Note,
     Row,
@@ -239,6 +240,35 @@ def names(given: Sequence[str]) -> str:
     return f"{', '.join(kept[:-1])} and {kept[-1]}"
 
 
+def by_model(
+    comparison: Comparison, said: Callable[[Evaluation], str]
+) -> dict[str, list[str]]:
+    """What is said of models, and of which."""
+    found: dict[str, list[str]] = {}
+    for ev in comparison:
+        found.setdefault(said(ev), []).append(ev.name)
+    return found
+
+
+def apart(found: dict[str, list[str]]) -> str:
+    """What is said of which models, where they differ."""
+    told = "; ".join(f"of {names(who)} {said}" for said, who in found.items())
+    return f", and cannot be compared: {told}"
+
+
+def in_brackets(found: dict[str, list[str]]) -> str:
+    """What is said, with the models in brackets where they differ.
+
+    Examples
+    --------
+    >>> in_brackets({"95%": ["a"]}), in_brackets({"95%": ["a"], "90%": ["b"]})
+    ('95%', '95% (a) and 90% (b)')
+    """
+    if len(found) == 1:
+        return next(iter(found))
+    return names([f"{said} ({names(who)})" for said, who in found.items()])
+
+
 def rows(weight: float) -> str:
     """A number of examples, in words."""
     return f"{weight:,.10g} example{'' if weight == 1 else 's'}"
@@ -392,8 +422,8 @@ def _scale(shown: Shown) -> Iterator[str]:
 def _parts(shown: Shown) -> Iterator[str]:
     if not shown.some("calibration", "sharpness_gap"):
         return
-    first = shown.comparison[0]
-    score = total_label(first, first.divergence)
+    scores = by_model(shown.comparison, lambda ev: total_label(ev, ev.divergence))
+    score = in_brackets(scores)
     sum_ = f"d_CAL (calibration error) + sharpness gap = {score}, up to rounding"
     yield sum_ + estimators_in_words(shown.comparison)
     if shown.style.intervals and any(map(is_published, shown.comparison)):
@@ -410,40 +440,86 @@ def total_label(ev: Evaluation, divergence: str) -> str:
 
 def estimators_in_words(comparison: Comparison) -> str:
     """How d_CAL was estimated, to go on with after its sum."""
-    found: dict[str, list[str]] = {}
-    for ev in comparison:
-        found.setdefault(estimator_in_words(ev), []).append(ev.name)
+    found = by_model(comparison, lambda ev: f"it is {estimator_in_words(ev)}")
     if len(found) == 1:
-        return f"; d_CAL {next(iter(found))}."
-    told = "; ".join(f"of {names(who)} it {how}" for how, who in found.items())
-    return f". d_CAL is not estimated alike, and cannot be compared: {told}."
+        return f"; d_CAL {next(iter(found)).removeprefix('it ')}."
+    return f". d_CAL is not estimated alike{apart(found)}."
+
+
+def variants_in_words(comparison: Comparison) -> str:
+    """How d_CAL differs at one bandwidth and with one kernel; empty if it does not."""
+    found = by_model(comparison, lambda ev: f"it is {_estimator(ev)}{_changed(ev)}")
+    return f" It is not estimated alike{apart(found)}." if len(found) > 1 else ""
 
 
 def estimator_in_words(ev: Evaluation) -> str:
     """How d_CAL of a model was estimated."""
-    parts = ev.decomposition
-    if parts.bandwidth is None:
-        return "is the debiased adaptive estimate"
-    return f"is the {parts.kernel} kernel estimate of bandwidth {parts.bandwidth:g}"
+    parts, how = ev.decomposition, "the debiased adaptive estimate"
+    if parts.bandwidth is not None:
+        how = f"the {_estimator(ev)} {parts.kernel} kernel estimate"
+        how += f" of bandwidth {parts.bandwidth:g}"
+    return how + _changed(ev)
+
+
+def _estimator(ev: Evaluation) -> str:
+    return "plug-in" if ev.settings.get("estimator") == "plugin" else "direct"
+
+
+def _changed(ev: Evaluation) -> str:
+    """What else becomes of an estimate of d_CAL."""
+    reflected = ev.settings.get("boundary") == "reflect"
+    tight = ev.settings.get("counterpart") == "tight"
+    return (
+        f"{', reflected at 0 and 1' * reflected}"
+        f"{', times k / (k - 1) (tight counterpart)' * tight}"
+    )
 
 
 ROOT_MEAN_SQUARE = "is a root mean square over bins of equal mass, so it can exceed ECE, which is a mean"
 
 
+def _count(ev: Evaluation) -> str:
+    bins = ev.settings["bins"]
+    return f"{bins} bin{'' if bins == 1 else 's'}"
+
+
+def _of_equal_width(ev: Evaluation, *, ends: bool) -> str:
+    """The bins of a model, and if asked for which of their ends belong to them."""
+    closed = f" (closed on the {ev.settings.get('closed')})" if ends else ""
+    return f"{_count(ev)} of equal width{closed}"
+
+
+def _binned(
+    shown: Shown, keys: Sequence[str], bins: dict[str, list[str]]
+) -> Iterator[str]:
+    """Which bins some columns use, if they are shown."""
+    labels = [MEASURES[key].label for key in keys if key in shown.keys]
+    use, do = ("uses", "does") if len(labels) == 1 else ("use", "do")
+    if labels and len(bins) == 1:
+        yield f"{names(labels)} {use} {next(iter(bins))}."
+    elif labels:
+        yield f"{names(labels)} {do} not use the same bins{apart(bins)}."
+
+
 def _bins(shown: Shown) -> Iterator[str]:
-    binned = [MEASURES[key].label for key in ("ece", "ace") if key in shown.keys]
-    if binned:
-        bins = shown.comparison[0].settings["bins"]
-        use = "uses" if len(binned) == 1 else "use"
-        yield f"{names(binned)} {use} {bins} bins of equal width."
+    models = shown.comparison
+    ends = len({ev.settings.get("closed") for ev in models}) > 1
+    width = by_model(models, lambda ev: _of_equal_width(ev, ends=ends))
+    yield from _binned(shown, BINNED, width)
+    yield from _binned(shown, ("ece_mass",), by_model(models, _count))
     if shown.some("ece_debiased"):
         yield f"{MEASURES['ece_debiased'].label} {ROOT_MEAN_SQUARE}."
     if shown.some("ace"):
         yield "ACE is the average, not the adaptive, calibration error."
     published = [ev.name for ev in shown.comparison if is_published(ev)]
     if shown.some("smooth_ece") and published:
-        who = f" of {names(published)}" if len(published) < len(shown.rows) else ""
-        yield f"SmoothECE{who} is computed as relplot does: another number than without the preset."
+        if len(published) == len(shown.rows):
+            yield "SmoothECE is computed as relplot does: another number than without the preset."
+        else:
+            yield (
+                f"SmoothECE of {names(published)} is computed as relplot does, and cannot be "
+                "compared with the others."
+            )
 
 
 OVER_CLASSES = {
@@ -475,14 +551,15 @@ def _classes(shown: Shown) -> Iterator[str]:
 
 def _brier(shown: Shown) -> Iterator[str]:
     if shown.some("brier"):
-        found: dict[str, list[str]] = {}
-        for ev in shown.comparison:
-            most = 1 if ev.target in (*FORECASTS, "pairs") else 2
-            said = BRIER_RANGES.get(ev.target, BRIER_RANGES["top-label"])
-            text = said.format(most * shown.style.factor, positive_class(ev))
-            found.setdefault(text, []).append(ev.name)
+        found = by_model(shown.comparison, lambda ev: _range(ev, shown.style.factor))
         for text, who in found.items():
             yield f"Brier{f' of {names(who)}' if len(found) > 1 else ''} is {text}."
+
+
+def _range(ev: Evaluation, factor: float) -> str:
+    most = 1 if ev.target in (*FORECASTS, "pairs") else 2
+    said = BRIER_RANGES.get(ev.target, BRIER_RANGES["top-label"])
+    return said.format(most * factor, positive_class(ev))
 
 
 def _effects(shown: Shown) -> Iterator[str]:
@@ -501,13 +578,22 @@ def _intervals(shown: Shown) -> Iterator[str]:
         if key in MEASURES
         for ev in shown.comparison
     ]
-    level = 100 * float(shown.comparison[0].settings["level"])
-    told = methods_of(named)
+    what, told = intervals_in_words(shown.comparison), methods_of(named)
     yield (
-        f"In brackets: {level:g}% intervals: {told}."
-        if told
-        else "No column shown has an interval."
+        f"In brackets: {what}: {told}." if told else "No column shown has an interval."
     )
+
+
+def intervals_in_words(comparison: Comparison) -> str:
+    """What intervals these are, by model where they differ."""
+    levels = levels_in_words(comparison)
+    return f"intervals of {levels}" if " " in levels else f"{levels} intervals"
+
+
+def levels_in_words(comparison: Comparison) -> str:
+    """Coverage of the intervals, by model where it differs."""
+    found = by_model(comparison, lambda ev: f"{100 * float(ev.settings['level']):g}%")
+    return in_brackets(found)
 
 
 def _lifted(shown: Shown) -> Iterator[str]:

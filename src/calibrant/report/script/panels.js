@@ -214,7 +214,7 @@ function drawKey(scale) {
     const ribbon = { x: 0, width: 26, fill: "var(--ink)" };
     items.splice(1, 0, [sign(make("rect", { ...ribbon, height: 12, "fill-opacity": 0.15 }),
       make("rect", { ...ribbon, y: 3, height: 6, "fill-opacity": 0.35 })),
-      `${Number((100 * D.level).toPrecision(6))}% interval${isLive() ? "" : " (light: of the whole curve)"}`]);
+      `${D.intervals}${isLive() ? "" : " (light: of the whole curve)"}`]);
   }
   if (shown().some(model => model.atoms.length)) {
     items.push([sign(make("circle", { cx: 13, cy: 6, r: 4, fill: "none", stroke: "var(--ink)",

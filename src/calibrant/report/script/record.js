@@ -30,7 +30,7 @@ function printedGap(total, calibration, gap) {
 
 function liveRecord(model) {
   const e = estimateOf(model, S.width, S.kernel, S.score);
-  const reach = D.z;
+  const reach = model.z;
   return {
     live: true,
     x: PLACES,
@@ -76,7 +76,7 @@ function reportedRibbon(model) {
   const { line, mass } = model;
   if (line.bandwidth === null || !model.sums) return [line.low, line.high];
   const { error } = estimateOf(model, mass.bandwidth, mass.kernel, "brier");
-  const spread = line.confidence.map(at => D.z * interpolate(PLACES, error, at));
+  const spread = line.confidence.map(at => model.z * interpolate(PLACES, error, at));
   return [
     line.accuracy.map((m, i) => Math.max(0, m - spread[i])),
     line.accuracy.map((m, i) => Math.min(1, m + spread[i])),

@@ -89,6 +89,9 @@ function rankingWords(curves) {
   const tail = endless.length ? ` Infinite, and not drawn: ${endless.join(", ")}.` : "";
   const aside = shown().some(m => m.trivial) ? ` (trivial ${D.each}s aside)` : "";
   if (ranked.length < 2) return `One ${D.each}: see how much d_CAL varies with the bandwidth.${tail}`;
+  if (new Set(ranked.map(m => m.alike_live)).size > 1) {
+    return `No ranking: d_CAL of these ${D.each}s cannot be compared.${tail}`;
+  }
   const widths = D.sweep.bandwidths;
   const order = j => [...ranked].sort((a, b) => curves[a.index][j] - curves[b.index][j]);
   const same = (j, k) => order(j).every((model, i) => model === order(k)[i]);

@@ -21,11 +21,11 @@ function rankOf(column, value) {
   return column.up ? -Number(percent(value)) : Number(percent(value));
 }
 
-// Models among which there is a best: as Python says, or all of the same examples and target
-// whose numbers follow the bandwidth.
+// Models among which there is a best: as Python says, as evaluated and where numbers follow the
+// bandwidth.
 function peers(column, model, record, pairs) {
   const live = column.estimated && record.live;
-  const set = one => (live ? one.examples : one.alike[column.key]);
+  const set = one => (live ? one.alike_live : one.alike[column.key]);
   return pairs.filter(([other, its]) => set(other) === set(model)
     && (!column.estimated || its.live === record.live));
 }
@@ -104,7 +104,7 @@ function partsWords(pairs) {
   const { total } = scoreNow(), sum = `d_CAL (calibration error) + sharpness gap = ${total}, up to rounding`;
   if (isLive()) {
     return `${sum}; at bandwidth ${S.width} d_CAL is the paper's estimate (${S.kernel} kernel), which noise `
-      + "biases up and which has no interval.";
+      + `biases up and which has no interval.${D.variants}`;
   }
   const below = pairs.some(([, record]) => percent(record.calibration[0]).startsWith("-"));
   return sum + D.estimators
