@@ -1034,6 +1034,44 @@ def test_no_lower_calibration_error_is_claimed_that_intervals_do_not_support():
     )
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": "epanechnikov"},
+        {"boundary": "reflect"},
+        {"counterpart": "tight"},
+        {"bandwidth": 0.1},
+        {"estimator": "plugin"},
+    ],
+)
+def test_what_is_smoothed_away_is_the_estimate_that_was_asked_for(data, options):
+    arrays = data("cifar10_akamaster_resnet32")
+    given = {"logits": arrays["logits"], "bandwidth": 0.05, **options}
+    ev = cal.evaluate(arrays["labels"], name="mine", **given)
+    if "estimator" in options:  # the plug-in estimate is above the adaptive one
+        assert "smoothed-away" not in codes(ev)
+        return
+    found, error = only(ev, "smoothed-away"), float(ev.decomposition.calibration)
+    assert found.evidence["fixed"] == error
+    width = ev.decomposition.bandwidth
+    assert f"At bandwidth {width:g} the calibration error of mine is {error:.4f}, below" in found.text  # fmt: skip
+    tight = 10 / 9 if "counterpart" in options else 1
+    assert found.evidence["adaptive"] == pytest.approx(0.00884 * tight, abs=2e-5)
+
+
+@pytest.mark.parametrize("options", [{"bins": 10}, {"bandwidth": 0.05}])
+def test_no_finding_ranks_numbers_of_two_kinds(data, options):
+    arrays = data("cifar10_akamaster_resnet32")
+    y, z = arrays["labels"], arrays["logits"]
+    key = "ece" if "bins" in options else "calibration"
+    sure = cal.evaluate(y, logits=z, name="sure")
+    for own, better in (({}, True), (options, False)):
+        fair = cal.evaluate(y, logits=z / 1.6, name="fair", **own)
+        audited = comparison_rules.Audited(Comparison((sure, fair)))
+        assert audited.clearly_better(fair, sure, key) == better
+        assert audited.clearly_better(fair, sure, "brier")
+
+
 def test_smoothing_is_judged_on_one_scale(data):
     rng = np.random.default_rng(0)
     p = rng.random(4000)

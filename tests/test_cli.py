@@ -132,6 +132,7 @@ def test_examples_of_the_help_run(line, folder):
     ("arguments", "message"),
     [
         (["evaluat"], "No such command"),
+        (["evaluate", "a.npz"], "No such command 'evaluate'. Did you mean 'report'?"),
         (["report"], "Missing argument"),
         (["report", "a.npz", "--target", "best"], "not one of"),
         (["report", "a.npz", "--fail-if", "ece"], "is not a condition such as"),

@@ -497,6 +497,20 @@ def test_independent_intervals_combine_as_squares():
     assert se(paired) < se(found)
 
 
+def test_numbers_that_are_equal_are_called_the_same():
+    """As many right, but in other examples."""
+    hits = [[1, 1, 0, 0] * 50, [0, 0, 1, 1] * 50]
+    a, b = (
+        cal.evaluate_pairs(hit, [0.6, 0.5, 0.7, 0.4] * 50, name=name)
+        for name, hit in zip("ab", hits, strict=True)
+    )
+    told = " ".join(cal.compare(a, b).sentences)
+    assert (
+        "Accuracy of b and a is the same; the interval of the difference is [-" in told
+    )
+    assert "accuracy differs by less than 0.0001" not in told
+
+
 def test_models_must_be_evaluated_alike():
     y, a, b = problem(300)
     one = rowful(y, logits=a, name="A")

@@ -47,7 +47,7 @@ from calibrant._stats.standard_errors import degrees_of_freedom, error_of_mean
 # Differences of two models in words that claim no more than the interval does.
 
 
-DIGITS = 4
+DIGITS, ROUND_OFF = 4, 1e-14
 
 
 def sentence(
@@ -71,6 +71,10 @@ def sentence(
     if difference.interval is None:
         told = f"{ev.name}'s {what} is {_size(value)}"
         return f"{told}; no interval is known for it."
+    if abs(value) < ROUND_OFF:
+        ends = _interval(*difference.interval)
+        lead = f"{_capital(what)} of {both} is the same"
+        return f"{lead}; the interval of the difference is {ends}."
     rows, seen = _rows(ev, base, paired=paired), shows(difference)
     if not is_clear(difference) or not seen:
         size = _number(value) if seen else f"less than {10**-DIGITS:g}"

@@ -49,6 +49,7 @@ from calibrant._views.words import (
     excludes_zero,
     verdict,
 )
+from calibrant.table._layout import kind_of
 from calibrant.table._table import names, rows
 
 
@@ -88,6 +89,8 @@ class Audited:
 
     def clearly_better(self, ev: Evaluation, base: Evaluation, key: str) -> bool:
         """Whether a column says so, with an interval to show for it."""
+        if kind_of(ev, key) != kind_of(base, key):
+            return False  # the two numbers are different things
         measure = MEASURES[key]
         lead = float(measure.of(ev)) - float(measure.of(base))
         better = lead > 0 if measure.higher_is_better else lead < 0
@@ -505,13 +508,14 @@ def smoothed_away(ev: Evaluation) -> Iterator[Told]:
     The published estimate smooths with bandwidth 0.05 on the probability scale. Where
     most confidences lie closer together than that, as in saturated networks, it blends
     over-confident examples with others and finds too little: it falls below the interval
-    of the adaptive estimate. What four digits do not show is left out.
+    of the adaptive estimate. Of a model evaluated with a bandwidth of your own, it is that
+    estimate which is held against the adaptive one. What four digits do not show is left
+    out.
     """
     value, interval = _adaptive(ev)
     headline = ev.decomposition.bandwidth is not None
-    fixed = float(ev.paper.calibration)
-    if not headline and ev.settings.get("counterpart") == "tight":
-        fixed *= ev.k / (ev.k - 1)  # as the adaptive estimate is
+    parts = ev.decomposition if headline else ev.paper
+    fixed = float(parts.calibration) * (1.0 if headline else _factor(ev))
     if interval is None or ev.divergence != "brier":
         return
     low, high = interval
@@ -522,7 +526,7 @@ def smoothed_away(ev: Evaluation) -> Iterator[Told]:
     ):
         yield Told(
             "warning" if headline else "note",
-            f"At bandwidth {ev.paper.bandwidth:g} the calibration error of {ev.name} is "
+            f"At bandwidth {parts.bandwidth:g} the calibration error of {ev.name} is "
             f"{fixed:.4f}, below the {value:.4f} [{low:.4f}, {high:.4f}] of the adaptive "
             "estimate.",
             {"fixed": fixed, "adaptive": value, "low": low, "high": high},
@@ -562,7 +566,13 @@ def _adaptive(ev: Evaluation) -> tuple[float, Interval | None]:
     if ev.sketch is None:
         return float("nan"), None
     error = brier_error(cells_of_sketch(ev.sketch), float(ev.settings["level"]))
-    return error.value, error.interval
+    factor, ends = _factor(ev), error.interval
+    return factor * error.value, ends and (factor * ends[0], factor * ends[1])
+
+
+def _factor(ev: Evaluation) -> float:
+    """What estimates of d_CAL by Brier are multiplied by."""
+    return ev.k / (ev.k - 1) if ev.settings.get("counterpart") == "tight" else 1.0
 
 
 THIN_BIN, THIN_SHARE = 20, 0.5
@@ -1073,6 +1083,8 @@ def too_few_rows_to_rank(audited: Audited) -> Iterator[Told]:
         ranked = sorted(models, key=lambda ev, m=measure: m.place(m.of(ev)))  # type: ignore[misc]
         if len({measure.place(measure.of(ev)) for ev in ranked[:2]}) < 2:
             continue  # one model, or no calibration error found in either
+        if kind_of(ranked[0], key) != kind_of(ranked[1], key):
+            continue
         lead = audited.difference(ranked[0], ranked[1], key)
         needed = _rows_needed(lead, ranked[0].n)
         if needed and compare.shows(lead):

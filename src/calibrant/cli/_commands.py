@@ -58,8 +58,18 @@ class Commands(Mapping[str, click.Command]):
         return len(ABOUT)
 
 
+MEANT = {"evaluate": "report"}
+"""Commands that there are not, by what does what they promise."""
+
+
 class Quiet(click.Group):
     """Commands that end quietly if whoever reads their output has left."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the command; click would suggest what is spelt alike."""
+        if meant := MEANT.get(args[0]):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {meant!r}?")
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *given: Any, **more: Any) -> click.Context:
         """Read the command line; this may print the help."""
