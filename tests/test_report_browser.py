@@ -384,6 +384,20 @@ def test_estimates_of_two_kinds_have_no_best_at_one_bandwidth(
         )
 
 
+def test_a_gap_below_0_is_explained_on_the_page(browser, tmp_path):
+    hit, h = np.repeat([1, 1, 0], [900, 50, 50]), np.repeat([1 - 1e-9, 0.7], [900, 100])
+    ev = cal.evaluate_pairs(
+        hit, h
+    )  # a wide kernel blends what is certain with the rest
+    told = "A sharpness gap below 0 cannot be"
+    with browser.page() as tab:
+        tab.open(report(ev, tmp_path / "page.html").as_uri())
+        assert told not in tab.text("#parts")
+        tab.run("location.hash = 'width=0.25&score=log'")
+        drawn(tab, 0.25, "gaussian", "log")
+        assert told in tab.text("#parts")
+
+
 def test_a_page_begins_with_a_score_that_all_models_have(browser, tmp_path):
     y, z = over_confident(400)
     some = [

@@ -190,6 +190,37 @@ def test_print_shows_the_gap_and_the_published_parts(evaluation):
     assert f"[{low:.4f}, {high:.4f}] + {parts.sharpness_gap:.4f}\n" in text
     shown = f"{paper.total:.4f} = {paper.calibration:.4f} + {paper.sharpness_gap:.4f}"
     assert f"the paper's estimator (bandwidth 0.05): {shown}\n" in text
+    assert "d_CAL is" not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "direct gaussian kernel estimate of bandwidth 0.05"),
+        ({"estimator": "plugin"}, "plug-in gaussian kernel estimate of bandwidth 0.05"),
+        (
+            {"kernel": "epanechnikov"},
+            "direct epanechnikov kernel estimate of bandwidth 0.05",
+        ),
+    ],
+)
+def test_a_fixed_bandwidth_is_named_and_the_papers_estimate_told_if_another(
+    options, said
+):
+    rng = np.random.default_rng(0)
+    h = rng.random(400)
+    hit = (rng.random(400) < h).astype(int)
+    text = str(cal.evaluate_pairs(hit, h, bandwidth=0.05, **options))
+    assert f"\n  d_CAL is the {said}\n" in text
+    assert ("the paper's estimator" in text) == bool(options)
+
+
+def test_a_sharpness_gap_below_0_is_explained():
+    h = np.repeat([0.02, 0.98], 500)
+    hit = np.repeat([0, 1], 500)
+    wide = cal.evaluate_pairs(hit, h, bandwidth=1.0)
+    assert "a sharpness gap below 0 cannot be" in " ".join(str(wide).split())
+    assert "sharpness gap below 0" not in str(cal.evaluate_pairs(hit, h))
 
 
 def test_print_says_under_confident():

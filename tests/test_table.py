@@ -617,6 +617,13 @@ def test_a_negative_error_is_explained_only_where_it_shows():
     assert "below 0" not in notes(model("a", calibration=-0.001), columns=["ece"])
 
 
+def test_a_gap_below_0_is_explained_where_it_shows():
+    told = "A sharpness gap below 0 cannot be"
+    pairs = np.repeat([0, 1], 500), np.repeat([0.02, 0.98], 500)
+    assert told in notes(cal.evaluate_pairs(*pairs, bandwidth=1.0))
+    assert told not in notes(cal.evaluate_pairs(*pairs))
+
+
 def test_models_that_are_not_alike_are_told():
     pairs = cal.evaluate_pairs([1, 0, 1], [0.7, 0.2, 0.9], name="pairs")
     text = notes([seeded(), pairs])

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from math import floor, inf, isfinite, isnan, log10
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,14 @@ from calibrant._verbs.by_group import natural
 from calibrant._views.diagram import GEOMETRY, axis_words
 from calibrant.table._html import paragraphs, write_html, write_list
 from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, lifted
-from calibrant.table._table import make_table, methods_of, names
+from calibrant.table._table import (
+    ADAPTIVE,
+    GAP_BELOW_0,
+    estimator_in_words,
+    make_table,
+    methods_of,
+    names,
+)
 from calibrant.table._text import in_ascii, note_lines, write_text
 
 NOTED, FAR_OFF = 0.005, 0.03
@@ -359,6 +367,8 @@ def _decomposition_lines(ev: Evaluation) -> list[str]:
     ordered = sorted(ev.decompositions, key=lambda name: name != ev.divergence)
     width = max(len(name) for name in ordered)
     lines = [f"  {name:<{width}}  {_sum(ev.decompositions[name])}" for name in ordered]
+    if (how := estimator_in_words(ev)) != ADAPTIVE:
+        lines.append(f"  d_CAL is {how}")
     if published := _as_published(ev):
         lines.append(f"  {published}")
     return [head, *lines]
@@ -366,7 +376,8 @@ def _decomposition_lines(ev: Evaluation) -> list[str]:
 
 def _as_published(ev: Evaluation) -> str:
     """The headline by the paper's estimator, if it is another."""
-    if ev.decomposition.bandwidth == ev.paper.bandwidth:
+    made = attrgetter("bandwidth", "kernel", "boundary", "estimator")
+    if made(ev.decomposition) == made(ev.paper):
         return ""
     how = f"the paper's estimator (bandwidth {ev.paper.bandwidth:g})"
     return f"{ev.divergence}, {how}: {_sum(ev.paper)}"
@@ -483,6 +494,8 @@ def _notes(ev: Evaluation) -> list[str]:
         notes.append(
             "a calibration error below 0 means that none was found; intervals begin at 0."
         )
+    if any(printed_gap(parts) < 0 for parts in ev.decompositions.values()):
+        notes.append(f"a {GAP_BELOW_0}")
     log = ev.decompositions.get("log")
     if log is not None and not float(log.total) > 0:
         notes.append(

@@ -47,6 +47,7 @@ from calibrant.table._layout import (
     keys_of,
 )
 from calibrant.table._table import (
+    GAP_BELOW_0,
     estimators_in_words,
     intervals_in_words,
     make_table,
@@ -428,6 +429,7 @@ def payload(
             "scores": [_score(comparison, name) for name in common],
             "estimators": estimators_in_words(comparison),
             "variants": variants_in_words(comparison),
+            "gap_below_0": f" A {GAP_BELOW_0}",
             "score": first.divergence if first.divergence in common else common[0],
             "adaptive": all(e.decomposition.bandwidth is None for e in comparison),
             "bandwidth": first.decomposition.bandwidth or PAPER_BANDWIDTH,

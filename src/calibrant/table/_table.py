@@ -72,7 +72,8 @@ def table(
     r"""Write models and their numbers as a table.
 
     The best of each column is bold (in text, starred), and so is what rounds to the same;
-    it is the best among models of one target that were tested on the same examples. A
+    it is the best among models of one target that were tested on the same examples, with
+    the settings that the column depends on. Calibration errors below 0 count as 0. A
     model with (nearly) one confidence for all rows is never the best in a calibration
     column: where its error is the lowest, a dagger says that this is trivial.
 
@@ -430,6 +431,8 @@ def _parts(shown: Shown) -> Iterator[str]:
         yield "As published d_CAL has no interval; evaluate without preset= for one."
     if any(text.startswith("-") for text in shown.texts("calibration")):
         yield "d_CAL below 0 means that no calibration error was found."
+    if any(text.startswith("-") for text in shown.texts("sharpness_gap")):
+        yield f"A {GAP_BELOW_0}"
 
 
 def total_label(ev: Evaluation, divergence: str) -> str:
@@ -452,9 +455,17 @@ def variants_in_words(comparison: Comparison) -> str:
     return f" It is not estimated alike{apart(found)}." if len(found) > 1 else ""
 
 
+GAP_BELOW_0 = (
+    "sharpness gap below 0 cannot be: the calibration error is estimated too high, above the "
+    "whole score."
+)
+
+ADAPTIVE = "the debiased adaptive estimate"
+
+
 def estimator_in_words(ev: Evaluation) -> str:
     """How d_CAL of a model was estimated."""
-    parts, how = ev.decomposition, "the debiased adaptive estimate"
+    parts, how = ev.decomposition, ADAPTIVE
     if parts.bandwidth is not None:
         how = f"the {_estimator(ev)} {parts.kernel} kernel estimate"
         how += f" of bandwidth {parts.bandwidth:g}"

@@ -102,13 +102,15 @@ const evaluatedAt = () => (!isLive() ? "" : D.adaptive ? "at auto" : "as evaluat
 // What the parts of the score are at this bandwidth.
 function partsWords(pairs) {
   const { total } = scoreNow(), sum = `d_CAL (calibration error) + sharpness gap = ${total}, up to rounding`;
+  const negative = pairs.some(([, record]) => percent(record.gapTotal).startsWith("-"));
+  const gap = negative ? D.gap_below_0 : "";
   if (isLive()) {
     return `${sum}; at bandwidth ${S.width} d_CAL is the paper's estimate (${S.kernel} kernel), which noise `
-      + `biases up and which has no interval.${D.variants}`;
+      + `biases up and which has no interval.${D.variants}${gap}`;
   }
   const below = pairs.some(([, record]) => percent(record.calibration[0]).startsWith("-"));
   return sum + D.estimators
-    + (below ? " d_CAL below 0 means that no calibration error was found." : "");
+    + (below ? " d_CAL below 0 means that no calibration error was found." : "") + gap;
 }
 
 const labelOf = label => (label.startsWith("d_")
