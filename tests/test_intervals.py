@@ -276,6 +276,61 @@ def test_copies_in_clusters_are_as_few_surprises_as_the_rows_they_copy(misses):
         assert often == pytest.approx(one, abs=0.02 * np.ptp(one))
 
 
+def all_right(clusters=20, size=100):
+    """Clusters without an error, whose confidences differ a little."""
+    cluster = np.repeat(np.arange(clusters), size)
+    return np.ones(len(cluster)), np.linspace(0.9, 0.95, len(cluster)), cluster
+
+
+def uppers(hit, h, cluster):
+    """How bad things may be, as far as rows tell: larger is worse."""
+    ev = cal.evaluate_pairs(hit, h, cluster=cluster, resamples=100)
+    curve = cal.risk_coverage(hit, confidence=h, cluster=cluster)
+    risk = {"confidence": 1 - h, "cluster": cluster}
+    benefit = cal.decision_curve(1 - hit, thresholds=[0.05, 0.07, 0.2], **risk)
+    found = {key: ev.metrics[key].interval[1] for key in ("brier", "nll", "aurc")}
+    found["gap"] = ev.metrics["confidence_gap"].interval[1] + 0.075
+    found["risk"] = curve.high[-1]
+    return found | dict(zip("abc", benefit.high, strict=True))
+
+
+def test_clusters_that_are_all_right_count_once_each():
+    many, few, alone = (uppers(*all_right(*x)) for x in ((20, 100), (20, 5), (2000, 1)))
+    for key, bound in many.items():
+        assert bound == pytest.approx(few[key], rel=0.05), key
+        assert bound > 0.1, key
+        assert bound > alone[key] + 0.06, key
+
+
+def test_one_error_of_many_rows_does_not_tell_how_much_alike_clusters_are():
+    hit, h, cluster = all_right()
+    none = uppers(hit, h, cluster)
+    hit[777] = 0
+    one, alone = uppers(hit, h, cluster), uppers(hit, h, np.arange(len(h)))
+    for key, bound in none.items():
+        assert alone[key] < one[key] < 1.01 * bound, key
+    assert one["gap"] > 0.02
+    assert one["risk"] > 0.02
+
+
+def test_fewer_accepted_examples_without_an_error_are_known_less_well():
+    cluster, rng = np.repeat(np.arange(40), 100), np.random.default_rng(0)
+    hit = np.where(cluster < 20, 1.0, rng.random(4000) < 0.7)
+    h = np.linspace(0.99, 0.6, 4000)
+    curve = cal.risk_coverage(hit, confidence=h, cluster=cluster)
+    some, half = (curve.accuracy_at(x).interval[0] for x in (0.2, 0.5))
+    assert some < half < 0.86
+
+
+def test_models_that_hardly_disagree_are_not_given_a_whole_cluster_of_difference():
+    rng = np.random.default_rng(1)
+    p, cluster = rng.beta(2, 3, 300), np.repeat(np.arange(20), 15)
+    y = (rng.random(300) < p).astype(int)
+    one, other = (cal.evaluate(y, probs=x, cluster=cluster) for x in (p, p**1.1))
+    found = cal.decision_curve(one, baseline=other, thresholds=[0.1])
+    assert found.high[0] - found.low[0] < 0.1
+
+
 def test_however_many_copies_a_cluster_has_the_interval_is_the_same():
     rng = np.random.default_rng(4)
     h = rng.beta(0.15, 0.15, 60).clip(0.003, 0.997)

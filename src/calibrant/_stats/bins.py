@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import as_number, check_choice, read_strategy, shown
+from calibrant._base.checks import as_number, check_choice, shown
 from calibrant._base.records import Bins, Corp
 from calibrant._inputs.arrays import Column, Index, distinct
 from calibrant._inputs.options import MOST_BINS
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import LOG_ODDS_CELLS
-from calibrant._sketch.ordered import Ordered, order, pooled
+from calibrant._sketch.ordered import Ordered, pooled
 
 # -- equal-width or equal-mass bins; ties are never split --------------------------
 
@@ -141,28 +141,6 @@ def sweep_bins(ordered: Ordered) -> Bins:
             break
         best = finer
     return best
-
-
-def find_bins(
-    columns: Columns, bins: BinCount, strategy: str | None, closed: str
-) -> Bins:
-    """Bins as the options of `calibrant.ece` describe them."""
-    sweep = isinstance(bins, str) and bins == "sweep"
-    cut = (
-        ("mass" if sweep else "width") if strategy is None else read_strategy(strategy)
-    )
-    if sweep and cut == "width":
-        raise ValueError(
-            f"strategy must be 'mass' where bins='sweep', got {shown(strategy)}: the "
-            "sweep is over bins of equal weight. Leave strategy out."
-        )
-    ordered = order(columns)
-    if cut == "width":
-        return width_bins(ordered, bins, closed)
-    values = ordered.without_twins()
-    if sweep:
-        return sweep_bins(values)
-    return mass_bins(values, count_bins(bins, values.effective))
 
 
 def binned_error(bins: Bins, norm: Any = 1) -> float:

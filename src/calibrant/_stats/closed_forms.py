@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import exp, hypot, log, log1p, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -158,13 +159,15 @@ class Surprises:
     """What rows that turned out against the odds add to a mean: a weighted Poisson sum.
 
     `total` is the sum of their costs, `variance` that of the squares, `next` the cost of
-    one more, and `most` the cost if all rows were surprises.
+    one more, and `most` the cost if all rows were surprises. `telling` is how many clusters
+    had such a one, where the `count` of all does not say it.
     """
 
     total: float
     variance: float
     next: float
     most: float
+    telling: float | None = None
 
     @classmethod
     def of(
@@ -189,9 +192,12 @@ class Surprises:
         total, square = float(seen @ cost), float(seen2 @ cost**2)
         return cls(total / n, square / n**2, following / n, most / n)
 
-    def together(self, size: float) -> Surprises:
-        """The same if so many come at once: fewer, and as much dearer."""
-        return replace(self, variance=size * self.variance, next=size * self.next)
+    def together(self, size: float, whole: float) -> Surprises:
+        """The same if so many come at once, of few clusters up to a whole one of them."""
+        size = min(size, max(self.count, 1.0) / LEAST_COUNT)
+        telling = self.count / size if self.telling is None else self.telling
+        one = size * float(if_alike(whole / size, telling))
+        return replace(self, variance=size * self.variance, next=one * self.next)
 
     @property
     def count(self) -> float:
@@ -229,8 +235,9 @@ class Mean:
     """A mean over rows, its standard error and the degrees of freedom of that.
 
     Of independent rows, `rises` are the surprises that make it larger and `falls` those
-    that make it smaller: where they are few, the error says too little. `alone` is the
-    error if rows of a cluster were independent, where more than surprises varies.
+    that make it smaller: where they are few, the error says too little. `whole` is the
+    number of rows in a cluster, 0 without clusters, and `alone` the error if they were
+    independent, where more than surprises varies.
     """
 
     value: float
@@ -238,7 +245,7 @@ class Mean:
     df: float
     rises: Surprises = NOTHING
     falls: Surprises = NOTHING
-    clustered: bool = False
+    whole: float = 0.0
     alone: float = 0.0
 
     @property
@@ -250,21 +257,19 @@ class Mean:
 
     def in_clusters(self) -> Mean:
         """The same with surprises that come at once where clusters vary more than rows."""
-        poisson = self.rises.variance + self.falls.variance
-        if not (self.clustered and self.se**2 > poisson > 0):
+        if not self.whole:
             return self
-        size = max(self.se**2 / max(poisson, self.alone**2), 1.0)
-        rises, falls = (
-            x.together(min(size, max(x.count, 1.0) / LEAST_COUNT))
-            for x in (self.rises, self.falls)
-        )
+        poisson, size = self.rises.variance + self.falls.variance, 1.0
+        if self.se**2 > poisson > 0:
+            size = max(self.se**2 / max(poisson, self.alone**2), 1.0)
+        rises, falls = (x.together(size, self.whole) for x in (self.rises, self.falls))
         return replace(self, rises=rises, falls=falls)
 
     @property
     def method(self) -> str:
         """What to call the interval."""
         name = "gamma" if self.in_clusters().share > 0.5 else "normal"
-        return f"{name}, clusters" if self.clustered else name
+        return f"{name}, clusters" if self.whole else name
 
 
 def mean_interval(mean: Mean, level: float) -> Interval:
@@ -288,7 +293,7 @@ def mean_interval(mean: Mean, level: float) -> Interval:
     poisson = rises.variance + falls.variance
     ratio = min(mean.se / sqrt(poisson), 1.0) if poisson > 0 else 1.0
     rest = 0.0
-    known = not mean.clustered or mean.alone > 0
+    known = not (mean.whole and poisson > 0) or mean.alone > 0
     if known and mean.se**2 > max(poisson, 0.0):  # below 0 by round-off
         rest = half * sqrt(1 - poisson / mean.se**2)
     (less, more), (regained, lost) = rises.reach(level), falls.reach(level)
@@ -298,6 +303,15 @@ def mean_interval(mean: Mean, level: float) -> Interval:
         mean.value - share * down - (1 - share) * half,
         mean.value + share * up + (1 - share) * half,
     )
+
+
+def if_alike(ratio: Any, telling: Any) -> Any:
+    """How many times fewer rows count as clusters may be alike throughout.
+
+    `ratio` is that number if each cluster counts once. Those in which all rows are alike
+    do not tell how much alike they are; some with surprises do, if they are not few.
+    """
+    return np.maximum(ratio, 1.0) ** (1 / (1 + telling**2))
 
 
 LEAST_COUNT = 1 / 81

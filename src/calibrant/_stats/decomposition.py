@@ -115,10 +115,8 @@ def total_loss(
     if not value > 0 and np.isinf(divergence.on_unit(np.zeros(1), np.ones(1))).any():
         return Estimate(value)
     scale = totals.loss / totals.unit_loss if 0 < totals.unit_loss < inf else worst
-    costs = _costs(cells, divergence, scale)
-    if rows is not None and not se > 0:  # a cluster may be wrong as a whole
-        costs = costs.together(cells.effective / (df + 1))
-    mean = Mean(value, se, df, costs, clustered=rows is not None)
+    whole = 0.0 if rows is None else rows.per_cluster
+    mean = Mean(value, se, df, _costs(cells, divergence, scale), whole=whole)
     low, high = closed_forms.mean_interval(mean, level)
     most = worst if divergence.by_pairs else inf
     return Estimate(value, (max(low, 0.0), min(high, most)), mean.method)

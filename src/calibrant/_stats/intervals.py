@@ -538,7 +538,7 @@ def of_gap(rows: Rows, value: float, level: float) -> Found:
     """Of mean confidence minus accuracy."""
     se = rows.standard_error(standard_errors.of_confidence_gap(rows.ordered))
     misses, hits = _surprises(rows.ordered)
-    mean = Mean(value, se, rows.df, misses, hits, rows.clusters is not None)
+    mean = Mean(value, se, rows.df, misses, hits, rows.per_cluster)
     low, high = closed_forms.mean_interval(mean, level)
     return (max(low, -1.0), min(high, 1.0)), mean.method.removesuffix(", clusters")
 

@@ -170,9 +170,9 @@ def interval(
     rows: Rows, steps: Steps, value: float, key: str, level: float
 ) -> tuple[Interval, str]:
     """Interval of an area: Student's, or where errors are few that of their costs."""
-    influence, clustered = steps.influence(key), rows.clusters is not None
+    influence = steps.influence(key)
     se, errors = rows.standard_error(influence), _errors(rows.ordered, influence)
-    mean = Mean(value, se, rows.df, errors, NOTHING, clustered)
+    mean = Mean(value, se, rows.df, errors, NOTHING, rows.per_cluster)
     low, high = closed_forms.mean_interval(mean, level)
     return (max(low, 0.0), min(high, 1.0)), mean.method.removesuffix(", clusters")
 

@@ -16,6 +16,7 @@ import numpy as np
 from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._rows.columns import Columns
 from calibrant._sketch.ordered import Ordered, order_of
+from calibrant._stats.closed_forms import if_alike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,17 +66,21 @@ class Rows:
         return np.maximum(place, 0)  # rows that stand for others may lie below
 
     def effective(self, share: float, influence: Influence) -> float:
-        """Number of independent rows that would know this share as well.
-
-        Clusters in which all rows are alike do not tell how much alike they are, and
-        count once each.
-        """
+        """Number of independent rows that would know this share as well."""
         n, variance = self.ordered.effective, share * (1 - share)
         if self.clusters is None and self.columns.squared is None:
             return n
-        if not variance > 0:
-            return min(self.independent(self.columns.weights), n)
-        return min(variance / max(self.standard_error(influence) ** 2, 1e-300), n)
+        if variance > 0:
+            n = min(variance / max(self.standard_error(influence) ** 2, 1e-300), n)
+        clusters = self.independent(self.columns.weights)
+        return n / float(if_alike(n / clusters, n * min(share, 1 - share)))
+
+    @property
+    def per_cluster(self) -> float:
+        """Number of rows in a cluster that counts once; 0 without clusters."""
+        if self.clusters is None:
+            return 0.0
+        return self.ordered.effective / self.independent(self.columns.weights)
 
     def independent(self, weight: Column) -> float:
         """Number of rows, or of clusters, of equal weight that would vary as much.

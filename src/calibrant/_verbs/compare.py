@@ -332,7 +332,7 @@ def paired_difference(
     mean = Mean(value, se, df, *costs)
     if clusters is not None:
         alone = error_of_mean(x - y, columns.weight, None, columns.squared)
-        mean = replace(mean, clustered=True, alone=alone)
+        mean = replace(mean, whole=mine.sample.rows.per_cluster, alone=alone)
     ends = closed_forms.mean_interval(mean, level)
     suffix = "" if clusters is None else ", clusters"
     if measure.mean:

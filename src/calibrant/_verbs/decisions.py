@@ -379,9 +379,8 @@ def _at(
             return 0.0, 0.0, 0.0
         values = values - _worth_of(other, t, worth)[0]
         possible = np.unique(possible[:, None] - possible)
-    low, high = closed_forms.mean_interval(
-        mean_of_few(rows, values, possible), one.settings.level
-    )
+    mean = mean_of_few(rows, values, possible, paired=other is not None)
+    low, high = closed_forms.mean_interval(mean, one.settings.level)
     return columns.mean(values), low, high
 
 
@@ -393,21 +392,30 @@ def _worth_of(sample: Sample, t: float, worth: Worth) -> tuple[Column, Column]:
     return miss_adds + (hit_adds - miss_adds) * columns.hit, possible
 
 
-def mean_of_few(rows: Rows, values: Column, possible: Column) -> Mean:
+def mean_of_few(rows: Rows, values: Column, possible: Column, *, paired: bool) -> Mean:
     """A mean of few possible values, of which all but the usual one may be rare.
 
     Examples of any other value are surprises, each at what it is more or less than usual.
-    If none was seen, as many may come at once as are in a cluster.
+    The dear ones tell what a cluster may cost; those of a difference all do, since models
+    that hardly disagree may never differ by the most.
     """
-    columns, clustered = rows.columns, rows.clusters is not None
+    columns = rows.columns
     usual = min(possible, key=lambda x: float(columns.weights @ np.abs(values - x)))
-    se, df = rows.error_of(values), freedom_of(rows, values)
-    one = 1 / (columns.effective if se > 0 else rows.independent(columns.weights))
-    rises, falls = (
-        _unusual(columns, np.maximum(side * (values - usual), 0.0), one, float(most))
-        for side, most in ((1, possible[-1] - usual), (-1, usual - possible[0]))
+    off = values - usual
+
+    def on(side: int, most: float) -> Surprises:
+        tells = np.abs(off) > 1e-12 if paired else 2 * side * off > most
+        telling = rows.independent(columns.weights * tells)
+        return _unusual(columns, np.maximum(side * off, 0.0), most, telling)
+
+    return MeanOfFew(
+        columns.mean(values),
+        rows.error_of(values),
+        freedom_of(rows, values),
+        on(1, float(possible[-1] - usual)),
+        on(-1, float(usual - possible[0])),
+        rows.per_cluster,
     )
-    return MeanOfFew(columns.mean(values), se, df, rises, falls, clustered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,11 +448,11 @@ def freedom_of(rows: Rows, values: Column) -> float:
     return min(2 * total**2 / spread, rows.df) if spread > 0 else rows.df
 
 
-def _unusual(columns: Columns, cost: Column, one: float, most: float) -> Surprises:
+def _unusual(columns: Columns, cost: Column, most: float, telling: float) -> Surprises:
     """Costs of examples as a sum, of which the next may be as large as `most`."""
     total = columns.mean(cost)
     square = float(columns.squares @ (cost - total) ** 2) / columns.total_weight**2
-    return Surprises(total, square, one * most, most)
+    return Surprises(total, square, most / columns.effective, most, telling)
 
 
 def _area(one: Sample, other: Sample | None) -> Estimate:
@@ -468,7 +476,7 @@ def of_square(rows: Rows, level: float) -> Estimate:
     squares = (columns.hit - columns.confidence) ** 2
     costs = intervals.surprised_at(ordered, np.abs(1 - 2 * ordered.confidence))
     about = rows.error_of(squares), freedom_of(rows, squares), costs
-    mean = Mean(columns.mean(squares), *about, clustered=rows.clusters is not None)
+    mean = Mean(columns.mean(squares), *about, whole=rows.per_cluster)
     low, high = closed_forms.mean_interval(mean, level)
     return Estimate(mean.value, (max(low, 0.0), min(high, 1.0)), mean.method)
 

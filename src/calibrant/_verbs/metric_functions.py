@@ -37,7 +37,7 @@ from calibrant._base.checks import (
 )
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.later import Named
-from calibrant._base.records import FORECASTS, Corp, Estimate
+from calibrant._base.records import FORECASTS, Bins, Corp, Estimate
 from calibrant._inputs.arrays import Column, Index, as_scores
 from calibrant._inputs.divergences import BRIER, LOG, find_divergence
 from calibrant._inputs.options import (
@@ -463,11 +463,31 @@ def ece(
     if compat:
         _check_torchmetrics(columns, strategy, norm, debias=debias)
         return _torchmetrics_error(predictions, columns, bins, norm)
-    found = binning.find_bins(columns, bins, strategy, closed)
+    found = _find_bins(columns, bins, strategy, closed)
     if not debias:
         return binning.binned_error(found, norm)
     _check_debias(norm)
     return binning.debiased_error(found, order(columns))
+
+
+def _find_bins(columns: Columns, bins: Any, strategy: str | None, closed: str) -> Bins:
+    """Bins as the options of `calibrant.ece` describe them."""
+    sweep = isinstance(bins, str) and bins == "sweep"
+    cut = (
+        ("mass" if sweep else "width") if strategy is None else read_strategy(strategy)
+    )
+    if sweep and cut == "width":
+        raise ValueError(
+            f"strategy must be 'mass' where bins='sweep', got {shown(strategy)}: the "
+            "sweep is over bins of equal weight. Leave strategy out."
+        )
+    ordered = order(columns)
+    if cut == "width":
+        return binning.width_bins(ordered, bins, closed)
+    values = ordered.without_twins()
+    if sweep:
+        return binning.sweep_bins(values)
+    return binning.mass_bins(values, binning.count_bins(bins, values.effective))
 
 
 def _check_debias(norm: Any) -> None:
@@ -541,7 +561,7 @@ def ace(
     0.31667
     """
     columns = read(y, given)[1]
-    return binning.average_error(binning.find_bins(columns, bins, "width", closed))
+    return binning.average_error(_find_bins(columns, bins, "width", closed))
 
 
 @_metric
@@ -633,7 +653,7 @@ def classwise_ece(
 def _error_of_class(
     columns: Columns, bins: Any, strategy: Any, norm: Any, closed: str, *, debias: bool
 ) -> float:
-    found = binning.find_bins(columns, bins, strategy, closed)
+    found = _find_bins(columns, bins, strategy, closed)
     if debias:
         return binning.debiased_error(found, order(columns))
     return binning.binned_error(found, norm)

@@ -310,17 +310,29 @@ class Places:
         accepted = (c * self.n) ** 2 / self.squares
         count = r * (1 - r) / np.maximum(variance, 1e-300)
         count = np.where(r * (1 - r) > 0, np.minimum(count, accepted), accepted)
-        count /= self._inflation(rows)
+        if rows.clusters is not None:
+            count /= self._inflation(rows)
+            telling = count * np.minimum(r, 1 - r)
+            count /= closed_forms.if_alike(count / self._clusters(rows), telling)
         if rows.clusters is not None or rows.columns.squared is not None:
             count *= (
                 closed_forms.quantile(level) / closed_forms.student(level, rows.df)
             ) ** 2
         return closed_forms.wilson(r, count, level)
 
-    def _inflation(self, rows: Rows) -> Column | float:
+    def _clusters(self, rows: Rows) -> Column:
+        """Number of clusters of equal weight among the accepted that would vary as much."""
+        assert rows.clusters is not None
+        h = rows.columns.confidence
+        first = np.argsort(-h, kind="stable")
+        weight, cluster = rows.columns.weights[first], rows.clusters[first]
+        own = _within(cluster, weight)
+        squares = np.cumsum(weight * (2 * own - weight))
+        last = np.searchsorted(-h[first], -self.threshold, side="right") - 1
+        return (np.cumsum(weight) ** 2 / squares)[np.maximum(last, 0)]
+
+    def _inflation(self, rows: Rows) -> Column:
         """How much more the risk varies because rows belong to clusters."""
-        if rows.clusters is None:
-            return 1.0
         last = len(self.coverage) - 1
         some = np.unique(np.linspace(0, last, CLUSTER_PLACES).astype(np.intp))
         factors = [self._ratio(rows, int(place)) for place in some]
@@ -334,6 +346,21 @@ class Places:
         alone = error_of_mean(moved, columns.weight, None, columns.squared)
         together = error_of_mean(moved, columns.weight, rows.clusters)
         return max((together / alone) ** 2, 1.0) if alone > 0 else 1.0
+
+
+def _within(cluster: Index, weight: Column) -> Column:
+    """Sum of the weights of the same cluster up to each row.
+
+    Examples
+    --------
+    >>> _within(np.array([0, 1, 0]), np.array([1.0, 2.0, 4.0])).tolist()
+    [1.0, 2.0, 5.0]
+    """
+    order = np.argsort(cluster, kind="stable")
+    found, sums = np.empty(len(weight)), np.cumsum(weight[order])
+    size = np.bincount(cluster, weight)
+    found[order] = sums - (np.cumsum(size) - size)[cluster[order]]
+    return found
 
 
 def _thinned(accepted: Column) -> Index:
