@@ -679,6 +679,7 @@ def test_soft_labels_are_mentioned_by_count():
     p = rng.dirichlet(np.ones(3), 1500)
     found = only(rowful(p, probs=p, name="soft"), "soft-labels")
     assert found.evidence["rows"] == 1500
+    assert "NLL is the divergence from them (KL), not the cross-entropy" in str(found)
     assert codes(keep(good(), soft_rows=12.0)) == ["soft-labels"]
 
 

@@ -214,6 +214,9 @@ def brier(y: Any, *, convention: str | None = None, **given: Unpack[Scores]) -> 
 def nll(y: Any, **given: Unpack[Scores]) -> float:
     """Mean negative log-likelihood, natural log; infinite if a label had probability 0.
 
+    Of soft labels it is the divergence from them (Kullback-Leibler), which is the
+    cross-entropy less the entropy of the labels: 0 for a forecast equal to them.
+
     Examples
     --------
     >>> import calibrant as cal

@@ -852,13 +852,15 @@ def soft_labels(ev: Evaluation) -> Iterator[Told]:
     """Labels are distributions, not classes.
 
     Accuracy is then the mean probability of the predicted class under the labels, and
-    the Brier score and log divergence measure the distance to the label distribution:
-    they are not comparable with those of hard labels.
+    the Brier score and NLL measure the distance to the label distribution: they are not
+    comparable with those of hard labels. The NLL is then the Kullback-Leibler
+    divergence, the cross-entropy less the entropy of the labels.
     """
     if ev.soft_rows:
         yield Told(
             "note",
-            f"{ev.name} was evaluated against soft labels ({some_of(ev, ev.soft_rows)}).",
+            f"{ev.name} was evaluated against soft labels ({some_of(ev, ev.soft_rows)}); "
+            "its NLL is the divergence from them (KL), not the cross-entropy.",
             {"rows": float(ev.soft_rows)},
             "Do not compare its scores with those of hard labels.",
         )
