@@ -545,6 +545,14 @@ def test_the_same_seed_gives_the_same_p_value():
     assert first == again
 
 
+def test_a_sketch_is_refused_with_what_to_give_instead():
+    sketch = cal.Sketch().update([1, 0, 1], probs=[0.9, 0.2, 0.7])
+    with pytest.raises(
+        TypeError, match=r"takes no Sketch: .* Give labels and scores, or"
+    ):
+        cal.calibration_test(sketch)
+
+
 @pytest.mark.parametrize("clustered", [False, True])
 def test_an_evaluation_is_tested_as_its_rows_are(clustered):
     rng = np.random.default_rng(0)

@@ -29,6 +29,7 @@ from calibrant._rows.columns import Columns
 from calibrant._rows.reduce import read
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._sketch.ordered import gather, order
+from calibrant._sketch.sketch import Sketch
 from calibrant._verbs.features import check_rows
 from calibrant._verbs.reading import read_sample
 
@@ -582,6 +583,11 @@ def calibration_test(
     ends = FEWEST_OF_A_TEST, RESAMPLES[1]
     check_number(resamples, "resamples", *ends, kind="a whole number")
     check_rng(rng)
+    if isinstance(y, Sketch):
+        raise TypeError(
+            "calibration_test takes no Sketch: it needs every example. Give labels and "
+            "scores, or an Evaluation of rows that are at hand."
+        )
     if isinstance(y, Evaluation):
         sample = read_sample(y, given, cluster, None, 0.95).sample
         columns, target, clusters = sample.columns, sample.target, sample.clusters
