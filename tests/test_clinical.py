@@ -54,7 +54,7 @@ def test_clinical_of_an_evaluation_heeds_its_clusters_in_every_number():
     rows = cal.clinical(y, probs=p, cluster=cluster)
     ours = cal.clinical(cal.evaluate(y, probs=p, cluster=cluster))
     assert ours.spiegelhalter_p == rows.spiegelhalter_p
-    assert str(rows).startswith("model: 1,200 examples in clusters, ")
+    assert str(rows).startswith("model: 1,200 examples in 100 clusters, ")
     assert "clusters" not in str(cal.clinical(y, probs=p))
 
 
@@ -357,6 +357,65 @@ def test_the_bound_advised_for_a_risk_of_0_moves_no_other():
     assert float(bound) == pytest.approx(p[p > 0].min() / 2, rel=0.05)
     text = str(cal.clinical([0, 1, 1], probs=[0.0, 1.0, 0.0], resamples=100))
     assert "3 of 3 risks are exactly 0 or 1" in text
+
+
+def certain(n=2000):
+    """Risks of which a quarter are exactly 0, some of them wrongly."""
+    rng = np.random.default_rng(0)
+    p = np.r_[np.zeros(n // 4), np.linspace(0.05, 0.95, n - n // 4)]
+    y = (rng.random(n) < p).astype(int)
+    y[: n // 40] = 1
+    return y, p
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "500 of 2,000 risks are"),
+        ({"cluster": np.arange(2000) // 20}, "500 of 2,000 risks are"),
+        ({"frequency": np.full(2000, 5)}, "2,500 of 10,000 risks are"),
+        (
+            {"sample_weight": np.where(np.arange(2000) < 500, 3.0, 1.0)},
+            "50 % of the risks, by weight, are",
+        ),
+    ],
+)
+def test_a_sketch_refuses_a_slope_where_rows_do_and_both_count_examples(more, said):
+    y, p = certain()
+    rows = cal.clinical(y, probs=p, resamples=100, **more)
+    ours = cal.clinical(cal.Sketch().update(y, probs=p, **more), resamples=100)
+    for found in (rows, ours):
+        assert np.isnan(found.slope)
+        assert found.lacking.startswith(f"{said} exactly 0 or 1")
+    assert "np.clip" in rows.lacking
+    assert "np.clip" not in ours.lacking  # a sketch does not know the least other risk
+
+
+def test_a_contradicted_risk_is_said_however_large_z_is():
+    y, p = certain(40_000)
+    found = cal.clinical(y, probs=p**2, resamples=100)
+    assert found.spiegelhalter > 40
+    assert "(p = 0: a risk of 0 or 1 was contradicted)" in str(found)
+    found = cal.clinical(y, probs=np.clip(p**2, 1e-3, 1), resamples=100)
+    assert found.spiegelhalter > 40
+    assert found.spiegelhalter_p > 0
+    assert "(p < 0.001)" in str(found)
+
+
+def test_headings_tell_how_many_clusters_there_are_and_of_a_sketch_at_least():
+    y, p = risks()
+    for count in (100, 300):
+        cluster = np.arange(1200) % count
+        rows = cal.risk_coverage(y, probs=p, cluster=cluster)
+        assert f"1,200 examples in {count} clusters, risk" in str(rows)
+        assert type(rows).from_json(rows.to_json()).n_clusters == count
+        ours = cal.clinical(
+            cal.Sketch().update(y, probs=p, cluster=cluster), resamples=100
+        )
+        assert ours.folded == (count > 128)
+        more = " or more" * ours.folded
+        assert f"1,200 examples in {ours.n_clusters}{more} clusters, " in str(ours)
+        assert type(ours).from_json(ours.to_json()).folded == ours.folded
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -84,13 +84,15 @@ def test_what_is_printed_is_aligned_has_no_minus_zero_and_tells_clusters():
     )
     found = cal.murphy(one, baseline=other)
     text = str(found)
-    assert "examples in clusters\n" in text
+    assert f"examples in {len(y) // 5} clusters\n" in text
     assert min(found.score) < 0 < max(found.score)
     assert len({row.index("[") for row in text.splitlines()[4:]}) == 1
     none = 0 * found.score
     nearly = replace(found, score=none - 1e-9, low=none - 2e-9, high=none)
     assert "-0.0000" not in str(nearly)
-    assert "examples in clusters\n" in str(cal.cutoff_error(one, resamples=100))
+    walk, curve = cal.cutoff_error(one, resamples=100), cal.decision_curve(one)
+    assert f"examples in {len(y) // 5} clusters\n" in str(walk)
+    assert f"examples in {curve.n_clusters} clusters, event" in str(curve)
     assert "clusters" not in str(cal.cutoff_error(y, probs=p, resamples=100))
 
 

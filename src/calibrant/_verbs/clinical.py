@@ -21,6 +21,7 @@ from calibrant._base.records import (
     Range,
     Record,
     Target,
+    Whole,
     to_frame,
 )
 from calibrant._base.views import Printed
@@ -51,11 +52,10 @@ from calibrant._verbs.cutoff_error import beyond_the_gap, resampled_walk
 from calibrant._verbs.decisions import (
     check_one_event,
     freedom_of,
-    in_clusters,
     of_square,
 )
 from calibrant._verbs.features import check_rows
-from calibrant._verbs.reading import read_sample
+from calibrant._verbs.reading import examples_of, read_sample
 
 SPAN = 2 / 3
 """Share of the examples in a local fit: that of lowess, and so of rms::val.prob."""
@@ -111,13 +111,16 @@ class Clinical(Printed, Record):
     c_statistic : Estimate
         Area under the ROC curve.
     spiegelhalter, spiegelhalter_p : float
-        Spiegelhalter's z and its p-value, two-sided; NaN with soft labels.
+        Spiegelhalter's z and its p-value, two-sided; NaN with soft labels. It is 0 just if
+        a risk of 0 or 1 was contradicted.
     n, events, level : float
         Examples, events among them, and coverage of the intervals.
     name, target : str
         The model, and what was asked.
     lacking : str
         Why there is no intercept or slope, if there is none.
+    n_clusters, folded : int or None, bool
+        Clusters, if they were given, and whether a sketch could not tell them all apart.
 
     Examples
     --------
@@ -149,6 +152,8 @@ class Clinical(Printed, Record):
     spiegelhalter: Annotated[float, Range(unknown=True, infinite=True)]
     spiegelhalter_p: Annotated[float, Range(0, 1, unknown=True)]
     lacking: str = ""
+    n_clusters: Whole | None = None
+    folded: bool = False
 
     @property
     def estimates(self) -> dict[str, Estimate]:
@@ -182,8 +187,7 @@ def _lines(found: Clinical) -> Iterator[str]:
         f"{found.events:,.0f} event" if whole else f"{found.events:,.1f} weighted event"
     )
     events = said if said == "1 event" else f"{said}s"
-    clustered = in_clusters(found.rate)
-    yield f"{name}: {found.n:,.10g} examples{clustered}, {events}"
+    yield f"{name}: {examples_of(found)}, {events}"
     yield ""
     yield f"  {'':<20} value    [{100 * found.level:g}% interval]"
     for key, value in found.estimates.items():
@@ -192,7 +196,7 @@ def _lines(found: Clinical) -> Iterator[str]:
         yield f"  {LABELS[key]:<20} {value:>z7.4f}{said}"
     p = found.spiegelhalter_p
     told = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    if p == 0 and abs(found.spiegelhalter) < 30:  # else p itself is too small to tell
+    if p == 0:
         told = "p = 0: a risk of 0 or 1 was contradicted"
     yield f"  {'Spiegelhalter z':<20} {found.spiegelhalter:>z7.4f}  ({told})"
     yield from _few(found)
@@ -286,52 +290,65 @@ def clinical(
     sample = one.sample
     check_one_event(sample)
     rows, columns = sample.rows, sample.rows.columns
-    curve = _distances(sample, resamples, rng)
+    found: dict[str, Any] = _distances(sample, resamples, rng)
     z, p = _spiegelhalter(sample, resamples, rng)
-    lines = logistic(sample)
+    found |= logistic(sample)
     return Clinical(
         name=one.name,
         target=sample.target,
-        n=one.n,
+        **one.size,
         events=float(columns.weights @ columns.hit),
         level=level,
         rate=_rate(sample),
         mean_risk=_mean(rows, columns.confidence, level),
         in_the_large=_in_the_large(sample),
         oe_ratio=_ratio(sample),
-        **lines,
-        **curve,
+        **found,
         brier=of_square(rows, level),
         scaled_brier=_scaled(sample),
         c_statistic=_c_statistic(sample),
         spiegelhalter=z,
         spiegelhalter_p=p,
-        lacking=_lacking(columns) if np.isnan(lines["slope"]) else "",
+        lacking=_lacking(sample) if np.isnan(found["slope"]) else "",
     )
 
 
-def _lacking(columns: Columns) -> str:
+def _lacking(sample: Sample) -> str:
     """Why no slope can be fitted, and the way out if there is one."""
+    columns = sample.rows.columns
     rate, z = columns.mean(columns.hit), columns.log_odds
     if rate in (0, 1):
         return "there are no events." if rate == 0 else "every example is an event."
-    if not np.isfinite(z).all():
-        return _sure(columns.confidence)
+    if _certain(sample):
+        return _of_certain(sample)
     return "all risks are equal." if np.ptp(z) == 0 else "risks separate the events."
 
 
-def _sure(risk: Column) -> str:
+def _certain(sample: Sample) -> float:
+    """Weight of risks of exactly 0 or 1; a sketch knows it, too."""
+    told, columns = (
+        sample.cells.certain_no + sample.cells.certain_yes,
+        sample.rows.columns,
+    )
+    return max(told, float(columns.weights[~np.isfinite(columns.log_odds)].sum()))
+
+
+def _of_certain(sample: Sample) -> str:
     """What to do about risks of exactly 0 or 1: a bound that moves no other risk."""
-    inside = np.minimum(risk, 1 - risk)
-    sure, least = inside == 0, inside.min(where=inside > 0, initial=1.0)
-    many = (
-        f"{sure.sum():,} of {len(risk):,} risks are" if sure.sum() > 1 else "a risk is"
-    )
-    bound = f"{least / 2:.2g}" if least < 1 else "1e-06"
-    return (
-        f"{many} exactly 0 or 1, whose log-odds are infinite. Give logits=, or clip below "
-        f"the least other risk, as by np.clip(p, {bound}, 1 - {bound})."
-    )
+    cells, risk = sample.cells, sample.columns.confidence
+    many = _certain(sample)
+    if cells.squares is not None:
+        said = f"{100 * many / cells.weight:.3g} % of the risks, by weight, are"
+    else:
+        said = f"{many:,.10g} of {cells.count:,.10g} risks are"
+    said = "a risk is" if many == 1 else said
+    advice = "Give logits=, or clip below the least other risk"
+    if not sample.sketched:
+        inside = np.minimum(risk, 1 - risk)
+        least = inside.min(where=inside > 0, initial=1.0)
+        bound = f"{least / 2:.2g}" if least < 1 else "1e-06"
+        advice += f", as by np.clip(p, {bound}, 1 - {bound})"
+    return f"{said} exactly 0 or 1, whose log-odds are infinite. {advice}."
 
 
 # -- means and ratios -------------------------------------------------------------------
@@ -421,7 +438,8 @@ def _spiegelhalter(sample: Sample, resamples: int, rng: Any) -> tuple[float, flo
         return nan, nan
     seed, clusters = np.random.default_rng(rng), sample.clusters
     found = run_test(columns, "spiegelhalter", "auto", resamples, seed, clusters)
-    return found.statistic, found.p_value
+    least = 0.0 if found.law == "exact" else float(np.nextafter(0.0, 1.0))
+    return found.statistic, max(found.p_value, least)
 
 
 # -- intercept and slope ------------------------------------------------------------------
@@ -432,7 +450,7 @@ def logistic(sample: Sample) -> dict[str, Estimate]:
     rows, level = sample.rows, sample.settings.level
     z = rows.columns.log_odds
     nothing = dict.fromkeys(("intercept", "slope", "joint_intercept"), Estimate(nan))
-    if not np.isfinite(z).all():
+    if _certain(sample):
         return nothing
     one = np.ones((len(z), 1))
     fits = fit(rows, one, z), fit(rows, np.column_stack([one, z]), 0 * z)

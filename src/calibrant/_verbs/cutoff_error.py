@@ -17,6 +17,7 @@ from calibrant._base.records import (
     Range,
     Shares,
     Target,
+    Whole,
     close,
 )
 from calibrant._base.views import Plotted, Printed
@@ -28,8 +29,8 @@ from calibrant._stats.bins import Isotonic
 from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._stats.intervals import BAND, INVERSION, Family, Resampled
 from calibrant._stats.sample import Sample
-from calibrant._verbs.decisions import check_one_event, in_clusters
-from calibrant._verbs.reading import read_sample
+from calibrant._verbs.decisions import check_one_event
+from calibrant._verbs.reading import examples_of, read_sample
 
 MOST_PLACES = 2000
 """Places of the walk that the record keeps, beside its ends."""
@@ -59,6 +60,8 @@ class CutoffError(Plotted, Printed, Columnar):
         Examples, and coverage of the intervals.
     name, target : str
         The model, and what was asked.
+    n_clusters, folded : int or None, bool
+        Clusters, if they were given, and whether a sketch could not tell them all apart.
 
     Examples
     --------
@@ -81,6 +84,8 @@ class CutoffError(Plotted, Printed, Columnar):
     share: Shares
     confidence: Shares
     difference: Annotated[NDArray[np.float64], Range(-1, 1)]
+    n_clusters: Whole | None = None
+    folded: bool = False
 
     _figure: ClassVar[str] = "cumulative_differences"
 
@@ -101,8 +106,7 @@ class CutoffError(Plotted, Printed, Columnar):
 
 def _lines(found: CutoffError) -> Iterator[str]:
     name = one_line(found.name, MOST_NAME)
-    clustered = in_clusters(found.error)
-    yield f"{name}: cumulative differences, {found.n:,.10g} examples{clustered}"
+    yield f"{name}: cumulative differences, {examples_of(found)}"
     yield ""
     for label, value in (
         ("cutoff error", found.error),
@@ -192,7 +196,7 @@ def cutoff_error(
     return CutoffError(
         name=one.name,
         target=sample.target,
-        n=one.n,
+        **one.size,
         level=level,
         error=error,
         decision_loss=loss,

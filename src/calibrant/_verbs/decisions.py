@@ -22,6 +22,7 @@ from calibrant._base.records import (
     Range,
     Shares,
     Target,
+    Whole,
 )
 from calibrant._base.views import Plotted, Printed
 from calibrant._inputs.arrays import Column, Mask, as_scores
@@ -33,7 +34,7 @@ from calibrant._stats.sample import Sample
 from calibrant._stats.standard_errors import Rows, parts_of_error
 from calibrant._verbs.compare import same_clusters, same_rows
 from calibrant._verbs.compare_groups import digits_of
-from calibrant._verbs.reading import Given, read_sample
+from calibrant._verbs.reading import Given, examples_of, read_sample
 
 Numbers = Annotated[NDArray[np.float64], Range()]
 Level = Annotated[float, Range(0, 1, above=True)]
@@ -62,8 +63,8 @@ class DecisionCurve(Plotted, Printed, Columnar):
         Examples, share of events, and coverage of the intervals.
     name, baseline, target : str
         The model, the one it is compared with, if any, and what was asked.
-    clustered : bool
-        Whether intervals keep examples of a cluster together.
+    n_clusters, folded : int or None, bool
+        Clusters, if they were given, and whether a sketch could not tell them all apart.
 
     Examples
     --------
@@ -84,7 +85,8 @@ class DecisionCurve(Plotted, Printed, Columnar):
     low: Numbers
     high: Numbers
     treat_all: Numbers
-    clustered: bool = False
+    n_clusters: Whole | None = None
+    folded: bool = False
 
     _figure: ClassVar[str] = "decision_curve"
 
@@ -118,6 +120,8 @@ class Murphy(Plotted, Printed, Columnar):
         Examples, and coverage of the intervals.
     name, baseline, target : str
         The model, the one it is compared with, if any, and what was asked.
+    n_clusters, folded : int or None, bool
+        Clusters, if they were given, and whether a sketch could not tell them all apart.
 
     Examples
     --------
@@ -137,6 +141,8 @@ class Murphy(Plotted, Printed, Columnar):
     score: Numbers
     low: Numbers
     high: Numbers
+    n_clusters: Whole | None = None
+    folded: bool = False
 
     _figure: ClassVar[str] = "murphy"
 
@@ -215,7 +221,7 @@ def decision_curve(
         name=one.name,
         baseline="" if baseline is None else baseline.name,
         target=one.sample.target,
-        n=one.n,
+        **one.size,
         level=level,
         rate=min(rate, 1.0),
         threshold=at,
@@ -223,7 +229,6 @@ def decision_curve(
         low=low,
         high=high,
         treat_all=rate - (1 - rate) * at / (1 - at),
-        clustered=one.sample.clusters is not None,
     )
 
 
@@ -284,7 +289,7 @@ def murphy(
         name=one.name,
         baseline="" if baseline is None else baseline.name,
         target=one.sample.target,
-        n=one.n,
+        **one.size,
         level=level,
         area=_area(one.sample, other),
         threshold=at,
@@ -510,8 +515,7 @@ def _threshold(t: float) -> str:
 
 
 def _decision_lines(found: DecisionCurve) -> Iterator[str]:
-    examples = f"{found.n:,.10g} examples{' in clusters' * found.clustered}"
-    yield f"{_called(found)}: net benefit, {examples}, event rate {found.rate:.4f}"
+    yield f"{_called(found)}: net benefit, {examples_of(found)}, event rate {found.rate:.4f}"
     yield ""
     treat_all = "" if found.baseline else "      treat all"
     yield f"  threshold  net benefit  [{100 * found.level:g}% interval]{treat_all}"
@@ -533,8 +537,7 @@ def _decision_lines(found: DecisionCurve) -> Iterator[str]:
 
 def _murphy_lines(found: Murphy) -> Iterator[str]:
     low, high = found.area.interval or (np.nan, np.nan)
-    clustered = in_clusters(found.area)
-    yield f"{_called(found)}: Murphy diagram, {found.n:,.10g} examples{clustered}"
+    yield f"{_called(found)}: Murphy diagram, {examples_of(found)}"
     yield ""
     yield f"  area (Brier)  {found.area:z.4f} [{low:z.4f}, {high:z.4f}]"
     yield f"  threshold     score   [{100 * found.level:g}% interval]"
@@ -542,8 +545,3 @@ def _murphy_lines(found: Murphy) -> Iterator[str]:
         ends = f"[{found.low[i]:z.4f}, {found.high[i]:z.4f}]"
         t = _threshold(found.threshold[i])
         yield f"  {t:>9}    {found.score[i]:>z7.4f}  {ends}"
-
-
-def in_clusters(value: Estimate) -> str:
-    """What is said beside the number of examples if intervals keep clusters together."""
-    return " in clusters" * (value.method or "").endswith("clusters")

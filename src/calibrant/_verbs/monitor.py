@@ -65,7 +65,6 @@ from calibrant._verbs.compare import (
     told,
 )
 from calibrant._verbs.compare_groups import PRINTED, column_texts, few_note
-from calibrant._verbs.decisions import in_clusters
 from calibrant._verbs.evaluate import check_alone, evaluate
 from calibrant._verbs.features import check_rows
 
@@ -258,7 +257,7 @@ class Monitor(Told, Record):
     def _in_clusters(self) -> str:
         """What is said beside the number of examples if they belong to clusters."""
         told = " in clusters" if self.few_clusters else ""
-        return told or max(map(in_clusters, self.trend.get("brier", ())), default="")
+        return told or max(map(_in_clusters, self.trend.get("brier", ())), default="")
 
     def _table(self) -> list[list[str]]:
         keys = [key for key in PRINTED if key in self.trend]
@@ -704,3 +703,8 @@ def _named(text: str, every: str, place: NDArray[np.intp], number: int) -> str:
     if every == "quarter":
         return f"{day.year}-Q{(day.month + 2) // 3}"
     return day.isoformat()[: {"day": 10, "month": 7, "year": 4}[every]]
+
+
+def _in_clusters(value: Estimate) -> str:
+    """What is said beside the number of examples if intervals keep clusters together."""
+    return " in clusters" * (value.method or "").endswith("clusters")

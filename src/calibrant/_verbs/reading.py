@@ -28,6 +28,24 @@ class Given:
     name: str
     n: float
 
+    @property
+    def size(self) -> dict[str, Any]:
+        """What a record says of its size; groups of a sketch may hold several clusters."""
+        own, sums = self.sample.clusters, self.sample.cells.clusters
+        return {
+            "n": self.n,
+            "n_clusters": None if own is None else int(own.max()) + 1,
+            "folded": sums is not None and sums.folded,
+        }
+
+
+def examples_of(found: Any) -> str:
+    """How many examples a record is of, and in how many clusters, as `evaluate` says it."""
+    said = f"{found.n:,.10g} examples"
+    if found.n_clusters is None:
+        return said
+    return f"{said} in {found.n_clusters:,}{' or more' * found.folded} clusters"
+
 
 def read_sample(
     y: Any, given: Scores, cluster: Any, name: str | None, level: float

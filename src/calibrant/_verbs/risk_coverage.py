@@ -16,6 +16,7 @@ from calibrant._base.records import (
     Range,
     Shares,
     Target,
+    Whole,
     close,
 )
 from calibrant._base.text import with_interval
@@ -28,8 +29,7 @@ from calibrant._stats.metrics import METRICS
 from calibrant._stats.risk_coverage import AREAS
 from calibrant._stats.sample import Sample
 from calibrant._stats.standard_errors import Rows, error_of_mean
-from calibrant._verbs.decisions import in_clusters
-from calibrant._verbs.reading import read_sample
+from calibrant._verbs.reading import examples_of, read_sample
 
 MOST_PLACES = 10_000
 """More confidences than this are thinned: places are then equally far in coverage."""
@@ -60,6 +60,8 @@ class RiskCoverage(Plotted, Printed, Columnar):
         Examples, and coverage of the intervals.
     name, target : str
         The model, and what was asked of each example.
+    n_clusters, folded : int or None, bool
+        Clusters, if they were given, and whether a sketch could not tell them all apart.
 
     Examples
     --------
@@ -83,6 +85,8 @@ class RiskCoverage(Plotted, Printed, Columnar):
     threshold: Shares
     low: Shares
     high: Shares
+    n_clusters: Whole | None = None
+    folded: bool = False
 
     _figure: ClassVar[str] = "risk_coverage"
 
@@ -157,8 +161,7 @@ class RiskCoverage(Plotted, Printed, Columnar):
 def _lines(found: RiskCoverage) -> Iterator[str]:
     """The areas, then the risk at some coverages."""
     level = f"[{100 * found.level:g}% interval]"
-    examples = f"{found.n:,.10g} examples{in_clusters(found.aurc)}"
-    yield f"{one_line(found.name, MOST_NAME)}: {examples}, risk by coverage"
+    yield f"{one_line(found.name, MOST_NAME)}: {examples_of(found)}, risk by coverage"
     yield ""
     for label, area in _areas(found).items():
         yield f"  {label:<10}  {with_interval(area)}"
@@ -244,7 +247,7 @@ def risk_coverage(
     return RiskCoverage(
         name=found.name,
         target=sample.target,
-        n=found.n,
+        **found.size,
         level=level,
         aurc=areas["aurc"],
         excess=areas["excess_aurc"],
