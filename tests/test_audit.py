@@ -1116,6 +1116,52 @@ def test_mean_replacement_of_forecasts_is_trivial():
     assert not is_trivial(two)
 
 
+def sharp_and_dull():
+    """Calibrated forecasts of two values, p and 1 - p, and of many that know less."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 1000)
+    sharp = np.where(y ^ (rng.random(1000) < 0.02), 0.98, 0.02)
+    dull = 1 / (1 + np.exp(-2 * (rng.normal(size=1000) + 2 * (y - 0.5))))
+    given = {"sharp": sharp, "dull": dull}
+    return [cal.evaluate(y, probs=p, name=name) for name, p in given.items()]
+
+
+def test_sharp_forecasts_of_two_values_are_not_trivial():
+    sharp, dull = sharp_and_dull()
+    assert not is_trivial(sharp)
+    assert "trivial-confidence" not in codes(sharp)
+    assert "†" not in cal.table.table([sharp, dull])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cal.compare(sharp, dull).best("ece").name == "sharp"
+
+
+def test_a_study_knows_mean_replacement_whatever_the_data():
+    rows = [0, 1, 1, 0, 1], [1, 0, 1]
+    probs = [0.2, 0.6, 0.7, 0.4, 0.9], [0.6, 0.3, 0.9]
+    found = cal.study(*rows, probs=probs, methods="temperature")
+    mean = found["Mean replacement"]
+    assert mean.mean_replaced
+    assert not found["Temperature"].mean_replaced
+    assert is_trivial(cal.Comparison.from_json(found.to_json())[mean.name])
+    line = next(x for x in found.table("markdown").splitlines() if mean.name in x)
+    assert line.count("†") >= 3
+    assert "**" not in line.split("|")[3]
+
+
+def test_a_model_without_any_loss_is_not_called_a_yardstick():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    found = cal.study(y, probs=np.where(y, 0.8, 0.3) + 0.1 * rng.random(400), folds=5)
+    binned = found["Histogram binning"]
+    assert binned.metrics["brier"] < 1e-3
+    assert not is_trivial(binned)
+    assert "yardstick" not in found.worth[0]
+    sure = cal.evaluate(y, probs=np.eye(2)[y], target="top-label")
+    assert not is_trivial(sure)
+    assert "few-confidences" not in codes(sure)
+
+
 def test_no_region_is_named_where_the_errors_of_pooled_classes_cancel():
     rng = np.random.default_rng(0)
     z = 3 * rng.normal(size=(3000, 3))

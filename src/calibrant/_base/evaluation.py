@@ -154,6 +154,8 @@ class Evaluation(Views, Record):
         model has none.
     absent : float
         How many of those unpaired are not even among the examples of another model.
+    mean_replaced : bool
+        Whether mean replacement made it, in a study: then it is best in no calibration column.
     fingerprint : str or None
         Hash of labels and weights: models of the same fingerprint saw the same rows.
     sketch, columns, clusters : Cells, Columns, array, or None
@@ -213,6 +215,7 @@ class Evaluation(Views, Record):
     left_out: Amount = 0.0
     unpaired: Amount = 0.0
     absent: Amount = 0.0
+    mean_replaced: bool = False
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})

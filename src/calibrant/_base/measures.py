@@ -202,15 +202,18 @@ def is_trivial(ev: Evaluation) -> bool:
     Such a model needs only the right average to be calibrated, and cannot tell one example
     from another: (nearly) all confidences are equal, or they lie close together and explain
     the outcomes no better than their mean does. Rare events are no such case: confidences
-    of 0.0001 and 0.001 are close together, but one is ten times the other. Forecasts of an
-    event are also trivial if the predicted class has one probability, or one per fold.
+    of 0.0001 and 0.001 are close together, but one is ten times the other. Nor is a model
+    without any loss. Of all classes, a model is trivial if the predicted class has one
+    probability; and whatever mean replacement made in a study is.
     """
-    if ev.rows < 2:
+    if ev.mean_replaced:
+        return True
+    if ev.rows < 2 or not ev.decomposition.total:
         return False
     if ev.per_class:
-        each = (is_trivial(one) and not is_mirrored(one) for one in ev.per_class)
+        each = (is_trivial(one) for one in ev.per_class if one.decomposition.total)
         return is_mirrored(ev) or all(each)
-    if ev.largest_share >= TRIVIAL_SHARE or is_mirrored(ev) or _is_cross_fitted(ev):
+    if ev.largest_share >= TRIVIAL_SHARE:
         return True
     seen = int((ev.mass_bins.count > 0).sum()) >= min(LEAST_BINS, ev.distinct)
     if not seen or ev.rows < min(LEAST_ROWS, 10 * ev.distinct):
@@ -224,41 +227,25 @@ def is_trivial(ev: Evaluation) -> bool:
 
 
 def is_mirrored(ev: Evaluation) -> bool:
-    """Whether forecasts are p or 1 - p: the predicted class has the same probability.
+    """Whether the predicted class has the same probability everywhere, which is not all.
 
-    Of all classes: whether each is given one of two probabilities, the same for every class,
-    and the larger is not 1: that is a model which is right or wrong, not one that is vague.
+    Known of mean replacement in a study, and else of all classes: each is given one of two
+    probabilities, the same for every class, and the larger is not 1: that is a model which
+    is right or wrong, not one that is vague. Forecasts of p and 1 - p alone are no such
+    case: they may be sharp, and tell much of what there is to know.
     """
-    if ev.per_class:
-        two = np.array(
-            [
-                one.atoms.confidence[[0, -1]]
-                for one in ev.per_class
-                if one.atoms.confidence.size == 2
-            ]
-        )
-        same = len(two) == len(ev.per_class) and np.ptp(two, axis=0).max() < 1e-6
-        return bool(same and two[0, 1] < 1)
-    h = ev.atoms.confidence
-    if ev.target != "positive" or len(h) < 2 or ev.rows < 20:
+    if ev.mean_replaced:
+        return ev.distinct > 1 and ev.target not in ("top-label", "pairs")
+    two = np.array(
+        [
+            one.atoms.confidence[[0, -1]]
+            for one in ev.per_class
+            if one.atoms.confidence.size == 2
+        ]
+    )
+    if not len(two) or len(two) < len(ev.per_class):
         return False
-    if len(h) == 2:
-        return bool(abs(h.sum() - 1) < 1e-6)
-    return bool(h.min() < 0.5 < h.max()) and _is_cross_fitted(ev)
-
-
-def _is_cross_fitted(ev: Evaluation) -> bool:
-    """Whether each value is the mean outcome of all rows but those of its folds."""
-    h, rows, share = ev.atoms.confidence, ev.atoms.count, ev.atoms.accuracy
-    if not 2 <= len(h) <= ev.rows / 2 or ev.rows < 20:
-        return False
-    if ev.target == "positive":  # the value and the outcome of the likelier class
-        h, share = np.where(h < 0.5, (1 - h, 1 - share), (h, share))
-    h, at = np.unique(np.round(h, 7), return_inverse=True)
-    n, hits = np.bincount(at, rows), np.bincount(at, rows * share)
-    own, every = hits - h * n, hits.sum() - h * n.sum()
-    folds = np.maximum(np.round(own / np.where(every == 0, inf, every)), 1)
-    return bool((np.abs(folds * every - own) < 1e-6 * n.sum()).all())
+    return bool(np.ptp(two, axis=0).max() < 1e-6 and two[0, 1] < 1)
 
 
 def spread_of(ev: Evaluation) -> tuple[float, float, float]:

@@ -22,7 +22,6 @@ from calibrant._base.comparison import Comparison, as_comparison, as_shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import (
     MEASURES,
-    TRIVIAL_SHARE,
     Measure,
     is_mirrored,
     is_trivial,
@@ -121,7 +120,7 @@ def _capital(what: str) -> str:
 
 def sameness(ev: Evaluation) -> str:
     """What a trivial model does, in words."""
-    if ev.largest_share < TRIVIAL_SHARE and is_mirrored(ev):
+    if is_mirrored(ev):
         return "gives the class it predicts (nearly) the same probability everywhere"
     return "gives (nearly) every example the same confidence"
 

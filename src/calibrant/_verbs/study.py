@@ -567,7 +567,10 @@ def attempt(
     else:
         given = {kind: result}
     more = {**given, **rows.test.beside, **options}
-    evaluation = evaluate(rows.test.y, **more, name=name)
+    evaluation = replace(
+        evaluate(rows.test.y, **more, name=name),
+        mean_replaced=isinstance(recalibrator, MeanReplacement),
+    )
     if len(rows.parts) > 1:  # cross-fitted: the one to keep learns from all rows
         _fit(recalibrator, rows.whole, silent)
     shown = (
@@ -703,9 +706,8 @@ class Study(Comparison):
         found = self.select()
         said, best = found.worth, self[found.chosen]
         if is_trivial(best):
-            said += (
-                f" But {best.name} {sameness(best)}: a yardstick, not a method to use."
-            )
+            aside = ": a yardstick, not a method to use" if best.mean_replaced else ""
+            said += f" But {best.name} {sameness(best)}{aside}."
         if self.shared_rows:
             said += (
                 f" But {self.shared_rows:,} of {first.rows:,} examples to test on were also "

@@ -133,15 +133,17 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
     than their mean. Such a model needs only the right average to be calibrated, and
     cannot tell one example from another. Mean replacement does this to any model, with
     or without noise on top: accuracy stays, calibration errors vanish, and only a proper
-    score or the sharpness gap shows what was lost. A model that is certain and correct in
-    every example has lost nothing, and is not meant.
+    score or the sharpness gap shows what was lost. A study knows its mean replacement by
+    the method: of forecasts it is p or 1 - p by the class that is likelier. Other forecasts
+    of two values may be sharp, and are not meant; nor is a model that is certain and
+    correct in every example.
     """
     if is_trivial(ev) and ev.decomposition.total > 0:
         middle, spread, gain = spread_of(ev)
         share = 100 * ev.largest_share
         given = f"gives {share:.4g} % of its examples the same confidence"
         known = "it cannot tell one example from another"
-        if ev.largest_share < TRIVIAL_SHARE and is_mirrored(ev):
+        if is_mirrored(ev):
             given = compare.sameness(ev)
             known = "it knows no more than which class is likelier"
         elif ev.largest_share < TRIVIAL_SHARE:
@@ -373,8 +375,8 @@ def few_confidences(ev: Evaluation) -> Iterator[Told]:
     are of this kind. Coarse confidences are easy to calibrate and tell fewer examples
     apart, which the sharpness gap shows.
     """
-    few = ev.distinct <= FEW_VALUES and ev.rows > 2 * ev.distinct
-    rounded = ev.distinct <= MOST_VALUES and ev.rows >= MANY_ROWS * ev.distinct
+    few = 1 < ev.distinct <= FEW_VALUES and ev.rows > 2 * ev.distinct
+    rounded = 1 < ev.distinct <= MOST_VALUES and ev.rows >= MANY_ROWS * ev.distinct
     if (few or rounded) and not is_trivial(ev):
         yield Told(
             "note",
