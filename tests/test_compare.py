@@ -91,6 +91,24 @@ def test_scores_of_few_values_agree_by_chance_and_prove_nothing():
     rng = np.random.default_rng(0)
     p, y = np.round(rng.random(400), 1), rng.integers(0, 2, 400)
     assert shared_rows(p[:200], y[:200], p[200:], y[200:]) == 0
+    assert shared_rows(p[:200], y[:200], p[:200], y[:200]) == 200  # the same file
+
+
+@pytest.mark.parametrize("digits", [2, 3, 4, 6])
+def test_rounded_scores_agree_by_chance_and_copies_more_often(digits):
+    rng = np.random.default_rng(digits)
+    for _ in range(20):
+        p = rng.random(400).round(digits)
+        y = (rng.random(400) < p).astype(int)
+        assert shared_rows(p[:200], y[:200], p[200:], y[200:]) == 0
+        if digits > 2:
+            assert shared_rows(p[:200], y[:200], p[100:300], y[100:300]) > 50
+
+
+def test_a_few_copies_are_found_where_scores_are_not_rounded():
+    y, z, _ = problem(200)
+    assert shared_rows(z[:100], y[:100], z[97:], y[97:]) == 3
+    assert shared_rows(z[:100].round(2), y[:100], z[85:].round(2), y[85:]) == 15
 
 
 # -- influences -------------------------------------------------------------------

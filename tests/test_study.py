@@ -245,11 +245,21 @@ def test_a_name_that_is_none_is_answered_with_those_there_are():
 def test_a_study_tested_on_the_rows_it_fitted_does_not_call_them_others():
     found = cal.study(Y, Y, logits=(Z, Z), methods=["temperature"])
     assert found.protocol == (
-        "fitted on 600 examples, tested on 600, 600 of them fitted on"
+        "fitted on 600 examples, tested on 600; 600 of these have the same scores and "
+        "label as an example used to fit"
     )
-    assert "But 600 of 600 examples to test on were also used to fit" in found.worth[0]
+    assert "But 600 of 600 examples to test on have the same scores" in found.worth[0]
     apart = cal.study(Y[:300], Y[300:], logits=(Z[:300], Z[300:]), methods="platt")
     assert "used to fit" not in apart.worth[0]
+
+
+def test_rounded_forecasts_of_other_examples_are_not_said_to_be_used_to_fit():
+    rng = np.random.default_rng(0)
+    q = rng.random((2, 200)).round(3)
+    y = (rng.random((2, 200)) < q).astype(int)
+    found = cal.study(*y, probs=(*q,), methods="platt")
+    assert found.protocol == "fitted on 200 examples, tested on 200 others"
+    assert "used to fit" not in str(found)
 
 
 # -- clusters ---------------------------------------------------------------------------

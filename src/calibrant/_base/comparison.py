@@ -77,7 +77,7 @@ class Comparison(Views, Record):
     effects : dict of str to Effect
         By name, for models that a study recalibrated.
     shared_rows : int
-        Rows of the test set that are also among the rows fitted on.
+        Rows of the test set that seem to be among the rows fitted on.
 
     Examples
     --------

@@ -118,6 +118,10 @@ def _capital(what: str) -> str:
     return what[0].upper() + what[1:]
 
 
+SAME_AS_FIT = "have the same scores and label as an example used to fit"
+"""What is known of examples that a study was seemingly fitted on."""
+
+
 def sameness(ev: Evaluation) -> str:
     """What a trivial model does, in words."""
     if is_mirrored(ev):

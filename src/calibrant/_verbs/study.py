@@ -38,7 +38,7 @@ from calibrant._inputs.predictions import (
     read_weights,
 )
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._verbs.compare import sameness
+from calibrant._verbs.compare import SAME_AS_FIT, sameness
 from calibrant._verbs.evaluate import evaluate
 from calibrant._verbs.selection import FOLDS, Selection, select_method
 from calibrant.recalibration import _affine, _mixture, _temperature
@@ -340,36 +340,74 @@ def _two_sets(
     known = [x if x.ndim == 1 else x[:, some] for x in (fit.scores, test.scores)]
     shared = shared_rows(known[0], fit.y, known[1], test.y)
     words = f"fitted on {len(fit.y):,} examples, tested on {len(test.y):,}"
-    words += f", {shared:,} of them fitted on" if shared else " others"
+    words += f"; {shared:,} of these {SAME_AS_FIT}" if shared else " others"
     return StudyRows(kind, test, ((fit, slice(None)),), fit, words, shared)
 
 
 MOSTLY = 0.5
 """Scores must tell rows apart at least this often, or equal rows mean nothing."""
 
+SURE, MANY, DIGITS = 1e-3, 10, 6
+"""Equal rows count if chance has so many with this probability at most. Sets are the same if
+they are so in their order, with so many distinct rows; scores of more digits are not rounded."""
+
+LEAST_SHARED = 3
+"""So many equal rows are no chance, if scores are not rounded and none repeats in its set."""
+
 
 def shared_rows(fit_scores: Any, fit_y: Any, test_scores: Any, test_y: Any) -> int:
     """Rows to test on that also occur among the rows to fit on, scores and label alike.
 
     Only rows that occur once in their set count: scores of few distinct values agree by
-    chance. If most rows are not of that kind, nothing can be said, and 0 is returned.
+    chance. If most rows are not of that kind, nothing can be said, and 0 is returned, unless
+    both sets are the same in their order. It is 0, too, where chance may be the reason:
+    rounded scores also repeat within the sets.
     """
-    fit, test = _single(fit_scores, fit_y), _single(test_scores, test_y)
-    if len(fit) < MOSTLY * len(fit_y) or len(test) < MOSTLY * len(test_y):
+    given = (fit_scores, fit_y), (test_scores, test_y)
+    n, m = len(fit_y), len(test_y)
+    rows = np.concatenate([_as_bytes(*part) for part in given])
+    known, place = np.unique(rows, return_inverse=True)
+    sets = place[:n], place[n:]
+    if len(known) >= MANY and np.array_equal(*sets):
+        return m
+    fit, test = (np.bincount(x, minlength=len(known)) for x in sets)
+    if (fit == 1).sum() < MOSTLY * n or (test == 1).sum() < MOSTLY * m:
         return 0
-    return len(np.intersect1d(fit, test, assume_unique=True))
+    shared, twice = (int(x.sum()) for x in ((fit == 1) & (test == 1), fit + test == 2))
+    apart = len(known) == n + m - shared  # no row repeats in its set
+    fine = shared >= LEAST_SHARED and apart and not _rounded(fit_scores, test_scores)
+    across = 2 * n * m / ((n + m) * (n + m - 1))
+    return shared if fine or most_chance(shared, twice, across) < SURE else 0
 
 
-def _single(scores: Any, y: Any) -> NDArray[Any]:
-    """Rows that occur once, as strings of bytes that can be compared."""
+def most_chance(count: int, of: int, share: float) -> float:
+    """A bound (Chernoff's) of the chance that so many or more of some events happen.
+
+    Of two equal rows of independent sets, one is in each as often as in any random split.
+
+    >>> round(most_chance(10, 10, 0.5), 6), most_chance(6, 10, 0.6)
+    (0.000977, 1.0)
+    """
+    if count <= share * of:
+        return 1.0
+    log_chance = count * np.log(share * of / count)
+    if count < of:
+        log_chance += (of - count) * np.log((1 - share) * of / (of - count))
+    return float(np.exp(log_chance))
+
+
+def _rounded(*scores: Any) -> bool:
+    return all(np.array_equal(np.round(x, DIGITS), x) for x in scores)
+
+
+def _as_bytes(scores: Any, y: Any) -> NDArray[Any]:
+    """Rows as strings of bytes that can be compared."""
     codes = np.asarray(y)
     if codes.dtype.kind not in "biuf":
         codes = np.array([hash(label) for label in codes.tolist()], np.float64)
     parts = [np.asarray(x, np.float64).reshape(len(codes), -1) for x in (scores, codes)]
     table = np.ascontiguousarray(np.concatenate(parts, axis=1) + 0.0)
-    rows = table.view(np.dtype((np.void, table.itemsize * table.shape[1])))[:, 0]
-    found, count = np.unique(rows, return_counts=True)
-    return found[count == 1]
+    return table.view(np.dtype((np.void, table.itemsize * table.shape[1])))[:, 0]
 
 
 def _pair(given: Any, name: str) -> tuple[Any, Any]:
@@ -710,8 +748,8 @@ class Study(Comparison):
             said += f" But {best.name} {sameness(best)}{aside}."
         if self.shared_rows:
             said += (
-                f" But {self.shared_rows:,} of {first.rows:,} examples to test on were also "
-                "used to fit, where any method seems to help: this is no evidence for new ones."
+                f" But {self.shared_rows:,} of {first.rows:,} examples to test on {SAME_AS_FIT}, "
+                "where any method seems to help: this is no evidence for new ones."
             )
         return (said,)
 

@@ -1123,13 +1123,15 @@ def shared_rows(audited: Audited) -> Iterator[Told]:
     """Examples to fit on and examples to test on overlap.
 
     A recalibrator is calibrated on the examples it was fitted on by construction. Tested
-    there, it looks better than it is, the more so the more freedom it has.
+    there, it looks better than it is, the more so the more freedom it has. Examples are
+    the same if their scores and labels are, and more of them than chance explains: rounded
+    scores also repeat within the examples to fit on, and within those to test on.
     """
     if count := audited.comparison.shared_rows:
         n = audited.comparison[0].n
         yield Told(
             "serious" if count > 0.01 * n else "warning",
-            f"{count:,.10g} of {n:,.10g} examples to test on were also used to fit.",
+            f"{count:,.10g} of {n:,.10g} examples to test on {compare.SAME_AS_FIT}.",
             {"rows": float(count), "share": count / n},
             "Fit and test on different examples, or cross-fit (folds=).",
             audited.comparison.names,
