@@ -650,7 +650,7 @@ def test_a_guess_is_found_beside_the_commonest_class_or_a_random_order():
     assert "at-chance" not in codes(rowful(y[:30], logits=z[:30]))
 
 
-@pytest.mark.parametrize("places", [[5], [5, 50]])
+@pytest.mark.parametrize("places", [[5, 150, 250], [50, 100, 200, 300]])
 def test_what_is_said_of_chance_is_the_interval_of_the_record(places):
     p = np.random.default_rng(0).beta(1, 80, 400)
     y = np.zeros(400, int)
@@ -661,6 +661,36 @@ def test_what_is_said_of_chance_is_the_interval_of_the_record(places):
     assert low < 0.5 < high <= 1
     assert (found.evidence["low"], found.evidence["high"]) == (low, high)
     assert f"[{low:.3f}, {high:.3f}]; a random order" in found.text
+
+
+def few_in_order(*places):
+    """Forecasts of a rare event, and where in their order it happened."""
+    y = np.zeros(2000, int)
+    y[[*places]] = 1
+    return cal.evaluate(y, probs=np.linspace(0.0001, 0.012, 2000))
+
+
+def test_a_wide_interval_of_few_events_is_no_chance_where_a_rank_test_denies_it():
+    ev = few_in_order(900, 1200, 1500, 1600, 1750, 1850, 1950, 1990)
+    assert ev.metrics["auroc"].interval[0] < 0.5  # and Mann and Whitney's p is 0.002
+    read_back = cal.Evaluation.from_json(ev.to_json())
+    assert "at-chance" not in {*codes(ev), *codes(read_back)}
+    assert "at-chance" in codes(few_in_order(100, 900, 1100, 1200, 1500, 1950))
+    assert "at-chance" not in codes(few_in_order(100, 1800))
+
+
+@pytest.mark.parametrize("digits", [1, 2, 9])
+def test_the_rank_test_of_chance_is_that_of_mann_and_whitney(digits):
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(digits)
+    how = {"alternative": "greater", "use_continuity": False, "method": "asymptotic"}
+    for _ in range(20):
+        h = rng.beta(1, 5, 300).round(digits)
+        hit = rng.random(300) < 0.3 + 0.5 * h
+        p = stats.mannwhitneyu(h[hit], h[~hit], **how).pvalue
+        ev = plain(hit, h)
+        found = comparison_rules._beats_random_order(ev, ev.metrics["auroc"])
+        assert found == (p < 0.025)
 
 
 def test_an_error_that_four_digits_do_not_show_is_not_smoothed_away():

@@ -807,7 +807,9 @@ def at_chance(ev: Evaluation) -> Iterator[Told]:
     For classes the guess is the commonest class (of a sketch, any class at random); for
     forecasts and stated confidences it is an AUROC of one half. Such a model can be
     perfectly calibrated, by giving every example about the same confidence, and its
-    calibration error then says nothing. Below 50 examples nothing is said.
+    calibration error then says nothing. An AUROC must be so by its interval, which is wide
+    of few events, and by Mann and Whitney's test; with clusters by its interval. Below 50
+    examples or 3 events nothing is said.
     """
     key = _by_what(ev)
     value = ev.metrics.get(key)
@@ -815,6 +817,8 @@ def at_chance(ev: Evaluation) -> Iterator[Told]:
         return
     guess, how = _guess(ev, key)
     low, high = _ends(ev, key, value)
+    if key == "auroc" and _beats_random_order(ev, value):
+        return
     if low <= guess and high >= _level(ev):  # below that, it is worse than chance
         yield Told(
             "warning",
@@ -823,6 +827,30 @@ def at_chance(ev: Evaluation) -> Iterator[Told]:
             {key: float(value), "low": low, "high": high, "chance": guess},
             "Do not quote its calibration error alone, which is easily small at chance.",
         )
+
+
+LEAST_EVENTS = 3
+"""Of fewer events, or non-events, no rank test can tell much."""
+
+
+def _beats_random_order(ev: Evaluation, value: float) -> bool:
+    """Whether an AUROC is above one half by Mann and Whitney's test, or may well be."""
+    _, share = ev.bins.means
+    if effective(ev) * min(share, 1 - share) < LEAST_EVENTS:
+        return True
+    if ev.n_clusters is not None:
+        return False
+    error = auroc_error(ev) * (1 - float((_tied(ev) ** 3).sum())) ** 0.5
+    return value - HALF > quantile(float(ev.settings["level"])) * error
+
+
+def _tied(ev: Evaluation) -> Column:
+    """Shares of examples at each confidence, as far as they are known."""
+    if ev.columns is None:
+        found = ev.atoms.count / ev.n
+        return found if found.size else np.array([ev.largest_share])
+    _, place = np.unique(ev.columns.confidence, return_inverse=True)
+    return np.bincount(place, ev.columns.weights) / ev.columns.total_weight
 
 
 def _guess(ev: Evaluation, key: str) -> tuple[float, str]:
