@@ -1192,6 +1192,33 @@ def test_a_model_without_any_loss_is_not_called_a_yardstick():
     assert "few-confidences" not in codes(sure)
 
 
+def test_a_region_has_most_of_the_error_by_the_numbers_told_of_it():
+    said = {
+        0.0: (0, 1),
+        0.25: (1, 2),
+        0.4: (4, 4),
+        0.6: (5, 8),
+        0.7: (14, 14),
+        0.76: (0, 1),
+        0.8: (79, 88),
+        0.9: (14, 15),
+        1.0: (66, 70),
+    }
+    hit = np.concatenate([np.arange(n) < right for right, n in said.values()])
+    ev = cal.evaluate_pairs(hit, np.repeat([*said], [n for _, n in said.values()]))
+    found = only(ev, "miscalibrated")
+    assert "; most of it at confidences from" in found.text
+    share, gap = (found.evidence[x] for x in ("region_share", "region_gap"))
+    assert share * gap**2 > ev.decomposition.calibration / 2
+    assert share >= ev.decomposition.resolution
+
+
+def test_no_region_is_named_that_has_less_than_half_of_the_error():
+    region = comparison_rules.Region((0, 1), 0.1, 0.7, 0.9, 0.2)
+    assert region.has_most(0.008)
+    assert not region.has_most(0.0081)
+
+
 def test_no_region_is_named_where_the_errors_of_pooled_classes_cancel():
     rng = np.random.default_rng(0)
     z = 3 * rng.normal(size=(3000, 3))

@@ -180,7 +180,8 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     confidence alone, and recalibrating whole probability vectors may save more. The
     direction is that of the mean confidence, if its interval excludes 0 too. Most of the
     error lies in the region named, the smallest range of confidence with at least half of
-    it (by bins of equal weight, noise taken out). A probability of 0 or 1 that proved
+    it (by bins of equal weight, noise taken out). It is widened until the numbers told of it
+    say so, and it is as wide as d_CAL can resolve; where none is, no region is named. A probability of 0 or 1 that proved
     wrong is miscalibration, too, whatever the interval: no calibrated forecast does. Of
     calibrated models, this is raised as often as their interval is wrong. Where no
     interval of a calibration error excludes 0, print and report say that there is no
@@ -241,10 +242,15 @@ def _worth(ev: Evaluation, score: str) -> tuple[str, str, str]:
     return "warning", saved, f"{gain}: it is worth it (calibrant.study)."
 
 
+PARTS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""Shares of the error that a region is sought for, until its own numbers are most of it."""
+
+
 def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
     """Where most of the error is, in words and numbers; empty if bins do not see it.
 
-    Of pooled classes nothing is said: their errors cancel in the bins.
+    Of pooled classes nothing is said: their errors cancel in the bins. Nor is it where no
+    region has most of d_CAL by the numbers that are told of it.
     """
     if ev.per_class:
         return "", {}
@@ -256,25 +262,71 @@ def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
     error = np.maximum(n * (a - h) ** 2 - noise, 0.0)
     if not error.sum() > 0:
         return ", in ranges of confidence too narrow for bins", {}
-    start, stop = shortest_run(error, n)
-    here = slice(start, stop)
-    weight = float(n[here].sum())
+    runs = (shortest_run(error, n, part) for part in PARTS)
+    found = (Region.of(run, n, h, a, error) for run in runs)
+    whole = _whole_error(ev, float(error.sum() / n.sum()))
+    least = ev.decomposition.resolution or 0.0
+    region = next((x for x in found if x.share >= least and x.has_most(whole)), None)
+    if region is None:
+        return "", {}
     lower, upper = bins.lower[filled], bins.upper[filled]
-    confidence, accuracy = (float(n[here] @ x[here]) / weight for x in (h, a))
-    share, gap = weight / float(n.sum()), confidence - accuracy
-    size = (float(error[here].sum()) / weight) ** 0.5
-    found, said = axis_words(ev).values()
-    where = f"; most of it {in_range(lower, upper, n, (start, stop), said)}, "
-    if abs(gap) < size / 2:
-        where += f"where {said}s are too high and too low by about {size:.2g}"
+    start, stop = region.run
+    seen, said = axis_words(ev).values()
+    where = f"; most of it {in_range(lower, upper, n, region.run, said)}, "
+    if region.is_mixed:
+        where += f"where {said}s are too high and too low by about {region.size:.2g}"
     else:
-        where += f"where mean {said} is {confidence:.3g} and {found} {accuracy:.3g}"
+        means = f"{region.confidence:.3g} and {seen} {region.accuracy:.3g}"
+        where += f"where mean {said} is {means}"
     ends = {"region_low": float(lower[start]), "region_high": float(upper[stop - 1])}
-    return where, {**ends, "region_share": share, "region_gap": gap}
+    return where, {**ends, "region_share": region.share, "region_gap": region.gap}
 
 
-def shortest_run(size: Column, weight: Column) -> tuple[int, int]:
-    """The consecutive entries of least weight that hold half of the size.
+def _whole_error(ev: Evaluation, of_bins: float) -> float:
+    """What a region must have most of: the error of the bins, and d_CAL if it is alike."""
+    if ev.target in WHOLE and ev.divergence == "brier":
+        return max(of_bins, float(ev.decomposition.calibration))
+    return of_bins
+
+
+class Region(NamedTuple):
+    """A run of bins: its share of the examples, its means, and how far off it is."""
+
+    run: tuple[int, int]
+    share: float
+    confidence: float
+    accuracy: float
+    size: float
+
+    @classmethod
+    def of(
+        cls, run: tuple[int, int], n: Column, h: Column, a: Column, error: Column
+    ) -> Region:
+        """That of bins with so many examples, such means, and squared errors."""
+        here = slice(*run)
+        weight = float(n[here].sum())
+        confidence, accuracy = (float(n[here] @ x[here]) / weight for x in (h, a))
+        size = (float(error[here].sum()) / weight) ** 0.5
+        return cls(run, weight / float(n.sum()), confidence, accuracy, size)
+
+    @property
+    def gap(self) -> float:
+        """Mean confidence less accuracy."""
+        return self.confidence - self.accuracy
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether errors of both signs are in it, which cancel in the means."""
+        return abs(self.gap) < self.size / 2
+
+    def has_most(self, error: float) -> bool:
+        """Whether the numbers told of it are half of an error or more."""
+        told = self.size if self.is_mixed else self.gap
+        return self.share * told**2 >= HALF * error * (1 - 1e-9)
+
+
+def shortest_run(size: Column, weight: Column, share: float = HALF) -> tuple[int, int]:
+    """The consecutive entries of least weight that hold half of the size, or a share.
 
     Examples
     --------
@@ -284,7 +336,7 @@ def shortest_run(size: Column, weight: Column) -> tuple[int, int]:
     before = np.concatenate([[0.0], np.cumsum(size)])
     passed = np.concatenate([[0.0], np.cumsum(weight)])
     starts = np.arange(len(size))
-    wanted = before[:-1] + 0.5 * before[-1]
+    wanted = before[:-1] + share * before[-1]
     stops = np.searchsorted(before, wanted * (1 - 1e-12))
     there = stops <= len(size)
     cost = np.where(there, passed[np.minimum(stops, len(size))] - passed[:-1], np.inf)
