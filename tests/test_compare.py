@@ -111,6 +111,13 @@ def test_a_few_copies_are_found_where_scores_are_not_rounded():
     assert shared_rows(z[:100].round(2), y[:100], z[85:].round(2), y[85:]) == 15
 
 
+def test_a_difference_of_accuracies_stays_between_its_bounds():
+    given = {"a": [0.9, 0.2], "b": [0.4, 0.2]}
+    models = [cal.evaluate([1, 0], probs=p, name=name) for name, p in given.items()]
+    low, high = cal.compare(*models).differences["b"]["accuracy"].interval
+    assert (low, high < 1) == (-1, True)
+
+
 # -- influences -------------------------------------------------------------------
 
 EXACT = (

@@ -406,3 +406,8 @@ def test_a_fitted_recalibrator_shows_its_numbers():
     assert "fitted: a=" in repr(BetaCalibration().fit(Z[:, 0], Y > 0))
     assert "fitted: accuracy=" in repr(MeanReplacement().fit(Z, Y))
     assert repr(HistogramBinning().fit(Z, Y)) == "HistogramBinning()"
+
+
+def test_a_scorer_refuses_an_option_that_its_metric_has_not():
+    with pytest.raises(TypeError, match="ece has no option 'bin'; did you mean 'bins'"):
+        cal.scorers["neg_ece"].using(bin=5)

@@ -253,6 +253,11 @@ def test_a_study_tested_on_the_rows_it_fitted_does_not_call_them_others():
     assert "used to fit" not in apart.worth[0]
 
 
+def test_one_example_to_fit_on_is_not_plural():
+    one = cal.study([1], [0], probs=([0.7], [0.4]), methods=[])
+    assert one.protocol == "fitted on 1 example, tested on 1 other"
+
+
 def test_rounded_forecasts_of_other_examples_are_not_said_to_be_used_to_fit():
     rng = np.random.default_rng(0)
     q = rng.random((2, 200)).round(3)

@@ -131,17 +131,7 @@ class Settings:
         """The options given to a function, checked; one that it has not is refused."""
         for name in options:
             if name not in Options.__annotations__:
-                known = [*inspect.signature(function).parameters]
-                from difflib import get_close_matches
-
-                near = get_close_matches(name, known, 1, cutoff=0.6)
-                hint = f"did you mean {near[0]!r}?" if near else ""
-                if name == "pos_label":
-                    hint = (
-                        "the positive class is the second column, or last of classes."
-                    )
-                hint = hint or f"options are {', '.join(known)}."
-                raise TypeError(f"{function.__name__} has no option {name!r}; {hint}")
+                raise no_option(name, function)
         return cls(**options).checked(options)
 
     def checked(self, given: Container[str] = ()) -> Settings:
@@ -260,6 +250,18 @@ def takes_scores(function: Function) -> Function:
             text = text.replace("Examples\n", f"{head}\nExamples\n", 1)
         function.__doc__ = text.replace(head, f"{head}{_said(Scores)}\n", 1)
     return _shown(function, [first, *shared, *rest])
+
+
+def no_option(name: str, function: Callable[..., Any]) -> TypeError:
+    """The error of an option that a function has not, with what was perhaps meant."""
+    from difflib import get_close_matches
+
+    known = [*inspect.signature(function).parameters]
+    near = get_close_matches(name, known, 1, cutoff=0.6)
+    hint = f"did you mean {near[0]!r}?" if near else f"options are {', '.join(known)}."
+    if name == "pos_label":
+        hint = "the positive class is the second column, or last of classes."
+    return TypeError(f"{function.__name__} has no option {name!r}; {hint}")
 
 
 def takes_options(function: Function) -> Function:

@@ -503,7 +503,8 @@ def _of_accuracy(mine: Sample, theirs: Sample, value: float, level: float) -> Es
         return Estimate(value, (value, value), SAME)
     weight = mine.weight * (mine.columns.effective / mine.n)
     low, high = _of_shares(change, weight, level)
-    return Estimate(value, (min(value, low), max(value, high)), "paired, adjusted")
+    ends = max(min(value, low), -1.0), min(max(value, high), 1.0)
+    return Estimate(value, ends, "paired, adjusted")
 
 
 def rows_of(ev: Evaluation) -> ModelRows:

@@ -45,6 +45,7 @@ from calibrant._inputs.options import (
     Scores,
     Settings,
     check_rng,
+    no_option,
     read_given,
     takes_scores,
     target_of,
@@ -810,7 +811,10 @@ class Scorer:
         return -float(self.function(y, **given, **options))
 
     def using(self, **options: Any) -> Scorer:
-        """The same with other options of the metric."""
+        """The same with other options of the metric; one that it has not is refused."""
+        for name in options:
+            if name not in inspect.signature(self.function).parameters:
+                raise no_option(name, self.function)
         return replace(self, options={**self.options, **options})
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Scorer:

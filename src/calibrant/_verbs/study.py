@@ -339,8 +339,12 @@ def _two_sets(
     some = slice(COLUMNS_OF_A_ROW)  # enough to know a row again
     known = [x if x.ndim == 1 else x[:, some] for x in (fit.scores, test.scores)]
     shared = shared_rows(known[0], fit.y, known[1], test.y)
-    words = f"fitted on {len(fit.y):,} examples, tested on {len(test.y):,}"
-    words += f"; {shared:,} of these {SAME_AS_FIT}" if shared else " others"
+    words = f"fitted on {_examples(len(fit.y))}, tested on "
+    words += (
+        f"{len(test.y):,}; {shared:,} of these {SAME_AS_FIT}"
+        if shared
+        else _examples(len(test.y), "other")
+    )
     return StudyRows(kind, test, ((fit, slice(None)),), fit, words, shared)
 
 
@@ -410,6 +414,10 @@ def _as_bytes(scores: Any, y: Any) -> NDArray[Any]:
     return table.view(np.dtype((np.void, table.itemsize * table.shape[1])))[:, 0]
 
 
+def _examples(count: int, what: str = "example") -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def _pair(given: Any, name: str) -> tuple[Any, Any]:
     if not isinstance(given, tuple | list) or len(given) != 2:
         both = f"{name} of y, {name} of y_test"
@@ -470,7 +478,7 @@ def _split(kind: Kind, sample: ScoredRows, split: float, rng: Any) -> StudyRows:
     fit, test = sample.select(order[:count]), sample.select(order[count:])
     drawn = "the first ones" if rng is None else "drawn at random"
     how = f"{100 * count / n:.3g} %, {drawn}{_in_clusters(sample)}"
-    words = f"fitted on {count:,} examples ({how}), tested on the other {n - count:,}"
+    words = f"fitted on {_examples(count)} ({how}), tested on the other {n - count:,}"
     return StudyRows(kind, test, ((fit, slice(None)),), fit, words)
 
 
