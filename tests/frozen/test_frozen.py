@@ -89,7 +89,9 @@ CHANGED = {
         "new fields"
     ),
     r"/positive$|^page_of_\w+(/0)?/(estimators|each|scores/\d/(column|total))$": "new fields",
-    r"^page_of_\w+(/0)?/(columns/\d+/estimated|models/\d+/alike)$": "new fields",
+    r"^page_of_\w+(/0)?/(columns/\d+/estimated|models/\d+/alike(_live)?)$": "new fields",
+    r"^page_of_\w+(/0)?/(gap_below_0|variants)$": "new fields",
+    r"^page_of_\w+(/0)?(/models/\d+)?/(level|z)$": "each model has a level of its own",
     r"/(clusters|count|effective|lost|examples)$|/learned/lapse_$|/parameters/pairs$": "new fields",
     r"/macro_averages$": "new fields",
     r"^(recalibrator|numba|command_recalibrate).*/digest$": "files carry a digest",
