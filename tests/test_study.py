@@ -581,3 +581,9 @@ def test_one_method_alone_keeps_its_classes_and_is_named_in_words():
     found = cal.study(Y, logits=Z, methods=own)
     assert found.names[1] == "Two step scaling"
     assert found.recalibrators["Two step scaling"].classes == own.classes
+
+
+def test_several_labels_are_refused_before_they_are_taken_for_soft_ones():
+    labels = np.eye(3, dtype=int)[np.arange(90) % 3]
+    with pytest.raises(ValueError, match="study each label as a binary problem"):
+        cal.study(labels, probs=np.full((90, 3), 0.4), target="multi-label")

@@ -31,6 +31,7 @@ from calibrant._inputs.arrays import (
 from calibrant._inputs.divergences import LOG
 from calibrant._inputs.options import Estimation, Settings, check_rng, takes_options
 from calibrant._inputs.predictions import (
+    MULTI_LABEL,
     Kind,
     named_classes,
     needs_names,
@@ -815,7 +816,7 @@ def study(
         or all are tested on: a method that knows a game by some of its rows would seem to
         gain on the others. Intervals are as wide as clusters ask for.
     classes, target
-        As in `evaluate`.
+        As in `evaluate`, but for ``"multi-label"``.
     progress : callable, optional
         Called as ``progress(share_done, what)``.
     **options
@@ -847,6 +848,11 @@ def study(
         "cluster": cluster,
     }
     check_functions(progress=progress)
+    if target == MULTI_LABEL:
+        raise ValueError(
+            "study does not take target='multi-label': study each label as a binary problem "
+            "of its own, from its column of scores and of labels."
+        )
     scores = {"logits": logits, "probs": probs, "confidence": confidence}
     rows = read_study_rows(y, y_test, **scores, **divided, **beside)
     if rows.pairs:

@@ -197,7 +197,7 @@ def clean_errors(command: Command) -> Command:
 
 VALUES = (
     *("bandwidth", "bins", "level", "split", "folds"),
-    *("alpha", "tolerance", "regions"),
+    *("alpha", "tolerance", "regions", "method", "methods", "thresholds", "baseline"),
 )
 """Options whose values the library checks, beside --seed."""
 
