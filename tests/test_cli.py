@@ -159,7 +159,6 @@ def test_wrong_usage_has_exit_code_2(arguments, message, folder):
         (["report", "a.npz", "--probs", "logits"], "rows of probabilities"),
         (["report", "a.npz", "--names", "x,y"], "2 names for 1 model"),
         (["inspect", "nowhere.npz"], "nowhere.npz"),
-        (["study", "a.npz", "--methods", "magic"], "got 'magic'"),
         (["study", "a.npz", "b.parquet"], "holds logits and b.parquet holds probs"),
         (["recalibrate", "--load", "a.npz"], "a.npz is not JSON"),
         (["compare", "before.npz", "test.npz"], "paired"),

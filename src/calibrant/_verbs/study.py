@@ -848,7 +848,7 @@ def study(
         "cluster": cluster,
     }
     check_functions(progress=progress)
-    if target == MULTI_LABEL:
+    if isinstance(target, str) and target == MULTI_LABEL:
         raise ValueError(
             "study does not take target='multi-label': study each label as a binary problem "
             "of its own, from its column of scores and of labels."
