@@ -521,3 +521,18 @@ def test_what_rises_again_after_a_fall_is_counted_once():
     error = cal.evaluate(y, probs=p, target="class-wise").decomposition.calibration
     assert error == pytest.approx(truth, rel=0.05)
     assert error.interval[0] < truth < error.interval[1]
+
+
+def test_what_varies_between_clusters_beside_surprises_is_no_surprise():
+    """Forecasts of races differ: some are 0.3 on all days, without an error in them."""
+    rng = np.random.default_rng(5)
+    race = np.repeat(np.arange(36), 10)
+    likely = rng.beta(0.3, 0.3, 36).clip(0.002, 0.998)
+    won = (rng.random(36) < likely).astype(int)
+    p = np.clip(likely[race] + rng.normal(0, 0.01, 360), 0.001, 0.999)
+    ev = cal.evaluate(won[race], probs=p, cluster=race, resamples=100)
+    means = np.bincount(race, (p - won[race]) ** 2) / 10
+    resampled = means[rng.integers(0, 36, (4000, 36))].mean(axis=1)
+    low, high = ev.metrics["brier"].interval
+    assert low < np.median(resampled)
+    assert np.quantile(resampled, 0.95) < high < 3 * np.quantile(resampled, 0.975)

@@ -104,19 +104,23 @@ def total_loss(
         return Estimate(inf)
     totals, n, divergence = cells.totals[name], cells.weight, cells.divergences[name]
     value = totals.loss / n
+    spread = (
+        totals.w2_loss2 - 2 * value * totals.w2_loss + value**2 * n**2 / cells.effective
+    )
+    se, df, clusters = (
+        sqrt(max(spread, 0.0)) / n * _undone(cells),
+        cells.effective - 1,
+        {},
+    )
     if rows is not None:
+        clusters = {"whole": rows.per_cluster, "alone": se}
         se, df = rows.error_of(rows.columns.loss(divergence)), rows.df
-    else:
-        squares, df = n**2 / cells.effective, cells.effective - 1
-        spread = totals.w2_loss2 - 2 * value * totals.w2_loss + value**2 * squares
-        se = sqrt(max(spread, 0.0)) / n * _undone(cells)
     if not df > 0:
         return Estimate(value, None, "normal")
     if not value > 0 and np.isinf(divergence.on_unit(np.zeros(1), np.ones(1))).any():
         return Estimate(value)
     scale = totals.loss / totals.unit_loss if 0 < totals.unit_loss < inf else worst
-    whole = 0.0 if rows is None else rows.per_cluster
-    mean = Mean(value, se, df, _costs(cells, divergence, scale), whole=whole)
+    mean = Mean(value, se, df, _costs(cells, divergence, scale), **clusters)
     low, high = closed_forms.mean_interval(mean, level)
     most = worst if divergence.by_pairs else inf
     return Estimate(value, (max(low, 0.0), min(high, most)), mean.method)
