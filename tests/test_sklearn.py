@@ -411,3 +411,21 @@ def test_a_fitted_recalibrator_shows_its_numbers():
 def test_a_scorer_refuses_an_option_that_its_metric_has_not():
     with pytest.raises(TypeError, match="ece has no option 'bin'; did you mean 'bins'"):
         cal.scorers["neg_ece"].using(bin=5)
+
+
+def test_a_scorer_reads_the_column_of_the_true_class():
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.naive_bayes import GaussianNB
+
+    X, y = load_breast_cancer(return_X_y=True)
+    found = []
+    for labels in (y, np.array(["b", "a"])[y], 1 - y):
+        one = GaussianNB().fit(X[100:], labels[100:])
+        p = one.predict_proba(X[:100])
+        at = np.searchsorted(one.classes_, labels[:100])
+        found.append(cal.scorers["neg_log_loss"](one, X[:100], labels[:100]))
+        # One column holds 1 where the other has what is left to lose.
+        assert found[-1] == pytest.approx(np.log(p[np.arange(100), at]).mean(), 1e-12)
+    assert (p[:, 0] == 1).any() or (p[:, 1] == 1).any()
+    assert found[0] == pytest.approx(found[1], 1e-12)
+    assert np.isfinite(found).all()

@@ -488,3 +488,15 @@ def test_an_error_of_an_extra_names_the_argument(name, part, tmp_path, monkeypat
         for what, make in WRONG.items()
     }
     assert {case: said for case, said in found.items() if said} == {}
+
+
+@pytest.mark.parametrize("metric", [cal.ece, cal.mce, cal.classwise_ece])
+def test_the_name_of_bins_elsewhere_leads_to_ours(metric):
+    with pytest.raises(TypeError, match="has no option 'n_bins'; did you mean 'bins'"):
+        metric([0, 1], probs=[[0.9, 0.1], [0.2, 0.8]], n_bins=10)
+
+
+def test_a_record_writes_no_file_of_its_own():
+    ev = cal.evaluate_pairs([1, 0, 1], [0.9, 0.4, 0.7])
+    with pytest.raises(TypeError, match="to_json writes no file; indent must be"):
+        ev.to_json("ev.json")

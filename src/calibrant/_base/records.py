@@ -29,7 +29,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._base.checks import check_choice
+from calibrant._base.checks import check_choice, check_kind
 from calibrant._base.later import Named
 
 Frame: TypeAlias = Any
@@ -167,6 +167,7 @@ class Record:
 
     def to_json(self, indent: int | None = None) -> str:
         """Strict JSON with a digest; ``from_json`` gives the same record back."""
+        check_kind(indent, (int, NoneType), "to_json writes no file; indent")
         return json.dumps(with_digest(self.to_dict()), indent=indent, allow_nan=False)
 
     @classmethod

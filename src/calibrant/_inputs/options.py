@@ -107,6 +107,11 @@ class Options(Estimation, total=False):
     rng: int | np.random.Generator
 
 
+def brier_factor(counterpart: str | None, k: int | None) -> float:
+    """What the calibration error by Brier is multiplied by, for k classes."""
+    return k / (k - 1) if counterpart == "tight" and k else 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The options with their defaults."""
@@ -294,9 +299,11 @@ def _shown(function: Function, parameters: list[inspect.Parameter]) -> Function:
 
 def _asking_for_keywords(function: Function) -> Function:
     """Answer ``function(y, p)`` with its two spellings; Python would count positions."""
-    name = function.__name__
+    name, known = function.__name__, {*inspect.signature(function).parameters}
 
     def call(*given: Any, **named: Any) -> Any:
+        for unknown in named.keys() - known:
+            raise no_option(unknown, function)
         if len(given) > 1:
             raise TypeError(
                 f"{name} is given scores by name: {name}(y, probs=p) if they are "

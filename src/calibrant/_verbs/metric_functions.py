@@ -106,6 +106,8 @@ def _metric(function: Callable[Concatenate[Any, P], Value_co]) -> Metric[P, Valu
             )
         if probs:
             given["probs"] = probs[0]
+        for unknown in given.keys() - taken.keys():
+            raise no_option(unknown, called)
         if pos_label is not None:
             given["classes"] = _with_last(pos_label, y, given)
         elif probs and given.get("classes") is None:
@@ -805,8 +807,9 @@ class Scorer:
         positive = options.pop("pos_label", classes[-1])
         if len(classes) == 2 and self.function not in WHOLE:
             check_choice(positive, "pos_label", tuple(classes))
-            at = classes.index(positive)
-            probs, classes = probs[:, at], [classes[1 - at], positive]
+            order = [1 - classes.index(positive), classes.index(positive)]
+            probs, classes = probs[:, order], [classes[at] for at in order]
+            options.setdefault("target", "positive")
         given = {"probs": probs, "classes": classes, "sample_weight": sample_weight}
         return -float(self.function(y, **given, **options))
 
