@@ -1080,7 +1080,7 @@ def test_what_is_smoothed_away_is_the_estimate_that_was_asked_for(data, options)
     given = {"logits": arrays["logits"], "bandwidth": 0.05, **options}
     ev = cal.evaluate(arrays["labels"], name="mine", **given)
     if "estimator" in options:  # the plug-in estimate is above the adaptive one
-        assert "smoothed-away" not in codes(ev)
+        assert only(ev, "overstated").evidence["fixed"] == ev.decomposition.calibration
         return
     found, error = only(ev, "smoothed-away"), float(ev.decomposition.calibration)
     assert found.evidence["fixed"] == error
@@ -1273,3 +1273,61 @@ def test_a_study_says_once_what_was_left_out(tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["confidence,correct", *lines]))
     done = calibrant("study", "a.csv", "--drop-missing", "--folds", "3", cwd=tmp_path)
     assert done.stdout.count("[left-out]") == 1
+
+
+@pytest.mark.parametrize("given", [{}, {"weights": True}, {"clusters": True}])
+def test_the_adaptive_estimate_that_is_quoted_is_that_of_auto(data, given):
+    arrays = data("cifar10_akamaster_resnet20")
+    z, y = arrays["logits"].astype(float), arrays["labels"]
+    with warnings.catch_warnings(action="ignore"):
+        binned = cal.recalibration.HistogramBinning().fit(z[:2000], y[:2000])
+    asked = {"probs": binned.predict_proba(z[2000:])}
+    if "weights" in given:
+        asked["sample_weight"] = 1 + y[2000:]
+    if "clusters" in given:
+        asked["cluster"] = np.arange(8000) // 100
+    auto = cal.evaluate(y[2000:], **asked).decomposition.calibration
+    published = cal.evaluate(y[2000:], **asked, preset="paper")
+    found = next(x for x in published.audit() if x.code == "smoothed-away")
+    assert found.evidence["adaptive"] == pytest.approx(float(auto), 1e-9)
+    ends = [found.evidence[x] for x in ("low", "high")]
+    assert ends == pytest.approx(auto.interval, 1e-9)
+
+
+def test_a_fixed_bandwidth_that_overstates_the_log_error_is_told(data):
+    arrays = data("cifar10_akamaster_resnet32")
+    asked = arrays["labels"], {"logits": arrays["logits"]}
+    ev = cal.evaluate(asked[0], **asked[1], divergence="log", preset="paper")
+    found, auto = only(ev, "overstated"), cal.evaluate(asked[0], **asked[1])
+    assert found.severity == "warning"
+    assert found.evidence["fixed"] == float(ev.decomposition.calibration)
+    parts = auto.decompositions["log"].calibration
+    assert found.evidence["adaptive"] == pytest.approx(float(parts), 1e-9)
+    assert "is 0.3444, above the 0.1128" in found.text
+    # Beside a Brier score it is a note, and the default estimate gets none.
+    beside = [
+        x
+        for x in cal.evaluate(asked[0], **asked[1], preset="paper").audit()
+        if x.code == "overstated"
+    ]
+    assert [x.severity for x in beside] == ["note"]
+    assert "the log calibration error of model" in beside[0].text
+    assert "overstated" not in codes(auto)
+
+
+def test_zeros_and_ones_are_no_rounding():
+    rng = np.random.default_rng(0)
+    h = rng.choice([0.0, 1.0, 0.8, 0.9, 0.2], 400, p=[0.45, 0.45, 0.05, 0.03, 0.02])
+    y = (rng.random(400) < h).astype(int)
+    assert "rounded-confidences" in codes(cal.evaluate(y, probs=h))
+    levels = np.where(h == 0.8, 0.8123, np.where(h == 0.9, 0.9, h))
+    assert "rounded-confidences" not in codes(cal.evaluate(y, probs=levels))
+    assert "rounded-confidences" not in codes(cal.evaluate(y, probs=np.round(h)))
+
+
+def test_a_region_of_all_examples_is_none():
+    rng = np.random.default_rng(2)
+    h = np.repeat([0.2, 0.8], 300)
+    y = (rng.random(600) < np.repeat([0.5, 0.5], 300)).astype(int)
+    text = only(cal.evaluate(y, probs=h), "miscalibrated").text
+    assert "100 % of examples" not in text

@@ -86,16 +86,23 @@ def _of_evaluation(ev: Any, settings: Settings) -> Given:
             f"the rows of {ev.name!r} are gone: it was read from JSON or made of a "
             "sketch. Give the rows, or the sketch itself."
         )
+    return Given(sample_behind(ev, settings), ev.name, ev.n)
+
+
+def sample_behind(ev: Evaluation, settings: Settings) -> Sample:
+    """The examples of an evaluation, or else its sums, with other settings."""
+    if ev.columns is None:
+        return sample_of_cells(ev.sketch, settings, ev.target, ev.k)
     sample = replace(rows_of(ev).sample, settings=settings)
     if (own := sample.clusters) is not None:
         every = np.arange(int(own.max()) + 1, dtype=np.uint64)
         sample = replace(sample, cluster_groups=groups_of_clusters(every)[own])
-    return Given(sample, ev.name, ev.n)
+    return sample
 
 
 def _of_sketch(sketch: Any, settings: Settings) -> Given:
     kind, cells = sketch.checked(), sketch.cells
     if kind is None:
         raise ValueError("the sketch holds no row of positive weight; nothing is left.")
-    sample = sample_of_cells(cells, settings, kind.target, len(kind.classes))
+    sample = sample_of_cells(cells, settings, kind.target, len(kind.classes) or None)
     return Given(sample, "model", sample.cells.count)

@@ -20,7 +20,12 @@ from calibrant._base.comparison import (
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import FORECASTS, Bins, Curve, Decomposition
 from calibrant._inputs.arrays import Column
-from calibrant._inputs.options import PAPER_BANDWIDTH, Settings, check_bandwidth
+from calibrant._inputs.options import (
+    PAPER_BANDWIDTH,
+    Settings,
+    brier_factor,
+    check_bandwidth,
+)
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.kernels import KERNELS
 from calibrant._sketch.ordered import Ordered
@@ -284,7 +289,7 @@ def at_bandwidth(
         kernel=kernel,
         boundary=boundary,
     )
-    factor = ev.k / (ev.k - 1) if settings.counterpart == "tight" else 1.0
+    factor = brier_factor(settings.counterpart, ev.k)
     found = analyse(None, sums_behind(ev, "another bandwidth"), settings, factor)
     return found.decompositions[name], found.curves[name]
 

@@ -30,16 +30,17 @@ from calibrant._base.measures import (
 from calibrant._base.records import FORECASTS, Estimate, listed
 from calibrant._base.text import with_interval
 from calibrant._inputs.arrays import Column
-from calibrant._inputs.divergences import score_in_words
+from calibrant._inputs.divergences import BRIER, score_in_words
+from calibrant._inputs.options import Settings, brier_factor
 from calibrant._sketch.kernels import GAUSSIAN
 from calibrant._stats.bins import binned_error, width_bins
-from calibrant._stats.close_pairs import brier_error
-from calibrant._stats.closed_forms import WIDENED, Interval, quantile
+from calibrant._stats.closed_forms import WIDENED, quantile
+from calibrant._stats.decomposition import analyse_shared
 from calibrant._stats.intervals import FEW_EVENTS
-from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.published import calibration_error, regress
 from calibrant._verbs import compare
 from calibrant._verbs.clinical import are_few
+from calibrant._verbs.reading import sample_behind
 from calibrant._views.diagram import axis_words
 from calibrant._views.words import (
     FAR_OFF,
@@ -267,7 +268,7 @@ def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
     whole = _whole_error(ev, float(error.sum() / n.sum()))
     least = ev.decomposition.resolution or 0.0
     region = next((x for x in found if x.share >= least and x.has_most(whole)), None)
-    if region is None:
+    if region is None or region.run == (0, len(n)):
         return "", {}
     lower, upper = bins.lower[filled], bins.upper[filled]
     start, stop = region.run
@@ -455,14 +456,22 @@ def rounded_confidences(ev: Evaluation) -> Iterator[Told]:
     enough = len(atoms.count) > 2 and ev.rows >= FEW_VALUES
     if ev.target not in ("pairs", "positive") or not enough:
         return
+    sure = np.isin(atoms.confidence, (0, 1))
+    if not (~sure).sum() > 2:  # 0 and 1 are multiples of everything
+        return
     for step in STEPS:
         off = np.abs(atoms.confidence / step - np.round(atoms.confidence / step))
-        share = float(atoms.count[off < ROUND_OFF].sum() / atoms.count.sum())
-        if share >= MOSTLY:
+        share, between = (
+            float(
+                atoms.count[which & (off < ROUND_OFF)].sum() / atoms.count[which].sum()
+            )
+            for which in (sure | True, ~sure)
+        )
+        if min(share, between) >= MOSTLY:
             yield Told(
                 "note",
                 f"{100 * share:.4g} % of the confidences of {ev.name} are multiples of "
-                f"{100 * step:g} %: each stands for a range.",
+                f"{100 * step:g} %, as if rounded: each then stands for a range.",
                 {"step": step, "share": share},
                 "Read the accuracy at each value; recalibration can move the values, not "
                 "tell apart what was rounded to one.",
@@ -566,26 +575,72 @@ def smoothed_away(ev: Evaluation) -> Iterator[Told]:
     estimate which is held against the adaptive one. What four digits do not show is left
     out.
     """
-    value, interval = _adaptive(ev)
-    headline = ev.decomposition.bandwidth is not None
-    parts = ev.decomposition if headline else ev.paper
-    fixed = float(parts.calibration) * (1.0 if headline else _factor(ev))
-    if interval is None or ev.divergence != "brier":
-        return
-    low, high = interval
-    if (
-        fixed < low
-        and compare.shows(Estimate(low))
-        and compare.shows(Estimate(low - fixed))
-    ):
-        yield Told(
-            "warning" if headline else "note",
-            f"At bandwidth {parts.bandwidth:g} the calibration error of {ev.name} is "
-            f"{fixed:.4f}, below the {value:.4f} [{low:.4f}, {high:.4f}] of the adaptive "
-            "estimate.",
-            {"fixed": fixed, "adaptive": value, "low": low, "high": high},
+    for fixed in _at_fixed(ev):
+        if fixed.value < fixed.low and fixed.shows_beyond(fixed.low):
+            yield fixed.told(ev, "below")
+
+
+def overstated(ev: Evaluation) -> Iterator[Told]:
+    """The fixed bandwidth finds more miscalibration than there is.
+
+    Near 0 and 1 a bandwidth of 0.05 gives confidences the accuracy of others that are less
+    sure, and the log divergence multiplies such a difference: the log calibration error of
+    a saturated network may be three times too high. With few examples noise adds to it as
+    well, since the published estimate is not debiased. It is held against the adaptive one
+    where it was asked for: `bandwidth=` of your own, or ``preset="paper"``.
+    """
+    for fixed in _at_fixed(ev):
+        if fixed.value > fixed.high and fixed.shows_beyond(fixed.high):
+            yield fixed.told(ev, "above")
+
+
+class Fixed(NamedTuple):
+    """A calibration error at a fixed bandwidth, and the adaptive one with its interval."""
+
+    divergence: str
+    headline: bool
+    bandwidth: float
+    value: float
+    adaptive: float
+    low: float
+    high: float
+
+    def shows_beyond(self, end: float) -> bool:
+        """Whether four digits show the end, and that the value is beyond it."""
+        return compare.shows(Estimate(end)) and compare.shows(
+            Estimate(end - self.value)
+        )
+
+    def told(self, ev: Evaluation, where: str) -> Told:
+        """What a finding says of it."""
+        name = {BRIER.name: "Brier"}.get(self.divergence, self.divergence)
+        which = "" if self.divergence == ev.divergence else f"{name} "
+        own = self.headline and not which
+        return Told(
+            "warning" if own else "note",
+            f"At bandwidth {self.bandwidth:g} the {which}calibration error of {ev.name} is "
+            f"{self.value:.4f}, {where} the {self.adaptive:.4f} "
+            f"[{self.low:.4f}, {self.high:.4f}] of the adaptive estimate.",
+            {"fixed": self.value, "adaptive": self.adaptive}
+            | {"low": self.low, "high": self.high},
             "Quote the adaptive estimate (bandwidth='auto').",
         )
+
+
+def _at_fixed(ev: Evaluation) -> Iterator[Fixed]:
+    """Errors at a fixed bandwidth: those asked for, or else the paper's Brier one."""
+    headline = ev.decomposition.bandwidth is not None
+    asked = ev.decompositions if headline else {BRIER.name: ev.paper}
+    known = _adaptive(ev) if headline or ev.divergence == BRIER.name else {}
+    for name, parts in asked.items():
+        error = known.get(name)
+        if error is None or error.interval is None or parts.bandwidth is None:
+            continue
+        value = float(parts.calibration)
+        if not headline:
+            value *= brier_factor(ev.settings.get("counterpart"), ev.k)
+        ends = float(error), *error.interval
+        yield Fixed(name, headline, parts.bandwidth, value, *ends)
 
 
 def narrow_defect(ev: Evaluation) -> Iterator[Told]:
@@ -612,21 +667,18 @@ def narrow_defect(ev: Evaluation) -> Iterator[Told]:
         )
 
 
-def _adaptive(ev: Evaluation) -> tuple[float, Interval | None]:
-    """The adaptive estimate: the headline, or, if it is another, from the sketch."""
-    found = ev.decomposition
-    if found.bandwidth is None:
-        return float(found.calibration), found.calibration.interval
-    if ev.sketch is None:
-        return float("nan"), None
-    error = brier_error(cells_of_sketch(ev.sketch), float(ev.settings["level"]))
-    factor, ends = _factor(ev), error.interval
-    return factor * error.value, ends and (factor * ends[0], factor * ends[1])
-
-
-def _factor(ev: Evaluation) -> float:
-    """What estimates of d_CAL by Brier are multiplied by."""
-    return ev.k / (ev.k - 1) if ev.settings.get("counterpart") == "tight" else 1.0
+def _adaptive(ev: Evaluation) -> dict[str, Estimate]:
+    """The adaptive estimates: the headline, or, if it is another, from the same examples."""
+    found = ev.decompositions
+    if ev.decomposition.bandwidth is not None:
+        if ev.sketch is None:
+            return {}
+        kept = {x: ev.settings[x] for x in ("level", "counterpart")}
+        main = ev.sketch.divergences.get(ev.divergence, ev.divergence)
+        sample = sample_behind(ev, Settings(**kept, divergence=main))
+        settings = sample.settings
+        found = analyse_shared(sample.shared, settings, sample.factor).decompositions
+    return {name: parts.calibration for name, parts in found.items()}
 
 
 THIN_BIN, THIN_SHARE = 20, 0.5
@@ -910,18 +962,19 @@ def _guess(ev: Evaluation, key: str) -> tuple[float, str]:
     if key == "auroc":
         return HALF, "a random order"
     if ev.largest_class is None:
-        return 1 / ev.k, "guessing"
+        return _level(ev), "guessing"
     return ev.largest_class, "always predicting the commonest class"
 
 
 def _level(ev: Evaluation) -> float:
     """Below it, predictions are worse than random ones."""
-    return HALF if _by_what(ev) == "auroc" else 1 / ev.k
+    return HALF if _by_what(ev) == "auroc" else 1 / (ev.k or 2)
 
 
 def _by_what(ev: Evaluation) -> str:
     """What shows whether predictions beat a guess."""
-    return "accuracy" if ev.target in ("top-label", "class-wise") else "auroc"
+    classes = ev.target in ("top-label", "class-wise") and ev.k is not None
+    return "accuracy" if classes else "auroc"
 
 
 def _ends(ev: Evaluation, key: str, value: Estimate) -> tuple[float, float]:
@@ -957,6 +1010,7 @@ MODEL_RULES: tuple[Rule, ...] = (
     infinite_loss,
     one_dimensional_score,
     smoothed_away,
+    overstated,
     narrow_defect,
     thin_support,
     too_few_rows,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant._base.evaluation import Evaluation
 from calibrant._inputs.arrays import Column
 from calibrant._inputs.divergences import BRIER, LOG, Divergence
+from calibrant._inputs.options import brier_factor
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import coarsen, node_weights
 from calibrant._sketch.kernels import KERNELS, Kernel, sums_at
@@ -89,7 +90,7 @@ def coarse_sums(ev: Evaluation, nodes: int = NODES) -> Coarse | None:
     tangent = {s: t.tangent / n for s, t in totals.items()}
     unit = {s: (t.unit_loss - t.phi_hit) / n for s, t in totals.items()}
     certain = (cells.certain_no > 0, cells.certain_yes > 0)
-    factor = ev.k / (ev.k - 1) if ev.settings["counterpart"] == "tight" else 1.0
+    factor = brier_factor(ev.settings["counterpart"], ev.k)
     sums = weight, hits, losses, infinite, slope, n, total, tangent, unit
     said = ev.settings["boundary"], ev.settings["estimator"]
     return Coarse(*sums, certain, factor, *said)
