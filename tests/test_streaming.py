@@ -553,3 +553,68 @@ def test_a_file_of_rows_without_weight_leaves_a_sketch_without_rows(tmp_path):
     assert sketch.parts == {"a.csv"}
     assert stream._rename(sketch, "a.csv", "b.csv") == "b.csv"
     assert sketch.parts == {"b.csv"}
+
+
+# -- pairs with their full losses --------------------------------------------------------
+
+
+def of_many_classes(k=20, n=400):
+    """Pairs that are right less often than one of two, and what they lost."""
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.full(k, 0.6), n)
+    y = np.array([rng.choice(k, p=row) for row in p])
+    pairs = p.argmax(axis=1) == y, p.max(axis=1)
+    return y, p, pairs, ((p - np.eye(k)[y]) ** 2).sum(axis=1)
+
+
+def test_pairs_with_losses_do_not_tell_how_many_classes_there_are():
+    y, p, pairs, loss = of_many_classes()
+    named = cal.Sketch(classes=range(20)).update_pairs(*pairs, loss=loss)
+    sketch = cal.Sketch().update_pairs(*pairs, loss=loss)
+    whole, known, ev = (
+        cal.evaluate(*x, **more)
+        for x, more in (((y,), {"probs": p}), ((named,), {}), ((sketch,), {}))
+    )
+    assert (whole.k, known.k, ev.k) == (20, 20, None)
+    assert "classes" not in f"{ev}{sketch}{sketch!r}"
+    assert "20 classes" in str(known)
+    for one in (known, ev):
+        assert one.metrics["brier"] == pytest.approx(whole.metrics["brier"], 1e-12)
+        assert {"below-chance", "at-chance"}.isdisjoint(x.code for x in one.audit())
+    assert cal.Evaluation.from_json(ev.to_json()).k is None
+    again = cal.Sketch.from_bytes(sketch.to_bytes()) + sketch
+    assert cal.evaluate(again).k is None
+    with pytest.raises(ValueError, match="numbers of classes"):
+        named + sketch
+    with pytest.raises(ValueError, match=r"tight' needs Sketch\(classes=...\)"):
+        cal.evaluate(sketch, counterpart="tight")
+    assert cal.evaluate(named, counterpart="tight").k == 20
+
+
+def test_classes_do_not_apply_to_pairs_without_losses():
+    _, _, pairs, _ = of_many_classes()
+    with pytest.raises(ValueError, match="classes does not apply to confidence pairs"):
+        cal.Sketch(classes=range(20)).update_pairs(*pairs)
+
+
+def test_a_file_of_an_earlier_release_says_two_classes_where_none_are_known():
+    _, _, pairs, loss = of_many_classes()
+    sketch = cal.Sketch().update_pairs(*pairs, loss=loss)
+    early = replace(sketch.kind, classes=(False, True))
+    old = cal.Sketch.of(early, sketch.cells)
+    assert cal.Sketch.from_bytes(old.to_bytes()).kind.classes == ()
+    p = np.column_stack([1 - pairs[1], pairs[1]])
+    two = cal.Sketch(target="top-label").update(pairs[0], probs=p)
+    assert len(cal.Sketch.from_bytes(two.to_bytes()).kind.classes) == 2
+
+
+def test_a_frame_of_pairs_with_losses_takes_the_names_of_classes():
+    pl = pytest.importorskip("polars")
+    _, _, (hit, h), loss = of_many_classes()
+    frame = pl.DataFrame({"h": h, "a": hit.astype(int), "lost": loss})
+    roles = {"confidence": "h", "correct": "a"}
+    for classes in (None, range(20)):
+        found = cal.sketch_frame(frame, **roles, loss="lost", classes=classes)
+        assert cal.evaluate(found).k == (classes and 20)
+    with pytest.raises(ValueError, match="classes does not apply"):
+        cal.sketch_frame(frame, **roles, classes=range(20))

@@ -182,7 +182,7 @@ class Evaluation(Views, Record):
     name: str
     n: Positive
     rows: Annotated[int, Range(1, 1 << 63)]
-    k: Annotated[int, Range(2, 1 << 63)]
+    k: Annotated[int, Range(2, 1 << 63)] | None
     target: Target
     divergence: str
     decompositions: Mapping[str, Decomposition]
@@ -298,7 +298,7 @@ class Evaluation(Views, Record):
 
     def _known_twice(self) -> Iterator[tuple[str, Mapping[str, float]]]:
         """Numbers by what they say, and where they stand; those of one kind are equal."""
-        whole = self.n * (self.k if self.target == "class-wise" else 1)
+        whole = self.n * (self.k or 1 if self.target == "class-wise" else 1)
         bins = {name: getattr(self, name) for name in BINS}
         filled = {
             name: x for name, x in bins.items() if name != "atoms" or len(x.count)
@@ -322,7 +322,7 @@ class Evaluation(Views, Record):
                 }
                 yield metric, {"metrics": float(self.metrics[metric]), **totals}
         if self.per_class:
-            yield "classes", {"k": self.k, "per_class": len(self.per_class)}
+            yield "classes", {"k": self.k or 0, "per_class": len(self.per_class)}
             yield "rows", {"rows": self.rows} | {x.name: x.rows for x in self.per_class}
         if self.per_group:
             rows = sum(x.rows for x in self.per_group.values())

@@ -688,7 +688,7 @@ def _two_rows_each(
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What the rows of a sketch are: only rows of the same kind add up."""
+    """What the rows of a sketch are: only equal kinds add up. Pairs may have no `classes`."""
 
     target: str
     classes: tuple[Hashable, ...]

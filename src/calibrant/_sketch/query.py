@@ -67,7 +67,8 @@ class Roles:
     def kind(self) -> cell_sums.Kind:
         """What the rows are, to a sketch."""
         if self.losses:
-            return cell_sums.Kind("top-label", (False, True), known_losses(self.losses))
+            scores = known_losses(self.losses)
+            return cell_sums.Kind("top-label", self.classes or (), scores)
         if self.pairs:
             return cell_sums.Kind("pairs", (False, True), dict(BUILT_IN))
         k, one = len(self.probs), len(self.probs) == 1
@@ -136,9 +137,11 @@ def _check_combination(asked: Mapping[str, Any]) -> None:
             "name the columns of probs= and y=, or of confidence= and correct=; "
             f"got {got}."
         )
-    extra = [name for name in ("target", "classes") if asked[name] is not None]
-    if "confidence" in given and extra:
-        raise ValueError(f"{extra[0]} does not apply to confidence pairs.")
+    if "confidence" in given:
+        named = asked["loss"] is None and asked["classes"] is not None
+        if named or asked["target"] is not None:
+            what = "classes" if named else "target"
+            raise ValueError(f"{what} does not apply to confidence pairs.")
     if "probs" in given and asked["loss"] is not None:
         raise ValueError(
             "loss= goes with confidence= and correct=; the losses of probs are computed."

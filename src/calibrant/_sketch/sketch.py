@@ -118,7 +118,7 @@ class Sketch(Printed):
         """A sketch of sums already made, to which rows can be added."""
         sketch = cls()
         if kind.target != "pairs":
-            sketch._target, sketch._classes = kind.target, kind.classes
+            sketch._target, sketch._classes = kind.target, kind.classes or None
         sketch._divergences = dict(kind.divergences)
         sketch.kind, sketch.cells, sketch.groups = kind, cells, dict(groups or {})
         return sketch
@@ -194,7 +194,7 @@ class Sketch(Printed):
         loss : array_like or mapping of them, optional
             The full loss of each row, where the pairs are what is left of predictions
             of many classes: the Brier score, or ``{"brier": ..., "log": ...}``. Only
-            these scores are then known, and the sketch is that of a top label.
+            these are then known, of a top label among the ``Sketch(classes=...)``, if told.
         part : str, optional
             As in `update`.
 
@@ -208,8 +208,9 @@ class Sketch(Printed):
         check_texts(part=part)
         if part in self.parts:
             return self
-        if self._target is not None and loss is None:
-            raise ValueError("target does not apply to confidence pairs.")
+        for what in ("target", "classes") if loss is None else ():
+            if getattr(self, f"_{what}") is not None:
+                raise ValueError(f"{what} does not apply to confidence pairs.")
         beside = {"sample_weight": sample_weight, "frequency": frequency, "loss": loss}
         beside |= {"cluster": cluster, "group": group}
         check_indices(correct=correct, confidence=confidence, **beside)
@@ -236,6 +237,8 @@ class Sketch(Printed):
         if weight is not None and not weight.any():
             return self
         kind, columns = reduced(predictions, self._divergences, loss, self.engine)
+        if loss is not None:
+            kind = replace(kind, classes=tuple(self._classes or ()))
         kind = replace(kind, clustered=hashes is not None)
         with self._whole_update(kind, names):
             self._add_rows(columns, names, hashes)
@@ -365,7 +368,7 @@ class Sketch(Printed):
             "effective": self.cells.effective,
             "clusters": self._clusters(),
             "target": kind.target,
-            "classes": len(kind.classes),
+            "classes": _count(kind),
             "scores": list(kind.divergences),
             "groups": sorted(self.groups),
             "parts": sorted(self._parts),
@@ -377,11 +380,12 @@ class Sketch(Printed):
         if not facts["rows"]:
             return "A sketch without examples."
         kept = "every distinct confidence" if facts["all_values"] else "sums by cell"
+        classes = f", {facts['classes']} classes" if facts["classes"] else ""
         lines = {
             "examples": f"{facts['rows']:,}",
             "weights": self._weights(facts),
             **self._unlike_rows(facts),
-            "target": f"{facts['target']}, {facts['classes']} classes",
+            "target": facts["target"] + classes,
             "scores": ", ".join(facts["scores"]),
             "stored": kept,
             "groups": ", ".join(facts["groups"]),
@@ -413,11 +417,9 @@ class Sketch(Printed):
         kind = self.checked()
         if kind is None:
             return "Sketch(rows=0)"
+        classes = f", classes={count}" if (count := _count(kind)) else ""
         groups = f", groups={len(self.groups)}" if self.groups else ""
-        return (
-            f"Sketch(rows={self.rows}, target={kind.target!r}, "
-            f"classes={len(kind.classes)}{groups})"
-        )
+        return f"Sketch(rows={self.rows}, target={kind.target!r}{classes}{groups})"
 
     # -- adding up, and files --------------------------------------------------------
 
@@ -540,14 +542,21 @@ class Sketch(Printed):
 def _unpacked(about: storage.Header, cells: dict[str, Cells]) -> Sketch:
     """The sketch of what `Sketch.packed` packed."""
     rows = cells["rows"]
-    told = about.target, about.classes, rows.divergences
-    kind = Kind(*told, clustered=rows.clusters is not None)
+    classes = about.classes
+    if about.target == "top-label" and len(classes) == 2 and rows.within is None:
+        classes = ()  # as files of 0.1.0 say "not known"
+    kind = Kind(about.target, classes, rows.divergences, rows.clusters is not None)
     titled = {title.partition(" ")[::2]: own for title, own in cells.items()}
     groups = {name: own for (what, name), own in titled.items() if what == "group"}
     sketch = Sketch.of(kind, rows, groups)
     sketch.per_class = [own for (what, _), own in titled.items() if what == "class"]
     sketch._parts, sketch._soft = frozenset(about.parts), about.soft_rows
     return sketch
+
+
+def _count(kind: Kind) -> int | None:
+    """Number of classes; None where it is not known, or pairs have none."""
+    return None if kind.target == "pairs" else len(kind.classes) or None
 
 
 def _plain(name: Any) -> Any:

@@ -71,7 +71,8 @@ class Header:
         groups = [title for title in self.states if title.startswith("group ")]
         wise = self.target == "class-wise"
         classes = [f"class {j}" for j in range(len(self.classes) * wise)]
-        if not {"brier"} <= {*self.divergences} or len(self.classes) < 2:
+        unknown = self.target == "top-label" and not self.classes
+        if not {"brier"} <= {*self.divergences} or len(self.classes) + 2 * unknown < 2:
             return "must have two classes or more, and the score 'brier'"
         if list(self.states) != ["rows", *groups, *classes]:
             return "must have the states 'rows', those of groups, and those of classes"

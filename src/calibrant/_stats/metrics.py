@@ -142,6 +142,7 @@ def _top_label_ece(sample: Sample) -> float:
         return sample.within_error
     columns, settings = sample.columns, sample.settings
     assert columns.predicted is not None
+    assert sample.k is not None
     within = columns, columns.predicted, sample.k, settings.bins, 1, settings.closed
     errors, weight = binning.errors_within(*within)
     return float((errors * weight).sum() / weight.sum())

@@ -14,7 +14,7 @@ import numpy as np
 from calibrant._base.records import FORECASTS, Bins, Corp
 from calibrant._inputs.arrays import Column, Index
 from calibrant._inputs.divergences import BRIER
-from calibrant._inputs.options import Settings
+from calibrant._inputs.options import Settings, brier_factor
 from calibrant._rows.columns import Columns
 from calibrant._sketch.cells import Cells
 from calibrant._sketch.ordered import order
@@ -49,7 +49,7 @@ class Sample:
     cells: Cells
     settings: Settings
     target: str
-    k: int
+    k: int | None
     clusters: Index | None = None
     cluster_groups: Index | None = None
     sketched: bool = False
@@ -64,7 +64,7 @@ class Sample:
         columns: Columns,
         settings: Settings,
         target: str,
-        k: int,
+        k: int | None,
         clusters: Index | None = None,
         cluster_groups: Index | None = None,
     ) -> Sample:
@@ -106,7 +106,7 @@ class Sample:
     @property
     def factor(self) -> float:
         """What the Brier calibration error is multiplied by."""
-        return self.k / (self.k - 1) if self.settings.counterpart == "tight" else 1.0
+        return brier_factor(self.settings.counterpart, self.k)
 
     def correct(self) -> Column:
         """Whether the prediction was right; for a forecast, p > 1/2 against it."""

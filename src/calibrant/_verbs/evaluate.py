@@ -695,6 +695,8 @@ def evaluate_sketch(sketch: Sketch, settings: Settings, name: str) -> Evaluation
         )
     if settings.counterpart == "tight" and kind.target != "top-label":
         raise ValueError("counterpart='tight' applies to target='top-label' only.")
+    if settings.counterpart == "tight" and not kind.classes:
+        raise ValueError("counterpart='tight' needs Sketch(classes=...): their number.")
     if kind.target == "class-wise":
         return _each_class(sketch, kind, settings, name)
     found = _evaluate(cells, kind, settings, name)
@@ -716,7 +718,7 @@ def check_alone(rows: Iterable[object]) -> None:
 
 
 def _evaluate(cells: Cells, kind: Kind, settings: Settings, name: str) -> Evaluation:
-    sample = sample_of_cells(cells, settings, kind.target, len(kind.classes))
+    sample = sample_of_cells(cells, settings, kind.target, len(kind.classes) or None)
     sample.within_error = _top_label_error(cells, settings)
     return replace(evaluate_sample(sample, name), sum_of_weights=_weight_of(cells))
 
@@ -726,7 +728,9 @@ def _weight_of(cells: Cells) -> float | None:
     return None if cells.squares is None else cells.weight
 
 
-def sample_of_cells(cells: Cells, settings: Settings, target: str, k: int) -> Sample:
+def sample_of_cells(
+    cells: Cells, settings: Settings, target: str, k: int | None
+) -> Sample:
     """Rows that stand for those of a sketch, beside its sums."""
     cells = cells.scaled()
     own = cells.columns(cut=settings.adaptive), cells.sums(), settings, target, k

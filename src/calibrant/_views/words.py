@@ -79,6 +79,11 @@ def question(ev: Evaluation) -> str:
     return TARGETS.get(ev.target, event).format(positive=positive_class(ev))
 
 
+def number_of_classes(ev: Evaluation) -> list[str]:
+    """How many classes there are, in words; nothing where that is not known."""
+    return [] if ev.target == "pairs" or ev.k is None else [f"{ev.k:,} classes"]
+
+
 def in_words(models: Any) -> str:
     """What a result prints."""
     shown = as_shown(models)
@@ -100,16 +105,17 @@ def in_html(models: Any) -> str:
         notes = [_as_published(comparison[0]), *groups, *_notes(comparison[0])]
     else:
         notes = [note.text for note in remarks(comparison, comparison.audit())]
-        notes += getattr(comparison, "sentences", ())
     parts.append(write_list(notes))
+    if sentences := getattr(comparison, "sentences", ()):
+        head = getattr(comparison, "against", "")
+        parts += [paragraphs([head]) if head else "", write_list(sentences)]
     return "\n".join(part for part in parts if part)
 
 
 def describe(ev: Evaluation) -> str:
     """The whole evaluation as a few lines of text."""
-    classes = "" if ev.target == "pairs" else f", {ev.k} classes"
     lines = [
-        f"{ev.name}: {sample_size(ev)}{classes}",
+        ", ".join([f"{ev.name}: {sample_size(ev)}", *number_of_classes(ev)]),
         f"target: {ev.target} ({question(ev)})",
         "",
         *_decomposition_lines(ev),
@@ -146,9 +152,9 @@ def describe_comparison(comparison: Comparison, *, unicode: bool | None = None) 
 def head_lines(comparison: Comparison) -> list[str]:
     """How many models and rows, the question asked, and the protocol."""
     first, count = comparison[0], len(comparison)
-    classes = "" if first.target == "pairs" else f", {first.k:,} classes"
+    sizes = count_in_words(comparison), sizes_in_words(comparison)
     lines = [
-        f"{count_in_words(comparison)}, {sizes_in_words(comparison)}{classes}",
+        ", ".join([*sizes, *number_of_classes(first)]),
         f"target: {first.target} ({question(first)})",
     ]
     if comparison.protocol:

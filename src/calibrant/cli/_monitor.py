@@ -124,7 +124,9 @@ def monitor(
             **own,
             **options,
         )
-    verdicts = [_verdict(gate, found, len(sketch.kind.classes)) for gate in gates]
+    verdicts = [
+        _verdict(gate, found, len(sketch.kind.classes) or None) for gate in gates
+    ]
     written = "" if output is None else f"report: {found.report(output, force=force)}"
     out.print_result(found, written, said)
     out.trip(verdicts)
@@ -307,7 +309,7 @@ def _check_form(periods: Iterable[str], every: str | None) -> None:
         )
 
 
-def _verdict(gate: Any, found: Any, classes: int) -> str | None:
+def _verdict(gate: Any, found: Any, classes: int | None) -> str | None:
     """Why a condition holds, or None."""
     if gate != ALARM:
         gate.check_scale(found.target, classes, found.divergence)

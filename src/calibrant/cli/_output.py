@@ -642,14 +642,15 @@ class Gate:
         )
         return f"{less} or {more}"
 
-    def check_scale(self, target: str, classes: int, divergence: str) -> None:
+    def check_scale(self, target: str, classes: int | None, divergence: str) -> None:
         """Refuse limits that numbers of this model cannot reach, or no sensible one does."""
         logs = self.key == "nll" or (self.key in HEADLINE and divergence == "log")
         squares = not logs and self.key in ("brier", *SQUARED, *HEADLINE)
         if squares and target in ("positive", "pairs"):
             self._check_of_one()
             return
-        classes = max(classes, 2)
+        if classes is None:
+            return
         guessing = log(classes) if logs else 1 - 1 / classes
         if (logs or squares) and abs(self.limit) > guessing and not self.percent:
             raise click.UsageError(

@@ -33,7 +33,12 @@ from calibrant._base.write import write_text
 from calibrant._verbs.by_group import natural
 from calibrant._verbs.compare import Contrast, compare, why_apart
 from calibrant._views.diagram import axis_words
-from calibrant._views.words import count_in_words, question, sizes_in_words
+from calibrant._views.words import (
+    count_in_words,
+    number_of_classes,
+    question,
+    sizes_in_words,
+)
 from calibrant.report import _html as html
 from calibrant.report import _payload as page
 from calibrant.report._coarse import MEASURED_AT, Coarse, page_error
@@ -312,9 +317,8 @@ def _contrast(comparison: Comparison) -> tuple[Contrast | None, list[str]]:
 
 def _subtitle(comparison: Comparison) -> str:
     first = comparison[0]
-    classes = "" if first.target == "pairs" else f" · {first.k:,} classes"
-    models = count_in_words(comparison)
-    return f"{sizes_in_words(comparison)}{classes} · {models} · {question(first)}"
+    sizes = sizes_in_words(comparison), *number_of_classes(first)
+    return " · ".join([*sizes, count_in_words(comparison), question(first)])
 
 
 def _curve(comparison: Comparison) -> str:
