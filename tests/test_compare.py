@@ -866,3 +866,13 @@ def test_where_no_difference_survives_holm_it_says_none():
     assert _after_holm(list("abcdef"), 6).startswith("None remains significant")
     assert _after_holm(list("abcd"), 6).endswith(": 4 of them.")
     assert _after_holm([], 6).startswith("All remain")
+
+
+def test_a_notebook_says_what_models_are_compared_with():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    y = (rng.random(500) < p).astype(int)
+    models = [cal.evaluate(y, probs=p**x, name=f"<{x}>") for x in (1, 2, 3)]
+    found = cal.compare(*models, baseline="<2>")
+    assert "Against <2>:" in str(found)
+    assert "Against &lt;2&gt;:" in found._repr_html_()

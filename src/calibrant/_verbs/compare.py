@@ -720,10 +720,15 @@ class Contrast(Comparison):
                     return f"has a difference {of}, which is not theirs"
         return Comparison._disagreement(self)
 
+    @property
+    def against(self) -> str:
+        """What heads the sentences: which model each other one is compared with."""
+        return f"Against {one_line(self.baseline, MOST_NAME)}:"
+
     def __str__(self) -> str:
         table = Comparison.__str__(self)
-        against = f"Against {one_line(self.baseline, MOST_NAME)}:"
-        return "\n".join([table, "", against, "", *map(wrapped, self.sentences)])
+        told = map(wrapped, self.sentences)
+        return "\n".join([table, "", self.against, "", *told])
 
 
 def told_and_reminders(found: Contrast) -> tuple[tuple[str, ...], tuple[str, ...]]:

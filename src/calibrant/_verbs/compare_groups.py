@@ -321,11 +321,11 @@ class Groups(Contrast):
         if self.equality is not None:
             p = self.equality.p_value
             said = (
-                "Calibration differs"
+                "Groups have different calibration curves"
                 if p < 1 - self.level
-                else "No evidence that calibration differs"
+                else "No evidence that groups have different calibration curves"
             )
-            yield f"{said} between the groups (p = {p:.2g}, one test of all groups)."
+            yield f"{said} (p = {p:.2g}, one test of all groups)."
         if self.untested:
             yield self.untested
         yield from few_note(
@@ -349,6 +349,11 @@ class Groups(Contrast):
         if strange or {*self.worst} != {*self.worst_group}:
             return "must name a group for each worst value"
         return Contrast._disagreement(self)
+
+    @property
+    def against(self) -> str:
+        """Nothing: each sentence says what it compares with."""
+        return ""
 
     def __str__(self) -> str:
         keys = [key for key in PRINTED if MEASURES[key].of(self[0]) is not None]
