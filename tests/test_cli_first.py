@@ -569,6 +569,9 @@ SAID = {
         "--seed must be a whole number from 0 on, got -1."
     ),
     "a model's y=... is not another's y=.": "a model's --label... is not another's --label.",
+    "save it: numpy.savez('a.npz', logits=..., y=z); or pass probs=.": (
+        "save it: numpy.savez('a.npz', logits=..., y=z); or pass --probs."
+    ),
 }
 
 

@@ -222,11 +222,13 @@ OPTIONS = {
     "period": "period",
 }
 QUOTED = r"(?<![\w=])'[^']*'(?!\w)|(?<![\w=])\"[^\"]*\"(?!\w)"
+CODE = r"\b\w+(?:\.\w+)+\([^()]*\)"
 VALUE = r"'[^']*'|\"[^\"]*\"|-?\d[\w.+-]*\w|\w+"
 KEYWORD = re.compile(
-    rf"{QUOTED}|(?<![\w/\\.=-])({'|'.join(OPTIONS)})=({VALUE})?(?!\.?[\w/\\=])"
+    rf"{QUOTED}|{CODE}|(?<![\w/\\.=-])({'|'.join(OPTIONS)})=({VALUE})?(?!\.?[\w/\\=])"
 )
-"""A keyword of the library; names of columns, models and files are quoted, or have a dot."""
+"""A keyword of the library; names of columns, models and files are quoted, or have a dot.
+Calls of other modules, `numpy.savez(logits=...)`, are Python for the user to run."""
 PHRASES = {
     r"force=True": "--force",
     r"evaluate\(\.\.\., name=\.\.\.\)(, or show a dict of them: \{.*?\})?": "--names A,B",
@@ -256,7 +258,7 @@ def in_options(text: str) -> str:
 
 
 def _option(found: re.Match[str]) -> str:
-    if found[1] is None:  # in quotes are names of the user's
+    if found[1] is None:  # names of the user's in quotes, or Python
         return found[0]
     value = (found[2] or "").strip("'\"")
     return f"--{OPTIONS[found[1]]} {value}".rstrip()
