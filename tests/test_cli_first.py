@@ -1436,3 +1436,19 @@ def test_options_without_effect_are_refused(tasks, tmp_path):
     found = run("study", folder / "a.npz", "a.npz", cwd=tmp_path)
     assert found.returncode == 1
     assert "tested on the examples they were fitted on" in found.stderr
+
+
+def test_study_refuses_two_models_on_the_same_examples(tmp_path):
+    other = np.sqrt(P)
+    np.savez(tmp_path / "a.npz", prob=P, outcome=Y)
+    np.savez(tmp_path / "b.npz", prob=other, outcome=Y)
+    words = "study", "a.npz", "b.npz", "--methods", "platt"
+    found = run(*words, cwd=tmp_path)
+    assert found.returncode == 1
+    assert "a.npz and b.npz have the same labels, row by row, so" in found.stderr
+    assert "call calibrant compare a.npz b.npz; " in found.stderr
+    found = run(*words, "--count-copies", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert "tested on 200 others" not in found.stdout
+    np.savez(tmp_path / "b.npz", prob=other, outcome=Y[::-1])
+    assert "tested on 200 others" in run(*words, cwd=tmp_path).stdout

@@ -119,7 +119,8 @@ def _capital(what: str) -> str:
 
 
 SAME_AS_FIT = "have the same scores and label as an example used to fit"
-"""What is known of examples that a study was seemingly fitted on."""
+SAME_LABELS = "have the same labels, row by row, as those used to fit"
+"""What is known of examples that a study was seemingly fitted on; it is in its protocol."""
 
 
 def sameness(ev: Evaluation) -> str:
