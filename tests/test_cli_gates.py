@@ -60,6 +60,31 @@ def test_a_limit_that_always_trips_is_refused_too(folder):
     assert "'ece > 5' never holds" in gated(folder, "ece > 5").stderr
 
 
+@pytest.mark.parametrize(
+    ("condition", "options", "end"),
+    [
+        ("d_CAL.upper > 1%", ["--preset", "paper"], "--preset paper or .upper."),
+        ("smECE.lower > 1%", ["--preset", "paper"], "--preset paper or .lower."),
+        ("gap.upper > 90%", ["--bandwidth", "0.05"], "--bandwidth or .upper."),
+        ("coverage.lower < 90%", [], "leave out .lower."),
+    ],
+)
+def test_the_end_of_an_interval_that_no_examples_give_is_refused(
+    condition, options, end, folder
+):
+    done = run("report", "a.npz", *options, "--fail-if", condition, cwd=folder)
+    assert done.returncode == 2
+    assert " has no interval, of which " in done.stderr
+    assert done.stderr.endswith(f"{end}\n")
+
+
+def test_an_end_of_smooth_ece_with_a_bandwidth_is_gated(folder):
+    words = "report", "a.npz", "--bandwidth", "0.05", "-q"
+    for limit, code in (("0%", 3), ("99%", 0)):
+        condition = f"smECE.upper > {limit}"
+        assert run(*words, "--fail-if", condition, cwd=folder).returncode == code
+
+
 def test_the_short_option_is_checked_like_the_long_one(folder):
     wrong = run("report", "a.npz", "-q", "--max-ece-upper", "5", cwd=folder)
     assert wrong.returncode == 2

@@ -540,6 +540,9 @@ ENDS = {
 }
 """Between which ends numbers lie; those of one's own may be anything."""
 
+PAPER_WITHOUT_ENDS = ("calibration", "sharpness_gap", "smooth_ece")
+"""Numbers without an interval as published; the last has one with a bandwidth alone."""
+
 COVERAGE = "coverage"
 """The share of examples with a confidence, a condition of models that is no metric."""
 
@@ -627,6 +630,25 @@ class Gate:
             told = f"{text!r} is in doubt: it may be a fraction or a percentage. "
             told += f"Write {self._two_ways}."
             raise click.BadParameter(told, param_hint=option)
+
+    def check_end(self, said: Mapping[str, Any]) -> None:
+        """Refuse the end of an interval that no examples would give, as it was asked for."""
+        paper = ""
+        if said["bandwidth"] != "auto" and self.key in PAPER_WITHOUT_ENDS[:2]:
+            paper = "--bandwidth"
+        elif said["preset"] is not None and self.key in PAPER_WITHOUT_ENDS:
+            paper = f"--preset {said['preset']}"
+        if self.end and (paper or self.key == COVERAGE):
+            whose = f"{self.key} with {paper}" if paper else self.key
+            way_out = (
+                f"leave out {paper} or .{self.end}"
+                if paper
+                else f"leave out .{self.end}"
+            )
+            told = (
+                f"{whose} has no interval, of which {self.name} is an end; {way_out}."
+            )
+            raise click.BadParameter(told, param_hint="--fail-if")
 
     @property
     def name(self) -> str:
@@ -778,6 +800,8 @@ def gates_of(said: Mapping[str, Any], *, difference: bool = False) -> list[Gate]
     gates = [Gate.read(text, **given) for text in said["conditions"]]
     if (most := said.get("max_ece_upper")) is not None:
         gates.append(Gate.read(f"ece.upper > {most}", "--max-ece-upper"))
+    for gate in () if difference else gates:
+        gate.check_end(said)
     return gates
 
 
