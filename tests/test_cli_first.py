@@ -1165,8 +1165,8 @@ def test_notes_of_monitor_weigh_the_rows_that_have_a_date(tmp_path):
     said = run(*how, "--drop-missing", cwd=tmp_path).stderr
     count = len(lines)
     assert f"(weights sum to {3 * (count - 2):,})" in said
-    assert f"a.csv: dropped 1 of {count} examples with a missing score" in said
-    assert f"a.csv: dropped 1 of {count - 1} examples without a period" in said
+    told = "with a missing score, label, weight or 'date'; 1 of them has a score"
+    assert f"a.csv: dropped 2 of {count} examples {told}" in said
 
 
 def test_monitor_drops_rows_without_a_date_if_asked_to(tmp_path):
@@ -1179,7 +1179,8 @@ def test_monitor_drops_rows_without_a_date_if_asked_to(tmp_path):
     assert run(*how, cwd=tmp_path).returncode == 1
     done = run(*how, "--drop-missing", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "a.csv: dropped 1 of 200 examples without a period" in done.stderr
+    told = "dropped 1 of 200 examples with a missing score, label, weight or 'date'; 1"
+    assert f"a.csv: {told}" in done.stderr
 
 
 # -- a comma where a space was meant --------------------------------------------------

@@ -420,6 +420,37 @@ def test_groups_know_what_was_left_out_of_each(abstaining, tmp_path):
     assert run(*given, "-q", "--fail-if", "brier > 99%").returncode == 0
 
 
+def test_examples_without_a_group_are_left_out_if_that_was_asked_for(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(200).round(3)
+    y = (rng.random(200) < p).astype(int)
+    rows = [
+        [f"{a}", f"{b}", "fm"[i % 2]] for i, (a, b) in enumerate(zip(p, y, strict=True))
+    ]
+
+    def write():
+        lines = "\n".join(map(",".join, [["prob", "outcome", "sex"], *rows]))
+        (tmp_path / "a.csv").write_text(f"{lines}\n")
+
+    rows[3][2] = rows[50][2] = ""
+    write()
+    words = "groups", "a.csv", "--group", "sex"
+    refused = run(*words, cwd=tmp_path)
+    assert refused.returncode == 1
+    assert "row 3 has none" in refused.stderr
+    assert "or leave them out (--drop-missing)." in refused.stderr
+    rows[7][0] = rows[9][0] = rows[9][2] = ""
+    write()
+    done = run(*words, "--drop-missing", "--json", cwd=tmp_path)
+    assert done.stderr == (
+        "note: a.csv: dropped 4 of 200 examples with a missing score, label, weight or "
+        "'sex'; 2 of them have a score\n"
+    )
+    found = {ev["name"]: ev for ev in json.loads(done.stdout)["evaluations"]}
+    told = {name: (ev["rows"], ev["left_out"]) for name, ev in found.items()}
+    assert told == {"f": (99, 0), "m": (97, 1)}
+
+
 @pytest.mark.parametrize("command", ["report", "groups"])
 def test_coverage_of_a_sketch_is_not_known_and_not_gated(command, abstaining, tmp_path):
     sketch = tmp_path / "s.npz"

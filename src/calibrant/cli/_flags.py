@@ -114,7 +114,7 @@ reading = (
     click.option(
         "--drop-missing",
         is_flag=True,
-        help="Leave out examples with a missing score, label or weight, and count them.",
+        help="Leave out examples with a missing score, label, weight or group, and count them.",
     ),
     click.option(
         "--ragged",
@@ -237,6 +237,7 @@ PHRASES = {
     r"\brng (must be .*?) or a numpy\.random\.Generator": r"--seed \1",
     r"Use \w+\(scores='(\w+)'\)": r"Name them with --\1",
     rf"(?<!-)\b({'|'.join((*EVALUATION, *SETTINGS, *VALUES))}) must be": r"--\1 must be",
+    r"(such rows a group of their own)\.": r"\1, or leave them out (--drop-missing).",
     r"divide ([\w ]*)by 100": r"divide \1by 100 (--percent)",
 }
 """What errors of the library say to those who call it, and what the command has for it."""

@@ -156,10 +156,13 @@ def groups_left_out(groups: Groups, found: Any) -> list[str]:
 
 def _left_out(found: Any) -> tuple[Counter[Any], ...]:
     """Examples without a score, without a partner, and of no file, as `_counted` has them."""
-    lacking: Counter[Any] = Counter({None: found.silent})
+    from calibrant.files._read import lacking
+
+    lost: Counter[Any] = Counter({None: found.silent})
     if found.dropped_groups is not None:
-        lacking.update(map(str, found.dropped_groups[found.dropped_silent]))
-    return lacking, _counted(found.unpaired), _counted(found.absent)
+        named = found.dropped_groups[found.dropped_silent]
+        lost.update(map(str, named[~lacking(named)]))
+    return lost, _counted(found.unpaired), _counted(found.absent)
 
 
 def _without(
@@ -258,6 +261,8 @@ class Taken:
             self._say(f"--percent reads 0.9 as 0.9 %: {what}, above 0 and at most 1")
         if self.dropped:
             missing = "with a missing score, label or weight"
+            if self.plan.group is not None:
+                missing = f"with a missing score, label, weight or {self.plan.group!r}"
             if labels := self.dropped - self.silent:
                 missing += (
                     f"; {labels:,} of them {'has' if labels == 1 else 'have'} a score"

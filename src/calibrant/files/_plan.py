@@ -90,7 +90,8 @@ class Roles:
     percent : bool
         Whether probabilities and confidences are from 0 to 100, with or without a sign.
     drop_missing : bool
-        Whether rows that lack a score, a label or a weight are left out, and counted.
+        Whether rows that lack a score, a label, a weight or a group are left out, and
+        counted.
     ragged : bool
         Whether questions differ in their number of options, so that lists of scores may
         be of different lengths. An option that a question does not have has probability 0.
