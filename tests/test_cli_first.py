@@ -1439,6 +1439,17 @@ def test_options_without_effect_are_refused(tasks, tmp_path):
     assert "tested on the examples they were fitted on" in found.stderr
 
 
+def test_a_method_called_as_tables_call_it_is_answered_with_its_name(tmp_path):
+    np.savez(tmp_path / "a.npz", prob=P, outcome=Y)
+    for words in (
+        ("study", "a.npz", "--methods", "Platt"),
+        ("recalibrate", "--fit", "a.npz", "--method", "Platt", "--save", "m.json"),
+    ):
+        found = run(*words, cwd=tmp_path)
+        assert found.returncode == 2
+        assert "got 'Platt'; did you mean 'platt'?" in found.stderr
+
+
 def test_study_refuses_two_models_on_the_same_examples(tmp_path):
     other = np.sqrt(P)
     np.savez(tmp_path / "a.npz", prob=P, outcome=Y)

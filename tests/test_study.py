@@ -516,7 +516,10 @@ def test_methods_of_ones_own():
 @pytest.mark.parametrize(
     ("methods", "message"),
     [
-        ("temprature", "got 'temprature'"),
+        ("temprature", "got 'temprature'; did you mean 'temperature'\\?"),
+        ("Temperature", "got 'Temperature'; did you mean 'temperature'\\?"),
+        (["Isotonic (top label)"], "did you mean 'isotonic-top-label'\\?"),
+        ("gradient boosting", "among 'identity', .*; got 'gradient boosting'"),
         (["temperature", "temperature"], "two models called 'Temperature'"),
         ([TemperatureScaling(scores="probs")], "takes probs, but the study was given"),
         ([None], "got None"),

@@ -180,15 +180,37 @@ def _make(
             copy.set_params(classes=classes)
         return _title(method), copy
     if not (isinstance(method, str) and method in METHODS):
-        options = ", ".join(repr(name) for name in METHODS)
-        raise ValueError(
-            f"methods must be 'paper', 'all', recalibrators, or among {options}; got "
-            f"{shown(method)}."
-        )
+        raise _no_method(method)
     title, make, options_of = METHODS[method]
     like_netcal = preset == "paper" and method in LIKE_NETCAL
     compat = {"compat": "netcal"} if like_netcal else {}
     return title, make(scores=kind, classes=classes, **options_of, **compat)
+
+
+def _no_method(method: Any) -> ValueError:
+    """The error of a name that no method has, with what was perhaps meant."""
+    if (near := near_method(method, "paper", "all")) is not None:
+        hint = f"got {shown(method)}; did you mean {near!r}?"
+        return ValueError(f"methods must be names of methods, {hint}")
+    options = ", ".join(repr(name) for name in METHODS)
+    return ValueError(
+        f"methods must be 'paper', 'all', recalibrators, or among {options}; got "
+        f"{shown(method)}."
+    )
+
+
+def near_method(said: Any, *others: str) -> str | None:
+    """The method, or one of other names, that a name is nearly; or is in tables.
+
+    >>> near_method("Isotonic (top label)"), near_method("plat"), near_method("boosting")
+    ('isotonic-top-label', 'platt', None)
+    """
+    from difflib import get_close_matches
+
+    meant = {title.lower(): name for name, (title, *_) in METHODS.items()}
+    meant |= {name: name for name in (*METHODS, *others)}
+    near = get_close_matches(str(said).lower(), meant, 1, cutoff=0.6)
+    return meant[near[0]] if isinstance(said, str) and near else None
 
 
 def _title(recalibrator: Recalibrator) -> str:
