@@ -569,6 +569,9 @@ SAID = {
         "--seed must be a whole number from 0 on, got -1."
     ),
     "a model's y=... is not another's y=.": "a model's --label... is not another's --label.",
+    "save it: numpy.savez('a.npz', logits=..., y=z); or pass probs=.": (
+        "save it: numpy.savez('a.npz', logits=..., y=z); or pass --probs."
+    ),
 }
 
 
@@ -1162,8 +1165,8 @@ def test_notes_of_monitor_weigh_the_rows_that_have_a_date(tmp_path):
     said = run(*how, "--drop-missing", cwd=tmp_path).stderr
     count = len(lines)
     assert f"(weights sum to {3 * (count - 2):,})" in said
-    assert f"a.csv: dropped 1 of {count} examples with a missing score" in said
-    assert f"a.csv: dropped 1 of {count - 1} examples without a period" in said
+    told = "with a missing score, label, weight or 'date'; 1 of them has a score"
+    assert f"a.csv: dropped 2 of {count} examples {told}" in said
 
 
 def test_monitor_drops_rows_without_a_date_if_asked_to(tmp_path):
@@ -1176,7 +1179,8 @@ def test_monitor_drops_rows_without_a_date_if_asked_to(tmp_path):
     assert run(*how, cwd=tmp_path).returncode == 1
     done = run(*how, "--drop-missing", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "a.csv: dropped 1 of 200 examples without a period" in done.stderr
+    told = "dropped 1 of 200 examples with a missing score, label, weight or 'date'; 1"
+    assert f"a.csv: {told}" in done.stderr
 
 
 # -- a comma where a space was meant --------------------------------------------------
@@ -1433,3 +1437,30 @@ def test_options_without_effect_are_refused(tasks, tmp_path):
     found = run("study", folder / "a.npz", "a.npz", cwd=tmp_path)
     assert found.returncode == 1
     assert "tested on the examples they were fitted on" in found.stderr
+
+
+def test_a_method_called_as_tables_call_it_is_answered_with_its_name(tmp_path):
+    np.savez(tmp_path / "a.npz", prob=P, outcome=Y)
+    for words in (
+        ("study", "a.npz", "--methods", "Platt"),
+        ("recalibrate", "--fit", "a.npz", "--method", "Platt", "--save", "m.json"),
+    ):
+        found = run(*words, cwd=tmp_path)
+        assert found.returncode == 2
+        assert "got 'Platt'; did you mean 'platt'?" in found.stderr
+
+
+def test_study_refuses_two_models_on_the_same_examples(tmp_path):
+    other = np.sqrt(P)
+    np.savez(tmp_path / "a.npz", prob=P, outcome=Y)
+    np.savez(tmp_path / "b.npz", prob=other, outcome=Y)
+    words = "study", "a.npz", "b.npz", "--methods", "platt"
+    found = run(*words, cwd=tmp_path)
+    assert found.returncode == 1
+    assert "a.npz and b.npz have the same labels, row by row, so" in found.stderr
+    assert "call calibrant compare a.npz b.npz; " in found.stderr
+    found = run(*words, "--count-copies", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert "tested on 200 others" not in found.stdout
+    np.savez(tmp_path / "b.npz", prob=other, outcome=Y[::-1])
+    assert "tested on 200 others" in run(*words, cwd=tmp_path).stdout

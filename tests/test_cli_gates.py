@@ -60,6 +60,31 @@ def test_a_limit_that_always_trips_is_refused_too(folder):
     assert "'ece > 5' never holds" in gated(folder, "ece > 5").stderr
 
 
+@pytest.mark.parametrize(
+    ("condition", "options", "end"),
+    [
+        ("d_CAL.upper > 1%", ["--preset", "paper"], "--preset paper or .upper."),
+        ("smECE.lower > 1%", ["--preset", "paper"], "--preset paper or .lower."),
+        ("gap.upper > 90%", ["--bandwidth", "0.05"], "--bandwidth or .upper."),
+        ("coverage.lower < 90%", [], "leave out .lower."),
+    ],
+)
+def test_the_end_of_an_interval_that_no_examples_give_is_refused(
+    condition, options, end, folder
+):
+    done = run("report", "a.npz", *options, "--fail-if", condition, cwd=folder)
+    assert done.returncode == 2
+    assert " has no interval, of which " in done.stderr
+    assert done.stderr.endswith(f"{end}\n")
+
+
+def test_an_end_of_smooth_ece_with_a_bandwidth_is_gated(folder):
+    words = "report", "a.npz", "--bandwidth", "0.05", "-q"
+    for limit, code in (("0%", 3), ("99%", 0)):
+        condition = f"smECE.upper > {limit}"
+        assert run(*words, "--fail-if", condition, cwd=folder).returncode == code
+
+
 def test_the_short_option_is_checked_like_the_long_one(folder):
     wrong = run("report", "a.npz", "-q", "--max-ece-upper", "5", cwd=folder)
     assert wrong.returncode == 2
@@ -393,6 +418,37 @@ def test_groups_know_what_was_left_out_of_each(abstaining, tmp_path):
     found = json.loads(run(*given, "--json").stdout)
     assert [ev["left_out"] for ev in found["evaluations"]] == [30, 0]
     assert run(*given, "-q", "--fail-if", "brier > 99%").returncode == 0
+
+
+def test_examples_without_a_group_are_left_out_if_that_was_asked_for(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(200).round(3)
+    y = (rng.random(200) < p).astype(int)
+    rows = [
+        [f"{a}", f"{b}", "fm"[i % 2]] for i, (a, b) in enumerate(zip(p, y, strict=True))
+    ]
+
+    def write():
+        lines = "\n".join(map(",".join, [["prob", "outcome", "sex"], *rows]))
+        (tmp_path / "a.csv").write_text(f"{lines}\n")
+
+    rows[3][2] = rows[50][2] = ""
+    write()
+    words = "groups", "a.csv", "--group", "sex"
+    refused = run(*words, cwd=tmp_path)
+    assert refused.returncode == 1
+    assert "row 3 has none" in refused.stderr
+    assert "or leave them out (--drop-missing)." in refused.stderr
+    rows[7][0] = rows[9][0] = rows[9][2] = ""
+    write()
+    done = run(*words, "--drop-missing", "--json", cwd=tmp_path)
+    assert done.stderr == (
+        "note: a.csv: dropped 4 of 200 examples with a missing score, label, weight or "
+        "'sex'; 2 of them have a score\n"
+    )
+    found = {ev["name"]: ev for ev in json.loads(done.stdout)["evaluations"]}
+    told = {name: (ev["rows"], ev["left_out"]) for name, ev in found.items()}
+    assert told == {"f": (99, 0), "m": (97, 1)}
 
 
 @pytest.mark.parametrize("command", ["report", "groups"])

@@ -576,6 +576,25 @@ def test_the_score_that_was_asked_for_is_told_first_and_has_a_column(
     assert f"of {count} differences" in found.sentences[-1]
 
 
+@pytest.mark.parametrize(
+    ("value", "ends", "said"),
+    [
+        (0.0097, (-8.3e-5, 0.0194), "0.0097 [-0.0001, 0.0194]"),
+        (0.0097, (-3e-5, 0.0194), "0.0097 [-3.0e-05, 0.0194]"),  # not 0.0000
+        (-7e-5, (-2e-4, 6e-5), "-0.0001 [-0.0002, 0.0001]"),
+        (2e-5, (-2e-4, 6e-5), "less than 0.0001 [-0.0002, 0.0001]"),
+    ],
+)
+def test_an_interval_about_0_is_told_in_decimals_that_keep_its_sides(value, ends, said):
+    y, a, b = problem(300)
+    found = compare(rowful(y, logits=a, name="A"), rowful(y, logits=b, name="B"))
+    of_b = {**found.differences["B"], "brier": Estimate(value, ends, "paired")}
+    told = replace(found, differences={"B": of_b}).sentences[0]
+    assert told == (
+        f"B's Brier score differs by {said}: not significant on these 300 examples."
+    )
+
+
 def test_as_many_differences_are_told_as_are_counted():
     """One that rounds to 0 has an interval, and is among those that are tested."""
     y, a, b = problem(300)

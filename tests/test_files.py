@@ -339,8 +339,59 @@ def test_correct_may_be_said_in_words(csv):
     assert found.group.tolist() == ["1", "b", "c"]
 
 
-def test_a_file_without_rows_is_called_by_its_name(csv):
-    path = csv("label,prob\n")
+@pytest.mark.parametrize(
+    "given",
+    [{"frequency": "weight"}, {"cluster": "weight"}, {"group": "weight"}],
+)
+def test_a_column_named_for_one_role_is_not_taken_by_its_name_for_another(csv, given):
+    path = csv("prob,outcome,weight\n0.9,1,3\n0.2,0,2\n")
+    assert read(path).sample_weight.tolist() == [3, 2]
+    found = read(path, Roles(**given))
+    (role,) = given
+    assert found.sample_weight is None
+    assert getattr(found, role).tolist() in ([3, 2], ["3", "2"])
+
+
+def test_columns_named_for_another_role_are_no_scores_of_classes(csv):
+    path = csv("y,p_0,p_1,p_2\n0,0.9,0.1,5\n1,0.2,0.8,6\n")
+    assert read(path, Roles(cluster="p_2")).scores.shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        (Roles(sample_weight="n", frequency="n"), "'n' as weight and as frequency;"),
+        (
+            Roles(y="n", frequency="n"),
+            "'n' as label and as frequency; leave out --label",
+        ),
+        (Roles(probs="p_*", y="p_1"), "'p_1' as probs and as label;"),
+        (Roles(probs="p_0,n", sample_weight="n"), "'n' as probs and as weight;"),
+    ],
+)
+def test_a_column_named_for_two_things_is_refused(csv, roles, message):
+    with pytest.raises(FileError, match=message):
+        read(csv("y,n,p_0,p_1\n0,2,0.9,0.1\n1,3,0.2,0.8\n"), roles)
+
+
+def test_a_group_may_be_the_label_if_both_are_said(csv):
+    path = csv("label,p_a,p_b\na,0.9,0.1\nb,0.2,0.8\n")
+    assert read(path, Roles(group="label", y="label")).group.tolist() == ["a", "b"]
+    with pytest.raises(FileError, match="'label' is the group; --label label takes it"):
+        read(path, Roles(group="label"))
+    with pytest.raises(FileError, match="'label' is the group; --label label takes it"):
+        read(path, Roles(group="label", probs="p_*"))
+
+
+def test_a_name_that_is_not_there_is_told_before_what_follows_from_it(csv):
+    path = csv("label,p_plane,p_car\nplane,0.9,0.1\ncar,0.2,0.8\n")
+    with pytest.raises(FileError, match="has no 'truth' for label; it has 'label', "):
+        read(path, Roles(y="truth"))
+
+
+@pytest.mark.parametrize("header", ["label,prob", "label,p_plane,p_car"])
+def test_a_file_without_rows_is_called_by_its_name(csv, header):
+    path = csv(f"{header}\n")
     for given in (path, [path]):
         with pytest.raises(FileError) as raised:
             read(given)

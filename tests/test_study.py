@@ -10,7 +10,7 @@ import pytest
 from make import over_confident, softmax
 
 import calibrant as cal
-from calibrant._verbs.study import BY_NAME, METHODS, read_study_rows
+from calibrant._verbs.study import BY_NAME, METHODS, read_study_rows, same_labels
 from calibrant.recalibration import (
     FitWarning,
     HistogramBinning,
@@ -253,6 +253,37 @@ def test_a_study_tested_on_the_rows_it_fitted_does_not_call_them_others():
     assert "used to fit" not in apart.worth[0]
 
 
+def test_a_study_of_two_models_on_the_same_examples_does_not_call_them_others():
+    other = Z + np.random.default_rng(1).normal(size=Z.shape)
+    found = cal.study(Y, Y, logits=(Z, other), methods=["temperature"])
+    same = "have the same labels, row by row, as those used to fit"
+    assert found.protocol == f"fitted on 600 examples, tested on 600; these {same}"
+    assert f"But the examples to test on {same}, where any" in found.worth[0]
+    (told,) = (x for x in found.audit() if x.code == "shared-rows")
+    assert told.text == f"The 600 examples to test on {same}."
+    assert told.severity == "serious"
+    assert "compare them (calibrant.compare)" in told.advice
+    again = cal.Comparison.from_json(found.to_json())
+    assert "shared-rows" in {x.code for x in again.audit()}
+
+
+@pytest.mark.parametrize(
+    ("y", "same"),
+    [
+        ([0, 1] * 10, True),
+        (["cat", "dog", "fish"] * 10, True),
+        (np.eye(3)[[0, 1, 2] * 10], True),
+        ([0, 1] * 9, False),  # fewer than 20
+        ([0] * 3000, False),
+        ([0] * 2998 + [1], False),  # one in 3,000 is so by chance
+    ],
+)
+def test_equal_labels_are_the_same_examples_where_chance_has_no_part(y, same):
+    assert same_labels(np.array(y), np.array(y)) is same
+    assert not same_labels(np.array(y), np.array(y)[::-1][1:])
+    assert not same_labels(np.array(y), np.roll(np.array(y), 1, axis=0)) or not same
+
+
 def test_one_example_to_fit_on_is_not_plural():
     one = cal.study([1], [0], probs=([0.7], [0.4]), methods=[])
     assert one.protocol == "fitted on 1 example, tested on 1 other"
@@ -485,7 +516,10 @@ def test_methods_of_ones_own():
 @pytest.mark.parametrize(
     ("methods", "message"),
     [
-        ("temprature", "got 'temprature'"),
+        ("temprature", "got 'temprature'; did you mean 'temperature'\\?"),
+        ("Temperature", "got 'Temperature'; did you mean 'temperature'\\?"),
+        (["Isotonic (top label)"], "did you mean 'isotonic-top-label'\\?"),
+        ("gradient boosting", "among 'identity', .*; got 'gradient boosting'"),
         (["temperature", "temperature"], "two models called 'Temperature'"),
         ([TemperatureScaling(scores="probs")], "takes probs, but the study was given"),
         ([None], "got None"),

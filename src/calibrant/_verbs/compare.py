@@ -47,6 +47,8 @@ from calibrant._stats.standard_errors import degrees_of_freedom, error_of_mean
 
 
 DIGITS, ROUND_OFF = 4, 1e-14
+SHOWS = 0.5 * 10**-DIGITS
+"""From here on a number does not print as 0, so that an end keeps its side of it."""
 
 
 def sentence(
@@ -76,8 +78,10 @@ def sentence(
         return f"{lead}; the interval of the difference is {ends}."
     rows, seen = _rows(ev, base, paired=paired), shows(difference)
     if not is_clear(difference) or not seen:
-        size = _number(value) if seen else f"less than {10**-DIGITS:g}"
-        told = f"{ev.name}'s {what} differs by {size} {_interval(*difference.interval)}"
+        least = 10**-DIGITS if is_clear(difference) else SHOWS
+        size = _number(value, least) if seen else f"less than {10**-DIGITS:g}"
+        ends = _interval(*difference.interval, least)
+        told = f"{ev.name}'s {what} differs by {size} {ends}"
         return (
             f"{told}{'' if is_clear(difference) else f': not significant on {rows}'}."
         )
@@ -119,7 +123,8 @@ def _capital(what: str) -> str:
 
 
 SAME_AS_FIT = "have the same scores and label as an example used to fit"
-"""What is known of examples that a study was seemingly fitted on."""
+SAME_LABELS = "have the same labels, row by row, as those used to fit"
+"""What is known of examples that a study was seemingly fitted on; it is in its protocol."""
 
 
 def sameness(ev: Evaluation) -> str:
@@ -147,13 +152,13 @@ def _size(value: float) -> str:
     return f"{_number(abs(value))} {'lower' if value < 0 else 'higher'}"
 
 
-def _interval(low: float, high: float) -> str:
-    return f"[{_number(low)}, {_number(high)}]"
+def _interval(low: float, high: float, least: float = 10**-DIGITS) -> str:
+    return f"[{_number(low, least)}, {_number(high, least)}]"
 
 
-def _number(value: float) -> str:
-    """Four decimals, or two digits of what is smaller; no negative zero."""
-    if value != 0 and abs(value) < 10**-DIGITS and isfinite(value):
+def _number(value: float, least: float = 10**-DIGITS) -> str:
+    """Four decimals, or two digits of what is below the least; no negative zero."""
+    if value != 0 and abs(value) < least and isfinite(value):
         return f"{value:.1e}"
     return f"{value + 0.0:.{DIGITS}f}"
 

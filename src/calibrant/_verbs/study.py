@@ -39,7 +39,7 @@ from calibrant._inputs.predictions import (
     read_weights,
 )
 from calibrant._rows.reduce import reduce_to_columns
-from calibrant._verbs.compare import SAME_AS_FIT, sameness
+from calibrant._verbs.compare import SAME_AS_FIT, SAME_LABELS, sameness
 from calibrant._verbs.evaluate import evaluate
 from calibrant._verbs.selection import FOLDS, Selection, select_method
 from calibrant.recalibration import _affine, _mixture, _temperature
@@ -180,15 +180,37 @@ def _make(
             copy.set_params(classes=classes)
         return _title(method), copy
     if not (isinstance(method, str) and method in METHODS):
-        options = ", ".join(repr(name) for name in METHODS)
-        raise ValueError(
-            f"methods must be 'paper', 'all', recalibrators, or among {options}; got "
-            f"{shown(method)}."
-        )
+        raise _no_method(method)
     title, make, options_of = METHODS[method]
     like_netcal = preset == "paper" and method in LIKE_NETCAL
     compat = {"compat": "netcal"} if like_netcal else {}
     return title, make(scores=kind, classes=classes, **options_of, **compat)
+
+
+def _no_method(method: Any) -> ValueError:
+    """The error of a name that no method has, with what was perhaps meant."""
+    if (near := near_method(method, "paper", "all")) is not None:
+        hint = f"got {shown(method)}; did you mean {near!r}?"
+        return ValueError(f"methods must be names of methods, {hint}")
+    options = ", ".join(repr(name) for name in METHODS)
+    return ValueError(
+        f"methods must be 'paper', 'all', recalibrators, or among {options}; got "
+        f"{shown(method)}."
+    )
+
+
+def near_method(said: Any, *others: str) -> str | None:
+    """The method, or one of other names, that a name is nearly; or is in tables.
+
+    >>> near_method("Isotonic (top label)"), near_method("plat"), near_method("boosting")
+    ('isotonic-top-label', 'platt', None)
+    """
+    from difflib import get_close_matches
+
+    meant = {title.lower(): name for name, (title, *_) in METHODS.items()}
+    meant |= {name: name for name in (*METHODS, *others)}
+    near = get_close_matches(str(said).lower(), meant, 1, cutoff=0.6)
+    return meant[near[0]] if isinstance(said, str) and near else None
 
 
 def _title(recalibrator: Recalibrator) -> str:
@@ -340,11 +362,12 @@ def _two_sets(
     some = slice(COLUMNS_OF_A_ROW)  # enough to know a row again
     known = [x if x.ndim == 1 else x[:, some] for x in (fit.scores, test.scores)]
     shared = shared_rows(known[0], fit.y, known[1], test.y)
+    known_by = f"{shared:,} of these {SAME_AS_FIT}" if shared else ""
+    if not shared and same_labels(fit.y, test.y):
+        known_by = f"these {SAME_LABELS}"
     words = f"fitted on {_examples(len(fit.y))}, tested on "
     words += (
-        f"{len(test.y):,}; {shared:,} of these {SAME_AS_FIT}"
-        if shared
-        else _examples(len(test.y), "other")
+        f"{len(test.y):,}; {known_by}" if known_by else _examples(len(test.y), "other")
     )
     return StudyRows(kind, test, ((fit, slice(None)),), fit, words, shared)
 
@@ -356,8 +379,9 @@ SURE, MANY, DIGITS = 1e-3, 10, 6
 """Equal rows count if chance has so many with this probability at most. Sets are the same if
 they are so in their order, with so many distinct rows; scores of more digits are not rounded."""
 
-LEAST_SHARED = 3
-"""So many equal rows are no chance, if scores are not rounded and none repeats in its set."""
+LEAST_SHARED, NO_CHANCE = 3, 1e-6
+"""So many equal rows are no chance, if scores are not rounded and none repeats in its set; equal
+labels are none if draws of their frequencies are equal with this probability at most."""
 
 
 def shared_rows(fit_scores: Any, fit_y: Any, test_scores: Any, test_y: Any) -> int:
@@ -383,6 +407,20 @@ def shared_rows(fit_scores: Any, fit_y: Any, test_scores: Any, test_y: Any) -> i
     fine = shared >= LEAST_SHARED and apart and not _rounded(fit_scores, test_scores)
     across = 2 * n * m / ((n + m) * (n + m - 1))
     return shared if fine or most_chance(shared, twice, across) < SURE else 0
+
+
+def same_labels(y: Any, y_test: Any) -> bool:
+    """Whether labels are equal, row by row, and too many and varied to be so by chance.
+
+    >>> same_labels([0, 1] * 15, [0, 1] * 15), same_labels([0] * 30, [0] * 30)
+    (True, False)
+    """
+    if np.shape(y) != np.shape(y_test) or len(y) < FEW:
+        return False
+    fit, test = (_as_bytes(np.empty((len(x), 0)), x) for x in (y, y_test))
+    counts = np.unique(fit, return_counts=True)[1]
+    varied = counts @ np.log(len(fit) / counts) > -np.log(NO_CHANCE)
+    return bool(varied and np.array_equal(fit, test))
 
 
 def most_chance(count: int, of: int, share: float) -> float:
@@ -755,10 +793,13 @@ class Study(Comparison):
         if is_trivial(best):
             aside = ": a yardstick, not a method to use" if best.mean_replaced else ""
             said += f" But {best.name} {sameness(best)}{aside}."
+        same = f"the examples to test on {SAME_LABELS}"
         if self.shared_rows:
+            same = f"{self.shared_rows:,} of {first.rows:,} examples to test on {SAME_AS_FIT}"
+        if self.shared_rows or SAME_LABELS in self.protocol:
             said += (
-                f" But {self.shared_rows:,} of {first.rows:,} examples to test on {SAME_AS_FIT}, "
-                "where any method seems to help: this is no evidence for new ones."
+                f" But {same}, where any method seems to help: this is no evidence for new "
+                "ones."
             )
         return (said,)
 

@@ -1259,15 +1259,27 @@ def shared_rows(audited: Audited) -> Iterator[Told]:
     A recalibrator is calibrated on the examples it was fitted on by construction. Tested
     there, it looks better than it is, the more so the more freedom it has. Examples are
     the same if their scores and labels are, and more of them than chance explains: rounded
-    scores also repeat within the examples to fit on, and within those to test on.
+    scores also repeat within the examples to fit on, and within those to test on. Labels
+    that are equal row by row, where no chance explains it, are those of the same examples,
+    too: scores of two models are compared (`calibrant.compare`), not fitted and tested on.
     """
+    advice = "Fit and test on different examples, or cross-fit (folds=)."
+    if compare.SAME_LABELS in audited.comparison.protocol:
+        n = audited.comparison[0].n
+        yield Told(
+            "serious",
+            f"The {n:,.10g} examples to test on {compare.SAME_LABELS}.",
+            {"rows": n, "share": 1.0},
+            f"{advice} If these are two models, compare them (calibrant.compare).",
+            audited.comparison.names,
+        )
     if count := audited.comparison.shared_rows:
         n = audited.comparison[0].n
         yield Told(
             "serious" if count > 0.01 * n else "warning",
             f"{count:,.10g} of {n:,.10g} examples to test on {compare.SAME_AS_FIT}.",
             {"rows": float(count), "share": count / n},
-            "Fit and test on different examples, or cross-fit (folds=).",
+            advice,
             audited.comparison.names,
         )
 

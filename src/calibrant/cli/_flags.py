@@ -114,7 +114,7 @@ reading = (
     click.option(
         "--drop-missing",
         is_flag=True,
-        help="Leave out examples with a missing score, label or weight, and count them.",
+        help="Leave out examples with a missing score, label, weight or group, and count them.",
     ),
     click.option(
         "--ragged",
@@ -222,11 +222,13 @@ OPTIONS = {
     "period": "period",
 }
 QUOTED = r"(?<![\w=])'[^']*'(?!\w)|(?<![\w=])\"[^\"]*\"(?!\w)"
+CODE = r"\b\w+(?:\.\w+)+\([^()]*\)"
 VALUE = r"'[^']*'|\"[^\"]*\"|-?\d[\w.+-]*\w|\w+"
 KEYWORD = re.compile(
-    rf"{QUOTED}|(?<![\w/\\.=-])({'|'.join(OPTIONS)})=({VALUE})?(?!\.?[\w/\\=])"
+    rf"{QUOTED}|{CODE}|(?<![\w/\\.=-])({'|'.join(OPTIONS)})=({VALUE})?(?!\.?[\w/\\=])"
 )
-"""A keyword of the library; names of columns, models and files are quoted, or have a dot."""
+"""A keyword of the library; names of columns, models and files are quoted, or have a dot.
+Calls of other modules, `numpy.savez(logits=...)`, are Python for the user to run."""
 PHRASES = {
     r"force=True": "--force",
     r"evaluate\(\.\.\., name=\.\.\.\)(, or show a dict of them: \{.*?\})?": "--names A,B",
@@ -235,6 +237,7 @@ PHRASES = {
     r"\brng (must be .*?) or a numpy\.random\.Generator": r"--seed \1",
     r"Use \w+\(scores='(\w+)'\)": r"Name them with --\1",
     rf"(?<!-)\b({'|'.join((*EVALUATION, *SETTINGS, *VALUES))}) must be": r"--\1 must be",
+    r"(such rows a group of their own)\.": r"\1, or leave them out (--drop-missing).",
     r"divide ([\w ]*)by 100": r"divide \1by 100 (--percent)",
 }
 """What errors of the library say to those who call it, and what the command has for it."""
@@ -256,7 +259,7 @@ def in_options(text: str) -> str:
 
 
 def _option(found: re.Match[str]) -> str:
-    if found[1] is None:  # in quotes are names of the user's
+    if found[1] is None:  # names of the user's in quotes, or Python
         return found[0]
     value = (found[2] or "").strip("'\"")
     return f"--{OPTIONS[found[1]]} {value}".rstrip()

@@ -156,10 +156,13 @@ def groups_left_out(groups: Groups, found: Any) -> list[str]:
 
 def _left_out(found: Any) -> tuple[Counter[Any], ...]:
     """Examples without a score, without a partner, and of no file, as `_counted` has them."""
-    lacking: Counter[Any] = Counter({None: found.silent})
+    from calibrant.files._read import lacking
+
+    lost: Counter[Any] = Counter({None: found.silent})
     if found.dropped_groups is not None:
-        lacking.update(map(str, found.dropped_groups[found.dropped_silent]))
-    return lacking, _counted(found.unpaired), _counted(found.absent)
+        named = found.dropped_groups[found.dropped_silent]
+        lost.update(map(str, named[~lacking(named)]))
+    return lost, _counted(found.unpaired), _counted(found.absent)
 
 
 def _without(
@@ -258,6 +261,8 @@ class Taken:
             self._say(f"--percent reads 0.9 as 0.9 %: {what}, above 0 and at most 1")
         if self.dropped:
             missing = "with a missing score, label or weight"
+            if self.plan.group is not None:
+                missing = f"with a missing score, label, weight or {self.plan.group!r}"
             if labels := self.dropped - self.silent:
                 missing += (
                     f"; {labels:,} of them {'has' if labels == 1 else 'have'} a score"
@@ -540,6 +545,9 @@ ENDS = {
 }
 """Between which ends numbers lie; those of one's own may be anything."""
 
+PAPER_WITHOUT_ENDS = ("calibration", "sharpness_gap", "smooth_ece")
+"""Numbers without an interval as published; the last has one with a bandwidth alone."""
+
 COVERAGE = "coverage"
 """The share of examples with a confidence, a condition of models that is no metric."""
 
@@ -627,6 +635,25 @@ class Gate:
             told = f"{text!r} is in doubt: it may be a fraction or a percentage. "
             told += f"Write {self._two_ways}."
             raise click.BadParameter(told, param_hint=option)
+
+    def check_end(self, said: Mapping[str, Any]) -> None:
+        """Refuse the end of an interval that no examples would give, as it was asked for."""
+        paper = ""
+        if said["bandwidth"] != "auto" and self.key in PAPER_WITHOUT_ENDS[:2]:
+            paper = "--bandwidth"
+        elif said["preset"] is not None and self.key in PAPER_WITHOUT_ENDS:
+            paper = f"--preset {said['preset']}"
+        if self.end and (paper or self.key == COVERAGE):
+            whose = f"{self.key} with {paper}" if paper else self.key
+            way_out = (
+                f"leave out {paper} or .{self.end}"
+                if paper
+                else f"leave out .{self.end}"
+            )
+            told = (
+                f"{whose} has no interval, of which {self.name} is an end; {way_out}."
+            )
+            raise click.BadParameter(told, param_hint="--fail-if")
 
     @property
     def name(self) -> str:
@@ -779,6 +806,8 @@ def gates_of(said: Mapping[str, Any], *, difference: bool = False) -> list[Gate]
     gates = [Gate.read(text, **given) for text in said["conditions"]]
     if (most := said.get("max_ece_upper")) is not None:
         gates.append(Gate.read(f"ece.upper > {most}", "--max-ece-upper"))
+    for gate in () if difference else gates:
+        gate.check_end(said)
     return gates
 
 

@@ -83,9 +83,12 @@ def _load(saved: str) -> Any:
 
 def _fit(file: str, method: str, said: dict[str, Any], progress: Any) -> Any:
     from calibrant._base.checks import check_choice
-    from calibrant._verbs.study import METHODS, recalibrator_named
+    from calibrant._verbs.study import METHODS, near_method, recalibrator_named
     from calibrant.recalibration._estimator import FitWarning
 
+    if method not in METHODS and (near := near_method(method)):
+        told = f"must be the name of a method, got {method!r}; did you mean {near!r}?"
+        raise ValueError(f"--method {told}")
     check_choice(method, "--method", tuple(METHODS))
     roles = flags.roles_of(said, group="")
     found = read_vectors(file, roles, "recalibration", quiet=said["quiet"])

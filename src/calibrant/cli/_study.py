@@ -75,6 +75,8 @@ def study(
     left_out = float(arguments.pop("left_out"))
     chosen = methods if methods in ("paper", "all") else methods.split(",")
     options: dict[str, Any] = {"methods": chosen, "split": split, "folds": folds}
+    if test is not None and not said["count_copies"]:
+        _check_other_examples(fit, test, arguments)
     with flags.steps("study", quiet=said["quiet"]) as progress:
         options |= flags.evaluation_of(said)
         options |= {"target": arguments.pop("target", options["target"])}
@@ -101,6 +103,19 @@ def _check_no_copy(fit: str, test: str) -> None:
         raise ValueError(
             f"{test} holds the same bytes as {fit}: methods would be tested on the examples "
             "they were fitted on. Leave it out and pass --folds 5, or pass --count-copies."
+        )
+
+
+def _check_other_examples(fit: str, test: str, given: dict[str, Any]) -> None:
+    """Refuse to test on the examples that are fitted on, as of two models."""
+    from calibrant._verbs.study import same_labels
+
+    if same_labels(given["y"], given["y_test"]):
+        raise ValueError(
+            f"{fit} and {test} have the same labels, row by row, so methods would be tested on "
+            f"the examples they were fitted on. To compare two models call calibrant compare "
+            f"{fit} {test}; to recalibrate one pass --folds 5 in place of TEST. If these are "
+            "different examples, pass --count-copies."
         )
 
 

@@ -90,7 +90,8 @@ class Roles:
     percent : bool
         Whether probabilities and confidences are from 0 to 100, with or without a sign.
     drop_missing : bool
-        Whether rows that lack a score, a label or a weight are left out, and counted.
+        Whether rows that lack a score, a label, a weight or a group are left out, and
+        counted.
     ragged : bool
         Whether questions differ in their number of options, so that lists of scores may
         be of different lengths. An option that a question does not have has probability 0.
@@ -225,6 +226,14 @@ OF_ROWS = ("weight", "frequency", "cluster", "group")
 
 ScoreKind = Literal["probs", "logits", "confidence"]
 
+SCORES: tuple[ScoreKind, ...] = ("probs", "logits", "confidence")
+
+NAMED = ("label", "correct", "pred", *OF_ROWS)
+"""Roles of one entry each, which is said by its name."""
+
+APART = (*SCORES, "label", "correct", "pred", "weight", "frequency")
+"""Roles of which an entry has one at most; a cluster or group may be anything else too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -275,6 +284,7 @@ class Plan:
 
 def make_plan(source: Source, roles: Roles) -> Plan:
     """Decide what is read, from what was said and from well-known names."""
+    _check_said(source, roles)
     kind = _kind(source, roles)
     if kind == "confidence":
         scores: tuple[str, ...] = (_need(source, roles, "confidence"),)
@@ -283,13 +293,13 @@ def make_plan(source: Source, roles: Roles) -> Plan:
         pred = None if correct else _seek(source, roles, "pred")
         label = _need(source, roles, "label") if pred else None
         if not correct and not pred:
-            raise _missing(source, "correct")
+            raise _missing(source, roles, "correct")
     else:
         scores, stars = _scores(source, roles, kind)
         find = _seek if roles.unlabelled else _need
         label, correct, pred = find(source, roles, "label"), None, None
     weight, frequency, cluster, group = (_seek(source, roles, x) for x in OF_ROWS)
-    classes = None if roles.classes is not None else _classes(source, kind)
+    classes = None if roles.classes is not None else _classes(source, roles, kind)
     of_rows = weight, frequency, cluster, group
     name = _seek(source, roles, "id") if roles.with_id else None
     plan = Plan(kind, scores, label, correct, pred, *of_rows, classes, stars, name)
@@ -297,6 +307,20 @@ def make_plan(source: Source, roles: Roles) -> Plan:
         raise FileError(source.path, "holds logits, which are never --percent.")
     _check(source, plan, roles)
     return replace(plan, others=_others(source, plan)) if roles.with_others else plan
+
+
+def _check_said(source: Source, roles: Roles) -> None:
+    """Refuse a name that is not there, and one that was said for two things."""
+    for role in NAMED:
+        if role in roles.given and roles.said(role) not in source.named:
+            raise _no_such(source, role, roles.said(role))
+    seen: dict[str, str] = {}
+    for role in APART:
+        for name in _said_names(source, roles, role) if role in roles.given else ():
+            if (other := seen.setdefault(name, role)) != role:
+                both = f"cannot take {shorten(name)!r} as {other} and as {role}"
+                way_out = f"leave out --{other} or --{role}"
+                raise FileError(source.path, f"{both}; {way_out}.")
 
 
 def _others(source: Source, plan: Plan) -> tuple[str, ...]:
@@ -313,11 +337,10 @@ def _others(source: Source, plan: Plan) -> tuple[str, ...]:
 
 
 def _kind(source: Source, roles: Roles) -> ScoreKind:
-    kinds: tuple[ScoreKind, ...] = ("probs", "logits", "confidence")
-    said = [kind for kind in kinds if kind in roles.given]
+    said = [kind for kind in SCORES if kind in roles.given]
     if not said and {"correct", "pred"} & set(roles.given):
         return "confidence"
-    readable = said or [kind for kind in kinds if _readable(source, roles, kind)]
+    readable = said or [kind for kind in SCORES if _readable(source, roles, kind)]
     if not said and source.roles:  # whole vectors say more than confidences do
         readable = readable[:1]
     if len(readable) == 1:
@@ -326,13 +349,21 @@ def _kind(source: Source, roles: Roles) -> ScoreKind:
         way_out = _say_which(*readable, between=" or ")
         ways = " and as ".join(readable)
         raise FileError(source.path, f"can be read as {ways}; {way_out}.")
-    if _known(source, "confidence"):
-        raise _missing(source, "correct")
+    if _known(source, roles, "confidence"):
+        raise _missing(source, roles, "correct")
+    if _is_empty(source):
+        raise FileError(source.path, "has no rows.")
     known = "none of them known as probs, logits or confidence"
-    way_out = _say_which(*kinds)
+    way_out = _say_which(*SCORES)
     has = f"has {quoted(source.names)}, {known}"
-    end = _join(source) or _alike(source)
+    end = _join(source) or _also(source, roles, "label") or _alike(source)
     raise FileError(source.path, f"{has}; {way_out}{end}.")
+
+
+def _is_empty(source: Source) -> bool:
+    """Whether a table has names of columns, and nothing below them."""
+    request = Request(source.names[:1], 1, most=1, missing=True)
+    return source.is_table and not any(len(x) for x in source.blocks(request))
 
 
 def _alike(source: Source) -> str:
@@ -348,20 +379,39 @@ def _alike(source: Source) -> str:
 def _readable(source: Source, roles: Roles, kind: ScoreKind) -> bool:
     """Whether well-known names give these scores, and what they are held against."""
     if kind == "confidence":
-        against = _known(source, "correct") or _known(source, "pred")
-        return bool(_known(source, kind) and against)
-    if source.roles and not _known(source, "label"):
+        against = _known(source, roles, "correct") or _known(source, roles, "pred")
+        return bool(_known(source, roles, kind) and against)
+    if source.roles and not _known(source, roles, "label"):
         return False
-    return bool(_known(source, kind) or _known_columns(source, roles, kind))
+    return bool(_known(source, roles, kind) or _known_columns(source, roles, kind))
 
 
-def _known(source: Source, role: str) -> list[str]:
-    if role in source.roles:
-        return [source.roles[role]]
-    found = [name for name in source.names if name.lower() in KNOWN[role]]
+def _known(source: Source, roles: Roles, role: str) -> list[str]:
+    """Entries that are called as a role is, and were not said to be another."""
+    free = _free(source, roles, role)
+    if (name := source.roles.get(role)) is not None:
+        return [name] if name in free else []
+    found = [name for name in free if name.lower() in KNOWN[role]]
     if found or source.format != "npy":
         return found
-    return [name for name in source.names if _roles_in(name) == {role}]
+    return [name for name in free if _roles_in(name) == {role}]
+
+
+def _free(source: Source, roles: Roles, role: str) -> list[str]:
+    """Entries that were not said to be of another role, whatever they are called."""
+    others = (x for x in roles.given if x not in (role, "classes"))
+    taken = {name for other in others for name in _said_names(source, roles, other)}
+    return [name for name in source.names if name not in taken]
+
+
+def _said_names(source: Source, roles: Roles, role: str) -> Sequence[str]:
+    """The entries that were said to be of a role."""
+    said = roles.said(role)
+    if not isinstance(said, str):
+        return tuple(said)
+    if role not in PATTERNS or said in source.named:
+        return (said,)
+    return tuple(split_pattern(said, source.names)) or said.split(",")
 
 
 def _roles_in(name: str) -> set[str]:
@@ -374,7 +424,8 @@ def _roles_in(name: str) -> set[str]:
 
 
 def _known_columns(source: Source, roles: Roles, kind: str) -> list[dict[str, str]]:
-    found = [split_pattern(p, source.names) for p in PATTERNS[kind]]
+    free = _free(source, roles, kind)
+    found = [split_pattern(p, free) for p in PATTERNS[kind]]
     several = [parts for parts in found if len(parts) > 1]
     return [x for x in several if are_numbers(x) or _are_classes(source, roles, x)]
 
@@ -383,7 +434,7 @@ def _are_classes(source: Source, roles: Roles, parts: dict[str, str]) -> bool:
     """Whether stars stand for the classes: those said, or those that the labels name."""
     if roles.classes is not None:
         return sorted(parts.values()) == sorted(roles.classes)
-    found = [roles.y] if roles.y else _known(source, "label")
+    found = [roles.y] if roles.y else _known(source, roles, "label")
     label = source.named.get(found[0]) if len(found) == 1 else None
     if label is None or label.kind != "text" or len(label.shape) != 1:
         return False
@@ -403,7 +454,7 @@ def _seek(source: Source, roles: Roles, role: str) -> str | None:
         if said not in source.named:
             raise _no_such(source, role, said)
         return str(said)
-    found = _known(source, role)
+    found = _known(source, roles, role)
     if len(found) > 1:
         several = f"has {quoted(found)}, each of which could be the {role}"
         raise FileError(source.path, f"{several}; {_say_which(role)}.")
@@ -413,14 +464,27 @@ def _seek(source: Source, roles: Roles, role: str) -> str | None:
 def _need(source: Source, roles: Roles, role: str) -> str:
     found = _seek(source, roles, role)
     if found is None:
-        raise _missing(source, role)
+        raise _missing(source, roles, role)
     return found
 
 
-def _missing(source: Source, role: str) -> FileError:
+def _missing(source: Source, roles: Roles, role: str) -> FileError:
     also = " (or the predicted class with --pred)" if role == "correct" else ""
     none = f"has {quoted(source.names)}, none of them known as the {role}"
-    return FileError(source.path, f"{none}; {_say_which(role)}{also}{_join(source)}.")
+    end = f"{also}{_join(source)}{_also(source, roles, role)}"
+    return FileError(source.path, f"{none}; {_say_which(role)}{end}.")
+
+
+def _also(source: Source, roles: Roles, role: str) -> str:
+    """An entry that is called as a role is, but was said to be another."""
+    free = _free(source, roles, role)
+    for other in roles.given:
+        for name in _said_names(source, roles, other) if other not in APART else ():
+            if name not in free and name.lower() in KNOWN[role]:
+                return (
+                    f". {name!r} is the {other}; --{role} {name} takes it as {role} too"
+                )
+    return ""
 
 
 def _join(source: Source) -> str:
@@ -446,7 +510,7 @@ def _scores(
     said = roles.said(kind)
     if said is None:
         columns = _known_columns(source, roles, kind)
-        if len(columns) == 1 and not _known(source, kind):
+        if len(columns) == 1 and not _known(source, roles, kind):
             return _of_parts(columns[0])
         if columns:
             several = f"has {kind} of more than one name"
@@ -474,9 +538,10 @@ def _of_parts(parts: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(parts), tuple(parts.values())
 
 
-def _classes(source: Source, kind: ScoreKind) -> str | None:
+def _classes(source: Source, roles: Roles, kind: ScoreKind) -> str | None:
     """An array of class names beside the others; a table has no place for one."""
-    found = [] if source.is_table or kind == "confidence" else _known(source, "classes")
+    none = source.is_table or kind == "confidence"
+    found = [] if none else _known(source, roles, "classes")
     return found[0] if found and len(source[found[0]].shape) == 1 else None
 
 

@@ -164,7 +164,8 @@ def found_in(
     dropped_groups = None if plan.group is None else block[plan.group][:0]
     dropped_silent = np.zeros(0, bool)
     if roles.drop_missing:
-        others = plan.label, plan.correct, plan.pred, plan.weight, plan.frequency
+        truths = plan.label, plan.correct, plan.pred
+        others = (*truths, plan.weight, plan.frequency, plan.group)
         kept = ~lacking(*(block[x] for x in (*plan.scores, *others) if x is not None))
         rows, dropped = start + np.flatnonzero(kept), int((~kept).sum())
         dropped_ids = None if plan.id is None else block[plan.id][~kept]
@@ -394,7 +395,8 @@ def lacking(*columns: NDArray[Any]) -> NDArray[np.bool_]:
         if values.dtype.kind in "biuf":
             found |= _any(np.isnan(values))
         else:
-            found |= [value is None or value == "" for value in values.tolist()]
+            empty = [value is None or value == "" for value in values.tolist()]
+            found |= np.array(empty, bool)
     return found
 
 
