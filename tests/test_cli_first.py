@@ -1231,7 +1231,7 @@ def write_pairs(path, cells, sep=","):
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])
 @pytest.mark.parametrize(
     ("confidence", "correct"),
-    [("9O", "1"), ("-", "1"), ("abc", "0"), ("NA", "1"), ("0.9", "maybe")],
+    [("9O", "1"), ("-", "1"), ("abc", "0"), ("Na", "1"), ("0.9", "maybe")],
 )
 def test_text_that_is_no_number_is_not_missing(confidence, correct, suffix, tmp_path):
     sep = {"csv": ",", "tsv": "\t"}[suffix]
@@ -1245,8 +1245,10 @@ def test_text_that_is_no_number_is_not_missing(confidence, correct, suffix, tmp_
         assert f"is {odd!r}, which is no num" in done.stderr
 
 
-@pytest.mark.parametrize("cell", ["", " ", "nan", "NaN", "null"])
-def test_empty_null_and_nan_are_missing(cell, tmp_path):
+@pytest.mark.parametrize(
+    "cell", ["", " ", "nan", "NaN", "null", "NULL", "NA", "N/A", "None"]
+)
+def test_empty_null_nan_and_na_are_missing(cell, tmp_path):
     write_pairs(tmp_path / "a.csv", [f"{cell},1", f"0.7,{cell}"])
     done = report(tmp_path / "a.csv", "--drop-missing")
     assert done.returncode == 0, done.stderr

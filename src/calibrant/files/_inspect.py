@@ -16,7 +16,7 @@ from calibrant.files import _sources as sources
 from calibrant.files._harness import HARNESS_NAMES
 from calibrant.files._open import Paths, find_files, format_of, open_all
 from calibrant.files._plan import Plan, Roles, as_roles, make_plan, shape_words
-from calibrant.files._read import lacking, numbers_of
+from calibrant.files._read import is_empty, lacking, numbers_of
 from calibrant.files._sources import Block, Entry, FileError, Request, Source
 
 LOOKED_AT = 10_000  # rows from which ranges and examples are taken
@@ -189,7 +189,8 @@ def _with_numbers(
     for given in source.entries:
         entry, cells = given, seen.get(given.name)
         if entry.kind == "text" and cells is not None and cells.ndim == 1:
-            found, empty = numbers_of(cells, roles), lacking(cells)
+            found = numbers_of(cells, roles)
+            empty = np.array([is_empty(cell) for cell in cells], bool)
             if not empty.all() and not np.isnan(found[~empty]).any():
                 seen[entry.name] = found
                 entry = replace(entry, dtype="number", kind="number")
