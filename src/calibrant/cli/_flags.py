@@ -235,6 +235,7 @@ PHRASES = {
     r"\brng (must be .*?) or a numpy\.random\.Generator": r"--seed \1",
     r"Use \w+\(scores='(\w+)'\)": r"Name them with --\1",
     rf"(?<!-)\b({'|'.join((*EVALUATION, *SETTINGS, *VALUES))}) must be": r"--\1 must be",
+    r"lower least=, or pass other features=": "name other columns with --slices",
     r"divide ([\w ]*)by 100": r"divide \1by 100 (--percent)",
 }
 """What errors of the library say to those who call it, and what the command has for it."""
