@@ -181,7 +181,7 @@ def _first(path: Path, source: str, width: int) -> list[str | None]:
 def _first_of(rows: Iterable[list[str | None]], width: int) -> list[str | None]:
     """The same of rows that Python has read."""
     found: list[str | None] = [None] * width
-    left = range(width)
+    left = [*range(width)]
     for row in rows:
         for i in left:
             found[i] = None if is_missing(row[i]) else row[i]

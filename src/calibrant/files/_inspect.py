@@ -218,6 +218,29 @@ def repeated_ids(paths: Paths, sep: str | None = None) -> dict[str, int]:
         return _repeated(_look(source, named)) if named else {}
 
 
+COUNTS = ("count", "counts", "n")
+"""Names of columns that may say how many examples a row stands for."""
+
+
+def unread_counts(
+    paths: Paths, read: Container[str], sep: str | None = None
+) -> str | None:
+    """A column that may count the examples of each row, beside those that are `read`.
+
+    It is called so and holds whole numbers, but those of the rows.
+    """
+    with closing(open_all(paths, sep)) as opened:
+        source = next(opened)
+        named = {x for x in source.names if x.lower() in COUNTS and x not in read}
+        seen = _look(source, named) if named and source.is_table else {}
+    for name, values in seen.items():
+        if values.ndim == 1 and values.dtype.kind in "iuf" and (values > 1).any():
+            whole = (values >= 0) & (values == np.floor(values))
+            if (whole | np.isnan(values)).all() and (np.diff(values) != 1).any():
+                return name
+    return None
+
+
 def _repeated(seen: Block) -> dict[str, int]:
     found = {}
     for name, values in seen.items():
