@@ -1045,6 +1045,23 @@ def test_many_numbers_up_to_1_among_per_cents_are_counted(tmp_path):
     assert "--percent reads 0.9 as 0.9 %: 30 of 200 probabilities" in done.stderr
 
 
+def test_per_cent_names_a_value_that_is_there(tmp_path):
+    one_column(tmp_path / "a.csv", [f"{x}" for x in [0.5] * 30 + [40, 60] * 85])
+    done = run("report", "a.csv", "--percent", cwd=tmp_path)
+    assert "--percent reads 0.5 as 0.5 %: 30 of 200 probabilities" in done.stderr
+
+
+@pytest.mark.parametrize("counts", ["3,0,2,2", "1.5,2,3,3", "1,2,3,4", "1,0,1,1"])
+def test_a_column_that_counts_examples_is_noted(tmp_path, counts):
+    rows = [f"0.{i}5,{i % 2},{x}" for i, x in enumerate(counts.split(","))]
+    (tmp_path / "a.csv").write_text("\n".join(["prob,outcome,count", *rows]) + "\n")
+    note = "column 'count' is not read: each row counts as one example; if it is how"
+    told = run("report", "a.csv", cwd=tmp_path).stderr
+    assert (note in told) == (counts == "3,0,2,2")
+    told = run("report", "a.csv", "--frequency", "count", cwd=tmp_path).stderr
+    assert note not in told
+
+
 # -- what compare, groups and monitor say --------------------------------------------------
 
 
@@ -1059,6 +1076,29 @@ def tasks(tmp_path_factory):
     other = np.where(np.arange(300) == 7, (y + 1) % 3, y)
     np.savez(folder / "odd.npz", logits=z, labels=other, **more)
     return folder, y, z
+
+
+def test_no_best_of_a_group_among_models_tested_on_different_examples(tasks):
+    folder, *_ = tasks
+    for how in ("report",), ("compare", "--unpaired"):
+        done = run(*how, "a.npz", "odd.npz", "--group", "task", cwd=folder)
+        told = done.stdout.partition("\ngroup 0")[2].partition("macro average")[0]
+        assert "group 1" in told, done.stderr
+        assert "*" not in told
+    marked = run("report", "a.npz", "b.npz", "--group", "task", cwd=folder).stdout
+    assert "*" in marked.partition("\ngroup 0")[2].partition("macro average")[0]
+    mixed = run("report", "a.npz", "b.npz", "odd.npz", "--group", "task", cwd=folder)
+    lines = mixed.stdout.partition("\ngroup 0")[2].splitlines()
+    assert [x.split()[0] for x in lines if "*" in x][:2] in (["a", "b"], ["b"], ["a"])
+
+
+def test_slices_that_cannot_be_found_are_told_in_options(tmp_path):
+    rows = "".join(f"0.{i % 9}5,{i % 2},{i % 3}\n" for i in range(60))
+    (tmp_path / "a.csv").write_text(f"prob,outcome,x\n{rows}")
+    done = run("groups", "a.csv", "--slices", "x", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "50 rows, or 5% of them if that is more, on both sides; " in done.stderr
+    assert "name other columns with --slices." in done.stderr
 
 
 def test_compare_tells_differences_of_each_group(tasks):
@@ -1235,7 +1275,7 @@ def write_pairs(path, cells, sep=","):
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])
 @pytest.mark.parametrize(
     ("confidence", "correct"),
-    [("9O", "1"), ("-", "1"), ("abc", "0"), ("NA", "1"), ("0.9", "maybe")],
+    [("9O", "1"), ("-", "1"), ("abc", "0"), ("Na", "1"), ("0.9", "maybe")],
 )
 def test_text_that_is_no_number_is_not_missing(confidence, correct, suffix, tmp_path):
     sep = {"csv": ",", "tsv": "\t"}[suffix]
@@ -1249,8 +1289,10 @@ def test_text_that_is_no_number_is_not_missing(confidence, correct, suffix, tmp_
         assert f"is {odd!r}, which is no num" in done.stderr
 
 
-@pytest.mark.parametrize("cell", ["", " ", "nan", "NaN", "null"])
-def test_empty_null_and_nan_are_missing(cell, tmp_path):
+@pytest.mark.parametrize(
+    "cell", ["", " ", "nan", "NaN", "null", "NULL", "NA", "N/A", "None"]
+)
+def test_empty_null_nan_and_na_are_missing(cell, tmp_path):
     write_pairs(tmp_path / "a.csv", [f"{cell},1", f"0.7,{cell}"])
     done = report(tmp_path / "a.csv", "--drop-missing")
     assert done.returncode == 0, done.stderr

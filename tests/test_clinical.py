@@ -248,6 +248,28 @@ def test_the_rps_is_a_divergence_that_dominates_its_counterpart():
     assert binary.decomposition.total == pytest.approx(binary.metrics["brier"] / 2)
 
 
+@pytest.mark.parametrize(
+    ("reference", "error", "told"),
+    [
+        (
+            0.57,
+            ValueError,
+            "^reference must hold a forecast for each row, .* got 0.57;",
+        ),
+        ([0.5] * 3, ValueError, "^reference is read as probs: y must have one entry"),
+        (
+            [0.5, 2, 0.5, 0.5],
+            ValueError,
+            "^reference is read as probs: probs must be in",
+        ),
+        (["a"] * 4, TypeError, "^reference is read as probs: .* hold real numbers"),
+    ],
+)
+def test_errors_about_a_reference_name_it(reference, error, told):
+    with pytest.raises(error, match=told):
+        cal.skill([1, 0, 1, 0], probs=[0.2, 0.3, 0.4, 0.5], reference=reference)
+
+
 def test_skill_is_the_share_of_the_climatology_that_is_saved():
     y, p = ordered_classes()
     shares = np.tile(np.bincount(y, minlength=5) / len(y), (len(y), 1))

@@ -1,5 +1,6 @@
 """Predictions in files: every format gives the same numbers, in memory or streamed."""
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -387,6 +388,92 @@ def test_a_name_that_is_not_there_is_told_before_what_follows_from_it(csv):
     path = csv("label,p_plane,p_car\nplane,0.9,0.1\ncar,0.2,0.8\n")
     with pytest.raises(FileError, match="has no 'truth' for label; it has 'label', "):
         read(path, Roles(y="truth"))
+
+
+@pytest.fixture(params=[0, 300])
+def wide(request, csv):
+    """A table of the given text, with so many columns more."""
+
+    def written(text):
+        header, *rows = text.split("\n")[:-1]
+        more = "".join(f",x{i}" for i in range(request.param))
+        rows = [row + ",1" * request.param for row in rows]
+        return csv("\n".join([header + more, *rows]) + "\n")
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("cell", "late"), [(x, 1) for x in ("", " ", "NA", "nan", "None")] + [("", 12_000)]
+)
+def test_the_first_value_that_is_there_says_what_a_column_holds(wide, cell, late):
+    empty = f"0.5,{cell},{cell}\n" * late
+    path = wide(f"prob,outcome,site\n{empty}0.6,yes,b\n{cell},no,a\n0.8,no,a\n")
+    found = read(path, Roles(drop_missing=True))
+    assert (found.y.tolist(), found.dropped) == ([True, False], late + 1)
+    streamed = batches(path, Roles(drop_missing=True), max(2, late // 2))
+    assert [y for x in streamed for y in x.y.tolist()] == [True, False]
+    kinds = {item.name: item.dtype for item in inspect(path).items}
+    assert (kinds["prob"], kinds["outcome"], kinds["site"]) == (
+        "number",
+        "text",
+        "text",
+    )
+
+
+@pytest.mark.parametrize("rows", [1, None])
+def test_a_first_label_that_is_missing_may_be_the_name_of_a_class(csv, rows):
+    path = csv("p_a,p_b,label\n0.5,0.5,\n0.6,0.4,a\n0.1,0.9,b\n")
+    for roles in (Roles(), Roles(probs="p_*", classes=["a", "b"])):
+        found = list(batches(path, dataclasses.replace(roles, drop_missing=True), rows))
+        assert [y for batch in found for y in batch.y] == ["a", "b"]
+
+
+def test_a_batch_without_any_label_asks_for_no_names_of_classes(csv):
+    path = csv("p_a,p_b,label\n0.5,0.5,\n0.6,0.4,a\n0.1,0.9,b\n")
+    roles = Roles(probs=["p_a", "p_b"], drop_missing=True)
+    with pytest.raises(FileError, match=r"labels are text \('a'\); name the classes"):
+        list(batches(path, roles, 1))
+
+
+def test_inspect_counts_what_text_lacks(csv):
+    path = csv("prob,outcome,site\n0.5,1,\n0.6,0,b\n0.7,1,a\n")
+    found = {item.name: (item.dtype, item.missing) for item in inspect(path).items}
+    assert found["site"] == ("text", 1)
+
+
+def test_na_is_no_cluster_and_may_be_a_group_or_a_class(csv):
+    path = csv("p_NA,p_b,label,site\n0.5,0.5,NA,a\n0.6,0.4,b,NA\n0.1,0.9,b,b\n")
+    with pytest.raises(
+        FileError, match=r"row 1 of 'site' is 'NA', which stands for no"
+    ):
+        read(path, Roles(cluster="site"))
+    found = read(path, Roles(group="site", drop_missing=True))
+    assert found.group.tolist() == ["a", "NA", "b"]
+    assert found.y.tolist() == ["NA", "b", "b"]
+
+
+def test_a_cluster_that_is_left_out_may_be_missing(csv):
+    path = csv("prob,outcome,site\n0.5,NA,NA\n0.6,1,b\n0.7,0,a\n")
+    roles = Roles(cluster="site", drop_missing=True)
+    assert read(path, roles).cluster.tolist() == ["b", "a"]
+    path = csv("prob,outcome,site\nNA,1,a\n0.6,1,NA\n0.7,0,a\n")
+    with pytest.raises(FileError, match="row 1 of 'site'"):
+        read(path, roles)
+
+
+@pytest.mark.parametrize("role", ["prob,outcome", "confidence,correct"])
+def test_na_beside_yes_and_no_is_missing(csv, role):
+    path = csv(f"{role}\n0.5,yes\n0.6,NA\n0.7,no\n")
+    assert read(path, Roles(drop_missing=True)).y.tolist() == [True, False]
+    with pytest.raises(FileError, match=r"--drop-missing"):
+        read(path)
+
+
+def test_na_is_no_word_that_a_scale_must_have(csv):
+    path = csv("confidence,correct\nlikely,1\nNA,1\nunsure,0\n")
+    roles = Roles(scale={"likely": 0.8, "unsure": 0.5}, drop_missing=True)
+    assert read(path, roles).scores.tolist() == [0.8, 0.5]
 
 
 @pytest.mark.parametrize("header", ["label,prob", "label,p_plane,p_car"])

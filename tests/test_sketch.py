@@ -210,6 +210,17 @@ def test_merged_weights_and_clusters_are_those_of_the_rows(clusters, unit):
         assert abs(ev.decomposition.calibration - rows.decomposition.calibration) < 2e-3
 
 
+def test_each_row_of_a_cluster_is_in_its_own_cell_whatever_the_round_off():
+    rng = np.random.default_rng(1)
+    h = np.concatenate([rng.random(45) * 0.05, rng.random(45)]).round(5).repeat(3)
+    y, cluster = (rng.random(90) < h[::3]).repeat(3), np.arange(90).repeat(3)
+    sketch = cal.Sketch().update(y, probs=h, cluster=cluster)
+    ours, theirs = cal.evaluate(sketch), cal.evaluate(y, probs=h, cluster=cluster)
+    for key in ("ece", "ace", "smooth_ece"):
+        want = theirs.metrics[key].interval
+        assert ours.metrics[key].interval == pytest.approx(want, abs=1e-12)
+
+
 def test_a_sketch_tells_what_weights_and_clusters_leave():
     a, h, given = weighed(clusters=50)
     sketch = cal.Sketch().update_pairs(a, h, **given)

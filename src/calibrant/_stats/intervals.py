@@ -326,9 +326,11 @@ def _independent(rows: Rows, pieces: Pieces) -> Column:
 
 
 def cells_of(rows: Rows, pieces: Pieces) -> Index:
-    """The cell of each row."""
-    first, h = rows.ordered.confidence[pieces.start], np.abs(rows.columns.confidence)
-    return np.maximum(np.searchsorted(first, h, side="right") - 1, 0)
+    """The cell of each row; of a sketch, known confidences are means, and rows beside them."""
+    known, h = rows.ordered.confidence, np.abs(rows.columns.confidence)
+    before, first = known[pieces.start[1:] - 1], known[pieces.start[1:]]
+    bounds = np.maximum((before + first) / 2, np.nextafter(before, 1))
+    return np.searchsorted(bounds, h, side="right")
 
 
 def _noise_of(

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 
-from calibrant._base.checks import MOST_NAME, check_number, one_line
+from calibrant._base.checks import MOST_NAME, check_number, one_line, shown
 from calibrant._base.evaluation import Evaluation
 from calibrant._base.records import (
     Estimate,
@@ -682,13 +682,28 @@ def skill(
     if reference is None:
         usual = _climatology(predictions, columns, main)
     else:
-        kind = next(
-            x for x in ("probs", "logits", "confidence") if given.get(x) is not None
-        )
-        other = read_given(y, {**given, kind: reference})  # type: ignore[misc]
-        usual = reduce_to_columns(other, extra).loss(main)
+        usual = _read_reference(y, given, reference, extra).loss(main)
     rows = Rows(columns, order(columns), clusters)
     return _skill(rows, columns.loss(main), usual, level)
+
+
+def _read_reference(
+    y: Any, given: Scores, reference: Any, extra: dict[str, Divergence]
+) -> Columns:
+    """Forecasts read as the scores are, by errors that name them."""
+    kinds = "probs", "logits", "confidence"
+    kind = next(x for x in kinds if given.get(x) is not None)
+    if np.ndim(reference) == 0:
+        raise ValueError(
+            f"reference must hold a forecast for each row, as {kind} does, got "
+            f"{shown(reference)}; to hold all against one, pass np.full(len(y), ...)."
+        )
+    try:
+        other = read_given(y, {**given, kind: reference})  # type: ignore[misc]
+        return reduce_to_columns(other, extra)
+    except (TypeError, ValueError) as error:
+        error_type = TypeError if isinstance(error, TypeError) else ValueError
+        raise error_type(f"reference is read as {kind}: {error}") from error
 
 
 def _skill_of(

@@ -105,7 +105,9 @@ def find_slices(
     known = _drawn(rows, float(split), settings.rng)
     leaves = _leaves(rows, columns, known, settings, int(slices), float(least))
     if len(leaves) < 2:
-        raise ValueError("no split leaves enough rows on both sides; lower least=.")
+        enough = f"{LEAST_ROWS} rows, or {least:.0%} of them if that is more,"
+        way_out = "lower least=, or pass other features="
+        raise ValueError(f"no split leaves {enough} on both sides; {way_out}.")
     names = np.array(name_leaves(columns, leaves))[leaf_of(columns, leaves)]
     named = None if rows.kind == "confidence" else rows.classes  # a frame may name them
     part = {"y": y, **scores, **beside, "group": names}

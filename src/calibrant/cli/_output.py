@@ -210,7 +210,8 @@ class Taken:
         self.percent = roles.percent
         self.quiet, self.total, self.dropped, self.rows = quiet, 0.0, 0, 0
         self.silent = 0
-        self.above, self.most, self.small = 0, 1.0, 0
+        self.above, self.most, self.small, self.bare = 0, 1.0, 0, 0.0
+        self.given, self.roles = file, roles
         self.joined = _Joined() if flags.are_joined(file) else None
 
     def __enter__(self) -> Self:
@@ -236,6 +237,8 @@ class Taken:
             self.most = max(self.most, float(found.scores[above].max(initial=1.0)))
             small = (found.scores > 0) & (found.scores <= 0.01)
             self.small += int(small.sum())
+            if small.any() and not self.bare:
+                self.bare = 100 * float(found.scores[small].max())
         return found
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -248,6 +251,7 @@ class Taken:
                 continue
             summed = f" (weights sum to {self.total:,.6g})" if role == "weight" else ""
             self._say(f"using column {column!r} as {what}{summed}")
+        self._say_unread()
         if self.joined is not None and (told := str(self.joined)):
             click.echo(f"note: {one_line(told)}", err=True)
         if self.above:
@@ -258,7 +262,8 @@ class Taken:
             self._say(f"{are} above 1 (at most {self.most:.10g}) {was} read as 1")
         if self.percent and self.small > FEW_SMALL * self.rows:
             what = f"{self.small:,} of {self.rows:,} probabilities are written so"
-            self._say(f"--percent reads 0.9 as 0.9 %: {what}, above 0 and at most 1")
+            read = f"{self.bare:.6g} as {self.bare:.6g} %"
+            self._say(f"--percent reads {read}: {what}, above 0 and at most 1")
         if self.dropped:
             missing = "with a missing score, label or weight"
             if self.plan.group is not None:
@@ -268,6 +273,17 @@ class Taken:
                     f"; {labels:,} of them {'has' if labels == 1 else 'have'} a score"
                 )
             self._say(f"dropped {self.dropped:,} of {self.rows:,} examples {missing}")
+
+    def _say_unread(self) -> None:
+        """A column that looks like counts of examples, and is not taken by its name."""
+        from calibrant.files._inspect import unread_counts
+
+        if self.plan.frequency is None and self.plan.weight is None:
+            paths = flags.paths_of(self.given)
+            name = unread_counts(paths, self.plan.names, self.roles.sep)
+            if name is not None:
+                told = f"column {name!r} is not read: each row counts as one example"
+                self._say(f"{told}; if it is how many, pass --frequency {name}")
 
     def _say(self, text: str) -> None:
         click.echo(f"note: {one_line(f'{self.file}: {text}')}", err=True)
@@ -460,13 +476,25 @@ def print_models(
     show(models)
     sys.stdout.flush()  # a closed pipe is noticed here, not when Python ends
     for group, of_group in groups_of(models).items():
-        apart = Comparison(tuple(of_group))
+        apart = _told_apart(of_group, models)
         click.echo(f"\ngroup {one_line(group, MOST_NAME)}: {sizes_in_words(apart)}")
         click.echo(apart.table("text", footnotes=False))
     for line in _macro_lines(models):
         click.echo(line)
     if more:
         click.echo(f"\n{more}")
+
+
+def _told_apart(of_group: Sequence[Evaluation], models: Comparison) -> Comparison:
+    """The models on a group: of other examples as a whole, they are there, too.
+
+    Records of groups may not know their examples, so those of the whole models decide.
+    """
+    from calibrant.table._layout import same_examples
+
+    sets = enumerate(same_examples(models))
+    known = {models[i].name: f"{BY_ID}of set {key}" for key, at in sets for i in at}
+    return Comparison(tuple(replace(x, fingerprint=known[x.name]) for x in of_group))
 
 
 MACRO = ("accuracy", "ece", "nll", "brier", "calibration", "sharpness_gap")

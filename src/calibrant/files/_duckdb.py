@@ -6,7 +6,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -113,13 +113,21 @@ WIDE = 256
 """Columns from which on Python reads text tables: the database, which takes half the time
 for fewer, needs memory for each of them, and more than it has for a thousand."""
 
+LOOKED_AT = 10_000
+"""Rows in which the first values of columns are looked for before the whole file is."""
+
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+"""Cells that say that there is no number, no cluster or no answer: R, pandas and databases
+write them. A class or a group may be called so."""
+
+PRESENT = f"trim({{}}) NOT IN ({', '.join(map(text, MISSING))})"
 NUMBER = "TRY_CAST(trim({}) AS DOUBLE)"
 TRUTH = "CASE lower(trim({})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
 TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def open_delimited(held: Held, mark: str) -> Source:
-    """Read the header and the first row, which says what is a number and what text.
+    """Read the header and first values, which say what is a number and what text.
 
     Nothing is sniffed: comma (or tab), double quotes, UTF-8 with or without a byte order
     mark, any line ending, a first line of names. Columns go into SQL by number.
@@ -127,9 +135,10 @@ def open_delimited(held: Held, mark: str) -> Source:
     path = held.path
     with sources.reading(path):
         names = _header(path, mark)
-    source, wide = _source(path, mark, len(names)), len(names) > WIDE
-    first = next(_rows(held, mark, len(names)), None) if wide else _first(path, source)
-    made = map(_column, range(len(names)), names, first or (None,) * len(names))
+    source, wide, width = _source(path, mark, len(names)), len(names) > WIDE, len(names)
+    rows = _rows(held, mark, width)
+    first = _first_of(rows, width) if wide else _first(path, source, width)
+    made = map(_column, range(width), names, first)
     columns = {column.name: column for column in made}
     entries = tuple(Entry(c.name, c.kind, (None,), c.kind) for c in columns.values())
     places = {name: i for i, name in enumerate(names)}
@@ -149,9 +158,45 @@ def open_delimited(held: Held, mark: str) -> Source:
     return Source(path, path.suffix[1:].lower(), None, entries, blocks)
 
 
-def _first(path: Path, source: str) -> Any:
+def _first(path: Path, source: str, width: int) -> list[str | None]:
+    """The first value of each column that is not missing, be it far down.
+
+    The whole file is read only for columns that have none in its first rows.
+    """
+    found: list[str | None] = [None] * width
     with database(path) as (connection, _):
-        return connection.execute(f"SELECT * FROM {source} LIMIT 1").fetchone()
+        for rows in (f"(SELECT * FROM {source} LIMIT {LOOKED_AT})", source):
+            left = [i for i, value in enumerate(found) if value is None]
+            listed = [
+                f"any_value(c{i}) FILTER ({PRESENT.format(f'c{i}')})" for i in left
+            ]
+            values = _all(connection, f"SELECT {', '.join(listed)} FROM {rows}")[0]
+            for i, value in zip(left, values, strict=True):
+                found[i] = value
+            if None not in found:
+                break
+    return found
+
+
+def _first_of(rows: Iterable[list[str | None]], width: int) -> list[str | None]:
+    """The same of rows that Python has read."""
+    found: list[str | None] = [None] * width
+    left = [*range(width)]
+    for row in rows:
+        for i in left:
+            found[i] = None if is_missing(row[i]) else row[i]
+        if not (left := [i for i in left if found[i] is None]):
+            break
+    return found
+
+
+def is_missing(cell: str | None) -> bool:
+    """Whether a cell of a text table says that there is no value.
+
+    >>> is_missing(""), is_missing("NA"), is_missing("na")
+    (True, True, False)
+    """
+    return cell is None or cell.strip() in MISSING
 
 
 def _header(path: Path, mark: str) -> tuple[str, ...]:
@@ -193,7 +238,7 @@ def _source(path: Path, mark: str, width: int) -> str:
 
 
 def _column(number: int, name: str, value: str | None) -> Column:
-    """A column whose first value says what it holds."""
+    """A column whose first value that is not missing says what it holds."""
     if value is None or _is_number(value):
         return Column(name, NUMBER.format(f"c{number}"), "DOUBLE", f"c{number}")
     if value.strip().lower() in TRUTHS:

@@ -16,7 +16,7 @@ from calibrant.files import _sources as sources
 from calibrant.files._harness import HARNESS_NAMES
 from calibrant.files._open import Paths, find_files, format_of, open_all
 from calibrant.files._plan import Plan, Roles, as_roles, make_plan, shape_words
-from calibrant.files._read import lacking, numbers_of
+from calibrant.files._read import is_empty, lacking, numbers_of
 from calibrant.files._sources import Block, Entry, FileError, Request, Source
 
 LOOKED_AT = 10_000  # rows from which ranges and examples are taken
@@ -189,7 +189,8 @@ def _with_numbers(
     for given in source.entries:
         entry, cells = given, seen.get(given.name)
         if entry.kind == "text" and cells is not None and cells.ndim == 1:
-            found, empty = numbers_of(cells, roles), lacking(cells)
+            found = numbers_of(cells, roles)
+            empty = np.array([is_empty(cell) for cell in cells], bool)
             if not empty.all() and not np.isnan(found[~empty]).any():
                 seen[entry.name] = found
                 entry = replace(entry, dtype="number", kind="number")
@@ -215,6 +216,29 @@ def repeated_ids(paths: Paths, sep: str | None = None) -> dict[str, int]:
         source = next(opened)
         named = {entry.name for entry in source.entries if ID.fullmatch(entry.name)}
         return _repeated(_look(source, named)) if named else {}
+
+
+COUNTS = ("count", "counts", "n")
+"""Names of columns that may say how many examples a row stands for."""
+
+
+def unread_counts(
+    paths: Paths, read: Container[str], sep: str | None = None
+) -> str | None:
+    """A column that may count the examples of each row, beside those that are `read`.
+
+    It is called so and holds whole numbers, but those of the rows.
+    """
+    with closing(open_all(paths, sep)) as opened:
+        source = next(opened)
+        named = {x for x in source.names if x.lower() in COUNTS and x not in read}
+        seen = _look(source, named) if named and source.is_table else {}
+    for name, values in seen.items():
+        if values.ndim == 1 and values.dtype.kind in "iuf" and (values > 1).any():
+            whole = (values >= 0) & (values == np.floor(values))
+            if (whole | np.isnan(values)).all() and (np.diff(values) != 1).any():
+                return name
+    return None
 
 
 def _repeated(seen: Block) -> dict[str, int]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant._base.checks import RowError, check_number, out_of_order
 from calibrant.files import _sources as sources
-from calibrant.files._duckdb import TRUTHS
+from calibrant.files._duckdb import TRUTHS, is_missing
 from calibrant.files._open import (
     Paths,
     check_no_copies,
@@ -270,9 +270,9 @@ def _check_decimal(
 def _check_numbers(
     path: Path, name: str, cells: NDArray[Any], found: NDArray[Any], start: int
 ) -> None:
-    """Refuse 9O%, which is damaged: only null, NaN and empty text are missing."""
+    """Refuse 9O%, which is damaged: only NA, null, NaN and empty text are missing."""
     for row in np.flatnonzero(np.isnan(found)).tolist():
-        if not _is_empty(cells[row]):
+        if not is_empty(cells[row]):
             shown = f"row {start + row} of {sources.shorten(name)!r} is {cells[row]!r}"
             way_out = "write null where there is no answer, or pass --scale for words"
             if str(cells[row]).strip().endswith("%"):
@@ -280,9 +280,44 @@ def _check_numbers(
             raise FileError(path, f"{shown}, which is no number; {way_out}.")
 
 
-def _is_empty(cell: Any) -> bool:
-    """Whether a cell of text has nothing in it."""
-    return str(cell or "").strip().lower() in ("", "nan", "null")
+def is_empty(cell: Any) -> bool:
+    """Whether a cell of text has nothing in it, or says so."""
+    text = str(cell or "")
+    return is_missing(text) or text.strip().lower() in ("nan", "null")
+
+
+def _has_marks(cells: NDArray[Any] | None) -> bool:
+    """Whether a cell is NA or its like."""
+    named = set() if cells is None or cells.dtype != object else {*cells.tolist()}
+    return any(name is not None and is_missing(name) for name in named)
+
+
+def _without_marks(plan: Plan, block: Block) -> Block:
+    """The same with NA beside yes and no as None: among other names, it may be a class."""
+    found = dict(block)
+    for name in filter(None, (plan.label, plan.correct)):
+        if _has_marks(found[name]):
+            cells = [None if is_empty(cell) else cell for cell in found[name]]
+            known = {str(cell).strip().lower() for cell in cells if cell is not None}
+            if known and known <= {*SPELT}:
+                found[name] = np.array(cells, object)
+    return found
+
+
+def _check_clusters(found: Found) -> None:
+    """Refuse NA, which would be one large cluster of all that have none."""
+    if found.cluster is None or found.plan is None or not _has_marks(found.cluster):
+        return
+    row = next(
+        i for i, x in enumerate(found.cluster) if x is not None and is_missing(x)
+    )
+    at = found.start + row if found.rows is None else int(found.rows[row])
+    shown = f"row {at} of {sources.shorten(str(found.plan.cluster))!r}"
+    raise FileError(
+        found.path,
+        f"{shown} is {found.cluster[row]!r}, which stands for no cluster; give rows that "
+        "belong to no other a cluster of their own, or write the name out.",
+    )
 
 
 def _with_truths(path: Path, block: Block, names: frozenset[str], start: int) -> Block:
@@ -291,7 +326,7 @@ def _with_truths(path: Path, block: Block, names: frozenset[str], start: int) ->
     for name in names:
         numbers = np.array([_truth(cell) for cell in block[name]], np.float64)
         for row in np.flatnonzero(np.isnan(numbers)).tolist():
-            if not _is_empty(cell := block[name][row]):
+            if not is_empty(cell := block[name][row]):
                 shown = f"row {start + row} of {sources.shorten(name)!r} is {cell!r}"
                 first = "which is no number, as the first is"
                 way_out = "leave the cell empty where there is none"
@@ -335,7 +370,8 @@ def _check_words(
     path: Path, name: str, cells: NDArray[Any], start: int, roles: Roles
 ) -> None:
     """Refuse a word that the scale does not have."""
-    unknown = np.isnan(numbers_of(cells, roles)) & ~lacking(cells)
+    empty = np.array([is_empty(cell) for cell in cells], bool)
+    unknown = np.isnan(numbers_of(cells, roles)) & ~empty
     if unknown.any():
         row = int(np.argmax(unknown))
         shown = f"row {start + row} of {sources.shorten(name)!r} is {cells[row]!r}"
@@ -498,7 +534,7 @@ def _named(
     is_text = y.dtype.kind not in "biuf"
     if classes is None and stars is not None and (is_text or all_digits(stars)):
         classes = stars
-    if classes is None and is_text:
+    if classes is None and is_text and len(y):
         found = f"labels are text ({sources.shorten(str(y[0]))!r}); name the classes"
         way_out = "in the order of the columns, with --classes A,B,..."
         raise FileError(path, f"{found}, {way_out}")
@@ -624,7 +660,11 @@ def _batches(
         for read in source.blocks(wanted):
             needless.look(plan, read)
             block = _with_truths(source.path, read, truths, start)
+            if source.format in DELIMITED:
+                block = _without_marks(plan, block)
             found = found_in(source.path, plan, block, classes, start, roles)
+            if source.format in DELIMITED:
+                _check_clusters(found)
             if options:
                 needless.ragged = True  # lists may differ, and need not
                 found = _of_options(found, source)
