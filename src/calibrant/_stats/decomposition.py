@@ -104,23 +104,19 @@ def total_loss(
         return Estimate(inf)
     totals, n, divergence = cells.totals[name], cells.weight, cells.divergences[name]
     value = totals.loss / n
-    spread = (
-        totals.w2_loss2 - 2 * value * totals.w2_loss + value**2 * n**2 / cells.effective
-    )
-    se, df, clusters = (
-        sqrt(max(spread, 0.0)) / n * _undone(cells),
-        cells.effective - 1,
-        {},
-    )
+    squares, df, whole = n**2 / cells.effective, cells.effective - 1, 0.0
+    spread = totals.w2_loss2 - 2 * value * totals.w2_loss + value**2 * squares
+    se = alone = sqrt(max(spread, 0.0)) / n * _undone(cells)
     if rows is not None:
-        clusters = {"whole": rows.per_cluster, "alone": se}
-        se, df = rows.error_of(rows.columns.loss(divergence)), rows.df
+        df, whole = rows.df, rows.per_cluster
+        se = rows.error_of(rows.columns.loss(divergence))
     if not df > 0:
         return Estimate(value, None, "normal")
     if not value > 0 and np.isinf(divergence.on_unit(np.zeros(1), np.ones(1))).any():
         return Estimate(value)
     scale = totals.loss / totals.unit_loss if 0 < totals.unit_loss < inf else worst
-    mean = Mean(value, se, df, _costs(cells, divergence, scale), **clusters)
+    costs = _costs(cells, divergence, scale), closed_forms.NOTHING
+    mean = Mean(value, se, df, *costs, whole, alone)
     low, high = closed_forms.mean_interval(mean, level)
     most = worst if divergence.by_pairs else inf
     return Estimate(value, (max(low, 0.0), min(high, most)), mean.method)
