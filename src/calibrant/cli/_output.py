@@ -211,7 +211,7 @@ class Taken:
         self.quiet, self.total, self.dropped, self.rows = quiet, 0.0, 0, 0
         self.silent = 0
         self.above, self.most, self.small, self.bare = 0, 1.0, 0, 0.0
-        self.given, self.roles = file, roles
+        self.path, self.sep = Path(), roles.sep
         self.joined = _Joined() if flags.are_joined(file) else None
 
     def __enter__(self) -> Self:
@@ -219,7 +219,7 @@ class Taken:
 
     def add(self, found: Any, of: int = 0) -> Any:
         """Count some rows, of perhaps more that were complete, and pass them on."""
-        self.plan = found.plan
+        self.plan, self.path = found.plan, found.path
         if self.joined is not None:
             self.joined.add(found)
         self.rows += max(len(found), of) + found.dropped
@@ -279,8 +279,7 @@ class Taken:
         from calibrant.files._inspect import unread_counts
 
         if self.plan.frequency is None and self.plan.weight is None:
-            paths = flags.paths_of(self.given)
-            name = unread_counts(paths, self.plan.names, self.roles.sep)
+            name = unread_counts(self.path, self.plan.names, self.sep)
             if name is not None:
                 told = f"column {name!r} is not read: each row counts as one example"
                 self._say(f"{told}; if it is how many, pass --frequency {name}")

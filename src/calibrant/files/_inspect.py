@@ -223,13 +223,14 @@ COUNTS = ("count", "counts", "n")
 
 
 def unread_counts(
-    paths: Paths, read: Container[str], sep: str | None = None
+    path: Path, read: Container[str], sep: str | None = None
 ) -> str | None:
     """A column that may count the examples of each row, beside those that are `read`.
 
     It is called so and holds whole numbers, but those of the rows.
     """
-    with closing(open_all(paths, sep)) as opened:
+    seen: Block = {}
+    with suppress(FileError), closing(open_all(path, sep)) as opened:
         source = next(opened)
         named = {x for x in source.names if x.lower() in COUNTS and x not in read}
         seen = _look(source, named) if named and source.is_table else {}
