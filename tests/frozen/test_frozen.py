@@ -105,6 +105,9 @@ CHANGED = {
     r"^audits_of_models/[^/]+$|^audit_of_comparison/\d+$": "new findings",
     r"^frames_of_models/(0/(low|high|value)|2)/": "frames of the numbers and curves above",
     r"/(aurc|excess_aurc|augrc)(/|$)|^frames_of_models/0/\w+$": "new metrics",
+    r"^sketch_pairs/1/(evaluation/(per_group/\w+/)?k|facts/classes)$": (
+        "pairs with their full losses do not say how many classes there are"
+    ),
     r"/ends/": "axes reach as far as bands and curves do",
 }
 """What weights, clusters, few events and the second version of the estimators changed.

@@ -368,7 +368,7 @@ class Sketch(Printed):
             "effective": self.cells.effective,
             "clusters": self._clusters(),
             "target": kind.target,
-            "classes": _count(kind),
+            "classes": len(kind.classes) or None,
             "scores": list(kind.divergences),
             "groups": sorted(self.groups),
             "parts": sorted(self._parts),
@@ -380,7 +380,8 @@ class Sketch(Printed):
         if not facts["rows"]:
             return "A sketch without examples."
         kept = "every distinct confidence" if facts["all_values"] else "sums by cell"
-        classes = f", {facts['classes']} classes" if facts["classes"] else ""
+        told = facts["classes"] and facts["target"] != "pairs"
+        classes = f", {facts['classes']} classes" if told else ""
         lines = {
             "examples": f"{facts['rows']:,}",
             "weights": self._weights(facts),
@@ -417,7 +418,8 @@ class Sketch(Printed):
         kind = self.checked()
         if kind is None:
             return "Sketch(rows=0)"
-        classes = f", classes={count}" if (count := _count(kind)) else ""
+        told = kind.classes and kind.target != "pairs"
+        classes = f", classes={len(kind.classes)}" if told else ""
         groups = f", groups={len(self.groups)}" if self.groups else ""
         return f"Sketch(rows={self.rows}, target={kind.target!r}{classes}{groups})"
 
@@ -552,11 +554,6 @@ def _unpacked(about: storage.Header, cells: dict[str, Cells]) -> Sketch:
     sketch.per_class = [own for (what, _), own in titled.items() if what == "class"]
     sketch._parts, sketch._soft = frozenset(about.parts), about.soft_rows
     return sketch
-
-
-def _count(kind: Kind) -> int | None:
-    """Number of classes; None where it is not known, or pairs have none."""
-    return None if kind.target == "pairs" else len(kind.classes) or None
 
 
 def _plain(name: Any) -> Any:
