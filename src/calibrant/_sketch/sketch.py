@@ -194,7 +194,7 @@ class Sketch(Printed):
         loss : array_like or mapping of them, optional
             The full loss of each row, where the pairs are what is left of predictions
             of many classes: the Brier score, or ``{"brier": ..., "log": ...}``. Only
-            these are then known, of a top label among the ``Sketch(classes=...)``, if told.
+            these are then known; ``Sketch(classes=...)`` says how many classes there are.
         part : str, optional
             As in `update`.
 
