@@ -165,7 +165,8 @@ def found_in(
     dropped_silent = np.zeros(0, bool)
     if roles.drop_missing:
         truths = plan.label, plan.correct, plan.pred
-        others = (*truths, plan.weight, plan.frequency, plan.group)
+        named = plan.group if "group" in roles.given else None  # not a log's own task
+        others = (*truths, plan.weight, plan.frequency, named)
         kept = ~lacking(*(block[x] for x in (*plan.scores, *others) if x is not None))
         rows, dropped = start + np.flatnonzero(kept), int((~kept).sum())
         dropped_ids = None if plan.id is None else block[plan.id][~kept]
