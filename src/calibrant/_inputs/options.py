@@ -299,11 +299,12 @@ def _shown(function: Function, parameters: list[inspect.Parameter]) -> Function:
 
 def _asking_for_keywords(function: Function) -> Function:
     """Answer ``function(y, p)`` with its two spellings; Python would count positions."""
-    name, known = function.__name__, {*inspect.signature(function).parameters}
+    known = {*inspect.signature(function).parameters}
+    name, refused = function.__name__, no_option  # held here: globals below are others
 
     def call(*given: Any, **named: Any) -> Any:
-        for unknown in named.keys() - known:
-            raise no_option(unknown, function)
+        for unknown in (x for x in named if x not in known):
+            raise refused(unknown, function)
         if len(given) > 1:
             raise TypeError(
                 f"{name} is given scores by name: {name}(y, probs=p) if they are "

@@ -106,7 +106,7 @@ def _metric(function: Callable[Concatenate[Any, P], Value_co]) -> Metric[P, Valu
             )
         if probs:
             given["probs"] = probs[0]
-        for unknown in given.keys() - taken.keys():
+        for unknown in (x for x in given if x not in taken):
             raise no_option(unknown, called)
         if pos_label is not None:
             given["classes"] = _with_last(pos_label, y, given)
