@@ -187,7 +187,7 @@ def test_metrics_show_their_keywords_and_refuse_others(name):
     assert list(shown)[:4] == ["y", "probs", "logits", "confidence"]
     assert "given" not in shown
     with pytest.raises(
-        TypeError, match=r"unexpected keyword argument 'prob'; .*probs="
+        TypeError, match=rf"{name} has no option 'prob'; did you mean 'probs'"
     ):
         metric(Y, prob=P)
 
