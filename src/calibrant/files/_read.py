@@ -181,19 +181,7 @@ def found_in(
         for name in (plan.weight, plan.frequency)
     )
     _check_present(path, plan.scores, missing, start)
-    y: Any = None
-    if plan.kind != "confidence":
-        if plan.label is not None:
-            y = _labels(path, block, plan.label, start)
-            if scores.ndim == 1 and classes is None:
-                y = _yes_or_no(y)
-            if classes is None and plan.stars is None:
-                _check_order(path, plan.scores, y)
-            y, classes = _named(path, y, classes, plan.stars)
-    elif plan.correct is not None:
-        y = _correct(path, block, plan.correct, start)
-    else:
-        y = _right(path, plan, block, start)
+    y, classes = _labels_or_hits(path, plan, block, scores.ndim == 1, classes, start)
     group, cluster, ids = (
         None if name is None else block[name]
         for name in (plan.group, plan.cluster, plan.id)
@@ -206,6 +194,24 @@ def found_in(
         "dropped_silent": dropped_silent,
     }
     return replace(found, **lost, others=more)
+
+
+def _labels_or_hits(
+    path: Path, plan: Plan, block: Block, single: bool, classes: Classes, start: int
+) -> tuple[Any, Classes]:
+    """Labels and the names of classes, or whether answers were right."""
+    if plan.kind == "confidence":
+        if plan.correct is not None:
+            return _correct(path, block, plan.correct, start), classes
+        return _right(path, plan, block, start), classes
+    if plan.label is None:
+        return None, classes
+    y = _labels(path, block, plan.label, start)
+    if single and classes is None:
+        y = _yes_or_no(y)
+    if classes is None and plan.stars is None:
+        _check_order(path, plan.scores, y)
+    return _named(path, y, classes, plan.stars)
 
 
 COMMA = re.compile(r"[\d.]*,\d+ ?%?")
