@@ -126,17 +126,18 @@ def invert(family: Family, value: float, level: float, most: float = inf) -> Int
 def scales(family: Family, value: float, level: float) -> Interval:
     """Factors of the shape, whose size is not 0, that the value does not contradict."""
     tail, null = (1 - level) / 2, family.null
-    (unusual,) = _quantiles(null, 1 - tail)
-    (detectable,) = _quantiles(family.crossings(unusual, null), 0.5)
+    unusual = _quantile(null, 1 - tail)
+    detectable = _quantile(family.crossings(unusual, null), 0.5)
     last = family.crossings(value, null)
-    (low,) = _quantiles(np.where(null >= value, 0.0, last), tail)
-    (high,) = _quantiles(last, 1 - tail)
-    return low, max(detectable, high)
+    low = _quantile(np.where(null >= value, 0.0, last), tail)
+    return low, max(detectable, _quantile(last, 1 - tail))
 
 
-def _quantiles(x: Column, *p: float) -> list[float]:
+def _quantile(x: Column, p: float) -> float:
     """Of numbers; NumPy's own take longer to be asked than to answer."""
-    return np.interp(p, np.linspace(0, 1, len(x)), np.sort(x)).tolist()
+    at, x = p * (len(x) - 1), np.sort(x)
+    below, share = int(at), at % 1
+    return float(x[below] + share * (x[min(below + 1, len(x) - 1)] - x[below]))
 
 
 def band(family: Family, value: float, level: float, most: float = inf) -> Interval:
