@@ -22,12 +22,14 @@
 #pragma fp_contract(off)
 #define INLINE static __forceinline
 #define RESTRICT __restrict
+#define PREFETCH(address) ((void)(address))
 #else
 #ifdef __clang__
 #pragma clang fp contract(off)
 #endif
 #define INLINE static inline __attribute__((always_inline))
 #define RESTRICT __restrict__
+#define PREFETCH(address) __builtin_prefetch(address)
 #endif
 
 #if defined(__GLIBC__) && defined(__x86_64__) && !defined(ONE_TARGET)

@@ -83,6 +83,13 @@ INLINE void NAME(add_lanes)(int logits, const REAL *v, REAL top, REAL (*to)[LANE
     }
 }
 
+/* Ask for lanes of the next row, while this one keeps the processor busy. */
+INLINE void NAME(fetch)(const REAL *lanes)
+{
+    for (Size byte = 0; byte < (Size)(LANES * sizeof(REAL)); byte += 64)
+        PREFETCH((const char *)lanes + byte);
+}
+
 /* Sums of all entries but the best (of exponentials relative to it), and of squares. */
 INLINE void NAME(sums_along)(int logits, const REAL *x, Size k, Size best, double *sums)
 {
@@ -94,8 +101,10 @@ INLINE void NAME(sums_along)(int logits, const REAL *x, Size k, Size best, doubl
         const REAL *part = x + first;
         Size from[2] = {0, special + LANES}, until[2] = {special, whole};
         for (int side = 0; side < 2; side++)
-            for (Size j = from[side]; j < until[side]; j += LANES)
+            for (Size j = from[side]; j < until[side]; j += LANES) {
+                NAME(fetch)(part + k + j);
                 NAME(add_lanes)(logits, part + j, top, to);
+            }
         if (whole < size && special < whole) {
             NAME(pad)(part + whole, size - whole, nothing, last);
             NAME(add_lanes)(logits, last, top, to);
@@ -274,7 +283,10 @@ CLONES static void NAME(bend)(const REAL *x, Size k, REAL top, REAL beta, double
         REAL to[3][LANES] = {{0}};
         Size size = k - first < CHUNK ? k - first : CHUNK, whole = size - size % LANES;
         const REAL *part = x + first;
-        for (Size j = 0; j < whole; j += LANES) NAME(bend_lanes)(part + j, top, beta, to);
+        for (Size j = 0; j < whole; j += LANES) {
+            NAME(fetch)(part + k + j);
+            NAME(bend_lanes)(part + j, top, beta, to);
+        }
         if (whole < size) {
             REAL last[LANES];
             NAME(pad)(part + whole, size - whole, (REAL)-INFINITY, last);
