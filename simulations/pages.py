@@ -286,32 +286,36 @@ class Page:
             *("world", "n", "squared error", "/ paper"),
             *("pointwise band, %", "all places at once, %"),
         ]
-        return markdown(head, [self._curve_row(case) for case in self.cases("ise")])
+        drawn = [case for case in self.cases("ise") if case.tally.values]
+        return markdown(head, [self._curve_row(case) for case in drawn])
 
     def _curve_row(self, case: Case) -> list[str]:
         cell = self.cells[case.world.name, case.n]
-        paper = cell.get("ise_paper", Tally())
         shares = [cell.get(x, Tally()).bias for x in ("pointwise", "simultaneous")]
         return [
             *(case.world.name, f"{case.n:,}", f"{case.tally.bias:.1e}"),
-            f"{case.tally.bias / paper.bias:.2f}",
+            f"{self._to_the_papers(case):.2f}",
             *map(percent, shares),
         ]
 
     def curve_claim(self) -> str:
         """How often the curve is at least as good as the paper's where rows are few."""
-        few = [case for case in self.cases("ise") if case.n <= 200]
+        few = [x for x in self.cases("ise") if x.n <= 200 and x.tally.values]
         if not few:
             return ""
-        better = [
-            case
-            for case in few
-            if case.tally.bias <= self.cells[case.world.name, case.n]["ise_paper"].bias
+        ratios = {f"{x.world.name}, n = {x.n}": self._to_the_papers(x) for x in few}
+        above = [
+            f"{case} ({ratio:.2f} times)" for case, ratio in ratios.items() if ratio > 1
         ]
         return (
-            f"With at most 200 rows the squared error of the curve is not above that of the"
-            f" paper's in {len(better)} of {len(few)} cases.\n"
+            "With at most 200 rows the squared error of the curve is not above that of the"
+            f" paper's in {len(few) - len(above)} of {len(few)} cases"
+            + (f"; it is above in {', '.join(above)}.\n" if above else ".\n")
         )
+
+    def _to_the_papers(self, case: Case) -> float:
+        """Squared error of the curve divided by that of the paper's."""
+        return case.tally.bias / self.cells[case.world.name, case.n]["ise_paper"].bias
 
     # -- one confidence -------------------------------------------------------
 
