@@ -18,7 +18,7 @@ import calibrant as cal
 from calibrant._sketch import cells as values
 from calibrant._sketch import frames
 from calibrant._sketch import frames as slices
-from calibrant._sketch.frames import sketch_frame
+from calibrant._sketch.frames import sketch_frame, streams
 
 PAIR = {"confidence": "h", "correct": "a"}
 
@@ -71,18 +71,41 @@ LAZY = (polars_lazy, duckdb)
 
 @pytest.fixture(autouse=True, scope="module")
 def grouped_where_rows_are():
-    """DuckDB groups its rows here, as it does where no loop was compiled."""
+    """Engines group their rows here, as they do where no loop was compiled."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frames, "streams", lambda: False)
+        patch.setattr(frames, "streams", lambda _: False)
         yield
 
 
-def test_duckdb_gives_its_rows_to_a_compiled_loop_where_there_is_one(part, monkeypatch):
+@pytest.mark.parametrize("frame", LAZY)
+def test_rows_of_this_process_go_to_a_compiled_loop_where_there_is_one(
+    frame, part, monkeypatch
+):
     rows = pairs()
-    want = sketch_frame(duckdb(part, rows), **PAIR)
-    monkeypatch.setattr(frames, "streams", lambda: True)
+    want = sketch_frame(frame(part, rows), **PAIR)
+    monkeypatch.setattr(frames, "streams", lambda _: True)
     monkeypatch.setattr(frames.query, "group_rows", None)
-    assert_same_sums(sketch_frame(duckdb(part, rows), **PAIR), want)
+    assert_same_sums(sketch_frame(frame(part, rows), **PAIR), want)
+
+
+def test_engines_stream_if_a_loop_was_compiled_and_they_give_batches(part, monkeypatch):
+    for frame in LAZY:
+        lazy = part("narwhals").from_native(frame(part, pairs())).lazy()
+        native = lazy.to_native()
+        monkeypatch.setattr(frames.engines, "wanted", lambda: True)
+        assert streams(lazy) == (frame is duckdb or hasattr(native, "collect_batches"))
+        monkeypatch.setattr(frames.engines, "wanted", lambda: False)
+        assert not streams(lazy)
+
+
+@pytest.mark.parametrize("frame", LAZY)
+def test_an_error_in_a_stream_names_the_row(frame, part, monkeypatch):
+    monkeypatch.setattr(frames, "streams", lambda _: True)
+    rows = {name: np.tile(column, 40) for name, column in pairs().items()}
+    row = len(rows["h"]) - 7
+    rows["h"][row] = 1.5
+    with pytest.raises(ValueError, match=f"row {row} "):
+        sketch_frame(frame(part, rows), **PAIR)
 
 
 # -- the same sums -------------------------------------------------------------------

@@ -280,7 +280,7 @@ def sketch_frame(
     ----------
     frame : data frame, or iterable of data frames or record batches
         pandas, Polars (lazy frames are streamed), PyArrow, DuckDB relations, Dask and
-        PySpark. Lazy frames run one query, and only sums leave it.
+        PySpark. Of lazy frames only sums leave the engine, or rows come in batches.
     y, probs : str, or sequence of str
         The columns of the true class and of the probabilities: one per class, as a list
         or a pattern such as ``"p_*"``; one of lists; or one of the positive class.
@@ -375,7 +375,7 @@ def _sketch_lazy(
     library = frame.implementation
     if library.is_dask():
         return sketch_dask(frame.to_native(), roles)
-    if library.is_duckdb() and streams():
+    if streams(frame):
         return _sketch_eager(_batches(frame.select(roles.names)), roles)
     if (reading := _reading(roles, schema)) is not None:
         grouped = query.group_rows(
@@ -388,12 +388,13 @@ def _sketch_lazy(
     return _sketch_eager(_batches(frame.select(roles.names)), roles)
 
 
-def streams() -> bool:
-    """Whether DuckDB, which runs in this process, had better give its rows in batches.
+def streams(frame: nw.LazyFrame[Any]) -> bool:
+    """Whether rows of an engine that runs in this process had better come in batches.
 
     A compiled loop over them takes less than half the time of its group-by.
     """
-    return engines.wanted() and find_spec("pyarrow") is not None
+    arrow = frame.implementation.is_duckdb() and find_spec("pyarrow") is not None
+    return engines.wanted() and (arrow or hasattr(frame.to_native(), "collect_batches"))
 
 
 def _reading(roles: query.Roles, schema: Mapping[str, Any]) -> query.Reading | None:
@@ -423,7 +424,7 @@ def _batches(frame: nw.LazyFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
     native = frame.to_native()
     if frame.implementation.is_polars():
         if hasattr(native, "collect_batches"):
-            found = native.collect_batches(maintain_order=False, engine="streaming")
+            found = native.collect_batches(maintain_order=True, engine="streaming")
         else:  # Polars before 1.34 gives the rows at once
             found = [native.collect(engine="streaming")]
     elif frame.implementation.is_duckdb():

@@ -181,7 +181,7 @@ def found_in(
         for name in (plan.weight, plan.frequency)
     )
     _check_present(path, plan.scores, missing, start)
-    y, classes = _labels_or_hits(path, plan, block, scores.ndim == 1, classes, start)
+    y, classes = _labels_or_hits(path, plan, block, scores.ndim, classes, start)
     group, cluster, ids = (
         None if name is None else block[name]
         for name in (plan.group, plan.cluster, plan.id)
@@ -197,7 +197,7 @@ def found_in(
 
 
 def _labels_or_hits(
-    path: Path, plan: Plan, block: Block, single: bool, classes: Classes, start: int
+    path: Path, plan: Plan, block: Block, ndim: int, classes: Classes, start: int
 ) -> tuple[Any, Classes]:
     """Labels and the names of classes, or whether answers were right."""
     if plan.kind == "confidence":
@@ -207,7 +207,7 @@ def _labels_or_hits(
     if plan.label is None:
         return None, classes
     y = _labels(path, block, plan.label, start)
-    if single and classes is None:
+    if ndim == 1 and classes is None:
         y = _yes_or_no(y)
     if classes is None and plan.stars is None:
         _check_order(path, plan.scores, y)
