@@ -276,6 +276,8 @@ def test_a_study_of_two_models_on_the_same_examples_does_not_call_them_others():
         ([0, 1] * 9, False),  # fewer than 20
         ([0] * 3000, False),
         ([0] * 2998 + [1], False),  # one in 3,000 is so by chance
+        ([0] * 50 + [1] * 50, False),  # sorted, as many of each
+        (["cat"] * 30 + ["dog"] * 30 + ["ant"] * 30, False),
     ],
 )
 def test_equal_labels_are_the_same_examples_where_chance_has_no_part(y, same):

@@ -412,15 +412,20 @@ def shared_rows(fit_scores: Any, fit_y: Any, test_scores: Any, test_y: Any) -> i
 def same_labels(y: Any, y_test: Any) -> bool:
     """Whether labels are equal, row by row, and too many and varied to be so by chance.
 
+    Labels sorted by class are equal as soon as there are as many of each: that is a design.
+
     >>> same_labels([0, 1] * 15, [0, 1] * 15), same_labels([0] * 30, [0] * 30)
     (True, False)
     """
     if np.shape(y) != np.shape(y_test) or len(y) < FEW:
         return False
     fit, test = (_as_bytes(np.empty((len(x), 0)), x) for x in (y, y_test))
+    if not np.array_equal(fit, test):
+        return False
     counts = np.unique(fit, return_counts=True)[1]
     varied = counts @ np.log(len(fit) / counts) > -np.log(NO_CHANCE)
-    return bool(varied and np.array_equal(fit, test))
+    blocks = 1 + np.count_nonzero(fit[1:] != fit[:-1])
+    return bool(varied and blocks > len(counts))
 
 
 def most_chance(count: int, of: int, share: float) -> float:
