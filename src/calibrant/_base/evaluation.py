@@ -96,8 +96,8 @@ class Evaluation(Views, Record):
         `sample_weight` was given.
     sum_of_weights : float or None
         What `sample_weight` adds up to as it was given; `n` does not depend on it.
-    n_clusters : int or None
-        Number of clusters, if they were given; of a sketch at most 128 are told apart.
+    n_clusters, folded : int or None, bool
+        Clusters, if they were given, and whether a sketch could not tell them all apart.
     target : str
         ``"top-label"``, ``"positive"``, ``"class-wise"``, ``"multi-label"`` or
         ``"pairs"``; ``"top-3"`` and its like, or ``"event: name"`` of a `Target`.
@@ -216,6 +216,7 @@ class Evaluation(Views, Record):
     unpaired: Amount = 0.0
     absent: Amount = 0.0
     mean_replaced: bool = False
+    folded: bool = False
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})

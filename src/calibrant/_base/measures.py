@@ -301,17 +301,10 @@ def sample_size(ev: Evaluation, *, in_sentence: bool = False) -> str:
     if about:
         said += f" ({', '.join(about)})"
     if ev.n_clusters is not None:
-        said += f" in {ev.n_clusters:,}{' or more' * _folded(ev)} clusters"
+        said += f" in {ev.n_clusters:,}{' or more' * ev.folded} clusters"
     if ev.left_out:
         said += f" (coverage {100 * ev.coverage:.3g} %: {ev.left_out:,.10g} left out)"
     return said
-
-
-def _folded(ev: Evaluation) -> bool:
-    """Whether there may be more clusters: a sketch tells few of them apart."""
-    if ev.sketch is None:  # as after JSON
-        return ev.n_clusters == 128 and ev.fingerprint is None
-    return ev.sketch.clusters is not None and ev.sketch.clusters.folded
 
 
 def is_weighted(ev: Evaluation) -> bool:
