@@ -816,6 +816,22 @@ def test_a_table_of_class_wise_numbers_says_so():
     assert "class-wise" not in table(every, columns=["accuracy", "brier"])
 
 
+def test_numbers_for_programs_say_that_they_are_class_wise():
+    every, top = of_target("class-wise", "every"), of_target("top-label", "top")
+    head, one, two = csv.reader(io.StringIO(table([every, top], "csv"), newline=""))
+    assert head[:2] == ["model", "target"]
+    assert (one[1], two[1]) == ("class-wise", "top-label")
+    for frame in (
+        table([every, top], "frame"),
+        cal.Comparison((every, top)).frame(),
+        every.frame(),
+    ):
+        assert list(frame)[:2] == ["model", "target"]
+        assert next(iter(frame["target"])) == "class-wise"
+    assert "target" not in table(top, "csv")
+    assert "target" not in list(top.frame()) + list(cal.Comparison((top,)).frame())
+
+
 def test_a_study_of_every_class_says_so():
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(3), 200)

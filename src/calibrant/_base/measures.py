@@ -236,13 +236,8 @@ def is_mirrored(ev: Evaluation) -> bool:
     """
     if ev.mean_replaced:
         return ev.distinct > 1 and ev.target not in ("top-label", "pairs")
-    two = np.array(
-        [
-            one.atoms.confidence[[0, -1]]
-            for one in ev.per_class
-            if one.atoms.confidence.size == 2
-        ]
-    )
+    values = [one.atoms.confidence for one in ev.per_class]
+    two = np.array([x[[0, -1]] for x in values if x.size == 2])
     if not len(two) or len(two) < len(ev.per_class):
         return False
     return bool(np.ptp(two, axis=0).max() < 1e-6 and two[0, 1] < 1)
