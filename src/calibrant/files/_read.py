@@ -181,7 +181,8 @@ def found_in(
         for name in (plan.weight, plan.frequency)
     )
     _check_present(path, plan.scores, missing, start)
-    y, classes = _labels_or_hits(path, plan, block, scores.ndim == 1, classes, start)
+    single = scores.ndim == 1
+    y, classes = _labels_or_hits(path, plan, block, classes, start, single=single)
     group, cluster, ids = (
         None if name is None else block[name]
         for name in (plan.group, plan.cluster, plan.id)
@@ -197,7 +198,7 @@ def found_in(
 
 
 def _labels_or_hits(
-    path: Path, plan: Plan, block: Block, single: bool, classes: Classes, start: int
+    path: Path, plan: Plan, block: Block, classes: Classes, start: int, *, single: bool
 ) -> tuple[Any, Classes]:
     """Labels and the names of classes, or whether answers were right."""
     if plan.kind == "confidence":
