@@ -286,6 +286,23 @@ def test_equal_labels_are_the_same_examples_where_chance_has_no_part(y, same):
     assert not same_labels(np.array(y), np.roll(np.array(y), 1, axis=0)) or not same
 
 
+def test_forecasts_of_one_event_are_recalibrated_by_platt_scaling_too():
+    p = np.linspace(0.02, 0.98, 300)
+    y = np.diff(np.floor(np.cumsum(p) + 0.5), prepend=0.0).astype(int)
+    usual = ("Temperature", "Histogram binning", "Isotonic", "Mean replacement")
+    event, two = {"probs": p}, {"probs": np.stack([1 - p, p], axis=1)}
+    for given, platt in (
+        (event, True),
+        ({**two, "target": "positive"}, True),
+        ({**two, "target": "top-label"}, False),
+        ({**event, "preset": "paper"}, False),
+        ({**event, "methods": "paper"}, False),
+        ({"confidence": p}, False),
+    ):
+        found = cal.study(y, **given, split=0.5, interval=None).names
+        assert found == ("Uncalibrated", usual[0], *["Platt"] * platt, *usual[1:])
+
+
 def test_one_example_to_fit_on_is_not_plural():
     one = cal.study([1], [0], probs=([0.7], [0.4]), methods=[])
     assert one.protocol == "fitted on 1 example, tested on 1 other"

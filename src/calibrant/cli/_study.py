@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 @click.option(
     "--folds", type=int, help="Without TEST: number of folds for cross-fitting."
 )
-@flags.valued(
+@click.option(
     "--methods",
-    default="paper",
-    help="'paper', 'all', or names separated by commas, such as temperature,vector.",
+    help="'paper', 'all', or names separated by commas, such as temperature,vector. "
+    "[default: paper, and platt where one event is forecast]",
 )
 @flags.page
 @flags.roles("group")
@@ -45,7 +45,7 @@ def study(
     test: str | None,
     split: float | None,
     folds: int | None,
-    methods: str,
+    methods: str | None,
     output: Path | None,
     *,
     force: bool,
@@ -73,7 +73,8 @@ def study(
     out.check_suffix(output, ".html", ".htm")
     arguments = _arguments(fit, test, said)
     left_out = float(arguments.pop("left_out"))
-    chosen = methods if methods in ("paper", "all") else methods.split(",")
+    groups = None, "paper", "all"
+    chosen = methods if methods is None or methods in groups else methods.split(",")
     options: dict[str, Any] = {"methods": chosen, "split": split, "folds": folds}
     if test is not None and not said["count_copies"]:
         _check_other_examples(fit, test, arguments)
