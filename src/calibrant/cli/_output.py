@@ -833,7 +833,7 @@ def gates_of(said: Mapping[str, Any], *, difference: bool = False) -> list[Gate]
     gates = [Gate.read(text, **given) for text in said["conditions"]]
     if (most := said.get("max_ece_upper")) is not None:
         gates.append(Gate.read(f"ece.upper > {most}", "--max-ece-upper"))
-    for gate in () if difference else gates:
+    for gate in gates:
         gate.check_end(said)
     return gates
 
