@@ -515,3 +515,10 @@ def test_one_example_has_no_interval_of_a_mean(y, p):
     assert area.interval is ev.metrics["brier"].interval is None
     assert str(found).startswith("model: 1 example, ")
     assert "nan, nan" not in str(cal.murphy([y], probs=[p]))
+
+
+def test_no_distance_is_longer_than_the_range_of_chances():
+    y, p = [1, 1, 1, 0, 0, 1], [0.0047, 0.0079, 0.4395, 0.0001, 0.1297, 0.2817]
+    found = cal.clinical(y, probs=p)
+    assert found.emax == 1  # a line through so few points leads to 1.15
+    assert cal.Clinical.from_json(found.to_json()).emax == 1

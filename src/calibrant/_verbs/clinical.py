@@ -547,6 +547,7 @@ def _distances(sample: Sample, resamples: int, rng: Any) -> dict[str, Estimate]:
         return (residual / share) @ smooth.T * share
 
     distance = np.abs(through(found.observed[None])[0] / share)
+    distance = np.minimum(distance, 1.0)  # lines through few points may lead beyond
     values = {"ici": min(float(share @ distance), 1.0)}
     values |= {k: quantile(distance, share, q) for k, q in QUANTILES.items()}
     plain = {key: Estimate(value) for key, value in values.items()}
