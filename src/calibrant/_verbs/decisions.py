@@ -538,8 +538,8 @@ def _decision_lines(found: DecisionCurve) -> Iterator[str]:
 
 
 def _murphy_lines(found: Murphy) -> Iterator[str]:
-    ends = found.area.interval
-    area = "" if ends is None else f" [{ends[0]:z.4f}, {ends[1]:z.4f}]"
+    known = found.area.interval
+    area = "" if known is None else f" [{known[0]:z.4f}, {known[1]:z.4f}]"
     yield f"{_called(found)}: Murphy diagram, {examples_of(found)}"
     yield ""
     yield f"  area (Brier)  {found.area:z.4f}{area}"
