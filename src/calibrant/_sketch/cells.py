@@ -705,9 +705,10 @@ class Kind:
             ("scores", mine, theirs),
         ):
             if one != two:
+                both = " and ".join(repr(x) if x else "not known" for x in (one, two))
                 raise ValueError(
                     f"only rows of the same kind add up in a sketch, and these have "
-                    f"different {what}: {one!r} and {two!r}."
+                    f"different {what}: {both}."
                 )
         if self.clustered != other.clustered:
             raise ValueError(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf, isfinite, isinf, isnan, nan
 from typing import Any
@@ -80,7 +80,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Headings, rows and notes, and what to call the whole and the column of names."""
+    """Headings, rows and notes, and what to call the whole and the column of names.
+
+    `apart` are columns of texts that say what numbers are, for programs, which see no notes.
+    """
 
     headings: tuple[Heading, ...]
     rows: tuple[Row, ...]
@@ -89,6 +92,7 @@ class Table:
     label: str = ""
     intervals: bool = False
     first: str = "Model"
+    apart: Mapping[str, Any] = field(default_factory=dict)
 
     def notes_with(self, best: Note) -> tuple[Note, ...]:
         """The notes, if there are any, after what the mark of the best means."""
@@ -174,7 +178,7 @@ def same_examples(comparison: Comparison) -> list[list[int]]:
     """Places of models that were tested on the same examples, as far as is known.
 
     Pairs without ids know no labels, and sketches no rows: for them it is enough to have
-    as many.
+    as many. Groups of a model have no example in common, however many they have.
 
     Examples
     --------
@@ -184,6 +188,8 @@ def same_examples(comparison: Comparison) -> list[list[int]]:
     >>> same_examples(cal.Comparison((a, b)))
     [[0], [1]]
     """
+    if comparison._each == "group":
+        return [[place] for place in range(len(comparison))]
     known = all(
         has_ids(ev) if ev.target == "pairs" else ev.fingerprint for ev in comparison
     )
