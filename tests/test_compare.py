@@ -766,6 +766,15 @@ def test_a_difference_that_may_be_chance_among_many_is_named():
     assert found.sentences[-1].endswith(
         "Not significant after Holm's correction: B's ECE."
     )
+    for alone, words in ((weak, "not"), (strong, "still")):
+        claims = {"brier": alone, **many}
+        found = Contrast((a, b), baseline="A", differences={"B": claims})
+        assert found.sentences[-1] == (
+            "1 of 3 differences is significant, at 95 %; about 0.2 would be expected by "
+            f"chance. It is {words} significant after Holm's correction."
+        )
+    found = Contrast((a, b), baseline="A", differences={"B": many})
+    assert "by chance" not in found.sentences[-1]
     weaker = dict.fromkeys(("brier", "nll", "ece", "calibration"), weak)
     found = Contrast((a, b), baseline="A", differences={"B": weaker})
     assert found.sentences[-1].endswith(

@@ -173,7 +173,7 @@ def multiple_note(
         if difference.interval is not None and difference.method != SAME
     }
     claimed = [x for x in tested if is_clear(told[x]) and shows(told[x])]
-    if len(claimed) < 2:
+    if not claimed or len(tested) < 2:
         return
     kept = holm(tested, 1 - level)
     lost = [
@@ -182,8 +182,9 @@ def multiple_note(
         if (name, key) not in kept
     ]
     expected = (1 - level) * len(tested)
+    are = "is significant," if len(claimed) == 1 else "are significant, each"
     yield (
-        f"{len(claimed)} of {len(tested)} differences are significant, each at "
+        f"{len(claimed)} of {len(tested)} differences {are} at "
         f"{100 * level:g} %; about {expected:.1g} would be expected by chance. "
         f"{_after_holm(lost, len(claimed))}"
     )
@@ -194,6 +195,8 @@ MOST_LOST = 3
 
 
 def _after_holm(lost: list[str], count: int) -> str:
+    if count == 1:
+        return f"It is {'not' if lost else 'still'} significant after Holm's correction."
     if not lost:
         return "All remain significant after Holm's correction."
     if len(lost) == count:
