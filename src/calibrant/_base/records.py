@@ -728,13 +728,9 @@ class Bins(Columnar):
     @property
     def means(self) -> tuple[float, float]:
         """Mean confidence and accuracy of all rows."""
-        some = self.count > 0
-        total = self.count.sum()
-        h, a = (
-            float(self.count[some] @ x[some] / total)
-            for x in (self.confidence, self.accuracy)
-        )
-        return h, a
+        some, total = self.count > 0, self.count.sum()
+        h, a = (self.count[some] @ x[some] for x in (self.confidence, self.accuracy))
+        return float(h / total), float(a / total)
 
     @property
     def gaps(self) -> NDArray[np.float64]:
