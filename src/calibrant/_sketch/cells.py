@@ -308,9 +308,8 @@ class Cells:
         factor = self.count / self.weight
         found = self.sums()
         found.table *= factor
-        found.certain_no, found.certain_yes = (
-            factor * x for x in (self.certain_no, self.certain_yes)
-        )
+        found.certain_no = factor * self.certain_no
+        found.certain_yes = factor * self.certain_yes
         found.squares = self.squares * factor ** np.array([[2], [2], [2], [3]])
         found.totals = {name: x.times(factor) for name, x in self.totals.items()}
         found.within = None if self.within is None else factor * self.within
