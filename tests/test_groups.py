@@ -709,3 +709,17 @@ def test_a_page_takes_the_records_of_groups_as_they_are():
     p = rng.random(100)
     ev = cal.evaluate(rng.random(100) < p, probs=p, group=np.repeat(["a", "b"], 50))
     assert build(ev, groups=ev.per_group) == build(ev, groups=groups_of(ev))
+
+
+def test_groups_of_one_size_have_no_example_in_common():
+    rng = np.random.default_rng(0)
+    p, region = rng.random(300), np.arange(300) % 3
+    y = rng.random(300) < p
+    ev = cal.evaluate(y, probs=p, group=region.astype(str))
+    for found in (cal.compare_groups(y, probs=p, group=region), cal.by_group(ev)):
+        text = " ".join(found.table().split())
+        assert text.startswith("Group ")
+        assert "groups were tested on different examples: no best is marked." in text
+        assert "*" not in text
+        told = [x.text for x in found.audit() if "significant" in x.text]
+        assert told and all("on 100 and 100 examples" in x for x in told)

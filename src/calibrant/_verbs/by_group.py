@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from math import isfinite, nan, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 from calibrant._base.checks import MOST_NAME, check_kind, one_line
 from calibrant._base.comparison import Comparison
@@ -16,6 +16,12 @@ from calibrant._base.text import with_interval
 
 MOVER = "MOVER"
 """Method of variance estimates recovery: ends of a sum from those of its parts."""
+
+
+class SideBySide(Comparison):
+    """Groups of one model, which have no example in common."""
+
+    _each: ClassVar = "group"
 
 
 def by_group(ev: Evaluation) -> Comparison:
@@ -28,7 +34,7 @@ def by_group(ev: Evaluation) -> Comparison:
     >>> cal.by_group(ev).names
     ('a', 'b')
     """
-    return Comparison(tuple(replace(x, name=n) for n, x in _groups(ev).items()))
+    return SideBySide(tuple(replace(x, name=n) for n, x in _groups(ev).items()))
 
 
 def macro_average(ev: Evaluation) -> dict[str, Estimate]:

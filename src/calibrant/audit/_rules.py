@@ -50,7 +50,7 @@ from calibrant._views.words import (
     excludes_zero,
     verdict,
 )
-from calibrant.table._layout import kind_of
+from calibrant.table._layout import kind_of, same_examples
 from calibrant.table._table import names, rows
 
 
@@ -87,6 +87,13 @@ class Audited:
         if compare.were_paired(ev, base):  # of which the records tell too little
             return Estimate(float(MEASURES[key].of(ev)) - float(MEASURES[key].of(base)))
         return compare.independent_difference(ev, base, MEASURES[key])
+
+    def same_examples(self, ev: Evaluation, base: Evaluation) -> bool:
+        """Whether two models have the same examples, as far as is known."""
+        names = [
+            {self.comparison[i].name for i in x} for x in same_examples(self.comparison)
+        ]
+        return any({ev.name, base.name} <= some for some in names)
 
     def clearly_better(self, ev: Evaluation, base: Evaluation, key: str) -> bool:
         """Whether a column says so, with an interval to show for it."""
@@ -1228,7 +1235,8 @@ def too_few_rows_to_rank(audited: Audited) -> Iterator[Told]:
         if needed and compare.shows(lead):
             first, second = ranked[0].name, ranked[1].name
             sizes = [f"{ev.n:,.10g}" for ev in ranked[:2]]
-            rows = f"these {sizes[0]}" if len({*sizes}) == 1 else " and ".join(sizes)
+            same = audited.same_examples(*ranked[:2])
+            rows = f"these {sizes[0]}" if same else " and ".join(sizes)
             yield Told(
                 "note",
                 f"The {compare.name_of(key)} of {first} is {abs(lead):.4f} below that of {second}: "

@@ -174,7 +174,7 @@ def same_examples(comparison: Comparison) -> list[list[int]]:
     """Places of models that were tested on the same examples, as far as is known.
 
     Pairs without ids know no labels, and sketches no rows: for them it is enough to have
-    as many.
+    as many. Groups of a model have no example in common, however many they have.
 
     Examples
     --------
@@ -184,6 +184,8 @@ def same_examples(comparison: Comparison) -> list[list[int]]:
     >>> same_examples(cal.Comparison((a, b)))
     [[0], [1]]
     """
+    if comparison._each == "group":
+        return [[place] for place in range(len(comparison))]
     known = all(
         has_ids(ev) if ev.target == "pairs" else ev.fingerprint for ev in comparison
     )
