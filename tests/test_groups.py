@@ -722,4 +722,5 @@ def test_groups_of_one_size_have_no_example_in_common():
         assert "groups were tested on different examples: no best is marked." in text
         assert "*" not in text
         told = [x.text for x in found.audit() if "significant" in x.text]
-        assert told and all("on 100 and 100 examples" in x for x in told)
+        assert told
+        assert all("on 100 and 100 examples" in x for x in told)
