@@ -766,17 +766,19 @@ class Gate:
         self, who: str, estimate: Estimate, what: str, level: float
     ) -> str | None:
         """Why a number fails, or None; one that is missing fails too."""
-        value = float(estimate)
+        value, aside = float(estimate), ""
         if self.end and not isnan(value):
             if estimate.interval is None:
                 return f"{who}: {what} has no interval to take the end of."
             value = estimate.interval[self.end == "upper"]
             interval = f"{100 * level:g}% interval of {what} ({estimate.method})"
+            if what in MEASURES and estimate > estimate.interval[1]:
+                aside = f" Biased up by noise, {what} itself is {float(estimate):.6g}."
             what = f"{self.end} end of the {interval}"
         if isnan(value):
             return f"{who}: {what} is undefined."
         if self.holds(value):
-            return f"{who}: {what} is {value:.6g}, {self.sign} {self.limit:g}."
+            return f"{who}: {what} is {value:.6g}, {self.sign} {self.limit:g}.{aside}"
         return None
 
 
