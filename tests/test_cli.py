@@ -548,3 +548,27 @@ def test_each_command_says_what_its_conditions_are_about():
     for verb, what in about.items():
         said = " ".join(run(verb, "--help").stdout.split())
         assert f"Exit with code 3 if it holds for {what}: 'brier > 0.2'" in said
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("groups {} --slices age --group region", "--slices finds them; give one"),
+        ("groups {} --slices age --baseline east", "leave it out with --slices"),
+        ("groups {} --group region --most 2", "say in which columns: --slices NAMES"),
+        ("groups {} --group region --most 4", "say in which columns: --slices NAMES"),
+        ("compare {} {} --unpaired --id nope", "--unpaired does not; give one"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(tmp_path, said, why):
+    rng = np.random.default_rng(0)
+    p, age = rng.random((2, 400)).round(2)
+    rows = zip(
+        p, rng.random(400) < p, age, rng.choice(["east", "west"], 400), strict=True
+    )
+    lines = [f"{p},{y:d},{age},{region}\n" for p, y, age, region in rows]
+    (tmp_path / "a.csv").write_text("prob,label,age,region\n" + "".join(lines))
+    (tmp_path / "b.csv").write_text("prob,label\n" + "0.7,1\n0.2,0\n" * 200)
+    done = run(*said.format("a.csv", "b.csv").split(), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert why in " ".join(done.stderr.split())

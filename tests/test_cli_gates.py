@@ -503,3 +503,30 @@ def test_a_study_is_not_gated_by_its_constant(tmp_path):
     assert found.returncode == 3, found.stderr
     assert "Conditions are tested on " in found.stdout
     assert "Mean replacement" not in found.stderr
+
+
+def test_an_end_below_its_own_number_is_explained(tmp_path):
+    """With few rows DSC lies above its interval, from which noise is taken out."""
+    rng = np.random.default_rng(6)
+    p = (0.5 * rng.beta(1, 1.5, 92) + 0.25).round(6)
+    y = rng.random(92) < p
+    found = cal.evaluate(y, probs=p).metrics["dsc"]
+    assert found > found.interval[1]
+    rows = "".join(f"{x},{int(hit)}\n" for x, hit in zip(p, y, strict=True))
+    (tmp_path / "a.csv").write_text(f"prob,label\n{rows}")
+    limit = (found + found.interval[1]) / 2
+    ends, value = (
+        gated(tmp_path, f"{of} < {limit:.6g}", files=("a.csv",))
+        for of in ("dsc.upper", "dsc")
+    )
+    assert (ends.returncode, value.returncode) == (3, 0)
+    assert ends.stderr.rstrip().endswith(
+        f"{limit:.6g}. Biased up by noise, dsc itself is {found:.6g}."
+    )
+    panels = run("curves", "a.csv", "--kind", "triptych", cwd=tmp_path).stdout
+    (line,) = [x for x in panels.splitlines() if x.strip().startswith("DSC")]
+    assert line.endswith("biased up by noise")
+    table = " ".join(
+        cal.evaluate(y, probs=p).table(columns=["dsc"], intervals=True).split()
+    )
+    assert "DSC is biased up by noise" in table

@@ -1,6 +1,7 @@
 """Predictions in files: every format gives the same numbers, in memory or streamed."""
 
 import dataclasses
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -590,7 +591,10 @@ def test_rows_are_numbered_through_batches(csv):
     ("text", "message"),
     [
         ('{"confidence": 0.5}', r"'correct' is missing in line 2; --drop-miss"),
-        ('{"confidence": NaN, "correct": 1}', r"line 2 is not strict JSON: NaN is not"),
+        (
+            '{"confidence": NaN, "correct": 1}',
+            r"line 2 is not strict JSON: NaN is not JSON; write null where there is no",
+        ),
         ('{"confidence": 1, "confidence": 1}', r"line 2 .* a name occurs twice"),
         ('{"confidence": "1", "correct": 1}', r"'confidence' is '1' in line 2"),
         ('{"confidence": 1, "correct": 1,}', r"line 2 is not strict JSON"),
@@ -604,6 +608,28 @@ def test_json_lines_are_strict(tmp_path, text, message):
     path.write_text(f'{{"confidence": 0.5, "correct": true}}\n{text}\n')
     with pytest.raises(FileError, match=message):
         read(path)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize(
+    ("roles", "cells"),
+    [
+        ({}, [0.5, 0.75]),
+        ({"percent": True}, [60, 75]),
+        ({"percent": True}, ["60%", 75]),
+        ({"scale": {"likely": 0.8}}, ["likely", 0.75]),
+    ],
+)
+def test_empty_text_is_no_answer_in_json_lines(tmp_path, place, roles, cells):
+    path = tmp_path / "a.jsonl"
+    cells = [*cells[:place], " ", *cells[place:]]
+    lines = [{"confidence": x, "correct": i % 2 == 0} for i, x in enumerate(cells)]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    roles = Roles(**roles, drop_missing=True)
+    found, seen = read(path, roles), inspect(path, roles)
+    assert (len(found), found.dropped) == (2, 1)
+    assert seen.reading == "confidence 'confidence', correct 'correct'"
+    assert (seen.rows, seen.items[0].missing, seen.incomplete) == (3, 1, True)
 
 
 def test_json_lists_are_of_one_length(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -52,6 +53,108 @@ def test_what_was_left_out_counts_as_often_as_it_is_there():
         [1, 0, 1], [0.5, np.nan, 0.7], frequency=[2, 3, 1], drop_missing=True
     )
     assert (ev.n, ev.left_out) == (3, 3)
+
+
+def unlike(n=300, **more):
+    """Two models that lack as many answers, of other questions."""
+    rng = np.random.default_rng(0)
+    sure = rng.choice([0.5, 0.6, 0.7, 0.8, 0.9, 0.95], n)
+    right, rows = rng.random(n) < sure - 0.1, np.arange(n)
+    said = [np.where(rows % 10 == i, np.nan, sure - 0.1 * i) for i in (0, 1)]
+    both = [
+        cal.evaluate_pairs(right, x, drop_missing=True, name=name, **more)
+        for name, x in zip("AB", said, strict=True)
+    ]
+    return right, said, both
+
+
+@pytest.mark.parametrize("more", [{}, {"cluster": np.arange(300) // 3}])
+def test_models_that_lack_answers_to_other_questions_are_not_paired(more):
+    right, said, (a, b) = unlike(**more)
+    for pair in ((a, b), (b, a)):
+        with pytest.raises(ValueError, match=r"30 and 30 of them\), not the same ones"):
+            cal.compare(*pair)
+    for models in ((a, b), [cal.Evaluation.from_json(x.to_json()) for x in (a, b)]):
+        both = cal.Comparison(tuple(models))
+        assert "tested on different examples: no best" in str(both)
+        assert "270 examples each (coverage 90 %)" in str(both)
+        assert "these 270" not in str(both)
+    keep = ~(np.isnan(said[0]) | np.isnan(said[1]))  # the way out that is named
+    own = {name: x[keep] for name, x in more.items()}
+    parts = [
+        cal.evaluate_pairs(right[keep], x[keep], name=name, **own)
+        for name, x in zip("AB", said, strict=True)
+    ]
+    losses = [(x[keep] - right[keep]) ** 2 for x in said]
+    found = cal.compare(*parts).differences["B"]["brier"]
+    assert found == pytest.approx(losses[1].mean() - losses[0].mean())
+    assert cal.compare(a, b, paired=False).differences["B"]["brier"].interval
+
+
+def test_models_that_lack_the_same_answers_are_paired():
+    right, (said, _), (a, _) = unlike()
+    other = cal.evaluate_pairs(right, said**2, drop_missing=True, name="other")
+    assert cal.compare(a, other).paired
+    assert "different examples" not in str(cal.Comparison((a, other)))
+    same_number = cal.evaluate_pairs(right[:270], np.full(270, 0.5), name="270")
+    with pytest.raises(ValueError, match="0 and 30 of them"):  # of which is not known
+        cal.compare(a, same_number)
+
+
+@pytest.mark.parametrize("scores", ["confidence", "probs"])
+@pytest.mark.parametrize("ids", [False, True])
+def test_the_page_does_not_pair_answers_to_other_questions(tmp_path, scores, ids):
+    rng = np.random.default_rng(0)
+    sure, right = rng.choice([0.6, 0.8, 0.9], 300), np.arange(300) < 150  # sorted
+    outcome = "correct" if scores == "confidence" else "label"
+    for i, name in enumerate(("a", "b")):
+        said = [f"{x:g}" for x in sure - 0.1 * i]
+        said[i::10] = [""] * 30
+        rows = zip(range(300), said, right.astype(int), strict=True)
+        lines = [f"{f'{row},' * ids}{x},{y}\n" for row, x, y in rows]
+        head = f"{'id,' * ids}{'confidence' if scores == 'confidence' else 'probs'},{outcome}\n"
+        (tmp_path / f"{name}.csv").write_text(head + "".join(lines))
+    how = ("a.csv", "b.csv", "--drop-missing")
+    done = calibrant("report", *how, "-o", "page.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text()
+    for text in (done.stdout, page):
+        assert "tested on different examples: no best is marked" in " ".join(
+            text.split()
+        )
+        assert "these 270" not in text
+    assert "b cannot be compared with a, example by example" in page
+    paired = calibrant("compare", *how, cwd=tmp_path)
+    assert "compared on the 240 examples" in paired.stderr
+
+
+def test_rows_that_were_left_out_are_counted_in_errors_about_others():
+    right, sure, _ = answers(300)
+    said = np.where(np.arange(300) % 10 == 0, np.nan, sure)
+    broken = np.where(np.arange(300) == 5, np.nan, right)
+    with pytest.raises(ValueError, match="row 5 is nan"):
+        cal.evaluate_pairs(broken, said, drop_missing=True)
+    for what, value in (("group", None), ("cluster", np.nan)):
+        names = np.array([x % 7 for x in range(300)], object)
+        names[7] = value
+        with pytest.raises(ValueError, match="row 7 has none"):
+            cal.evaluate_pairs(right, said, drop_missing=True, **{what: names})
+
+
+def test_nullable_columns_of_pandas_lack_answers_too(part):
+    pd = part("pandas")
+    right, sure, _ = answers(300)
+    lacks = np.arange(300) % 10 == 0
+    said = pd.Series(np.where(lacks, np.nan, sure)).convert_dtypes()
+    known = pd.Series(right).convert_dtypes().mask(lacks)
+    same = cal.evaluate_pairs(right[~lacks], sure[~lacks])
+    for y in (right, known):
+        found = cal.evaluate_pairs(y, said, drop_missing=True)
+        assert found.metrics == same.metrics
+        assert found.left_out == 30
+    known[5] = pd.NA
+    with pytest.raises(ValueError, match="row 5 is nan"):
+        cal.evaluate_pairs(known, said, drop_missing=True)
 
 
 def test_the_audit_bounds_the_accuracy_on_all_examples():
@@ -461,7 +564,9 @@ def test_models_of_unequal_coverage_share_no_coverage_in_a_sentence():
     right, sure, _ = answers()
     more = {"correct": [*right, 1], "confidence": [*sure, None]}
     some = cal.evaluate_pairs(**more, drop_missing=True, name="some")
-    every = cal.evaluate_pairs(right, sure**2, name="every")
+    more["confidence"] = [*sure**2, None]
+    every = cal.evaluate_pairs(**more, drop_missing=True, name="every")
+    every = replace(every, left_out=0.0)  # as the command has it, which pairs by ids
     for pair in ((some, every), (every, some)):
         assert not any("coverage" in x for x in cal.compare(*pair).sentences)
 

@@ -656,6 +656,37 @@ def test_groups_must_hold_the_same_models():
     assert views[0]["models"][0][0]["rows"] == 300
 
 
+def test_a_model_may_lack_a_group_that_another_has(tmp_path):
+    u = np.random.default_rng(1).random(300)
+    halves = np.repeat(["x", "y"], 150)
+    a = cal.evaluate_pairs(u < 0.7, u**0.5, group=halves, name="a")
+    b = cal.evaluate_pairs(u < 0.7, u**0.6, group=["y"] * 300, name="b")
+    none = cal.evaluate_pairs(u < 0.7, u**0.8, name="none")
+    models = Comparison((a, b, none))
+    found = payload(models, sums_of(models), reporting._report.groups_of(models))
+    (view,) = found["views"]
+    assert view["names"] == ["x", "y"]
+    sizes = [[part and part["rows"] for part in parts] for parts in view["models"]]
+    assert sizes == [[150, 150], [None, 300], [None, None]]
+    assert report(models, tmp_path / "page.html").exists()
+
+
+def test_models_of_other_clusters_are_not_on_the_same_examples():
+    u = np.random.default_rng(1).random(300)
+    a = cal.evaluate_pairs(u < 0.5, u, cluster=np.arange(300) // 2, name="a")
+    b = cal.evaluate_pairs(u < 0.7, u, cluster=np.arange(300) // 3, name="b")
+    again = [cal.Evaluation.from_json(one.to_json()) for one in (a, b)]
+    page = build([a, b])
+    assert "300 examples each" in page
+    assert "300 examples in 150 clusters ·" not in page
+    assert "was tested on different examples; they are not compared" in page
+    assert "no best is marked" in page
+    assert "these 300" not in str(Comparison((a, b)))
+    assert "300 examples each" not in str(Comparison((a, replace(a, name="same"))))
+    ids = [replace(one, fingerprint="ids of both") for one in again]  # read back
+    assert "300 examples each" in str(Comparison(tuple(ids)))
+
+
 def test_what_is_no_evaluation_is_refused():
     with pytest.raises(TypeError, match="models must be a Comparison"):
         build(3)

@@ -858,6 +858,29 @@ def test_classes_and_groups_have_their_own_diagrams(browser, tmp_path, axe):
         assert tab.problems() == []
 
 
+def test_of_each_model_its_own_groups_are_drawn(browser, tmp_path):
+    y, z = over_confident(900)
+    a, b, c = (
+        cal.evaluate(y, logits=z / s, name=n)
+        for n, s in zip("abc", (1, 2, 3), strict=True)
+    )
+    groups = {"x": [replace(a)], "y": [replace(b), replace(a)]}
+    figures = "document.querySelectorAll('#views .small figure').length"
+    with browser.page() as tab:
+        tab.open(written(tmp_path, [a, b, c], groups=groups))
+        assert tab.run(figures) == 2
+        for model, count in (("1", 1), ("2", 0), ("0", 2)):
+            tab.run(
+                f"(s => {{ s.value = {model}; s.dispatchEvent(new Event('change')); }})"
+                "(document.querySelector('#views select'))"
+            )
+            assert tab.run(figures) == count
+            assert (
+                tab.run("document.querySelectorAll('#views tbody tr').length") == count
+            )
+        assert tab.problems() == []
+
+
 def test_strange_data_draw_without_nan_in_every_setting(browser, tmp_path):
     u = np.random.default_rng(0).random(900)
     models = [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from math import erfc, hypot, inf, isfinite, isinf, isnan, sqrt
 from typing import Annotated, Any
 
@@ -272,10 +273,10 @@ def same_rows(ev: Evaluation, baseline: Evaluation) -> bool:
 
     Pairs carry no labels, only the model's own correctness, so for them it is enough
     that there are as many rows, of the same weights; and of the same ids, if both have
-    any.
+    any. None of them may have left out other rows.
     """
     mine, theirs = (one.columns for one in (ev, baseline))
-    if mine is None or theirs is None:
+    if mine is None or theirs is None or left_out_others(ev, baseline):
         return False
     by_id = has_ids(ev) and has_ids(baseline)
     if ev.target == baseline.target == "pairs" and not by_id:
@@ -289,7 +290,8 @@ def were_paired(ev: Evaluation, baseline: Evaluation) -> bool:
     """Whether two models saw the same rows, which are gone, as after JSON."""
     both = ev, baseline
     at_hand = all(one.columns is not None for one in both)
-    if at_hand or any(one.fingerprint is None for one in both):
+    unknown = any(one.fingerprint is None for one in both)
+    if at_hand or unknown or left_out_others(ev, baseline):
         return False
     if ev.target == baseline.target == "pairs":  # whose labels are their own
         return ev.n == baseline.n
@@ -303,6 +305,33 @@ BY_ID = "ids "
 def has_ids(ev: Evaluation) -> bool:
     """Whether a record knows which example each row is."""
     return (ev.fingerprint or "").startswith(BY_ID)
+
+
+KEPT = "kept "
+"""How a fingerprint begins that is also of which rows are left, as others were left out."""
+
+
+def print_of_kept(kept: Iterable[Any], labels: str = "") -> str:
+    """A fingerprint of rows that are left, by their numbers or ids, and of their labels.
+
+    Examples
+    --------
+    >>> print_of_kept([0, 1, 3])
+    'kept b726e5ef550dee768404c67fc7c73b98'
+    """
+    named = "\0".join([labels, *map(str, kept)]).encode("utf-8", "surrogatepass")
+    return f"{KEPT}{blake2b(named, digest_size=16).hexdigest()}"
+
+
+def knows_kept(ev: Evaluation) -> bool:
+    """Whether a record knows that rows were left out, and which are left."""
+    return (ev.fingerprint or "").startswith(KEPT)
+
+
+def left_out_others(ev: Evaluation, baseline: Evaluation) -> bool:
+    """Whether one of two models left out rows that the other did not."""
+    knows = knows_kept(ev) or knows_kept(baseline)
+    return knows and ev.fingerprint != baseline.fingerprint
 
 
 def same_clusters(ev: Evaluation, baseline: Evaluation) -> bool:
@@ -912,6 +941,8 @@ def why_apart(ev: Evaluation, base: Evaluation) -> str:
         return "" if same else "the clusters of the two differ"
     if ev.rows != base.rows:
         return f"it has {ev.rows:,} examples, and {base.name} has {base.rows:,}"
+    if left_out_others(ev, base):
+        return f"other examples were left out than of {base.name}"
     by_id = has_ids(ev) and has_ids(base)
     return f"its {'ids' if by_id else 'labels or weights'} differ from those of {base.name}"
 
@@ -932,6 +963,8 @@ def _check_rows(
     if not same_rows(ev, base):
         counts = f"{ev.rows:,} and {base.rows:,} of them"
         why = counts if ev.rows != base.rows else "labels or weights differ"
+        if left_out_others(ev, base):
+            raise ValueError(_other_rows_left_out(ev, base))
         raise ValueError(
             f"{ev.name!r} and {base.name!r} were evaluated on different rows ({why}), so "
             "rows cannot be paired. Evaluate both on the same rows in the same order, or "
@@ -942,3 +975,14 @@ def _check_rows(
             f"{ev.name!r} and {base.name!r} were evaluated with different clusters, so "
             "their rows cannot be paired. Give both the same cluster=."
         )
+
+
+def _other_rows_left_out(ev: Evaluation, base: Evaluation) -> str:
+    """Why models of which rows were left out cannot be paired, and what to do."""
+    lost = " and ".join(f"{one.left_out:,.10g}" for one in (ev, base))
+    return (
+        f"rows without a confidence were left out of {ev.name!r} and {base.name!r} ({lost} of "
+        "them), not the same ones, so the others cannot be paired. Evaluate both on the rows "
+        "that have both confidences: keep = ~(np.isnan(one) | np.isnan(other)), and [keep] "
+        "of every argument. Or pass paired=False."
+    )

@@ -12,14 +12,15 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from calibrant._base.checks import check_flags, check_text
+from calibrant._base.checks import RowError, check_flags, check_text
 from calibrant._base.evaluation import Evaluation, group_name
 from calibrant._base.later import Later, Named
 from calibrant._base.records import Bins, Curve, Decomposition, Estimate
-from calibrant._inputs.arrays import Column, Table, to_numpy
+from calibrant._inputs.arrays import Column, Index, Table, to_numpy
 from calibrant._inputs.divergences import BRIER
 from calibrant._inputs.options import Options, Settings, takes_options, target_of
 from calibrant._inputs.predictions import (
+    ABSENT,
     LEAST_CLUSTERS,
     MULTI_LABEL,
     Predictions,
@@ -51,6 +52,7 @@ from calibrant._stats.metrics import METRICS, OVER_CLASSES, estimates
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.sample import Sample
 from calibrant._stats.smooth_ece import smooth_curve, smooth_error_of_sketch
+from calibrant._verbs.compare import print_of_kept
 
 
 @takes_options
@@ -217,7 +219,7 @@ def _evaluate_answered(
     correct: Any, rows: dict[str, Any], name: str, options: Any
 ) -> Evaluation:
     """Evaluate the rows that have a confidence, and count the others."""
-    sure = np.array([np.nan if x is None else x for x in rows["confidence"]], float)
+    sure = np.array([_or_nan(x) for x in rows["confidence"]], float)
     given = {"y": correct, **rows, "confidence": sure}
     columns = {n: to_numpy(x, n) for n, x in given.items() if x is not None}
     for what, column in columns.items():
@@ -225,15 +227,42 @@ def _evaluate_answered(
             both = f"{len(column)} against {len(sure)}"
             raise ValueError(f"{what} must have one entry per confidence: {both}.")
     lacks = np.isnan(sure)
-    kept = {what: column[~lacks] for what, column in columns.items()}
-    found = evaluate(kept.pop("y"), **kept, name=name, **options)
+    places = np.flatnonzero(~lacks)
+    kept = {what: _some(column, places, what) for what, column in columns.items()}
+    try:
+        found = evaluate(kept.pop("y"), **kept, name=name, **options)
+    except RowError as error:
+        raise _in_all_rows(error, places) from error
     count = columns.get("frequency", np.ones(len(sure)))
     groups = columns.get("group", np.empty(len(sure), str)).astype(str)
     per_group = {
         x: replace(part, left_out=float(count[lacks & (groups == x)].sum()))
         for x, part in found.per_group.items()
     }
-    return replace(found, left_out=float(count[lacks].sum()), per_group=per_group)
+    known = print_of_kept(places.tolist()) if lacks.any() else found.fingerprint
+    lost = float(count[lacks].sum())
+    return replace(found, left_out=lost, per_group=per_group, fingerprint=known)
+
+
+def _or_nan(x: Any) -> Any:
+    """A number; NaN for what stands for none: None, and NA of pandas."""
+    if isinstance(x, float | int | str):
+        return x
+    return np.nan if str(x) in ABSENT else x
+
+
+def _some(column: Any, places: Index, what: str) -> Any:
+    """Some rows of a column; numbers are numbers, where others had none."""
+    some = column[places]
+    if some.dtype != object or what in ("cluster", "group"):
+        return some
+    return np.array([_or_nan(x) for x in some])
+
+
+def _in_all_rows(error: RowError, places: Index) -> RowError:
+    """The same error, which counts rows as they were given, before some were left out."""
+    about = error.what, error.count, error.of, error.how, error.remedy
+    return RowError(error.rule, int(places[error.row]), *about)
 
 
 def evaluate_predictions(

@@ -37,7 +37,15 @@ from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._verbs.by_group import natural
 from calibrant._views.diagram import GEOMETRY, axis_words
 from calibrant.table._html import paragraphs, write_html, write_list
-from calibrant.table._layout import DAGGER, INFINITE, MISSING, Note, Style, lifted
+from calibrant.table._layout import (
+    DAGGER,
+    INFINITE,
+    MISSING,
+    Note,
+    Style,
+    lifted,
+    same_examples,
+)
 from calibrant.table._table import (
     ADAPTIVE,
     GAP_BELOW_0,
@@ -171,12 +179,19 @@ def count_in_words(comparison: Comparison) -> str:
 
 
 def sizes_in_words(comparison: Comparison) -> str:
-    """How many examples the models have: one number, or from the least to the most."""
+    """How many examples the models have: one number, or from the least to the most.
+
+    Examples of their own are told from the same ones.
+    """
     sizes = sorted(ev.n for ev in comparison)
     shares = sorted(ev.coverage for ev in comparison)
     said = sample_size(comparison[0])
     if sizes[0] < sizes[-1]:
         said = f"{sizes[0]:,.10g} to {sizes[-1]:,.10g} examples"
+    elif len(same_examples(comparison)) > 1:
+        lacking = shares[0] == shares[-1] < 1
+        known = f" (coverage {100 * shares[0]:.3g} %)" if lacking else ""
+        said = f"{sizes[0]:,.10g} examples each{known}"
     elif shares[0] < shares[-1]:
         said = sample_size(replace(comparison[0], left_out=0.0, unpaired=0.0))
     if shares[0] < shares[-1]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrant._base.comparison import Comparison, as_shown
 from calibrant._base.records import SEVERITIES, Finding
-from calibrant._verbs.compare import same_rows, were_paired
+from calibrant._verbs.compare import same_clusters, same_rows, were_paired
 from calibrant.audit._rules import COMPARISON_RULES, MODEL_RULES, WHOSE, Audited, Told
 from calibrant.table._table import names
 
@@ -66,7 +66,10 @@ def _naming(finding: Finding, comparison: Comparison) -> Finding:
 
 def _on_the_same_rows(comparison: Comparison) -> bool:
     first, *others = comparison
-    return all(same_rows(x, first) or were_paired(x, first) for x in others)
+    return all(
+        (same_rows(x, first) and same_clusters(x, first)) or were_paired(x, first)
+        for x in others
+    )
 
 
 def _of_several(comparison: Comparison) -> Iterable[Finding]:

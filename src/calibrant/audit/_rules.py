@@ -65,7 +65,13 @@ class Audited:
     def paired(self) -> bool:
         """Whether all models have the same rows, still at hand."""
         first = self.comparison[0]
-        return all(compare.same_rows(ev, first) for ev in self.comparison)
+        return all(self.same_rows(ev, first) for ev in self.comparison)
+
+    def same_rows(self, ev: Evaluation, base: Evaluation) -> bool:
+        """Whether two models have the same rows and clusters, still at hand."""
+        if not getattr(self.comparison, "paired", True):  # as was said
+            return False
+        return compare.same_rows(ev, base) and compare.same_clusters(ev, base)
 
     @cached_property
     def rows(self) -> dict[str, compare.ModelRows]:
@@ -81,7 +87,7 @@ class Audited:
         return self.found[about]
 
     def _difference(self, ev: Evaluation, base: Evaluation, key: str) -> Estimate:
-        if compare.same_rows(ev, base):
+        if self.same_rows(ev, base):
             mine, theirs = self.rows[ev.name], self.rows[base.name]
             return compare.paired_difference(mine, theirs, MEASURES[key])
         if compare.were_paired(ev, base):  # of which the records tell too little
@@ -90,6 +96,8 @@ class Audited:
 
     def same_examples(self, ev: Evaluation, base: Evaluation) -> bool:
         """Whether two models have the same examples, as far as is known."""
+        if not getattr(self.comparison, "paired", True):
+            return False
         names = [
             {self.comparison[i].name for i in x} for x in same_examples(self.comparison)
         ]

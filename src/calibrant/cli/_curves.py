@@ -94,6 +94,7 @@ def _in_words(kind: str, found: Any, ev: Any) -> str:
     """What is printed of a model: of the triptych, the numbers of all three panels."""
     from calibrant._base.measures import MEASURES
     from calibrant._base.text import with_interval
+    from calibrant.table._layout import lifted
 
     lines = [str(found)]
     for panel, keys in PANELS.items() if kind == "triptych" else ():
@@ -101,7 +102,9 @@ def _in_words(kind: str, found: Any, ev: Any) -> str:
             MEASURES[key].label: ev.metrics[key] for key in keys if key in ev.metrics
         }
         lines += ["", f"  {panel}"] if known else []
-        lines += [f"    {label:<11} {with_interval(x)}" for label, x in known.items()]
+        for label, x in known.items():
+            why = "  biased up by noise" if lifted(x) else ""
+            lines.append(f"    {label:<11} {with_interval(x)}{why}")
     return "\n".join(lines)
 
 

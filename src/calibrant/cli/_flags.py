@@ -468,10 +468,15 @@ def evaluation_of(options: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: options[key] for key in EVALUATION}
     bandwidth = options["bandwidth"]
     kept["bandwidth"] = bandwidth if bandwidth == "auto" else _number(bandwidth)
-    said = click.get_current_context().get_parameter_source("bandwidth")
-    if said is ParameterSource.DEFAULT:
+    if not is_said("bandwidth"):
         del kept["bandwidth"]  # that of a preset, if there is one
     return {**kept, "rng": options["seed"]}
+
+
+def is_said(option: str) -> bool:
+    """Whether an option was given, and is not its default."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not ParameterSource.DEFAULT
 
 
 def _number(text: str) -> float:

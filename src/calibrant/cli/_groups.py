@@ -52,6 +52,7 @@ def groups(
       calibrant groups predictions.csv --group region --fail-if 'ece.upper > 5%'
       calibrant groups predictions.csv --slices age,sex --output groups.html
     """
+    _check_of_kind(slices, baseline, said)
     gates = out.gates_of(said)
     file = model_in(file, **flags.said_of_files(said))
     out.check_outputs(output, reads=[file], force=force)
@@ -71,6 +72,23 @@ def groups(
     )
     out.print_result(found, written, said)
     out.trip(verdicts)
+
+
+def _check_of_kind(
+    slices: str | None, baseline: str | None, said: dict[str, Any]
+) -> None:
+    """Refuse what is of groups that are given where they are found, and the other way round."""
+    if slices is None:
+        if flags.is_said("most"):
+            told = "--most is how many slices to find; say in which columns: --slices"
+            raise click.UsageError(f"{told} NAMES.")
+        return
+    if said["group"]:
+        told = "--group names the groups, and --slices finds them; give one of the two"
+        raise click.UsageError(f"{told}.")
+    if baseline is not None:
+        told = "--baseline is one of the groups of --group; leave it out with --slices"
+        raise click.UsageError(f"{told}.")
 
 
 def _compared(

@@ -32,7 +32,7 @@ from calibrant._base.records import Estimate, as_plain
 from calibrant._base.write import target_of
 from calibrant._inputs.arrays import ROW_SUM_TOLERANCE
 from calibrant._verbs.by_group import macro_average, with_reason
-from calibrant._verbs.compare import BY_ID
+from calibrant._verbs.compare import BY_ID, has_ids, print_of_kept
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
 from calibrant.cli import _flags as flags
 from calibrant.files._sources import text_of
@@ -105,8 +105,17 @@ def _evaluate_file(
             return replace(ev, left_out=float(taken.silent))
     rows = order(read_file(file, roles, quiet=said["quiet"]))
     progress(0.5, f"evaluate {name}")
-    ev = evaluate_found(rows, name, said)
+    ev = _knowing_kept(evaluate_found(rows, name, said), rows)
     return replace(ev, repeated=repeated_ids(paths, roles.sep))
+
+
+def _knowing_kept(ev: Evaluation, found: Any) -> Evaluation:
+    """The same, which knows which examples are left, if others were left out."""
+    if not found.dropped or has_ids(ev):
+        return ev
+    kept = found.rows if found.ids is None else text_of(found.ids).astype(str)
+    labels = "" if found.pairs else str(ev.fingerprint)
+    return replace(ev, fingerprint=print_of_kept(kept.tolist(), labels))
 
 
 def too_large(paths: list[str], roles: Any) -> bool:
@@ -772,17 +781,19 @@ class Gate:
         self, who: str, estimate: Estimate, what: str, level: float
     ) -> str | None:
         """Why a number fails, or None; one that is missing fails too."""
-        value = float(estimate)
+        value, aside = float(estimate), ""
         if self.end and not isnan(value):
             if estimate.interval is None:
                 return f"{who}: {what} has no interval to take the end of."
             value = estimate.interval[self.end == "upper"]
             interval = f"{100 * level:g}% interval of {what} ({estimate.method})"
+            if what in MEASURES and estimate > estimate.interval[1]:
+                aside = f" Biased up by noise, {what} itself is {float(estimate):.6g}."
             what = f"{self.end} end of the {interval}"
         if isnan(value):
             return f"{who}: {what} is undefined."
         if self.holds(value):
-            return f"{who}: {what} is {value:.6g}, {self.sign} {self.limit:g}."
+            return f"{who}: {what} is {value:.6g}, {self.sign} {self.limit:g}.{aside}"
         return None
 
 

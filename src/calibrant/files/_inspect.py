@@ -150,11 +150,12 @@ def _contents(source: Source, files: int, roles: Roles) -> Contents:
         how, name = f"{plan.sentence}{_options(source, plan, roles)}", plan.names[0]
         rows = source[name].shape[0] if source.rows is None else source.rows
         if rows is None:
-            blocks = source.blocks(Request((name,), LOOKED_AT, missing=True))
+            spelt = _spelt(source, roles)
+            blocks = source.blocks(Request((name,), LOOKED_AT, spelt, missing=True))
             rows = sum(len(block[name]) for block in blocks)
     except FileError as error:
         problem, how = str(error), None
-    seen = _look(source)
+    seen = _look(source, spelt=_spelt(source, roles))
     read = max(map(len, seen.values()), default=0)
     if rows is None and source.is_table and 0 < read < LOOKED_AT:
         rows = read
@@ -252,7 +253,17 @@ def _repeated(seen: Block) -> dict[str, int]:
     return found
 
 
-def _look(source: Source, wanted: Container[str] | None = None) -> Block:
+def _spelt(source: Source, roles: Roles) -> frozenset[str]:
+    """Columns of text that may be numbers as the roles spell them, among which are plain ones."""
+    texts = (e for e in source.entries if e.kind == "text" and len(e.shape) == 1)
+    return frozenset(e.name for e in texts if roles.spelt and source.is_table)
+
+
+def _look(
+    source: Source,
+    wanted: Container[str] | None = None,
+    spelt: frozenset[str] = frozenset(),
+) -> Block:
     """The first rows: of a table at once, of arrays one by one."""
     entries: Sequence[Entry] = source.entries[:MOST_SHOWN]
     if wanted is not None:
@@ -263,7 +274,7 @@ def _look(source: Source, wanted: Container[str] | None = None) -> Block:
     seen: Block = {}
     for names in together:
         with suppress(FileError):  # how it would be read says what is wrong
-            few = Request(names, LOOKED_AT, most=LOOKED_AT, missing=True)
+            few = Request(names, LOOKED_AT, spelt, most=LOOKED_AT, missing=True)
             seen |= next(source.blocks(few), {})
     return seen
 

@@ -125,7 +125,7 @@ def source_of_records(
     first: dict[str, Any] = {}
     with sources.reading(path):
         for _, record in islice(read(), FIRST):
-            first |= {n: x for n, x in record.items() if first.get(n) is None}
+            first |= {n: x for n, x in record.items() if _is_blank(first.get(n))}
     if not first:
         raise FileError(path, "has no rows.")
     ragged = harness is not None
@@ -189,8 +189,14 @@ def _is_number(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float)
 
 
+def _is_blank(value: Any) -> bool:
+    """Whether nothing stands here: null, or text without a sign."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
 def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
+    way_out = "; write null where there is no number" if word == "NaN" else ""
+    raise ValueError(f"{word} is not JSON{way_out}")
 
 
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -257,6 +263,8 @@ def _column(
         entry = replace(entry, shape=(None, len(options)), kind="number")
     for number, record in part:
         value = record.get(entry.name, None if request.missing else _ABSENT)
+        if entry.kind == "number" and _is_blank(value):
+            value = None
         if value is None and request.missing and len(entry.shape) == 2:
             value = [None] * int(entry.shape[1] or 0)
         elif options and len(entry.shape) == 2:

@@ -267,7 +267,7 @@ def _error(evs: Sequence[Evaluation]) -> float:
 def group_view(
     comparison: Comparison, groups: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
-    """The same models on some of the rows, by name of the group."""
+    """Models on some of the rows, by name of the group; some models may have none of one."""
     if not groups:
         return None
     called = shown_names(map(str, groups))
@@ -275,21 +275,27 @@ def group_view(
         called[str(name)]: as_shown(as_comparison(models, "groups"))
         for name, models in groups.items()
     }
+    names, found = comparison.names, {}
     for name, models in read.items():
-        own = tuple(group_name(x, name) for x in comparison.names)
-        if models.names not in (comparison.names, own):
+        own = {group_name(x, name): x for x in names} | {x: x for x in names}
+        if not {*models.names} <= {*own}:
             raise ValueError(
-                f"groups must hold the models {', '.join(comparison.names)}; the group "
+                f"groups must hold the models {', '.join(names)}; the group "
                 f"{name!r} holds {', '.join(models.names)}."
             )
-    return _view("group", "Groups of examples", "", read)
+        there = {own[ev.name]: ev for ev in models}
+        found[name] = [there.get(x) for x in names]
+    return _view("group", "Groups of examples", "", found)
 
 
 def _view(
-    kind: str, heading: str, note: str, found: Mapping[str, Iterable[Evaluation]]
+    kind: str, heading: str, note: str, found: Mapping[str, Iterable[Evaluation | None]]
 ) -> dict[str, Any]:
     """Parts by name, each with all models, turned round: by model, each with all parts."""
-    by_part = [[_part(ev) for ev in models] for models in found.values()]
+    by_part = [
+        [None if ev is None else _part(ev) for ev in models]
+        for models in found.values()
+    ]
     models = [list(parts) for parts in zip(*by_part, strict=True)]
     said = {"kind": kind, "heading": heading, "note": note}
     return {**said, "names": list(found), "models": models}

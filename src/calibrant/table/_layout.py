@@ -24,7 +24,7 @@ from calibrant._base.measures import (
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.records import Estimate
 from calibrant._base.text import printed_gap
-from calibrant._verbs.compare import has_ids
+from calibrant._verbs.compare import has_ids, knows_kept
 
 MISSING, INFINITE, DAGGER = "–", "∞", "†"
 
@@ -178,7 +178,8 @@ def same_examples(comparison: Comparison) -> list[list[int]]:
     """Places of models that were tested on the same examples, as far as is known.
 
     Pairs without ids know no labels, and sketches no rows: for them it is enough to have
-    as many. Groups of a model have no example in common, however many they have.
+    as many, unless others were left out. Groups of a model have no example in common,
+    however many they have.
 
     Examples
     --------
@@ -196,9 +197,17 @@ def same_examples(comparison: Comparison) -> list[list[int]]:
     found: dict[Any, list[int]] = {}
     for place, ev in enumerate(comparison):
         k = None if ev.target == "pairs" else ev.k
-        key = k, ev.n, ev.fingerprint if known else None
+        known_of = ev.fingerprint if known or knows_kept(ev) else None
+        key = k, ev.n, known_of, _clusters_of(ev, comparison)
         found.setdefault(key, []).append(place)
     return list(found.values())
+
+
+def _clusters_of(ev: Evaluation, comparison: Comparison) -> Any:
+    """Which rows belong together, as far as all of the models know; sketches do not."""
+    if all(one.columns is not None for one in comparison):
+        return None if ev.clusters is None else ev.clusters.tobytes()
+    return ev.n_clusters if all(one.fingerprint for one in comparison) else None
 
 
 ESTIMATED = ("calibration", "sharpness_gap")

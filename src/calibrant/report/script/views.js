@@ -58,7 +58,7 @@ function smallPanel(model, name, part) {
     make("figcaption", {}, make("b", { title: name }, name), sum), smallDiagram(model, part));
 }
 
-function partsTable(view, parts, sort) {
+function partsTable(view, names, parts, sort) {
   const columns = PART_COLUMNS.filter(([key]) => parts.some(p => !Number.isNaN(p.numbers[key])));
   const head = [["name", view.kind === "class" ? "Class" : "Group"], ...columns].map(([key, label]) => {
     const button = make("button", { type: "button" }, ...labelOf(label));
@@ -67,10 +67,10 @@ function partsTable(view, parts, sort) {
       "aria-sort": key !== sort.key ? "none" : sort.down ? "descending" : "ascending" }, button);
   });
   const value = i => (sort.key === "name" ? i : parts[i].numbers[sort.key]);
-  const order = view.names.map((_, i) => i)
+  const order = names.map((_, i) => i)
     .sort((a, b) => (sort.down ? -1 : 1) * (value(a) - value(b)) || a - b);
   const rows = order.map(i => make("tr", {},
-    make("th", { scope: "row", title: view.names[i] }, view.names[i]),
+    make("th", { scope: "row", title: names[i] }, names[i]),
     ...columns.map(([key, label, words]) => {
       const cell = make("td", { "data-column": key, "data-label": label }, words(parts[i].numbers[key]));
       const range = key === "calibration" ? percentRange(...parts[i].interval) : "";
@@ -82,7 +82,7 @@ function partsTable(view, parts, sort) {
 }
 
 function addView(view, k) {
-  const parts = view.models.map(ofModel => ofModel.map(readPart));
+  const parts = view.models.map(ofModel => ofModel.map(part => part && readPart(part)));
   const title = make("h2", { id: `h-view${k}` }, view.heading);
   const small = make("div", { "class": "small" });
   const scroll = make("div", { "class": "scroll", tabindex: 0, role: "region",
@@ -100,8 +100,10 @@ function addView(view, k) {
   };
   function draw() {
     const model = MODELS[choice.value];
-    small.replaceChildren(...view.names.map((name, i) => smallPanel(model, name, parts[model.index][i])));
-    scroll.replaceChildren(partsTable(view, parts[model.index], sort));
+    const own = parts[model.index].filter(part => part);  // a model may have some groups only
+    const names = view.names.filter((_, i) => parts[model.index][i]);
+    small.replaceChildren(...names.map((name, i) => smallPanel(model, name, own[i])));
+    scroll.replaceChildren(names.length ? partsTable(view, names, own, sort) : `${model.name} has no groups.`);
   }
   choice.addEventListener("change", draw);
   choice.hidden = MODELS.length === 1;
