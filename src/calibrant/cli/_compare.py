@@ -228,9 +228,10 @@ def _paired_rows(
     if any(map(_only_summed, files, roles)):
         return None
     found = []
-    for file, own in zip(files, roles, strict=True):
-        with flags.about(file):
-            found.append(out.read_file(file, own, quiet=said["quiet"]))
+    with out.sharing_scale(roles) as each:
+        for file, own in zip(files, each, strict=True):
+            with flags.about(file):
+                found.append(out.read_file(file, own, quiet=said["quiet"]))
     if all(one.ids is not None for one in found):
         return _by_id(files, found, said)
     if any(one.dropped for one in found):

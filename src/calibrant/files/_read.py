@@ -28,6 +28,7 @@ from calibrant.files._plan import (
     Plan,
     Roles,
     ScoreKind,
+    SharedScale,
     all_digits,
     as_roles,
     make_plan,
@@ -746,9 +747,16 @@ class _Needless:
         if not self.ragged:
             lists = f"{name} holds no lists that could differ in length"
             raise FileError(path, f"--ragged does not apply: {lists}; leave it out.")
-        if not self.words:
-            none = f"no value of {name} is a word of it"
-            raise FileError(path, f"--scale has no effect: {none}; leave it out.")
+        self._check_words(path, name)
+
+    def _check_words(self, path: Path, name: str) -> None:
+        scale, none = self.roles.scale, f"no value of {name} is a word of it"
+        error = FileError(path, f"--scale has no effect: {none}; leave it out.")
+        if isinstance(scale, SharedScale):
+            scale.used = scale.used or self.words
+            scale.without += [] if self.words else [error]
+        elif not self.words:
+            raise error
 
 
 DELIMITED = ("csv", "tsv")
