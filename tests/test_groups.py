@@ -590,8 +590,11 @@ def test_slices_of_every_class_at_once_are_refused():
 
 
 def test_features_that_split_nothing_are_told_so(rows):
-    with pytest.raises(ValueError, match=r"no split leaves 50 rows, .* lower least="):
-        cal.find_slices(rows["y"], probs=rows["p"], features=np.zeros(len(rows["y"])))
+    given = {"probs": rows["p"], "features": np.zeros(len(rows["y"]))}
+    with pytest.raises(ValueError, match=r"50 rows, .* lower least=, or pass other"):
+        cal.find_slices(rows["y"], **given, least=0.4)
+    with pytest.raises(ValueError, match=r"or 0.4 % of them .* both sides; pass other"):
+        cal.find_slices(rows["y"], **given, least=0.004)
 
 
 def test_a_frame_without_columns_is_refused(rows):
