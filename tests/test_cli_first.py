@@ -1097,7 +1097,7 @@ def test_slices_that_cannot_be_found_are_told_in_options(tmp_path):
     (tmp_path / "a.csv").write_text(f"prob,outcome,x\n{rows}")
     done = run("groups", "a.csv", "--slices", "x", cwd=tmp_path)
     assert done.returncode == 1
-    assert "50 rows, or 5% of them if that is more, on both sides; " in done.stderr
+    assert "50 rows, or 5 % of them if that is more, on both sides; " in done.stderr
     assert "name other columns with --slices." in done.stderr
 
 

@@ -508,3 +508,12 @@ def test_thresholds_that_are_not_there_are_not_printed():
     assert any(x.startswith("0.1") for x in starts)
     assert any(x.startswith("0.33") for x in starts)
     assert not any(x.startswith(("0.2", "0.5")) for x in starts)
+
+
+def test_rows_and_sketches_agree_on_what_is_usual_where_half_the_rows_have_a_value():
+    p = np.repeat([0.0, 0.5, 1.0], [17, 21, 22])
+    y = np.repeat([0, 1], [17 + 13, 8 + 22])
+    rows = cal.decision_curve(y, probs=p)
+    sums = cal.decision_curve(cal.Sketch(target="positive").update(y, probs=p))
+    np.testing.assert_allclose(rows.low, sums.low, atol=1e-9)
+    np.testing.assert_allclose(rows.high, sums.high, atol=1e-9)

@@ -590,8 +590,11 @@ def test_slices_of_every_class_at_once_are_refused():
 
 
 def test_features_that_split_nothing_are_told_so(rows):
-    with pytest.raises(ValueError, match=r"no split leaves 50 rows, .* lower least="):
-        cal.find_slices(rows["y"], probs=rows["p"], features=np.zeros(len(rows["y"])))
+    given = {"probs": rows["p"], "features": np.zeros(len(rows["y"]))}
+    with pytest.raises(ValueError, match=r"50 rows, .* lower least=, or pass other"):
+        cal.find_slices(rows["y"], **given, least=0.4)
+    with pytest.raises(ValueError, match=r"or 0.4 % of them .* both sides; pass other"):
+        cal.find_slices(rows["y"], **given, least=0.004)
 
 
 def test_a_frame_without_columns_is_refused(rows):
@@ -724,3 +727,12 @@ def test_groups_of_one_size_have_no_example_in_common():
         told = [x.text for x in found.audit() if "significant" in x.text]
         assert told
         assert all("on 100 and 100 examples" in x for x in told)
+
+
+def test_labels_side_by_side_have_the_same_examples_and_other_questions():
+    rng = np.random.default_rng(0)
+    p = rng.random((100, 2))
+    given = {"probs": p, "target": "multi-label", "classes": ["cat", "dog"]}
+    found = cal.by_group(cal.evaluate((rng.random((100, 2)) < p).astype(int), **given))
+    assert "Each label is a question of its own: no best is" in found.table()
+    assert "different examples" not in found.table()

@@ -191,3 +191,13 @@ def test_where_no_method_is_better_it_says_so_and_prints_the_votes():
     )
     assert votes.split("folds")[1].strip() == f"{found.chosen} 75 %, other 25 %"
     assert worth == split.worth
+
+
+def test_a_gain_of_round_off_is_none():
+    for seed in (0, 5):  # of the first none is chosen but the model as it is
+        rng = np.random.default_rng(seed)
+        p = rng.random(200)
+        y = (rng.random(200) < p).astype(int)
+        found = cal.study(y, probs=p, folds=4, methods=[], interval=None).select()
+        assert "-0.0000" not in found.worth
+        assert ("does not help" in found.worth) is (seed == 0)

@@ -591,6 +591,15 @@ def test_pairs_with_losses_do_not_tell_how_many_classes_there_are():
     assert cal.evaluate(named, counterpart="tight").k == 20
 
 
+def test_examples_are_not_others_because_classes_are_not_counted():
+    y, p, pairs, loss = of_many_classes()
+    sketch = cal.Sketch().update_pairs(*pairs, loss=loss)
+    models = cal.evaluate(y, probs=p, name="rows"), cal.evaluate(sketch, name="sums")
+    text = cal.Comparison(models).table()
+    assert "different examples" not in text
+    assert "* best of its column" in text
+
+
 @pytest.mark.parametrize("names", [["no", "yes"], [0, 1], [1, 2]])
 def test_two_classes_that_were_named_are_in_the_file(names):
     _, _, pairs, loss = of_many_classes()

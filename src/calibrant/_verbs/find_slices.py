@@ -105,8 +105,10 @@ def find_slices(
     known = _drawn(rows, float(split), settings.rng)
     leaves = _leaves(rows, columns, known, settings, int(slices), float(least))
     if len(leaves) < 2:
-        enough = f"{LEAST_ROWS} rows, or {least:.0%} of them if that is more,"
-        way_out = "lower least=, or pass other features="
+        enough = f"{LEAST_ROWS} rows, or {100 * least:g} % of them if that is more,"
+        way_out = "pass other features="
+        if least * known.sum() > LEAST_ROWS:  # else less of them is no help
+            way_out = f"lower least=, or {way_out}"
         raise ValueError(f"no split leaves {enough} on both sides; {way_out}.")
     names = np.array(name_leaves(columns, leaves))[leaf_of(columns, leaves)]
     named = None if rows.kind == "confidence" else rows.classes  # a frame may name them

@@ -18,6 +18,7 @@ from calibrant._inputs.divergences import find_divergence
 from calibrant._inputs.options import check_rng
 from calibrant._rows.columns import Columns
 from calibrant._verbs.calibration_bracket import assign_folds, mean_gain
+from calibrant._verbs.compare import ROUND_OFF
 
 SCORES = {"brier": "brier", "nll": "log"}
 """Divergences by the name of their mean loss."""
@@ -89,7 +90,7 @@ class Selection(Printed, Record):
     def worth(self) -> str:
         """Whether recalibration is worth it, in a sentence."""
         score = LABELS[self.by]
-        if {*self.votes} == {self.chosen} and not float(self.gain):
+        if {*self.votes} == {self.chosen} and abs(self.gain) < ROUND_OFF:
             return f"Recalibration does not help: no method has a better {score}."
         if not isfinite(self.gain):
             now = f"is {float(self.honest):.4g} with {self.chosen}"
@@ -101,8 +102,8 @@ class Selection(Printed, Record):
         )
         return (
             f"Recalibration {verdict}: a method chosen by its {score} on some test examples "
-            f"{verb} it on the others by {abs(self.gain):.4f} [{ends[0]:.4f}, "
-            f"{ends[1]:.4f}] from {self.before:.4f}; on all of them {self.chosen} is best "
+            f"{verb} it on the others by {abs(self.gain):.4f} [{ends[0]:z.4f}, "
+            f"{ends[1]:z.4f}] from {self.before:.4f}; on all of them {self.chosen} is best "
             f"({self.apparent:.4f})."
         )
 

@@ -238,7 +238,7 @@ PHRASES = {
     r"Use \w+\(scores='(\w+)'\)": r"Name them with --\1",
     rf"(?<!-)\b({'|'.join((*EVALUATION, *SETTINGS, *VALUES))}) must be": r"--\1 must be",
     r"(such rows a group of their own)\.": r"\1, or leave them out (--drop-missing).",
-    r"lower least=, or pass other features=": "name other columns with --slices",
+    r"(lower least=, or )?pass other features=": "name other columns with --slices",
     r"divide ([\w ]*)by 100": r"divide \1by 100 (--percent)",
 }
 """What errors of the library say to those who call it, and what the command has for it."""

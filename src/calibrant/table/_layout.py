@@ -194,9 +194,10 @@ def same_examples(comparison: Comparison) -> list[list[int]]:
     known = all(
         has_ids(ev) if ev.target == "pairs" else ev.fingerprint for ev in comparison
     )
+    told = all(ev.k is not None for ev in comparison)  # else of one it is not known
     found: dict[Any, list[int]] = {}
     for place, ev in enumerate(comparison):
-        k = None if ev.target == "pairs" else ev.k
+        k = ev.k if told and ev.target != "pairs" else None
         known_of = ev.fingerprint if known or knows_kept(ev) else None
         key = k, ev.n, known_of, _clusters_of(ev, comparison)
         found.setdefault(key, []).append(place)

@@ -401,6 +401,8 @@ def _examples(shown: Shown) -> Iterator[Note]:
         some = f"the best is marked among {shown.each}s of the same examples"
         told = some if max(map(len, sets)) > 1 else "no best is marked"
         text = f"The {shown.each}s were tested on different examples: {told}."
+        if shown.each == "group" and shown.comparison[0].target == "multi-label":
+            text = "Each label is a question of its own: no best is marked."
         yield Note(text, finding=True)
 
 
