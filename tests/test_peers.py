@@ -203,12 +203,14 @@ def test_compat_with_torchmetrics_has_the_edges_of_its_linspace(part):
     "wrong",
     [
         *({"strategy": "mass"}, {"norm": 3}, {"debias": True, "norm": 2}),
-        {"sample_weight": [1.0, 2.0]},
+        *({"sample_weight": [1.0, 2.0]}, {"closed": "right"}),
     ],
 )
 def test_compat_with_torchmetrics_refuses_what_it_has_not(wrong):
     with pytest.raises(ValueError, match="compat='torchmetrics' has equal-width bins"):
         cal.ece([0, 1], probs=[0.2, 0.7], compat="torchmetrics", **wrong)
+    left = cal.ece([0, 1], probs=[0.2, 0.7], compat="torchmetrics", closed="left")
+    assert left == cal.ece([0, 1], probs=[0.2, 0.7], compat="torchmetrics")
 
 
 TORCHMETRICS = ["middle_edge", "zero"]

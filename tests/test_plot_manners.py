@@ -265,6 +265,14 @@ def test_errors_name_the_way_out():
         plot.pie  # noqa: B018
 
 
+@pytest.mark.parametrize("name", ["calibration_sharpness", "murphy", "score_map"])
+def test_options_that_a_figure_has_not_are_refused_by_name(name):
+    with pytest.raises(TypeError, match=f"{name} has no option 'title'; "):
+        getattr(plot, name)(ordinary(), title="a title")
+    with pytest.raises(TypeError, match=r"did you mean 'figsize'\?"):
+        ordinary().plot(figsiz=(3, 3))
+
+
 @pytest.mark.parametrize("name", ["bandwidth_sweep", "classwise_grid", "reliability"])
 def test_figures_of_labels_and_scores_say_what_to_evaluate(name):
     call = rf"{name} draws what was evaluated: {name}\(calibrant.evaluate\(y, probs="

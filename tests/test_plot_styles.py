@@ -216,6 +216,17 @@ def test_methods_and_bandwidths_fit_a_column_of_a_paper(settings):
     assert len(wide.figure.axes) == 3
 
 
+@pytest.mark.parametrize("width", [3.25, 4.7, 5, 5.5, 6])
+def test_methods_keep_their_names_at_any_width(width):
+    axes = plot.compare_methods(study(), figsize=(width, 3))
+    assert_inside(figure_of(axes))
+    names = [text.get_text() for text in axes[0].get_yticklabels()]
+    assert [x.replace("\n", " ") for x in names] == [ev.name for ev in study()]
+    above = [ax.texts[0].get_window_extent() for ax in axes]
+    key = axes[0].get_legend().get_window_extent()
+    assert not any(overlap(key, box) > 0 for box in above)
+
+
 @pytest.mark.parametrize("size", [None, (3.25, 2.4), (3.25, 3), (5, 4)])
 def test_the_sentence_on_the_ranking_is_not_cut_off(size):
     ax = plot.bandwidth_sweep(study(), figsize=size)

@@ -3,6 +3,7 @@
 import json
 import re
 from copy import deepcopy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -376,6 +377,14 @@ def test_columns_of_another_length_and_extra_fields_are_refused(made, name):
         for other in (plain[key][:-1], [*plain[key], 0.5], plain[key] * 2):
             with pytest.raises(RecordError, match="columns of one length"):
                 kind.from_dict(plain | {key: other})
+
+
+@pytest.mark.parametrize("path", ["found.json", Path("found.json")])
+def test_the_name_of_a_file_is_no_json(path):
+    for kind in (cal.Evaluation, cal.Study):
+        told = r"must be the text of the file, not its name, got .*found\.json"
+        with pytest.raises(RecordError, match=told):
+            kind.from_json(path)
 
 
 @pytest.mark.parametrize(

@@ -690,6 +690,12 @@ def test_a_sketch_says_how_confidences_are_kept():
     assert "sums by cell" in str(cal.Sketch().update_pairs(many > 0.5, many))
 
 
+def test_sum_adds_up_sketches():
+    days = [cal.Sketch().update_pairs([1, 0], [0.9, 0.4]) for _ in range(3)]
+    assert sum(days).rows == 6
+    assert sum(days[:1]).rows == 2
+
+
 def test_only_sketches_add_up():
     with pytest.raises(TypeError, match="unsupported operand"):
         _ = cal.Sketch().update_pairs([1], [0.5]) + 3

@@ -85,6 +85,9 @@ def test_the_positive_class_is_the_last_or_pos_label(cancer, bayes, part):
     )
     p = np.array([0.1, 0.2, 0.8])
     assert cal.brier(["n", "n", "y"], p) == pytest.approx(0.03)
+    fitted, wrong = bayes.fit(X, names), cal.scorers["neg_ece"].using(pos_label="good")
+    with pytest.raises(ValueError, match="pos_label must be one of 'benign', 'malig"):
+        wrong(fitted, X, names)
     assert cal.brier(["n", "n", "y"], p, pos_label="y") == pytest.approx(0.03)
     assert cal.brier(["y", "y", "n"], p, pos_label="n") == pytest.approx(0.03)
     assert cal.brier(["n", "n", "n"], p, pos_label="y") == pytest.approx(0.23)

@@ -393,6 +393,8 @@ def _restored(record: Any, given: Any, read: Callable[[Any], Any] | None = None)
     """A record from its plain data, or one error that names the field that is off."""
     name = "".join(f" {c.lower()}" if c.isupper() else c for c in record.__name__)
     with told(name.strip()):
+        path = read is not None and str(given).endswith(".json")
+        demand(not path, "", "the text of the file, not its name", given)
         plain = given if read is None else read(given)
         demand(isinstance(plain, Mapping), "", "a mapping", plain)
         beside = getattr(record, "_beside", ())

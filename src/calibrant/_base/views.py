@@ -30,8 +30,9 @@ class Views:
         Returns
         -------
         Axes or array of Axes
-            One for one model, else an array; ``ax.figure.savefig(...)`` saves it. Other
-            figures are functions of `calibrant.plot`.
+            One for one model, else an array. ``ax.figure.savefig("model.png")`` saves it; in
+            a script ``plt.savefig`` would save an empty figure. Other figures are functions
+            of `calibrant.plot`.
 
         Examples
         --------

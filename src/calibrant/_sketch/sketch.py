@@ -430,6 +430,9 @@ class Sketch(Printed):
             return NotImplemented
         return self.merge(other)
 
+    def __radd__(self, other: Any) -> Sketch:  # `sum` begins with 0
+        return self if other == 0 else NotImplemented
+
     def merge(self, *others: Sketch) -> Sketch:
         """The sketch of the rows of this one and of the others, as a new sketch.
 

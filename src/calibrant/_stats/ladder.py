@@ -275,9 +275,7 @@ def estimates(
     cells: Neighbours, levels: Sequence[Level], found: Residuals, importance: Table
 ) -> Table:
     """Mean squared distance with an importance of each level: (importances, data sets)."""
-    each = (
-        pairs(cells, level, found, importance[:, i]) for i, level in enumerate(levels)
-    )
+    each = (pairs(cells, x, found, importance[:, i]) for i, x in enumerate(levels))
     return sum(each, start=np.zeros((len(importance), found.r.shape[1])))
 
 
@@ -398,10 +396,7 @@ def between_groups(
 
     The rest is scaled to stand for them too.
     """
-    each = (
-        products(cells, groups, level, importance[:, i])
-        for i, level in enumerate(levels)
-    )
+    each = (products(cells, groups, x, importance[:, i]) for i, x in enumerate(levels))
     found = sum(each, start=np.zeros(()))
     found[:, np.arange(len(groups)), np.arange(len(groups))] = 0.0
     share = groups.weight.sum(axis=1) / cells.n

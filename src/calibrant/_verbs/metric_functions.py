@@ -424,7 +424,7 @@ def ece(
     strategy: str | None = None,
     norm: float | str = 1,
     debias: bool = False,
-    closed: str = "right",
+    closed: str | None = None,
     compat: str | None = None,
     **given: Unpack[Scores],
 ) -> float:
@@ -442,8 +442,9 @@ def ece(
         q of the L^q mean, whose q-th root is returned.
     debias : bool
         Subtract the sampling variance of each bin (``norm=2`` only; Kumar et al. 2019).
-    closed : {"right", "left"}
-        Which end of an equal-width bin belongs to it; 0 and 1 are always inside.
+    closed : {"right", "left"}, optional
+        Which end of an equal-width bin belongs to it, by default the right one; 0 and 1 are
+        always inside.
     compat : {"torchmetrics"}, optional
         Reproduce torchmetrics 1.9: equal-width bins closed on the left, one more for a
         confidence of exactly 1, in the precision that it works in, which is single for a
@@ -468,9 +469,9 @@ def ece(
     check_choice(compat, "compat", (None, "torchmetrics"))
     predictions, columns = read(y, given)
     if compat:
-        _check_torchmetrics(columns, strategy, norm, debias=debias)
+        _check_torchmetrics(columns, strategy, norm, closed, debias=debias)
         return _torchmetrics_error(predictions, columns, bins, norm)
-    found = _find_bins(columns, bins, strategy, closed)
+    found = _find_bins(columns, bins, strategy, "right" if closed is None else closed)
     if not debias:
         return binning.binned_error(found, norm)
     _check_debias(norm)
@@ -503,15 +504,15 @@ def _check_debias(norm: Any) -> None:
 
 
 def _check_torchmetrics(
-    columns: Columns, strategy: Any, norm: Any, *, debias: bool
+    columns: Columns, strategy: Any, norm: Any, closed: Any, *, debias: bool
 ) -> None:
     """Raise where torchmetrics has no such number."""
     width = strategy is None or read_strategy(strategy) == "width"
-    known = norm in (1, 2, "max") and width and not debias
+    known = norm in (1, 2, "max") and width and closed in (None, "left") and not debias
     if not known or columns.weight is not None or not columns.hard:
         raise ValueError(
-            "compat='torchmetrics' has equal-width bins, norm 1, 2 or 'max', hard labels, "
-            "and neither weights nor debias=True; leave compat or these out."
+            "compat='torchmetrics' has equal-width bins, closed on the left, norm 1, 2 or "
+            "'max', hard labels, and neither weights nor debias=True; leave compat or these out."
         )
 
 
@@ -803,7 +804,7 @@ class Scorer:
     ) -> float:
         """Minus the metric of the classifier on these examples."""
         probs = as_scores(estimator.predict_proba(X), "probs")
-        classes = list(estimator.classes_)
+        classes = np.asarray(estimator.classes_).tolist()
         options = dict(self.options)
         positive = options.pop("pos_label", classes[-1])
         if len(classes) == 2 and self.function not in WHOLE:

@@ -110,7 +110,9 @@ def in_html(models: Any) -> str:
         parts.append(write_html(make_table(comparison, Style(), columns="effects")))
     if one:
         groups = [f"group {line.strip()}" for line in _group_lines(comparison[0])[2:]]
-        notes = [_as_published(comparison[0]), *groups, *_notes(comparison[0])]
+        methods = _methods(comparison[0])  # the table names those of what it shows
+        others = [note for note in _notes(comparison[0]) if note != methods]
+        notes = [_as_published(comparison[0]), *groups, *others]
     else:
         notes = [note.text for note in remarks(comparison, comparison.audit())]
     parts.append(write_list(notes))

@@ -17,6 +17,7 @@ from calibrant._base.measures import is_mirrored, is_trivial
 from calibrant._base.records import Estimate
 from calibrant._verbs.compare import sameness
 from calibrant._views.diagram import Evaluations, as_list, axis_words
+from calibrant.plot import _curves as curves
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
 from calibrant.plot._layout import check_room, read_figsize
@@ -25,7 +26,7 @@ Read = Callable[[Evaluation], Estimate]
 ROW, HEAD, FOOT = 0.27, 0.3, 0.52
 NAMES = 1.25
 WIDTHS = (3.0, 1.1, 0.95, 0.95)
-NARROW, NARROW_WIDTHS = 4.6, (1.75, 1.25, 0.7, 0.9)
+NARROW, NARROW_WIDTHS = 5.9, (1.75, 1.25, 0.7, 0.9)
 """Inches up to which ECE and accuracy are numbers alone, and the columns are these."""
 
 
@@ -91,11 +92,10 @@ def _lay_out(listed: list[str], figsize: Any) -> tuple[style.Sheet, list[Axes]]:
     usual = room * style.PAGE, room * (HEAD + ROW * count + FOOT)
     width, height = usual if figsize is None else read_figsize(figsize)
     narrow = width < room * NARROW
-    names = room * (0.7 if narrow else NAMES * min(1, width / usual[0]))
-    if not narrow:  # as wide as the longest name, within reason
-        size = style.theme().size("tick")
-        longest = 0.28 + max(style.width_of(name, size) for name in listed)
-        names = max(names, min(longest, 0.3 * width))
+    names = room * (0.72 if narrow else NAMES * min(1, width / usual[0]))
+    size = style.theme().size("tick")  # as wide as the longest name, within reason
+    longest = 0.28 + max(style.width_of(name, size) for name in listed)
+    names = max(names, min(longest, (0.2 if narrow else 0.3) * width))
     head, foot = room * (HEAD + 0.14 * narrow), room * FOOT
     if figsize is not None:
         columns = room * (1.9 if narrow else 2.5)
@@ -113,17 +113,23 @@ def _rows(ax: Axes, models: list[Evaluation], *, named: bool) -> None:
     ax.set_ylim(len(models) - 0.5, -0.5)
     theme, figure = style.theme(), ax.get_figure(root=True)
     assert figure is not None
-    inches, size = (
-        ax.get_position().x0 * figure.get_figwidth() - 0.12,
-        theme.size("tick"),
-    )
-    names = [style.elide(ev.name, inches, size) for ev in models] if named else []
+    box, size = ax.get_position(), theme.size("tick")
+    inches, high = box.x0 * figure.get_figwidth() - 0.08, figure.get_figheight()
+    two = box.height * high / len(models) > 2.5 * size / 72  # lines fit a row
+    names = [_in_lines(ev.name, inches, size, two=two) for ev in models if named]
     ax.yaxis.set_ticks(range(len(models)), names)
     ax.tick_params(axis="y", length=0, labelcolor=theme.settings["text.color"])
     for place, ev in enumerate(models):
         if is_trivial(ev):
             shade: Any = {"color": theme.shade, "zorder": 0, "linewidth": 0}
             ax.axhspan(place - 0.5, place + 0.5, **shade)
+
+
+def _in_lines(name: str, inches: float, size: float, *, two: bool) -> str:
+    """A name that fits, in two lines if that is what it takes and there may be two."""
+    lines = curves.broken(style.elide(name, np.inf, size), inches, size)
+    whole = two and lines.count("\n") == 1 and "…" not in lines
+    return lines if whole else style.elide(name, inches, size)
 
 
 def _bars(ax: Axes, models: list[Evaluation], name: str, *, narrow: bool) -> None:

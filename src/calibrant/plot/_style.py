@@ -29,7 +29,7 @@ from matplotlib.font_manager import (
 
 from calibrant._base.checks import MOST_NAME, check_choice, one_line
 from calibrant._base.write import write_bytes
-from calibrant._inputs.options import KERNELS
+from calibrant._inputs.options import KERNELS, no_option
 
 Options = dict[str, Any]
 
@@ -546,6 +546,8 @@ def in_style(draw: Callable[Inputs, Output]) -> Callable[Inputs, Output]:
         for name in {"probs", "logits", "confidence"} & options.keys() - own.keys():
             call = f"{draw.__name__}(calibrant.evaluate(y, {name}=...))"
             raise TypeError(f"{draw.__name__} draws what was evaluated: {call}.")
+        for name in options.keys() - own.keys():
+            raise no_option(name, draw)
         for name in FLAGS.keys() & options.keys():
             check_choice(options[name], name, FLAGS[name])
         look = Theme.of(options.get("ax"))
