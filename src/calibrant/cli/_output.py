@@ -115,7 +115,26 @@ def read_file(file: str, roles: Any, *, quiet: bool) -> Any:
     from calibrant.files._read import read
 
     with Taken(file, roles, quiet=quiet) as taken:
-        return taken.add(read(flags.paths_of(file), roles))
+        found = taken.add(read(flags.paths_of(file), roles))
+    if not quiet and (told := _names_in_groups(found)):
+        click.echo(f"note: {one_line(f'{taken.file}: {told}')}", err=True)
+    return found
+
+
+def _names_in_groups(found: Any) -> str:
+    """That most names of clusters are in several groups, and may be of other things in each."""
+    if found.cluster is None or found.group is None:
+        return ""
+    pairs = {*zip(map(str, found.cluster), map(str, found.group), strict=True)}
+    groups = Counter(cluster for cluster, _ in pairs)
+    several = sum(count > 1 for count in groups.values())
+    if 2 * several < len(groups):
+        return ""
+    cluster, group = found.plan.cluster, found.plan.group
+    return (
+        f"{several:,} of {len(groups):,} clusters {cluster!r} have examples in several "
+        f"groups {group!r}; if a name means something else in each, put both into one column"
+    )
 
 
 def evaluate_found(found: Any, name: str, said: Mapping[str, Any]) -> Evaluation:
