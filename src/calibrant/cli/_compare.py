@@ -66,8 +66,8 @@ def compare(
             "compare needs two models: two files, or --probs A --probs B of one file."
         )
     if unpaired and id_column is not None:
-        told = "--id pairs examples, and --unpaired does not; give one of the two"
-        raise click.UsageError(f"{told}.")
+        both = "--id pairs examples, and --unpaired does not"
+        raise click.UsageError(f"{both}; give one of the two.")
     gates = out.gates_of(said, difference=True)
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")

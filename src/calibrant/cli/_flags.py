@@ -319,17 +319,13 @@ def fraction(text: str) -> float:
     return float(number[:-1]) / 100 if number.endswith("%") else float(number)
 
 
-class Fraction(click.ParamType):
-    """A number, or a percentage that has its sign."""
-
-    name = "float"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Read it, or say how it is written."""
-        try:
-            return fraction(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is not a number such as 0.05, or 5%.", param, ctx)
+def as_fraction(_: click.Context, option: click.Parameter, text: str) -> float:
+    """The value of an option that may be a percentage."""
+    try:
+        return fraction(text)
+    except ValueError:
+        rule = f"{text!r} is not a number such as 0.05, or 5%."
+        raise click.BadParameter(rule, param=option) from None
 
 
 def _scale(text: str) -> dict[str, float]:

@@ -57,14 +57,16 @@ ALARM = "alarm"
 )
 @flags.valued(
     "--alpha",
-    default=0.01,
-    type=flags.Fraction(),
+    default="0.01",
+    metavar="NUMBER",
+    callback=flags.as_fraction,
     help="Largest probability of a false alarm, ever: 0.01 or 1%.",
 )
 @flags.valued(
     "--tolerance",
-    default=0.0,
-    type=flags.Fraction(),
+    default="0",
+    metavar="NUMBER",
+    callback=flags.as_fraction,
     help="How far accuracy may be off: 0.02 or 2%.",
 )
 @flags.page
