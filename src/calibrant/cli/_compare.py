@@ -76,7 +76,10 @@ def compare(
     with flags.steps("compare", quiet=said["quiet"]) as progress:
         rows = None if unpaired else _paired_rows(models, said, id_column)
         found = _of_all(models, rows, options, progress)
-        by_group = _of_groups(models, rows, options, progress, gated=bool(gates))
+        if unpaired:
+            by_group = _of_other_groups(found, options)
+        else:
+            by_group = _of_groups(models, rows, options, progress, gated=bool(gates))
     verdicts = out.differences_failing(gates, found)
     for group, apart in by_group.items():
         verdicts += out.differences_failing(gates, apart, group)
@@ -125,6 +128,21 @@ def _of_groups(
             if gated:
                 raise
     return found
+
+
+def _of_other_groups(found: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The same in each group that all models have, of other examples."""
+    from calibrant._verbs.compare import compare as contrast
+
+    if found[0].target == "multi-label":  # whose groups are labels
+        return {}
+    shared = set.intersection(*({*ev.per_group} for ev in found))
+    return {
+        group: contrast(
+            *(replace(ev.per_group[group], name=ev.name) for ev in found), **options
+        )
+        for group in sorted(shared)
+    }
 
 
 def _in_words(found: Any) -> str:
