@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from math import inf, isclose, isnan, log, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -31,7 +31,7 @@ from calibrant._base.records import Estimate, as_plain
 from calibrant._base.write import target_of
 from calibrant._inputs.arrays import ROW_SUM_TOLERANCE
 from calibrant._verbs.by_group import macro_average, with_reason
-from calibrant._verbs.compare import BY_ID, has_ids, print_of_kept
+from calibrant._verbs.compare import BY_ID, KEPT, has_ids, print_of_kept
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
 from calibrant.cli import _flags as flags
 from calibrant.files._sources import text_of
@@ -87,7 +87,8 @@ def _evaluate_file(
         with Taken(file, roles, quiet=said["quiet"]) as taken:
             found = map(taken.add, batches(paths, roles))
             ev = evaluate_batches(found, name=name, progress=report, **options)
-            return replace(ev, left_out=float(taken.silent))
+            known = taken.print_of_kept
+            return replace(ev, left_out=float(taken.silent), fingerprint=known)
     rows = order(read_file(file, roles, quiet=said["quiet"]))
     progress(0.5, f"evaluate {name}")
     ev = _knowing_kept(evaluate_found(rows, name, said), rows)
@@ -241,6 +242,7 @@ class Taken:
         self.above, self.most, self.small, self.bare = 0, 1.0, 0, 0.0
         self.path, self.sep = Path(), roles.sep
         self.joined = _Joined() if flags.are_joined(file) else None
+        self.kept = blake2b(digest_size=16)
 
     def __enter__(self) -> Self:
         return self
@@ -253,6 +255,9 @@ class Taken:
         self.rows += max(len(found), of) + found.dropped
         self.dropped += found.dropped
         self.silent += found.silent
+        if found.rows is not None:
+            rows = "".join(f"\0{row}" for row in found.rows.tolist())
+            self.kept.update(rows.encode())
         if found.sample_weight is not None:
             self.total += float(found.sample_weight.sum())
         if found.kind != "logits" and found.scores.size == len(found):
@@ -301,6 +306,11 @@ class Taken:
                     f"; {labels:,} of them {'has' if labels == 1 else 'have'} a score"
                 )
             self._say(f"dropped {self.dropped:,} of {self.rows:,} examples {missing}")
+
+    @property
+    def print_of_kept(self) -> str | None:
+        """As `print_of_kept` has it, of all rows that were seen; None if none was left out."""
+        return f"{KEPT}{self.kept.hexdigest()}" if self.dropped else None
 
     def _say_unread(self) -> None:
         """A column that looks like counts of examples, and is not taken by its name."""
