@@ -572,3 +572,54 @@ def test_options_that_do_not_go_together_are_refused(tmp_path, said, why):
     done = run(*said.format("a.csv", "b.csv").split(), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert why in " ".join(done.stderr.split())
+
+
+def test_shares_of_monitor_may_be_percentages(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(300).round(3)
+    rows = zip(p, rng.random(300) < p, strict=True)
+    lines = "".join(
+        f"{x},{y:d},2024-01-{1 + i % 28:02}\n" for i, (x, y) in enumerate(rows)
+    )
+    (tmp_path / "a.csv").write_text(f"prob,label,visit_date\n{lines}")
+    numbers = ("--alpha", "0.05", "--tolerance", "0.02", "--json")
+    signs = ("--alpha", "5%", "--tolerance", "2%", "--json")
+    same, told = (run("monitor", "a.csv", *x, cwd=tmp_path) for x in (numbers, signs))
+    assert same.stdout == told.stdout
+    assert told.returncode == 0
+    assert told.stderr == (
+        "note: all examples are one period; if column 'visit_date' says when they were, "
+        "pass --period visit_date\n"
+    )
+    wrong = run("monitor", "a.csv", "--alpha", "few", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "'few' is not a number such as 0.05, or 5%." in wrong.stderr
+    for quiet in (("-q",), ("--period", "visit_date"), ("--state", "kept.npz")):
+        assert run("monitor", "a.csv", *quiet, cwd=tmp_path).stderr == ""
+
+
+def test_a_scale_in_per_cent_is_told_of_the_sign(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"confidence": "sure", "correct": 1}\n')
+    for more in ((), ("--percent",)):
+        done = run("report", "a.jsonl", "--scale", "sure=95", *more, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "'sure=95' is above 1; if it is in per cent, write 95%." in done.stderr
+
+
+def test_names_of_clusters_that_begin_anew_in_each_group_are_noted(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{x:.2f},{int(rng.random() < x)},{i % 50},{'ab'[i // 100]}\n"
+        for i, x in enumerate(rng.random(200))
+    ]
+    (tmp_path / "a.csv").write_text(
+        "confidence,correct,question,task\n" + "".join(rows)
+    )
+    more = ("--cluster", "question", "--group", "task")
+    for command in (("report", "a.csv"), ("groups", "a.csv")):
+        said = run(*command, *more, cwd=tmp_path).stderr
+        assert (
+            "note: a.csv: 50 of 50 clusters 'question' have examples in several groups 'task'"
+        ) in said
+    assert run("report", "a.csv", *more, "-q", cwd=tmp_path).stderr == ""
+    assert "several" not in run("report", "a.csv", *more[:2], cwd=tmp_path).stderr

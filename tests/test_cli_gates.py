@@ -352,6 +352,18 @@ def test_differences_are_gated_in_each_group(folder):
     )
 
 
+def test_differences_of_unpaired_files_are_gated_in_each_group_too(folder):
+    files, more = ("tasks b.npz", "tasks.npz"), ("--group", "task", "--unpaired")
+    done = compared(folder, "brier > 0.001", *more, files=files)
+    paired = compared(folder, "brier > 0.001", *more[:2], files=files)
+    assert done.returncode == 3
+    assert done.stderr == paired.stderr  # intervals differ, values do not
+    told = json.loads(run("compare", *files, *more, "--json", cwd=folder).stdout)
+    assert [*told["group_differences"]] == ["art", "law"]
+    method = told["group_differences"]["law"]["tasks"]["brier"]["method"]
+    assert method == "independent rows"
+
+
 @pytest.mark.parametrize("sign", ["=>", "=<", ">>", "<>", "= >"])
 def test_a_sign_that_is_none_is_refused_and_not_read_as_another(sign):
     with pytest.raises(click.BadParameter, match="is not a condition such as"):

@@ -103,7 +103,10 @@ def test_models_that_lack_the_same_answers_are_paired():
 
 @pytest.mark.parametrize("scores", ["confidence", "probs"])
 @pytest.mark.parametrize("ids", [False, True])
-def test_the_page_does_not_pair_answers_to_other_questions(tmp_path, scores, ids):
+@pytest.mark.parametrize("at_once", [True, False])
+def test_the_page_does_not_pair_answers_to_other_questions(
+    tmp_path, monkeypatch, scores, ids, at_once
+):
     rng = np.random.default_rng(0)
     sure, right = rng.choice([0.6, 0.8, 0.9], 300), np.arange(300) < 150  # sorted
     outcome = "correct" if scores == "confidence" else "label"
@@ -115,7 +118,10 @@ def test_the_page_does_not_pair_answers_to_other_questions(tmp_path, scores, ids
         head = f"{'id,' * ids}{'confidence' if scores == 'confidence' else 'probs'},{outcome}\n"
         (tmp_path / f"{name}.csv").write_text(head + "".join(lines))
     how = ("a.csv", "b.csv", "--drop-missing")
+    if not at_once:
+        monkeypatch.setattr("calibrant.cli._output.IN_MEMORY", 0)
     done = calibrant("report", *how, "-o", "page.html", cwd=tmp_path)
+    monkeypatch.undo()
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "page.html").read_text()
     for text in (done.stdout, page):

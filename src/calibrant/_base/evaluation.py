@@ -157,7 +157,7 @@ class Evaluation(Views, Record):
     mean_replaced : bool
         Whether mean replacement made it, in a study: then it is best in no calibration column.
     fingerprint : str or None
-        Hash of labels and weights: models of the same fingerprint saw the same rows.
+        Hash of labels and weights, or of which rows are left: equal if rows are the same.
     sketch, columns, clusters : Cells, Columns, array, or None
         The sums behind the numbers, for figures at other bandwidths, and the rows and
         their clusters, for paired comparisons. They are pickled, but not written to JSON;

@@ -188,6 +188,7 @@ def evaluate_pairs(
     drop_missing : bool
         Whether rows without a confidence (NaN or None: abstentions) are left out. They are
         counted in `left_out` of the result, and its `coverage` is beside its numbers.
+        Models that leave out other rows are not paired by `compare`.
     sample_weight, frequency, cluster, group, name, **options
         As in `evaluate`.
 

@@ -66,9 +66,8 @@ def compare(
             "compare needs two models: two files, or --probs A --probs B of one file."
         )
     if unpaired and id_column is not None:
-        raise click.UsageError(
-            "--id pairs examples, and --unpaired does not; give one of the two."
-        )
+        both = "--id pairs examples, and --unpaired does not"
+        raise click.UsageError(f"{both}; give one of the two.")
     gates = out.gates_of(said, difference=True)
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
@@ -77,7 +76,10 @@ def compare(
     with flags.steps("compare", quiet=said["quiet"]) as progress:
         rows = None if unpaired else _paired_rows(models, said, id_column)
         found = _of_all(models, rows, options, progress)
-        by_group = _of_groups(models, rows, options, progress, gated=bool(gates))
+        if unpaired:
+            by_group = _of_other_groups(found, options)
+        else:
+            by_group = _of_groups(models, rows, options, progress, gated=bool(gates))
     verdicts = out.differences_failing(gates, found)
     for group, apart in by_group.items():
         verdicts += out.differences_failing(gates, apart, group)
@@ -126,6 +128,21 @@ def _of_groups(
             if gated:
                 raise
     return found
+
+
+def _of_other_groups(found: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The same in each group that all models have, of other examples."""
+    from calibrant._verbs.compare import compare as contrast
+
+    if found[0].target == "multi-label":  # whose groups are labels
+        return {}
+    shared = set.intersection(*({*ev.per_group} for ev in found))
+    return {
+        group: contrast(
+            *(replace(ev.per_group[group], name=ev.name) for ev in found), **options
+        )
+        for group in sorted(shared)
+    }
 
 
 def _in_words(found: Any) -> str:
@@ -232,10 +249,9 @@ def _paired_rows(
     if any(map(_only_summed, files, roles)):
         return None
     found = []
-    with out.sharing_scale(roles) as each:
-        for file, own in zip(files, each, strict=True):
-            with flags.about(file):
-                found.append(out.read_file(file, own, quiet=said["quiet"]))
+    for file, own in zip(files, roles, strict=True):
+        with flags.about(file):
+            found.append(out.read_file(file, own, quiet=said["quiet"]))
     if all(one.ids is not None for one in found):
         return _by_id(files, found, said)
     if any(one.dropped for one in found):

@@ -319,6 +319,15 @@ def fraction(text: str) -> float:
     return float(number[:-1]) / 100 if number.endswith("%") else float(number)
 
 
+def as_fraction(_: click.Context, option: click.Parameter, text: str) -> float:
+    """The value of an option that may be a percentage."""
+    try:
+        return fraction(text)
+    except ValueError:
+        rule = f"{text!r} is not a number such as 0.05, or 5%."
+        raise click.BadParameter(rule, param=option) from None
+
+
 def _scale(text: str) -> dict[str, float]:
     """Words and what they mean.
 
@@ -329,9 +338,12 @@ def _scale(text: str) -> dict[str, float]:
     for part in text.split(","):
         word, is_, number = part.rpartition("=")
         try:
-            found[word.strip()] = fraction(number)
+            found[word.strip()] = value = fraction(number)
         except ValueError:
-            is_ = ""
+            is_, value = "", 0.0
+        if 1 < value <= 100 and not number.strip().endswith("%"):
+            told = f"{part.strip()!r} is above 1; if it is in per cent, write {number.strip()}%."
+            raise click.BadParameter(told, param_hint="--scale")
         if not is_ or not word.strip():
             said = f"{part.strip()!r} is not a word and a number, such as likely=0.8 or likely=80%."
             raise click.BadParameter(said, param_hint="--scale")

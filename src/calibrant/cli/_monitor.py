@@ -57,9 +57,19 @@ ALARM = "alarm"
     help="Alarm if no longer calibrated, or if no longer as in the reference.",
 )
 @flags.valued(
-    "--alpha", default=0.01, help="Largest probability of a false alarm, ever."
+    "--alpha",
+    default="0.01",
+    metavar="NUMBER",
+    callback=flags.as_fraction,
+    help="Largest probability of a false alarm, ever: 0.01 or 1%.",
 )
-@flags.valued("--tolerance", default=0.0, help="How far accuracy may be off.")
+@flags.valued(
+    "--tolerance",
+    default="0",
+    metavar="NUMBER",
+    callback=flags.as_fraction,
+    help="How far accuracy may be off: 0.02 or 2%.",
+)
 @flags.page
 @click.option(
     "--name",
@@ -178,7 +188,23 @@ def _sums(
         )
     if not said["quiet"]:
         say_skipped(skipped)
+        if state is None and len(found.groups) == 1 and said["period"] is None:
+            _say_date(files[0], said)
     return found, None if clusters is None else clusters.back
+
+
+DATE = re.compile(r"(?i)(.*_)?(date|datetime|day|week|month|quarter|year|timestamp)")
+"""Names of columns that say when an example was."""
+
+
+def _say_date(file: str, said: Mapping[str, Any]) -> None:
+    """A column that may tell periods apart, where there is one of all examples."""
+    from calibrant.files._open import open_all
+
+    names = next(open_all(flags.paths_of(file), said["sep"])).names
+    if (name := next(filter(DATE.fullmatch, names), None)) is not None:
+        told = f"all examples are one period; if column {name!r} says when they were"
+        click.echo(f"note: {one_line(f'{told}, pass --period {name}')}", err=True)
 
 
 def _check_nothing_read(said: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from math import inf, isclose, isnan, log, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -32,7 +32,7 @@ from calibrant._base.records import Estimate, as_plain
 from calibrant._base.write import target_of
 from calibrant._inputs.arrays import ROW_SUM_TOLERANCE
 from calibrant._verbs.by_group import macro_average, with_reason
-from calibrant._verbs.compare import BY_ID, has_ids, print_of_kept
+from calibrant._verbs.compare import BY_ID, KEPT, has_ids, print_of_kept
 from calibrant._verbs.evaluate import evaluate, evaluate_pairs
 from calibrant.cli import _flags as flags
 from calibrant.files._sources import text_of
@@ -102,7 +102,8 @@ def _evaluate_file(
         with Taken(file, roles, quiet=said["quiet"]) as taken:
             found = map(taken.add, batches(paths, roles))
             ev = evaluate_batches(found, name=name, progress=report, **options)
-            return replace(ev, left_out=float(taken.silent))
+            known = taken.print_of_kept
+            return replace(ev, left_out=float(taken.silent), fingerprint=known)
     rows = order(read_file(file, roles, quiet=said["quiet"]))
     progress(0.5, f"evaluate {name}")
     ev = _knowing_kept(evaluate_found(rows, name, said), rows)
@@ -130,7 +131,26 @@ def read_file(file: str, roles: Any, *, quiet: bool) -> Any:
     from calibrant.files._read import read
 
     with Taken(file, roles, quiet=quiet) as taken:
-        return taken.add(read(flags.paths_of(file), roles))
+        found = taken.add(read(flags.paths_of(file), roles))
+    if not quiet and (told := _names_in_groups(found)):
+        click.echo(f"note: {one_line(f'{taken.file}: {told}')}", err=True)
+    return found
+
+
+def _names_in_groups(found: Any) -> str:
+    """That most names of clusters are in several groups, and may be of other things in each."""
+    if found.cluster is None or found.group is None:
+        return ""
+    pairs = {*zip(map(str, found.cluster), map(str, found.group), strict=True)}
+    groups = Counter(cluster for cluster, _ in pairs)
+    several = sum(count > 1 for count in groups.values())
+    if 2 * several < len(groups):
+        return ""
+    cluster, group = found.plan.cluster, found.plan.group
+    return (
+        f"{several:,} of {len(groups):,} clusters {cluster!r} have examples in several "
+        f"groups {group!r}; if a name means something else in each, put both into one column"
+    )
 
 
 def evaluate_found(found: Any, name: str, said: Mapping[str, Any]) -> Evaluation:
@@ -237,6 +257,7 @@ class Taken:
         self.above, self.most, self.small, self.bare = 0, 1.0, 0, 0.0
         self.path, self.sep = Path(), roles.sep
         self.joined = _Joined() if flags.are_joined(file) else None
+        self.kept = blake2b(digest_size=16)
 
     def __enter__(self) -> Self:
         return self
@@ -249,6 +270,9 @@ class Taken:
         self.rows += max(len(found), of) + found.dropped
         self.dropped += found.dropped
         self.silent += found.silent
+        if found.rows is not None:
+            rows = "".join(f"\0{row}" for row in found.rows.tolist())
+            self.kept.update(rows.encode())
         if found.sample_weight is not None:
             self.total += float(found.sample_weight.sum())
         if found.kind != "logits" and found.scores.size == len(found):
@@ -297,6 +321,11 @@ class Taken:
                     f"; {labels:,} of them {'has' if labels == 1 else 'have'} a score"
                 )
             self._say(f"dropped {self.dropped:,} of {self.rows:,} examples {missing}")
+
+    @property
+    def print_of_kept(self) -> str | None:
+        """As `print_of_kept` has it, of all rows that were seen; None if none was left out."""
+        return f"{KEPT}{self.kept.hexdigest()}" if self.dropped else None
 
     def _say_unread(self) -> None:
         """A column that looks like counts of examples, and is not taken by its name."""

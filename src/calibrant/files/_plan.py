@@ -171,7 +171,8 @@ class Roles:
         check_kind(self.scale, Mapping, "scale")
         for word, number in self.scale.items():
             check_text(word, "scale")
-            check_number(number, f"scale of {word!r}", 0, 1)
+            per_cent = "Per cent are divided by 100."
+            check_number(number, f"scale of {word!r}", 0, 1, remedy=per_cent)
         if len(self.words) < len(self.scale) or not self.words:
             raise ValueError("scale must name each word once, in any case of letters.")
         if self.percent:
