@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._rows import compiled, engines
 from calibrant._sketch.kernels import GAUSSIAN
-from calibrant._stats.closed_forms import CALIBRATED_SHARE, quantile, student
+from calibrant._stats.closed_forms import (
+    CALIBRATED_SHARE,
+    quantile,
+    quantile_of,
+    student,
+)
 from calibrant._stats.neighbours import Groups, Neighbours, merged
 
 COARSE, FINE = 2.0, 0.5
@@ -80,11 +85,11 @@ class Level:
     def of(cls, x: Column, width: float, weight: Column, places: int = PLACES) -> Level:
         """Cells of increasing coordinate `x`, in so many `places` to a width."""
         number = _rounded(x, places / width)
-        new = np.diff(number, prepend=-np.inf) > 0
+        new = np.ones(len(number), bool)
+        new[1:] = number[1:] > number[:-1]
         start, place = np.flatnonzero(new), np.cumsum(new) - 1
-        taps = GAUSSIAN.profile(np.arange(REACH * places + 1) / places)
         where = number[start].astype(np.int64)
-        level = cls(width, taps, where, start, place, weight)
+        level = cls(width, _taps(places), where, start, place, weight)
         return replace(level, near=level.sums(weight[:, None])[:, 0])
 
     @cached_property
@@ -120,6 +125,12 @@ class Level:
     def means(self, column: Column) -> Column:
         """Kernel mean that each cell sees, of a column of sums over rows."""
         return self.sums(column[:, None])[:, 0] / self.near
+
+
+@cache
+def _taps(places: int) -> Column:
+    """The kernel at distances of places, so many of which are a width."""
+    return GAUSSIAN.profile(np.arange(REACH * places + 1) / places)
 
 
 def levels_of(cells: Neighbours, places: int = PLACES) -> list[Level]:
@@ -189,7 +200,7 @@ def pairs(
     if engines.wanted():
         columns = found.r, level.near, cells.weight, *found.bases, *found.slopes
         kernel = level.taps, level.number, level.place
-        given = 1 / cells.n, *kernel, importance, *columns
+        given = 1 / cells.n, *kernel, np.ascontiguousarray(importance), *columns
         return compiled.filled("pairs", (len(importance), found.r.shape[1]), *given)
     D, counted = level.near, importance * cells.weight
     g = level.smooth(level.gather(found.r)) / D[level.start, None]
@@ -484,7 +495,7 @@ class AgainstChance:
 
     def unusual(self, level: float) -> float:
         """What so few by chance exceed that a two-sided interval leaves out 0."""
-        return float(np.quantile(self.chance, 0.5 + level / 2))
+        return quantile_of(self.chance, 0.5 + level / 2)
 
     def rejects(self, level: float) -> bool:
         """Whether the number is larger than that."""
@@ -549,7 +560,7 @@ class Ladder:
     def units(self) -> Column:
         """How large steps are by chance: their deviation, or what skewness makes of it."""
         steps = np.diff(self.law[:-1], axis=0)
-        skewed = np.quantile(steps, 0.975, axis=1) / quantile(0.95)
+        skewed = np.array([quantile_of(x, 0.975) for x in steps]) / quantile(0.95)
         least = 1e-6 * float(self.law[0].std()) + self.round_off
         return np.maximum(steps.std(axis=1), skewed) + least
 

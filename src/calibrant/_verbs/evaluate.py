@@ -160,8 +160,6 @@ def using(engine: str) -> Iterator[None]:
     """Within this, every loop is that of the engine a call was given."""
     before = engines.ASKED_FOR.set(engine)
     try:
-        if engine == "auto":  # what the environment says is read once
-            engines.ASKED_FOR.set("compiled" if engines.wanted() else "numpy")
         yield
     finally:
         engines.ASKED_FOR.reset(before)
