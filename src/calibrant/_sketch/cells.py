@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from operator import add
 from typing import Any, NamedTuple, Self
 
@@ -96,9 +96,14 @@ class Totals:
 
 def fields_of(divergences: Mapping[str, Divergence]) -> tuple[str, ...]:
     """Names of the sums of a cell; ``x_j`` is the sum of x t^j, t the place in the cell."""
-    parts = [f"{name}_{part}" for name in divergences for part in ("loss", "slope")]
+    return _fields_of(tuple(divergences))
+
+
+@cache
+def _fields_of(names: tuple[str, ...]) -> tuple[str, ...]:
+    parts = [f"{name}_{part}" for name in names for part in ("loss", "slope")]
     moments = [f"{x}_{j}" for x in (*MOMENTS, *parts) for j in range(grid.ORDER)]
-    return (*moments, *OF_ROWS, *(f"{name}_infinite" for name in divergences))
+    return (*moments, *OF_ROWS, *(f"{name}_infinite" for name in names))
 
 
 class Thin(NamedTuple):
@@ -507,6 +512,7 @@ def _terms_of(
     Loss and slope are 0 where they are infinite.
     """
     w, loss = columns.weight, columns.loss(divergence)
+    own = columns.unit_loss(divergence) if divergence.name in columns.losses else loss
     lost = ~np.isfinite(loss)
     if lost.any():
         if np.isnan(loss).any():
@@ -516,7 +522,7 @@ def _terms_of(
             )
         loss = np.where(lost, 0.0, loss)
     slope, tangent = _tangent(columns, divergence)
-    unit, phi = _sum(w, columns.unit_loss(divergence)), _sum_of_phi(columns, divergence)
+    unit, phi = _sum(w, own), _sum_of_phi(columns, divergence)
     plain = _sum(w, loss), _sum(w, loss * loss), unit, phi, _sum(w, tangent)
     totals = Totals.of_counted(*plain)
     if (w2 := columns.squared) is not None:

@@ -423,6 +423,7 @@ def evaluate_each_class(
             pooled = sample.cells
         else:
             pooled.take_in(sample.cells)
+        together.add(sample)
         together.add_rows(sample)
     assert pooled is not None
     found = add_up(per_class, pooled, whole, name, together)
@@ -563,13 +564,16 @@ class Together:
         """One more class, by its sums."""
         for name in sample.cells.divergences:
             self.levels.setdefault(name, []).append(sample.shared.levels(name))
+        self.add_metrics(sample)
+
+    def add_metrics(self, sample: Sample) -> None:
+        """What a mean over classes, or the largest of them, is taken of."""
         for key, metric in METRICS.items():
             if metric.per_class in OVER_CLASSES:
                 self.metrics.setdefault(key, []).append(float(metric.value(sample)))
 
     def add_rows(self, sample: Sample) -> None:
-        """The same, and how its rows move d_CAL, and its losses."""
-        self.add(sample)
+        """How its rows move d_CAL, and its losses."""
         mixed, by_row = values_by_level(sample.columns, sample.shared)
         values = {"calibration": mixed}
         self.by_row = by_row if self.by_row is None else self.by_row + by_row
