@@ -20,8 +20,9 @@ import calibrant as cal
 STAGES = {
     "reduction": ("reduce.py", "reduce_to_columns"),
     "sums and order": ("sample.py", "of_rows"),
-    "d_CAL and its law": ("decomposition.py", "analyse_shared"),
+    "d_CAL and its law": ("decomposition.py", "_adaptive"),
     "metrics": ("metrics.py", "estimates"),
+    "metrics of classes": ("evaluate.py", "add_metrics"),
     "of the sum of classes": ("evaluate.py", "add_rows"),
 }
 TASKS = {

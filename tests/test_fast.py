@@ -36,7 +36,8 @@ from calibrant._sketch.grid import (
 from calibrant._sketch.kernels import GAUSSIAN, sums_at
 from calibrant._stats import platt, platt_error, quantiles
 from calibrant._stats.intervals import Family, total_size
-from calibrant._stats.ladder import Ladder
+from calibrant._stats.ladder import Ladder, Level, Residuals
+from calibrant._stats.ladder import pairs as pairs_of_rows
 from calibrant._stats.neighbours import cells_of_rows
 
 DTYPES = [np.float16, np.float32, np.float64]
@@ -489,6 +490,24 @@ def test_ladders_and_their_laws_agree(monkeypatch, n, weighted):
     for level, power in product(want.levels, (1, 2)):
         sums = both_ways(monkeypatch, partial(level.sums, table, power))
         np.testing.assert_allclose(*sums, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 7, 8, 9, 40, 47, 85])
+@pytest.mark.parametrize("places", [3, 4000])
+def test_any_number_of_columns_and_importances_agrees(monkeypatch, columns, places):
+    """However far apart the places are; an importance of nothing gives nothing."""
+    rng, cells = np.random.default_rng(columns), some_cells(200, weighted=True)
+    level = Level.of(cells.coordinate, 0.05, cells.weight, places)
+    table, base = rng.normal(size=(200, columns)), rng.normal(size=(6, 200))
+    found = Residuals(table, base[:3], base[3:])
+    importance = rng.random((7, 200)) * np.array([1, 1, 0, 1, 1, 1, 0])[:, None]
+    for work in (
+        partial(level.sums, table),
+        partial(level.sums, table, 2),
+        partial(pairs_of_rows, cells, level, found, importance),
+        partial(pairs_of_rows, cells, level, found, 0 * importance),
+    ):
+        np.testing.assert_allclose(*both_ways(monkeypatch, work), 1e-10, 1e-11)
 
 
 @pytest.mark.parametrize("p", [0.025, 0.5, 0.975])

@@ -141,8 +141,8 @@ def test_each_row_is_found_in_its_cell(rounding):
     ("n", "p"), [(1, 0.3), (5, 0.02), (40, 0.25), (9, 0.5), (400, 0.1), (1e6, 0.5)]
 )
 def test_draws_are_binomial(n, p):
-    rng = np.random.default_rng(0)
-    found = rungs.binomial_less_mean(np.full(50, float(n)), np.full(50, p), 2000, rng)
+    many = np.full(50, float(n)), np.full(50, p), 2000
+    found = rungs.binomial_less_mean(*many, rungs.Chance())
     mean, variance, skewness = binom.stats(n, p, moments="mvs")
     sd, noise = np.sqrt(variance), 1e5**-0.5
     assert found.mean() / sd == pytest.approx(0, abs=5 * noise)
@@ -151,6 +151,23 @@ def test_draws_are_binomial(n, p):
     if n * p < rungs.MANY_EVENTS:
         share = np.mean(np.rint(found + mean) == 1)
         assert share == pytest.approx(binom.pmf(1, n, p), abs=5 * noise)
+
+
+@pytest.mark.parametrize("first", [(3, 200), (2000, 200), (1, 3)])
+def test_numbers_that_laws_share_are_those_of_one_generator(first):
+    """Whether they were drawn before, are too many for that, or are odd in number."""
+    rng, chance = np.random.default_rng(rungs.SEED), rungs.Chance()
+    for name, shape in (
+        ("uniform", first),
+        ("normal", (0, 200)),
+        ("uniform", (5, 200)),
+        ("normal", (7, 200)),
+        ("uniform", (2, 200)),
+    ):
+        draw = rng.random if name == "uniform" else rng.standard_normal
+        np.testing.assert_array_equal(
+            getattr(chance, name)(*shape), draw(shape, dtype=np.float32)
+        )
 
 
 def test_the_law_is_that_of_calibrated_data():

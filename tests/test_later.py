@@ -9,6 +9,8 @@ import pytest
 import calibrant as cal
 from calibrant._base.later import Later
 from calibrant._stats import curve
+from calibrant._stats.metrics import METRICS
+from calibrant._verbs import evaluate
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,48 @@ def test_classes_fit_their_curves_on_demand(scores, fits):
     assert len(fits) == 1
     assert ev.per_class[1].curve is one
     assert len(fits) == 1
+
+
+def test_what_is_shown_of_a_class_is_made_on_demand(scores, monkeypatch):
+    """And is that of the rows that were given, whatever becomes of their array."""
+    y, z = scores[0].copy(), scores[1].copy()
+    ev = cal.evaluate(y, logits=z, target="class-wise")
+    wanted = cal.evaluate(y, logits=z, target="class-wise").per_class[1].to_dict()
+    y[:], z[:] = 0, 0.0
+    made, whole = [], evaluate.evaluate_sample
+    monkeypatch.setattr(
+        evaluate, "evaluate_sample", lambda *a, **k: made.append(a) or whole(*a, **k)
+    )
+    assert str(ev)
+    assert ev.table()
+    assert not made
+    assert ev.per_class[1].to_dict() == wanted
+    assert len(made) == 1
+    assert ev.per_class[1].smooth is ev.per_class[1].smooth
+    assert len(made) == 1
+
+
+def test_of_many_rows_all_is_made_at_once(scores, monkeypatch):
+    y, z = scores
+    wanted = cal.evaluate(y, logits=z, target="class-wise").to_dict()
+    monkeypatch.setattr(evaluate, "MOST_KEPT", 0)
+    assert cal.evaluate(y, logits=z, target="class-wise").to_dict() == wanted
+
+
+def test_a_metric_that_came_later_is_in_no_earlier_record(scores, monkeypatch):
+    y, z = scores
+    ev = cal.evaluate(y, logits=z, target="class-wise")
+    monkeypatch.setitem(METRICS, "later", METRICS["ece"])
+    assert "later" not in ev.per_class[0].metrics
+
+
+def test_an_unknown_field_is_unknown_before_and_after(scores):
+    y, z = scores
+    one = cal.evaluate(y, logits=z, target="class-wise").per_class[0]
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="nothing"):
+            _ = one.nothing
+        assert one.smooth
 
 
 def test_written_and_sent_records_have_them(scores):

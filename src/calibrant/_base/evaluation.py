@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from calibrant._base.later import Awaited
 from calibrant._base.records import (
     CLOSE,
     Amount,
@@ -81,7 +82,7 @@ SETTINGS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Evaluation(Views, Record):
+class Evaluation(Awaited, Views, Record):
     """Everything calibrant says about one model on one set of rows.
 
     Attributes

@@ -1,10 +1,11 @@
-"""Values by name: computed when the first is asked for, or with an error that lists them."""
+"""What is computed when it is first asked for: values by name, and fields of records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from calibrant._base.checks import shown
 
@@ -68,3 +69,65 @@ class Later(Mapping[str, T], Generic[T]):
 
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
+
+
+class Awaited:
+    """A dataclass with slots of which some fields are made when one of them is asked for.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, slots=True)
+    ... class Point(Awaited):
+    ...     x: int
+    ...     y: int
+    >>> point = Point.knowing(lambda: print("now") or Point(0, 2), x=1)
+    >>> point.x
+    1
+    >>> point.y
+    now
+    2
+    """
+
+    __slots__ = ("_make",)
+
+    @classmethod
+    def knowing(cls, make: Callable[[], Self], **known: Any) -> Self:
+        """One of these fields and of those with defaults; `make` has all the others."""
+        found = object.__new__(cls)
+        _fill(found, {**_defaults(cls), **known, "_make": make})
+        return found
+
+    if not TYPE_CHECKING:  # a checker shall know which fields there are
+
+        def __getattr__(self, name: str) -> Any:
+            # Python asks here only for what is not there yet.
+            names = [x.name for x in fields(self)]
+            if name in names and (make := object.__getattribute__(self, "_make")):
+                made = make()
+                unset = [x for x in names if not _is_set(self, x)]
+                _fill(self, {**{x: getattr(made, x) for x in unset}, "_make": None})
+            return object.__getattribute__(self, name)
+
+
+def _defaults(kind: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for x in fields(kind):
+        if x.default is not MISSING:
+            found[x.name] = x.default
+        elif x.default_factory is not MISSING:
+            found[x.name] = x.default_factory()
+    return found
+
+
+def _fill(record: Any, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        object.__setattr__(record, name, value)
+
+
+def _is_set(record: Any, name: str) -> bool:
+    try:
+        object.__getattribute__(record, name)
+    except AttributeError:
+        return False
+    return True

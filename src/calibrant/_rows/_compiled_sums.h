@@ -1,7 +1,10 @@
 /* Sums over cells and places, and laws: what estimators do thousands of times on arrays that
    are too short for NumPy. Included by `_compiled.c`, whose exp and buffers they use. */
 
-#define LANES 16 /* data sets, or places, that are summed together */
+#define LANES 16 /* places that are summed together */
+#define SETS 40 /* data sets that are, in parts of FEW: a law has a whole number of either */
+#define FEW 8
+#define MOST_AT_ONCE 4 /* importances */
 
 #if defined(__clang__)
 #pragma clang fp contract(fast)
@@ -18,13 +21,15 @@ typedef struct { /* places in order, `taps` the kernel at whole distances from 0
     Size reach, places, cells;
 } Level;
 
-/* Whether places are in order and each cell has one of them. */
+/* Whether places are in order and each cell, in order too, has one of them. */
 static int is_level(const Level *level)
 {
     int fine = level->reach >= 0;
     for (Size p = 1; p < level->places; p++) fine &= level->number[p - 1] < level->number[p];
-    for (Size c = 0; c < level->cells; c++)
+    for (Size c = 0; c < level->cells; c++) {
         fine &= level->place[c] >= 0 && level->place[c] < level->places;
+        fine &= c == 0 || level->place[c - 1] <= level->place[c];
+    }
     return fine;
 }
 
@@ -34,7 +39,7 @@ INLINE void spread_some(const Level *level, int power, const double *at, int wid
 {
     Size from = 0;
     for (Size p = 0; p < level->places; p++) {
-        double sum[LANES] = {0.0};
+        double sum[SETS] = {0.0};
         while (level->number[p] - level->number[from] > level->reach) from++;
         for (Size j = from; j < level->places; j++) {
             int64_t apart = level->number[j] - level->number[p];
@@ -47,17 +52,49 @@ INLINE void spread_some(const Level *level, int power, const double *at, int wid
     }
 }
 
-CLONES static void spread(const Level *level, int power, const double *at, int width,
-                          double *sums)
+/* Numbers from the first place to the last, those of no place among them. */
+static Size span_of(const Level *level)
 {
-    if (width == LANES) spread_some(level, power, at, LANES, sums);
-    else if (width == 1) spread_some(level, power, at, 1, sums);
-    else spread_some(level, power, at, width, sums);
+    return level->places ? (Size)(level->number[level->places - 1] - level->number[0]) + 1 : 0;
+}
+
+/* Room for `spread_along`, if places lie so close that it is faster; else 0. */
+static Size room_along(const Level *level)
+{
+    Size span = span_of(level);
+    return span > 0 && span <= 8 * level->places ? 2 * (span + level->reach) : 0;
+}
+
+/* The same of one column, along all numbers at once. */
+CLONES static void spread_along(const Level *level, int power, const double *RESTRICT at,
+                                double *RESTRICT room, double *RESTRICT sums)
+{
+    Size span = span_of(level), reach = level->reach;
+    double *RESTRICT here = room + reach, *RESTRICT to = room + span + 2 * reach;
+    memset(room, 0, (size_t)(span + 2 * reach) * sizeof(double));
+    for (Size p = 0; p < level->places; p++) here[level->number[p] - level->number[0]] = at[p];
+    for (Size q = 0; q < span; q++) to[q] = 0.0;
+    for (Size t = reach; t >= 0; t--) {
+        double tap = power == 2 ? level->taps[t] * level->taps[t] : level->taps[t];
+        if (t == 0) tap *= 0.5;
+        for (Size q = 0; q < span; q++) to[q] += tap * (here[q - t] + here[q + t]);
+    }
+    for (Size p = 0; p < level->places; p++) sums[p] = to[level->number[p] - level->number[0]];
+}
+
+/* `along` is room for one column, or NULL. */
+CLONES static void spread(const Level *level, int power, const double *at, int width,
+                          double *along, double *sums)
+{
+    if (width == SETS) spread_some(level, power, at, SETS, sums);
+    else if (width > 1) spread_some(level, power, at, width, sums);
+    else if (along) spread_along(level, power, at, along, sums);
+    else spread_some(level, power, at, 1, sums);
 }
 
 /* Sums over the cells of each place of some columns of a table. */
-static void gather(const Level *level, const double *table, Size columns, Size first,
-                   int width, double *sums)
+CLONES static void gather(const Level *level, const double *RESTRICT table, Size columns,
+                          Size first, int width, double *RESTRICT sums)
 {
     memset(sums, 0, (size_t)(level->places * width) * sizeof(double));
     for (Size c = 0; c < level->cells; c++) {
@@ -78,17 +115,20 @@ static PyObject *kernel_sums(PyObject *self, PyObject *args)
     Size columns = level.cells ? COUNT(3) / level.cells : 0;
     if (!(is_level(&level) && COUNT(3) == columns * level.cells && COUNT(4) == COUNT(3)))
         return leave(&arrays, "arrays do not fit each other");
-    double *memory = (double *)malloc((size_t)(2 * level.places * LANES + 1) * sizeof(double));
+    Size step = columns < FEW ? 1 : SETS, along = room_along(&level);
+    Size room = 2 * level.places * step + along + 1;
+    double *memory = (double *)malloc((size_t)room * sizeof(double));
     if (!memory) {
         PyErr_NoMemory();
         return leave(&arrays, "memory");
     }
     Py_BEGIN_ALLOW_THREADS
-    for (Size first = 0; first < columns; first += LANES) {
-        int width = (int)(columns - first < LANES ? columns - first : LANES);
-        double *sums = memory + level.places * LANES;
+    for (Size first = 0; first < columns; first += step) {
+        int width = (int)(columns - first < step ? columns - first : step);
+        double *sums = memory + level.places * step;
+        double *one = along ? sums + level.places * step : NULL;
         gather(&level, AT(double, 3), columns, first, width, memory);
-        spread(&level, power == 2 ? 2 : 1, memory, width, sums);
+        spread(&level, power == 2 ? 2 : 1, memory, width, one, sums);
         for (Size c = 0; c < level.cells; c++)
             memcpy(AT(double, 4) + c * columns + first, sums + level.place[c] * width,
                    (size_t)width * sizeof(double));
@@ -100,9 +140,9 @@ static PyObject *kernel_sums(PyObject *self, PyObject *args)
 
 /* -- products of close residuals: `ladder.pairs` ------------------------------------------ */
 
-typedef struct { /* by importance and cell: of r g, of g, of r; by importance and place, of
-                    g^2; and what does not depend on residuals */
-    double *both, *mean, *own, *size, *rest;
+typedef struct { /* of one importance: by cell, of r g and of r; by place, of g and of g^2;
+                    and what does not depend on residuals */
+    double *both, *own, *mean, *size, rest;
 } Terms;
 
 typedef struct { /* cells; each of w^2 r, w^2 r^2, w^3 r^2 is a base and a slope times r */
@@ -111,50 +151,65 @@ typedef struct { /* cells; each of w^2 r, w^2 r^2, w^3 r^2 is a base and a slope
 
 /* Of one importance. `at` and `seen` are room for a number at each place. */
 static void find_terms(const Level *level, const Cell *cell, const double *importance,
-                       double *at, double *seen, const Terms *to)
+                       double *at, double *seen, double *along, Terms *to)
 {
     memset(to->size, 0, (size_t)level->places * sizeof(double));
+    memset(to->mean, 0, (size_t)level->places * sizeof(double));
     memset(at, 0, (size_t)level->places * sizeof(double));
     for (Size c = 0; c < level->cells; c++) {
         double counted = importance[c] * cell->weight[c], D = cell->near[c];
         to->size[level->place[c]] += counted;
         at[level->place[c]] += counted / (D * D);
     }
-    spread(level, 2, at, 1, seen);
-    *to->rest = 0.0;
+    spread(level, 2, at, 1, along, seen);
+    to->rest = 0.0;
     for (Size c = 0; c < level->cells; c++) {
         double i = importance[c], D = cell->near[c], by = i / D;
         double twice = seen[level->place[c]] - 2 * by, thrice = -2 * by / D;
         to->both[c] = 2 * (i + by * cell->slope[0][c]);
-        to->mean[c] = 2 * by * cell->base[0][c];
+        to->mean[level->place[c]] += 2 * by * cell->base[0][c];
         to->own[c] = twice * cell->slope[1][c] + thrice * cell->slope[2][c];
-        *to->rest += twice * cell->base[1][c] + thrice * cell->base[2][c];
+        to->rest += twice * cell->base[1][c] + thrice * cell->base[2][c];
     }
 }
 
-/* What some data sets have of one importance: residuals r at cells, means g at places. */
-INLINE void add_terms(const Level *level, const Terms *terms, const double *r, Size columns,
-                      const double *g, int width, double *sums)
+/* What some data sets have of some importances: residuals r at cells, means g at places. */
+INLINE void add_terms(const Level *level, const Terms *terms, int count, const double *r,
+                      Size columns, const double *g, Size stride, int width,
+                      double sums[MOST_AT_ONCE][FEW])
 {
-    double sum[LANES] = {0.0};
-    for (Size c = 0; c < level->cells; c++) {
-        const double *own = r + c * columns, *mean = g + level->place[c] * width;
-        double both = terms->both[c], alone = terms->mean[c], slope = terms->own[c];
-        for (int l = 0; l < width; l++)
-            sum[l] += own[l] * (both * mean[l] + slope) + alone * mean[l];
+    double sum[MOST_AT_ONCE][FEW] = {{0.0}};
+    for (Size p = 0, c = 0; p < level->places; p++) {
+        double near[MOST_AT_ONCE][FEW] = {{0.0}};
+        const double *mean = g + p * stride;
+        for (; c < level->cells && level->place[c] == p; c++)
+            for (int i = 0; i < count; i++) {
+                double both = terms[i].both[c], slope = terms[i].own[c];
+                for (int l = 0; l < width; l++) {
+                    near[i][l] += both * r[c * columns + l];
+                    sum[i][l] += slope * r[c * columns + l];
+                }
+            }
+        for (int i = 0; i < count; i++)
+            for (int l = 0; l < width; l++)
+                sum[i][l] += mean[l] * (near[i][l] + terms[i].mean[p] -
+                                        terms[i].size[p] * mean[l]);
     }
-    for (Size p = 0; p < level->places; p++)
-        for (int l = 0; l < width; l++)
-            sum[l] -= terms->size[p] * (g[p * width + l] * g[p * width + l]);
-    for (int l = 0; l < width; l++) sums[l] = sum[l] + *terms->rest;
+    for (int i = 0; i < count; i++)
+        for (int l = 0; l < width; l++) sums[i][l] = sum[i][l] + terms[i].rest;
 }
 
-CLONES static void add_all_terms(const Level *level, const Terms *terms, const double *r,
-                                 Size columns, const double *g, int width, double *sums)
+CLONES static void add_all_terms(const Level *level, const Terms *terms, int count,
+                                 const double *r, Size columns, const double *g,
+                                 Size stride, int width, double sums[MOST_AT_ONCE][FEW])
 {
-    if (width == LANES) add_terms(level, terms, r, columns, g, LANES, sums);
-    else if (width == 1) add_terms(level, terms, r, columns, g, 1, sums);
-    else add_terms(level, terms, r, columns, g, width, sums);
+#define OF(count, width) add_terms(level, terms, count, r, columns, g, stride, width, sums)
+    if (width != FEW) OF(count, width);
+    else if (count == 4) OF(4, FEW);
+    else if (count == 3) OF(3, FEW);
+    else if (count == 2) OF(2, FEW);
+    else OF(1, FEW);
+#undef OF
 }
 
 static int is_nothing(const double *x, Size n)
@@ -164,40 +219,60 @@ static int is_nothing(const double *x, Size n)
     return 1;
 }
 
-/* The terms of each importance, one after the other in memory. */
-static Terms terms_at(const Level *level, double *memory, Size i)
+/* Kernel means of residuals at places, of some data sets. */
+static void find_means(const Level *level, const Cell *cell, const double *r, Size columns,
+                       Size first, int width, double *along, double *room, double *g)
 {
-    Size C = level->cells, P = level->places;
-    double *first = memory + i * (3 * C + P + 1);
-    Terms found = {first, first + C, first + 2 * C, first + 3 * C, first + 3 * C + P};
-    return found;
+    gather(level, r, columns, first, width, room);
+    spread(level, 1, room, width, along, g);
+    for (Size c = 0; c < level->cells; c++) { /* a place has the sum of its first cell */
+        if (c > 0 && level->place[c] == level->place[c - 1]) continue;
+        double *mean = g + level->place[c] * width;
+        for (int l = 0; l < width; l++) mean[l] /= cell->near[c];
+    }
+}
+
+/* What all data sets have of up to `MOST_AT_ONCE` importances, whose numbers are `which`. */
+static void sum_some_pairs(const Level *level, const Cell *cell, const Terms *terms,
+                           const Size *which, int count, const double *r, Size columns,
+                           double scale, double *along, double *room, double *out)
+{
+    double *g = room + level->places * SETS, sums[MOST_AT_ONCE][FEW];
+    for (Size first = 0; first < columns; first += SETS) {
+        int width = (int)(columns - first < SETS ? columns - first : SETS);
+        find_means(level, cell, r, columns, first, width, along, room, g);
+        for (int part = 0; part < width; part += FEW) {
+            int few = width - part < FEW ? width - part : FEW;
+            add_all_terms(level, terms, count, r + first + part, columns, g + part, width,
+                          few, sums);
+            for (int i = 0; i < count; i++)
+                for (int l = 0; l < few; l++)
+                    out[which[i] * columns + first + part + l] += sums[i][l] * scale;
+        }
+    }
 }
 
 static void sum_pairs_of(const Level *level, const Cell *cell, const double *importance,
                          Size count, const double *r, Size columns, double scale,
                          double *memory, double *out)
 {
-    double *g = memory + level->places * LANES, *room = memory + 2 * level->places * LANES;
-    for (Size i = 0; i < count; i++) {
-        Terms terms = terms_at(level, room, i);
-        if (is_nothing(importance + i * level->cells, level->cells)) continue;
-        find_terms(level, cell, importance + i * level->cells, memory, g, &terms);
-    }
-    for (Size first = 0; first < columns; first += LANES) {
-        int width = (int)(columns - first < LANES ? columns - first : LANES);
-        gather(level, r, columns, first, width, memory);
-        spread(level, 1, memory, width, g);
-        for (Size c = level->cells; c-- > 0;) /* the first cell of a place comes last */
-            memory[level->place[c]] = cell->near[c];
-        for (Size p = 0; p < level->places; p++)
-            for (int l = 0; l < width; l++) g[p * width + l] /= memory[p];
-        for (Size i = 0; i < count; i++) {
-            double sums[LANES] = {0.0};
-            Terms terms = terms_at(level, room, i);
-            if (is_nothing(importance + i * level->cells, level->cells)) continue;
-            add_all_terms(level, &terms, r + first, columns, g, width, sums);
-            for (int l = 0; l < width; l++) out[i * columns + first + l] += sums[l] * scale;
+    Size C = level->cells, P = level->places, which[MOST_AT_ONCE];
+    double *room = memory + MOST_AT_ONCE * 2 * (C + P);
+    double *along = room_along(level) ? room + 2 * P * SETS : NULL;
+    Terms terms[MOST_AT_ONCE];
+    for (Size i = 0; i < count;) {
+        int found = 0;
+        for (; i < count && found < MOST_AT_ONCE; i++) {
+            double *own = memory + found * 2 * (C + P);
+            Terms here = {own, own + C, own + 2 * C, own + 2 * C + P, 0.0};
+            if (is_nothing(importance + i * C, C)) continue;
+            find_terms(level, cell, importance + i * C, room, room + P, along, &here);
+            terms[found] = here;
+            which[found++] = i;
         }
+        if (found > 0)
+            sum_some_pairs(level, cell, terms, which, found, r, columns, scale, along, room,
+                           out);
     }
 }
 
@@ -217,7 +292,8 @@ static PyObject *pairs(PyObject *self, PyObject *args)
     fits &= COUNT(13) == count * columns;
     for (int i = 5; i < 13; i++) fits &= COUNT(i) == C;
     if (!fits) return leave(&arrays, "arrays do not fit each other");
-    Size room = 2 * level.places * LANES + count * (3 * C + level.places + 1) + 1;
+    Size room = 2 * level.places * SETS + MOST_AT_ONCE * 2 * (C + level.places);
+    room += room_along(&level) + 1;
     double *memory = (double *)malloc((size_t)room * sizeof(double));
     if (!memory) {
         PyErr_NoMemory();

@@ -32,9 +32,15 @@ def ready(array: NDArray[Any], dtype: Any = np.float64) -> NDArray[Any]:
 
 def filled(name: str, shape: Any, *given: Any) -> NDArray[np.float64]:
     """What a loop writes into its last argument, an array of this shape."""
-    out = np.zeros(shape)
-    arrays = (ready(x, x.dtype) if isinstance(x, np.ndarray) else x for x in given)
-    getattr(loops, name)(*arrays, out)
+    out, loop = np.zeros(shape), getattr(loops, name)
+    try:
+        loop(*given, out)
+    except (
+        TypeError,
+        ValueError,
+    ):  # not contiguous, or it says once more what is wrong
+        arrays = (ready(x, x.dtype) if isinstance(x, np.ndarray) else x for x in given)
+        loop(*arrays, out)
     return out
 
 

@@ -383,11 +383,16 @@ def each_class(
         predictions = spell_out(predictions)
     if top is None:
         top = fill(predictions, {}, "auto").columns()
-    labels = predictions.labels
     for j in range(predictions.k):
-        h, z = _one_class(predictions, top, j)
-        hit = _share(labels, j) if predictions.soft else (labels == j).astype(float)
-        yield _one_dimensional(h, z, hit, predictions)
+        yield columns_of_class(predictions, top, j)
+
+
+def columns_of_class(predictions: Predictions, top: Columns, j: int) -> Columns:
+    """Those of one class, whose number is `j`."""
+    h, z = _one_class(predictions, top, j)
+    labels = predictions.labels
+    hit = _share(labels, j) if predictions.soft else (labels == j).astype(float)
+    return _one_dimensional(h, z, hit, predictions)
 
 
 def _one_class(predictions: Predictions, top: Columns, j: int) -> tuple[Column, Column]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, reduce
+from operator import add
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -95,9 +96,14 @@ class Totals:
 
 def fields_of(divergences: Mapping[str, Divergence]) -> tuple[str, ...]:
     """Names of the sums of a cell; ``x_j`` is the sum of x t^j, t the place in the cell."""
-    parts = [f"{name}_{part}" for name in divergences for part in ("loss", "slope")]
+    return _fields_of(tuple(divergences))
+
+
+@cache
+def _fields_of(names: tuple[str, ...]) -> tuple[str, ...]:
+    parts = [f"{name}_{part}" for name in names for part in ("loss", "slope")]
     moments = [f"{x}_{j}" for x in (*MOMENTS, *parts) for j in range(grid.ORDER)]
-    return (*moments, *OF_ROWS, *(f"{name}_infinite" for name in divergences))
+    return (*moments, *OF_ROWS, *(f"{name}_infinite" for name in names))
 
 
 class Thin(NamedTuple):
@@ -272,23 +278,27 @@ class Cells:
                 "cells add up only if they have the same divergences and number: "
                 f"{mine}, {self.cells} against {theirs}, {other.cells}."
             )
-        both = Cells(self.divergences, self.cells, ends=self.ends)
-        for name in (*SCALARS, "table"):
-            setattr(both, name, getattr(self, name) + getattr(other, name))
-        if self.squares is not None or other.squares is not None:
-            both.squares = self.squared_sums + other.squared_sums
-        found = [x for x in (self.clusters, other.clusters) if x is not None]
-        both.clusters = (
-            found[0] + found[1] if len(found) == 2 else next(iter(found), None)
-        )
-        both.low = np.minimum(self.low, other.low)
-        both.high = np.maximum(self.high, other.high)
-        both.totals = {n: t + other.totals[n] for n, t in self.totals.items()}
+        both = self.sums()
+        both.take_in(other)
         if self.values is not None and other.values is not None:
             both.values = _unless_full([*self.values, *other.values])
         if self.within is not None and other.within is not None:
             both.within = self.within + other.within
         return both
+
+    def take_in(self, other: Cells) -> None:
+        """Add the sums of other rows, of the same divergences and cells, to these."""
+        self._forget()
+        if self.squares is not None or other.squares is not None:
+            self.squares = self.squared_sums + other.squared_sums
+        self.table += other.table
+        for name in SCALARS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        found = [x for x in (self.clusters, other.clusters) if x is not None]
+        self.clusters = reduce(add, found) if found else None
+        self.low = np.minimum(self.low, other.low)
+        self.high = np.maximum(self.high, other.high)
+        self.totals = {n: t + other.totals[n] for n, t in self.totals.items()}
 
     def sums(self) -> Cells:
         """A copy of the sums alone, which rows to come leave as it is."""
@@ -365,6 +375,14 @@ class Cells:
         count = len(MOMENTS) + 2 * len(self.divergences)
         sums = self._by_probability(slice(count * grid.ORDER))
         return sums.reshape(count, grid.ORDER, self.cells)
+
+    @property
+    def moments_of_hits(self) -> grid.Moments:
+        """Those of weight and hit alone, which take less where the others are not known."""
+        if "moments" in self.__dict__:
+            return self.moments[:2]
+        sums = self._by_probability(slice(2 * grid.ORDER))
+        return sums.reshape(2, grid.ORDER, self.cells)
 
     @cached_property
     def infinite(self) -> Table:
@@ -493,6 +511,7 @@ def _terms_of(
     Loss and slope are 0 where they are infinite.
     """
     w, loss = columns.weight, columns.loss(divergence)
+    own = columns.unit_loss(divergence) if divergence.name in columns.losses else loss
     lost = ~np.isfinite(loss)
     if lost.any():
         if np.isnan(loss).any():
@@ -502,7 +521,7 @@ def _terms_of(
             )
         loss = np.where(lost, 0.0, loss)
     slope, tangent = _tangent(columns, divergence)
-    unit, phi = _sum(w, columns.unit_loss(divergence)), _sum_of_phi(columns, divergence)
+    unit, phi = _sum(w, own), _sum_of_phi(columns, divergence)
     plain = _sum(w, loss), _sum(w, loss * loss), unit, phi, _sum(w, tangent)
     totals = Totals.of_counted(*plain)
     if (w2 := columns.squared) is not None:

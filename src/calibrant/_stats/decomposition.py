@@ -173,10 +173,11 @@ def analyse_shared(shared: Shared, settings: Settings, factor: float) -> Analysi
 
     `factor` scales the Brier calibration error.
     """
-    columns, cells = shared.columns, shared.sums
-    factors = {n: factor if d.by_pairs else 1.0 for n, d in cells.divergences.items()}
+    columns, cells, factors = shared.columns, shared.sums, _factors(shared, factor)
     if settings.adaptive:
-        return _adaptive(shared, settings, factors)
+        outline = _outline_of(shared, settings)
+        curves = Later(factors, lambda: outline.curves(factors))
+        return Analysis(_adaptive(shared, settings, factors), curves, outline)
     kernel, bandwidth = KERNELS[settings.kernel], float(settings.bandwidth)
     if kernel is not GAUSSIAN and columns is not None:
         regression = published.regress_rows(
@@ -185,6 +186,35 @@ def analyse_shared(shared: Shared, settings: Settings, factor: float) -> Analysi
     else:
         regression = published.regress(cells, kernel, bandwidth, settings.boundary)
     return _as_published(regression, shared, settings.estimator, factors)
+
+
+def decompose(
+    shared: Shared, settings: Settings, factor: float
+) -> Mapping[str, Decomposition]:
+    """The decompositions of the same analysis, without a curve."""
+    if settings.adaptive:
+        return _adaptive(shared, settings, _factors(shared, factor))
+    return analyse_shared(shared, settings, factor).decompositions
+
+
+def curves_of(shared: Shared, settings: Settings) -> Mapping[str, Curve]:
+    """The curves of the same analysis, without a decomposition."""
+    if not settings.adaptive:
+        return analyse_shared(shared, settings, 1.0).curves
+    outline, names = _outline_of(shared, settings), _factors(shared, 1.0)
+    return Later(names, lambda: outline.curves(names))
+
+
+def _outline_of(shared: Shared, settings: Settings) -> Outline:
+    """What adaptive curves are drawn from."""
+    how = settings.level, settings.engine, settings.interval is not None
+    return Outline.of(shared.cells[0], shared.sums, *how)
+
+
+def _factors(shared: Shared, factor: float) -> dict[str, float]:
+    """Of the calibration error, by divergence."""
+    known = shared.sums.divergences.items()
+    return {name: factor if d.by_pairs else 1.0 for name, d in known}
 
 
 def analyse_as_paper(shared: Shared) -> Analysis:
@@ -298,11 +328,9 @@ def cells_of_columns(columns: Columns, settings: Settings) -> Cells:
 
 def _adaptive(
     shared: Shared, settings: Settings, factors: Mapping[str, float]
-) -> Analysis:
+) -> dict[str, Decomposition]:
     level, engine, sums = settings.level, settings.engine, shared.sums
-    cells, local = shared.cells
-    every = settings.interval is not None
-    outline, decompositions = Outline.of(cells, sums, level, engine, every), {}
+    (cells, local), decompositions = shared.cells, {}
     for name, divergence in sums.divergences.items():
         known = level, engine, shared.ladder
         error = shared.errors[name] = adaptive_error(cells, local, sums, name, *known)
@@ -312,8 +340,7 @@ def _adaptive(
         decompositions[name] = replace(
             plain, resolution=error.resolution, p_value=error.p_value
         )
-    curves = Later(factors, lambda: outline.curves(factors))
-    return Analysis(decompositions, curves, outline)
+    return decompositions
 
 
 def _scaled(error: DebiasedError, factor: float) -> Estimate:

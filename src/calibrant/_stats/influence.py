@@ -67,12 +67,15 @@ def values_by_level(
     shared = _about_rows(columns, shared)
     ladder, cell = shared.ladder, cell_of_rows(columns, shared.sums)
     r = columns.hit - columns.confidence
-    out = np.empty((len(ladder.levels), len(columns)))
     own = r if columns.squared is None else r * columns.squared / columns.weights
-    for row, mean, level in zip(out, ladder.means, ladder.levels, strict=True):
-        g = mean[cell] - own / level.near[cell]
-        row[:] = 2 * g * r - g * g
-    return (ladder.shares[:, cell] * out).sum(axis=0), out
+    mixed, out = np.zeros(len(r)), np.empty((len(ladder.levels), len(r)))
+    each = out, ladder.means, ladder.levels, ladder.shares
+    for row, mean, level, share in zip(*each, strict=True):
+        g = mean[cell]
+        g -= own / level.near[cell]
+        row[:] = (2 * r - g) * g
+        mixed += share[cell] * row
+    return mixed, out
 
 
 def _about_rows(columns: Columns, shared: Shared | None) -> Shared:

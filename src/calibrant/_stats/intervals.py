@@ -23,7 +23,7 @@ from calibrant._stats.bins import (
     mass_bins,
     place_of_values,
 )
-from calibrant._stats.closed_forms import Interval, Mean, Surprises
+from calibrant._stats.closed_forms import Interval, Mean, Surprises, quantile_of
 from calibrant._stats.resampling import TINY, Pieces, Rng, sums
 from calibrant._stats.smooth_ece import SmoothedResidual
 from calibrant._stats.standard_errors import Influence, Rows
@@ -126,18 +126,11 @@ def invert(family: Family, value: float, level: float, most: float = inf) -> Int
 def scales(family: Family, value: float, level: float) -> Interval:
     """Factors of the shape, whose size is not 0, that the value does not contradict."""
     tail, null = (1 - level) / 2, family.null
-    unusual = _quantile(null, 1 - tail)
-    detectable = _quantile(family.crossings(unusual, null), 0.5)
+    unusual = quantile_of(null, 1 - tail)
+    detectable = quantile_of(family.crossings(unusual, null), 0.5)
     last = family.crossings(value, null)
-    low = _quantile(np.where(null >= value, 0.0, last), tail)
-    return low, max(detectable, _quantile(last, 1 - tail))
-
-
-def _quantile(x: Column, p: float) -> float:
-    """Of numbers; NumPy's own take longer to be asked than to answer."""
-    at, x = p * (len(x) - 1), np.sort(x)
-    below, share = int(at), at % 1
-    return float(x[below] + share * (x[min(below + 1, len(x) - 1)] - x[below]))
+    low = quantile_of(np.where(null >= value, 0.0, last), tail)
+    return low, max(detectable, quantile_of(last, 1 - tail))
 
 
 def band(family: Family, value: float, level: float, most: float = inf) -> Interval:

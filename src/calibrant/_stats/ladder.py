@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import sqrt
 
 import numpy as np
@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 from calibrant._inputs.arrays import Column, Index, Table
 from calibrant._rows import compiled, engines
 from calibrant._sketch.kernels import GAUSSIAN
-from calibrant._stats.closed_forms import CALIBRATED_SHARE, quantile, student
+from calibrant._stats.closed_forms import (
+    CALIBRATED_SHARE,
+    quantile,
+    quantile_of,
+    student,
+)
 from calibrant._stats.neighbours import Groups, Neighbours, merged
 
 COARSE, FINE = 2.0, 0.5
@@ -38,6 +43,9 @@ BLOCK = 64
 
 DRAWS, BATCH, SEED = 400, 200, 0
 """Of the law, at a time, and their seed: the result is a function of the sums."""
+
+MOST_SHARED = 1 << 18
+"""Random numbers that all laws share: as many as most ever ask for."""
 
 HALF_BELIEVED = 3.0
 """Standard deviations of the law at which half of what a level adds is believed."""
@@ -77,11 +85,11 @@ class Level:
     def of(cls, x: Column, width: float, weight: Column, places: int = PLACES) -> Level:
         """Cells of increasing coordinate `x`, in so many `places` to a width."""
         number = _rounded(x, places / width)
-        new = np.diff(number, prepend=-np.inf) > 0
+        new = np.ones(len(number), bool)
+        new[1:] = number[1:] > number[:-1]
         start, place = np.flatnonzero(new), np.cumsum(new) - 1
-        taps = GAUSSIAN.profile(np.arange(REACH * places + 1) / places)
         where = number[start].astype(np.int64)
-        level = cls(width, taps, where, start, place, weight)
+        level = cls(width, _taps(places), where, start, place, weight)
         return replace(level, near=level.sums(weight[:, None])[:, 0])
 
     @cached_property
@@ -117,6 +125,12 @@ class Level:
     def means(self, column: Column) -> Column:
         """Kernel mean that each cell sees, of a column of sums over rows."""
         return self.sums(column[:, None])[:, 0] / self.near
+
+
+@cache
+def _taps(places: int) -> Column:
+    """The kernel at distances of places, so many of which are a width."""
+    return GAUSSIAN.profile(np.arange(REACH * places + 1) / places)
 
 
 def levels_of(cells: Neighbours, places: int = PLACES) -> list[Level]:
@@ -186,7 +200,7 @@ def pairs(
     if engines.wanted():
         columns = found.r, level.near, cells.weight, *found.bases, *found.slopes
         kernel = level.taps, level.number, level.place
-        given = 1 / cells.n, *kernel, importance, *columns
+        given = 1 / cells.n, *kernel, np.ascontiguousarray(importance), *columns
         return compiled.filled("pairs", (len(importance), found.r.shape[1]), *given)
     D, counted = level.near, importance * cells.weight
     g = level.smooth(level.gather(found.r)) / D[level.start, None]
@@ -292,16 +306,56 @@ def simulate(cells: Neighbours, dispersion: float = 1.0) -> tuple[Column, Table]
     fine, coarse = (PLACES_OF_LAW / (width * step) for width in (FINE, COARSE))
     key = _rounded(cells.coordinate, fine) + _rounded(cells.rank, coarse)
     few = replace(merged(cells, key - key[0]), groups=None)
-    levels, rng = levels_of(few, PLACES_OF_LAW), np.random.default_rng(SEED)
+    levels, chance = levels_of(few, PLACES_OF_LAW), Chance()
     importance = rungs_and_surprise(few, levels)
     seen = estimates(few, levels, Residuals.of(few), importance)[:, 0]
-    drawn = (draw(few, BATCH, rng, dispersion) for _ in range(DRAWS // BATCH))
+    drawn = (draw(few, BATCH, chance, dispersion) for _ in range(DRAWS // BATCH))
     law = [estimates(few, levels, part, importance) for part in drawn]
     return seen, np.concatenate(law, axis=1)
 
 
+@cache
+def _first_numbers() -> NDArray[np.float32]:
+    """Uniform numbers with which every law begins."""
+    found = np.random.default_rng(SEED).random(MOST_SHARED, dtype=np.float32)
+    found.flags.writeable = False
+    return found
+
+
+class Chance:
+    """The random numbers of every law; uniform ones that come first are drawn once for all.
+
+    They are those of a generator of this seed, which is asked once others are wanted.
+    """
+
+    def __init__(self) -> None:
+        self.used = 0
+        self.rest: np.random.Generator | None = None
+
+    def uniform(self, rows: int, draws: int) -> NDArray[np.float32]:
+        """From 0 to 1."""
+        count = rows * draws
+        if self.rest is None and self.used + count <= MOST_SHARED and count % 2 == 0:
+            self.used += count
+            found = _first_numbers()[self.used - count : self.used]
+            return found.reshape(rows, draws)
+        return self._rest().random((rows, draws), dtype=np.float32)
+
+    def normal(self, rows: int, draws: int) -> NDArray[np.float32]:
+        """Of mean 0 and variance 1."""
+        if rows == 0:
+            return np.empty((0, draws), np.float32)
+        return self._rest().standard_normal((rows, draws), dtype=np.float32)
+
+    def _rest(self) -> np.random.Generator:
+        if self.rest is None:  # a step of the generator is two of these numbers
+            bits = np.random.PCG64(SEED).advance(self.used // 2)
+            self.rest = np.random.Generator(bits)
+        return self.rest
+
+
 def draw(
-    cells: Neighbours, draws: int, rng: np.random.Generator, dispersion: float = 1.0
+    cells: Neighbours, draws: int, chance: Chance, dispersion: float = 1.0
 ) -> Residuals:
     """Residuals of calibrated models, a column each.
 
@@ -311,8 +365,7 @@ def draw(
     n = np.maximum(np.ceil(whole * (1 - ROUND_OFF)), 1.0)
     p = np.clip(np.minimum(cells.h, 1 - cells.h), 0.0, 0.5)
     scale = np.sqrt(dispersion * cells.w2 / n) * np.where(cells.h > 0.5, -1.0, 1.0)
-    events = binomial_less_mean(n, p, draws, rng)
-    events *= scale[:, None]
+    events = binomial_less_mean(n, p, draws, chance, scale)
     w, slope = cells.w2 / cells.weight, (1 - 2 * p) * scale
     base = scale**2 * n * p * (1 - p)
     return Residuals(events, (np.zeros_like(w), base, w * base), (w, slope, w * slope))
@@ -325,23 +378,26 @@ MANY_EVENTS = 12.0
 
 
 def binomial_less_mean(
-    n: Column, p: Column, draws: int, rng: np.random.Generator
+    n: Column, p: Column, draws: int, chance: Chance, scale: Column | float = 1.0
 ) -> Table:
-    """Binomial draws less their mean, so many for each pair of n and p <= 1/2.
+    """Binomial draws less their mean, times `scale`, for each pair of n and p <= 1/2.
 
     Exact where few events are expected; else normal with the binomial's skewness.
     """
     mean, out = n * p, np.empty((len(n), draws))
+    scale = np.broadcast_to(scale, n.shape)[:, None]
     # The order of a mirror image is the same, and round-off has no say in it.
     order = np.argsort(np.round(mean, 9), kind="stable")
     first = int(np.searchsorted(mean[order], MANY_EVENTS - ROUND_OFF))
     few, many = order[:first], order[first:]
-    uniform = rng.random((len(few), draws), dtype=np.float32)
-    out[few] = _quantiles(n[few], p[few], uniform) - mean[few, None]
+    events = _quantiles(n[few], p[few], chance.uniform(len(few), draws))
+    events -= mean[few, None]
+    events *= scale[few]
+    out[few] = events
     skewed = (1 - 2 * p[many, None]) / 6  # times x^2 - 1, whose variance is 2
     sd = np.sqrt((mean * (1 - p))[many, None] - 2 * skewed**2)
-    x = rng.standard_normal((len(sd), draws), dtype=np.float32)
-    out[many] = sd * x + skewed * (x * x - 1)
+    x = chance.normal(len(many), draws)
+    out[many] = (sd * x + skewed * (x * x - 1)) * scale[many]
     return out
 
 
@@ -431,7 +487,7 @@ class AgainstChance:
 
     def unusual(self, level: float) -> float:
         """What so few by chance exceed that a two-sided interval leaves out 0."""
-        return float(np.quantile(self.chance, 0.5 + level / 2))
+        return quantile_of(self.chance, 0.5 + level / 2)
 
     def rejects(self, level: float) -> bool:
         """Whether the number is larger than that."""
@@ -496,7 +552,7 @@ class Ladder:
     def units(self) -> Column:
         """How large steps are by chance: their deviation, or what skewness makes of it."""
         steps = np.diff(self.law[:-1], axis=0)
-        skewed = np.quantile(steps, 0.975, axis=1) / quantile(0.95)
+        skewed = np.array([quantile_of(x, 0.975) for x in steps]) / quantile(0.95)
         least = 1e-6 * float(self.law[0].std()) + self.round_off
         return np.maximum(steps.std(axis=1), skewed) + least
 

@@ -6,7 +6,7 @@ of it over classes. What it is called is in its `Measure`; every view reads that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan, sqrt
 
@@ -84,11 +84,11 @@ class Metric:
         return OVER_CLASSES[self.per_class](defined) if defined else nan
 
 
-def estimates(sample: Sample) -> dict[str, Estimate]:
-    """Every metric that applies, by name."""
+def estimates(sample: Sample, known: Mapping[str, Metric]) -> dict[str, Estimate]:
+    """Every one of these metrics that applies, by name."""
     return {
         key: metric.estimate(sample)
-        for key, metric in METRICS.items()
+        for key, metric in known.items()
         if metric.applies(sample)
     }
 

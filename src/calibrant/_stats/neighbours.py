@@ -128,7 +128,8 @@ def cells_of_sketch(cells: Cells, groups: Groups | None = None) -> Neighbours:
     squares = cells.squares_by_log_odds
     extra = None if squares is None else squares[:, used]
     names = list(cells.divergences)
-    found = _gathered(cells.log_odds_sums[:, used], extra, names)
+    # Sums side by side in memory, which a mask as an index does not give.
+    found = _gathered(np.compress(used, cells.log_odds_sums, axis=1), extra, names)
     if groups is not None:
         tables = groups.weight, groups.residual
         found = replace(found, groups=Groups(*(x[:, used] for x in tables)))

@@ -151,15 +151,15 @@ def _family_end(
     if not smooth > 0:
         return 0.0
     shift, n = fitted.at(cells.z, fitted.shift), cells.n
-    whole = float(cells.weight @ _between(divergence, cells.z + shift, cells)) / n
     m = sigmoid(cells.z + shift)
+    whole = float(cells.weight @ _between(divergence, cells.z + shift, m, cells)) / n
     dispersion = cells.dispersion(m)
     lever = _lever(divergence, cells.z + shift, cells)
 
     def possible(s: float) -> tuple[float, bool]:
         eta = cells.z + s * shift
         p = sigmoid(eta)
-        error = float(cells.weight @ _between(divergence, eta, cells)) / n
+        error = float(cells.weight @ _between(divergence, eta, p, cells)) / n
         error *= smooth / max(whole, 1e-300)
         slope = 0.5 * (lever + _lever(divergence, eta, cells))
         variance = dispersion * float(cells.w2 @ (slope**2 * p * (1 - p))) / n**2
@@ -379,7 +379,7 @@ def _gains(
     noise = 0.5 * float((N * curvature * spread).sum() / n)
     if fitted.pull is None:
         noise *= cells.dispersion(m)
-    plugin = float((N * _between(divergence, eta, cells)).sum() / n)
+    plugin = float((N * _between(divergence, eta, m, cells)).sum() / n)
     model_loss, loss, se = found
     return _Gains(model_loss, loss, plugin, noise, se, cells.effective)
 
@@ -432,9 +432,10 @@ def _cross_loss(divergence: Divergence, eta: Column, a: Column) -> Column:
     return -divergence.phi_1d(p) - divergence.derivative_1d(p) * (a - p)
 
 
-def _between(divergence: Divergence, eta: Column, cells: Neighbours) -> Column:
+def _between(
+    divergence: Divergence, eta: Column, m: Column, cells: Neighbours
+) -> Column:
     """d(m, h) in each cell, at m = sigmoid(eta)."""
-    m = sigmoid(eta)
     if divergence.logit_slope:
         return cross_entropy(m, cells.z) - cross_entropy(m, eta)
     return divergence.on_unit(m, cells.h)

@@ -161,7 +161,7 @@ def _absolute_integral(values: Column) -> float:
 
 def smooth_error_of_sketch(cells: Cells, bandwidth: float | None = None) -> float:
     """SmoothECE from sums: their (weight, hit) nodes hold the residual too."""
-    weights = node_weights(cells.moments[:2])
+    weights = node_weights(cells.moments_of_hits)
     residual = weights[1] - grid.node_places(cells.cells) * weights[0]
     smoothed = SmoothedResidual(fold(residual[None])[0], cells.weight)
     return smoothed.error(smoothed.fixed_point() if bandwidth is None else bandwidth)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from math import inf, isfinite, sqrt
 from operator import add
 from typing import Any, Unpack
@@ -30,7 +30,13 @@ from calibrant._inputs.predictions import (
     sum_of_weights,
 )
 from calibrant._rows import engines
-from calibrant._rows.reduce import each_class, fill, reduce_to_columns, spell_out
+from calibrant._rows.columns import Columns
+from calibrant._rows.reduce import (
+    columns_of_class,
+    fill,
+    reduce_to_columns,
+    spell_out,
+)
 from calibrant._sketch.cells import CLASS_BINS, MOST_VALUES, Cells, Kind
 from calibrant._sketch.ordered import Ordered, gather, starts_of_values
 from calibrant._sketch.sketch import Sketch
@@ -38,17 +44,18 @@ from calibrant._stats import bins as binning
 from calibrant._stats import closed_forms
 from calibrant._stats.bins import Isotonic, mass_bins
 from calibrant._stats.closed_forms import quantile
-from calibrant._stats.curve import gap_interval
+from calibrant._stats.curve import Outline, gap_interval
 from calibrant._stats.decomposition import (
-    Analysis,
     Shared,
     analyse_as_paper,
     analyse_shared,
+    curves_of,
+    decompose,
     total_loss,
 )
 from calibrant._stats.influence import values_by_level
 from calibrant._stats.ladder import believed, rises_of
-from calibrant._stats.metrics import METRICS, OVER_CLASSES, estimates
+from calibrant._stats.metrics import METRICS, OVER_CLASSES, Metric, estimates
 from calibrant._stats.neighbours import cells_of_sketch
 from calibrant._stats.sample import Sample
 from calibrant._stats.smooth_ece import smooth_curve, smooth_error_of_sketch
@@ -335,67 +342,87 @@ def _each_label(
 # From a sample to its record: each number and each picture from the same sums.
 
 
-def evaluate_sample(sample: Sample, name: str, *, keep: bool = True) -> Evaluation:
+def evaluate_sample(
+    sample: Sample,
+    name: str,
+    *,
+    keep: bool = True,
+    known: Mapping[str, Metric] = METRICS,
+) -> Evaluation:
     """The record of a sample; `keep` says whether its sums stay with the record."""
     cells, settings = sample.cells, sample.settings
     if keep:
         cells.settle()
     headline = analyse_shared(sample.shared, settings, sample.factor)
-    as_paper = settings.preset == "paper" and sample.factor == 1
-    paper = headline if as_paper else analyse_as_paper(sample.shared)
-    decompositions = _with_intervals(headline, sample)
-    metrics = estimates(sample)
-    values = sample.values.ordered
+    paper = headline if _as_paper(sample) else analyse_as_paper(sample.shared)
     return Evaluation(
-        name=name,
-        n=cells.count,
-        n_effective=cells.effective,
-        n_clusters=None if sample.clusters is None else int(sample.clusters.max()) + 1,
-        folded=cells.clusters is not None and cells.clusters.folded,
-        rows=cells.rows,
-        k=sample.k,
-        target=sample.target,
-        divergence=settings.main.name,
-        decompositions=decompositions,
+        **_without_curves(sample, name),
+        decompositions=_with_intervals(
+            headline.decompositions, sample, headline.outline
+        ),
         curves=headline.curves,
         paper_decompositions=paper.decompositions,
         paper_curves=paper.curves,
-        metrics=Named(metrics),
-        bins=sample.width_bins,
-        mass_bins=sample.mass_bins,
-        atoms=binning.atoms(values) if sample.exact else NO_BINS,
+        metrics=Named(estimates(sample, known)),
         isotonic=sample.isotonic.bins(),
         smooth=smooth_curve(cells, sample.smooth_error),
         histogram=binning.histogram(cells),
         log_odds_histogram=binning.log_odds_histogram(cells),
-        infinite_rows=float(cells.infinite.sum(axis=1).max()),
-        distinct=len(values.confidence)
-        if sample.exact
-        else min(MOST_VALUES + 1, cells.rows),
-        largest_share=float(values.weight.max() / values.total),
-        settings=settings.to_dict(),
-        duplicates=sample.duplicates,
         sketch=cells if keep else None,
     )
+
+
+def _as_paper(sample: Sample) -> bool:
+    """Whether the headline is the paper's own estimate."""
+    return sample.settings.preset == "paper" and sample.factor == 1
+
+
+def _without_curves(sample: Sample, name: str) -> dict[str, Any]:
+    """Fields of a record that follow from counts of rows, in bins or not."""
+    cells, settings, values = sample.cells, sample.settings, sample.values.ordered
+    clusters = sample.clusters
+    return {
+        "name": name,
+        "n": cells.count,
+        "n_effective": cells.effective,
+        "n_clusters": None if clusters is None else int(clusters.max()) + 1,
+        "folded": cells.clusters is not None and cells.clusters.folded,
+        "rows": cells.rows,
+        "k": sample.k,
+        "target": sample.target,
+        "divergence": settings.main.name,
+        "bins": sample.width_bins,
+        "mass_bins": sample.mass_bins,
+        "atoms": binning.atoms(values) if sample.exact else NO_BINS,
+        "infinite_rows": float(cells.infinite.sum(axis=1).max()),
+        "distinct": len(values.confidence)
+        if sample.exact
+        else min(MOST_VALUES + 1, cells.rows),
+        "largest_share": float(values.weight.max() / values.total),
+        "settings": settings.to_dict(),
+        "duplicates": sample.duplicates,
+    }
 
 
 NO_BINS = Bins(*np.empty((6, 0)))
 
 
-def _with_intervals(found: Analysis, sample: Sample) -> dict[str, Decomposition]:
+def _with_intervals(
+    found: Mapping[str, Decomposition], sample: Sample, outline: Outline | None = None
+) -> dict[str, Decomposition]:
     """The decompositions, with what clusters and the sharpness gap ask for.
 
     The gap needs the loss of every row: of a sketch it has no interval.
     """
     columns, clusters, decompositions = sample.columns, sample.clusters, {}
     gap = not sample.sketched and sample.settings.interval is not None
-    for name, plain in found.decompositions.items():
+    for name, plain in found.items():
         divergence, level = sample.cells.divergences[name], sample.settings.level
         parts = plain
         if clusters is not None:
             total = total_loss(sample.cells, name, level, sample.rows)
             parts = replace(plain, total=total)
-        rest = found.outline, columns, divergence, level
+        rest = outline, columns, divergence, level
         ends = gap_interval(parts, *rest, clusters) if gap else None
         decompositions[name] = replace(parts, gap=ends)
     return decompositions
@@ -417,14 +444,17 @@ def evaluate_each_class(
     about = predictions.k, predictions.clusters, predictions.cluster_groups
     whole = Sample.of_rows(top, settings, "class-wise", *about)
     plain = replace(settings, interval=None)  # resamples for each class are too much
-    per_class: list[Evaluation] = []
-    pooled: Cells | None = None
+    rows, pooled, per_class = RowsOfClasses.of(predictions, out.columns()), None, []
     together = Together()
-    classes = each_class(predictions, out.columns())
-    for label, columns in zip(predictions.classes, classes, strict=True):
-        sample = Sample.of_rows(columns, plain, "positive", *about)
-        per_class.append(evaluate_sample(sample, str(label), keep=False))
-        pooled = sample.cells if pooled is None else pooled + sample.cells
+    for j, label in enumerate(predictions.classes):
+        again = partial(rows.sample, plain, about, j)
+        sample = again()
+        per_class.append(_one_of_classes(sample, str(label), rows.later(again)))
+        if pooled is None:
+            pooled = sample.cells
+        else:
+            pooled.take_in(sample.cells)
+        together.add(sample)
         together.add_rows(sample)
     assert pooled is not None
     found = add_up(per_class, pooled, whole, name, together)
@@ -440,6 +470,70 @@ def evaluate_each_class(
             )
             for group in sorted({*_names_of(predictions)})
         },
+    )
+
+
+MOST_KEPT = 1 << 28
+"""Bytes of a matrix that is kept, so that what is shown of a class is made on demand."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOfClasses:
+    """The rows of all classes, and what the reduction knows of their likeliest ones.
+
+    They are a copy if they are `kept`, by which a record does not change with its input,
+    and have the numbers of a class side by side.
+    """
+
+    predictions: Predictions
+    top: Columns
+    kept: bool
+
+    @classmethod
+    def of(cls, given: Predictions, top: Columns) -> RowsOfClasses:
+        """Of these rows; where they are many, for one time only."""
+        if given.scores.nbytes + given.labels.nbytes > MOST_KEPT:
+            return cls(given, top, kept=False)
+        w, w2 = (None if x is None else x.copy() for x in (given.weight, given.squared))
+        scores, labels = (x.copy(order="F") for x in (given.scores, given.labels))
+        rows = replace(given, scores=scores, labels=labels, weight=w, squared=w2)
+        return cls(rows, top, kept=True)
+
+    def sample(self, settings: Settings, about: tuple[Any, ...], j: int) -> Sample:
+        """That of one class against the rest."""
+        columns = columns_of_class(self.predictions, self.top, j)
+        return Sample.of_rows(columns, settings, "positive", *about)
+
+    def later(self, make: Callable[[], Sample]) -> Callable[[], Sample] | None:
+        """What makes a sample once more, if the rows for it are kept."""
+        return make if self.kept else None
+
+
+def _one_of_classes(
+    sample: Sample, name: str, again: Callable[[], Sample] | None
+) -> Evaluation:
+    """The record of a class: what all classes are asked for, and the rest on demand.
+
+    `again` makes the sample once more; without it all is made at once.
+    """
+    if again is None:
+        return evaluate_sample(sample, name, keep=False)
+    settings, metrics = sample.settings, dict(METRICS)
+    plain = decompose(sample.shared, settings, sample.factor)
+
+    def whole() -> Evaluation:
+        with using(settings.engine):
+            return evaluate_sample(again(), name, keep=False, known=metrics)
+
+    def paper() -> dict[str, Decomposition]:
+        with using(settings.engine):
+            return dict(analyse_as_paper(again().shared).decompositions)
+
+    return Evaluation.knowing(
+        whole,
+        **_without_curves(sample, name),
+        decompositions=_with_intervals(plain, sample),
+        paper_decompositions=plain if _as_paper(sample) else Later(plain, paper),
     )
 
 
@@ -494,16 +588,23 @@ class Together:
         self.alone: dict[str, float] = {}
         self.error: Callable[[Column], float] | None = None
         self.levels: dict[str, list[Table | None]] = {}
+        self.metrics: dict[str, list[float]] = {}
         self.by_row: Table | None = None
 
     def add(self, sample: Sample) -> None:
         """One more class, by its sums."""
         for name in sample.cells.divergences:
             self.levels.setdefault(name, []).append(sample.shared.levels(name))
+        self.add_metrics(sample)
+
+    def add_metrics(self, sample: Sample) -> None:
+        """What a mean over classes, or the largest of them, is taken of."""
+        for key, metric in METRICS.items():
+            if metric.per_class in OVER_CLASSES:
+                self.metrics.setdefault(key, []).append(float(metric.value(sample)))
 
     def add_rows(self, sample: Sample) -> None:
-        """The same, and how its rows move d_CAL, and its losses."""
-        self.add(sample)
+        """How its rows move d_CAL, and its losses."""
         mixed, by_row = values_by_level(sample.columns, sample.shared)
         values = {"calibration": mixed}
         self.by_row = by_row if self.by_row is None else self.by_row + by_row
@@ -586,10 +687,9 @@ def add_up(
     settings = whole.settings
     cells = cells_of_sketch(pooled)  # the rows of all classes, to 0.02 in log-odds
     values = Ordered.of(cells.h, cells.weight, cells.hits, cells.hits2)
-    every = per_class, whole, together
-    shared = Shared(None, pooled, settings.level)
-    headline = _added(analyse_shared(shared, settings, 1.0), *every, paper=False)
-    paper = _added(analyse_as_paper(shared), *every, paper=True)
+    decompositions, of_paper = _added(per_class, whole, together)
+    shared, names = Shared(None, pooled, settings.level), tuple(pooled.divergences)
+    drawn, as_paper = curves_of(shared, settings), analyse_as_paper(shared).curves
     return Evaluation(
         name=name,
         n=whole.cells.count,
@@ -600,11 +700,11 @@ def add_up(
         k=len(per_class),
         target="class-wise",
         divergence=settings.main.name,
-        decompositions=headline.decompositions,
-        curves=headline.curves,
-        paper_decompositions=paper.decompositions,
-        paper_curves=paper.curves,
-        metrics=Named(_class_metrics(whole, per_class)),
+        decompositions=decompositions,
+        curves=Later(names, lambda: _bare(drawn)),
+        paper_decompositions=Later(names, of_paper),
+        paper_curves=Later(names, lambda: _bare(as_paper)),
+        metrics=Named(_class_metrics(whole, together.metrics)),
         bins=_pooled_bins([ev.bins for ev in per_class]),
         mass_bins=mass_bins(values, settings.bins),
         atoms=_pooled_atoms([ev.atoms for ev in per_class]),
@@ -622,44 +722,45 @@ def add_up(
 
 
 def _added(
-    pooled: Analysis,
-    per_class: list[Evaluation],
-    whole: Sample,
-    together: Together,
-    *,
-    paper: bool,
-) -> Analysis:
-    """Sum the decompositions over classes; keep the curve of all classes together."""
-    decompositions = {}
-    for name in pooled.decompositions:
-        parts = [
-            (ev.paper_decompositions if paper else ev.decompositions)[name]
-            for ev in per_class
-        ]
-        total = summed([part.total for part in parts], together.factor(name))
-        if name == BRIER.name:  # the losses of the classes add up to the full loss
-            full = METRICS["brier"].estimate(whole)
-            total = Estimate(float(total), full.interval, full.method)
-        error = summed(
-            [part.calibration for part in parts],
-            together.factor("calibration"),
-            None if paper else together.calibration(name),
-            whole.settings.level,
-        )
-        decompositions[name] = Decomposition(
-            name,
-            total,
-            error,
-            parts[0].estimator,
-            parts[0].kernel,
-            parts[0].boundary,
-            parts[0].bandwidth,
-        )
-    # The classes share their rows, so a band of all of them together would be too narrow.
-    return Analysis(decompositions, Later(pooled.curves, lambda: _bare(pooled.curves)))
+    per_class: list[Evaluation], whole: Sample, together: Together
+) -> tuple[dict[str, Decomposition], Callable[[], dict[str, Decomposition]]]:
+    """The sum of the decompositions over classes, and what makes that of the paper's."""
+    level, full = whole.settings.level, METRICS["brier"].estimate(whole)
+    factors = {name: together.factor(name) for name in whole.cells.divergences}
+    found = {name: together.calibration(name) for name in factors}
+    factors["calibration"] = together.factor("calibration")
+
+    def as_paper() -> dict[str, Decomposition]:
+        each = [ev.paper_decompositions for ev in per_class]
+        return {name: _sum_of(each, name, full, factors) for name in found}
+
+    each = [ev.decompositions for ev in per_class]
+    return {
+        name: _sum_of(each, name, full, factors, known, level)
+        for name, known in found.items()
+    }, as_paper
+
+
+def _sum_of(
+    each: Sequence[Mapping[str, Decomposition]],
+    name: str,
+    full: Estimate,
+    factors: Mapping[str, float],
+    *known: Any,
+) -> Decomposition:
+    """Of one divergence; `known` is what `summed` is told of the calibration error."""
+    parts = [found[name] for found in each]
+    total = summed([part.total for part in parts], factors[name])
+    if name == BRIER.name:  # the losses of the classes add up to the full loss
+        total = Estimate(float(total), full.interval, full.method)
+    errors = [part.calibration for part in parts]
+    error = summed(errors, factors["calibration"], *known)
+    plain = replace(parts[0], total=total, calibration=error, gap=None)
+    return replace(plain, resolution=None, p_value=None)
 
 
 def _bare(curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    """Of all classes, which share their rows: a band would be too narrow."""
     return {name: replace(c, **_no_band(c)) for name, c in curves.items()}
 
 
@@ -668,7 +769,9 @@ def _no_band(curve: Curve) -> dict[str, Any]:
     return dict.fromkeys(("low", "high", "band_low", "band_high"), nothing)
 
 
-def _class_metrics(whole: Sample, per_class: list[Evaluation]) -> dict[str, Estimate]:
+def _class_metrics(
+    whole: Sample, per_class: Mapping[str, Sequence[float]]
+) -> dict[str, Estimate]:
     """Full losses and accuracy of the model; of everything else what METRICS says."""
     found = {
         key: metric.estimate(whole)
@@ -677,8 +780,7 @@ def _class_metrics(whole: Sample, per_class: list[Evaluation]) -> dict[str, Esti
     }
     for key, metric in METRICS.items():
         if metric.per_class in OVER_CLASSES:
-            values = [ev.metrics[key] for ev in per_class]
-            found[key] = Estimate(metric.over_classes(values))
+            found[key] = Estimate(metric.over_classes(per_class[key]))
     return found
 
 
