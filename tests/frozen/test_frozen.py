@@ -41,7 +41,7 @@ SOLVED: dict[str, tuple[float, str]] = {
         1e-6,
         "of a difference of nearly equal sums, whose last digits depend on the processor",
     ),
-    r"^recalibrator_DirichletCalibration/|^study_all_methods/.*/paper_curves/": (
+    r"^recalibrator_(Dirichlet|Matrix)\w+/|^study_all_methods/.*/paper_curves/": (
         1e-9,
         "a fit that is iterated, the last digits of which depend on the processor",
     ),
