@@ -768,6 +768,17 @@ class Contrast(Comparison):
         `p_holm` is adjusted by Holm's method for all differences that the sentences are
         about; other metrics have none, nor have differences without an interval: NaN.
         `kind` as in `frame`.
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> y, p = [1, 0, 1, 1] * 20, [0.8, 0.6, 0.8, 0.9] * 20
+        >>> a = cal.evaluate_pairs(y, p, name="a")
+        >>> b = cal.evaluate_pairs(y, [0.5] * 80, name="b")
+        >>> found = cal.compare(a, b).difference_frame()
+        >>> brier = [*found["metric"]].index("brier")
+        >>> float(found["difference"][brier].round(4)), bool(found["p_holm"][brier] < 0.05)
+        (0.1375, True)
         """
         claims, rows = self._claims(), []
         adjusted = holm_adjusted(p_values(claims, self.level))

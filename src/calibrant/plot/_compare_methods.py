@@ -115,7 +115,7 @@ def _rows(ax: Axes, models: list[Evaluation], *, named: bool) -> None:
     assert figure is not None
     box, size = ax.get_position(), theme.size("tick")
     inches, high = box.x0 * figure.get_figwidth() - 0.08, figure.get_figheight()
-    two = box.height * high / len(models) > 2.5 * size / 72  # lines fit a row
+    two = box.height * high / len(models) > 2.9 * size / 72  # lines fit a row
     names = [_in_lines(ev.name, inches, size, two=two) for ev in models if named]
     ax.yaxis.set_ticks(range(len(models)), names)
     ax.tick_params(axis="y", length=0, labelcolor=theme.settings["text.color"])
