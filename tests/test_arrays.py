@@ -8,6 +8,7 @@ import pytest
 from make import softmax, unrelated
 
 import calibrant as cal
+from calibrant._base.checks import RowError
 from calibrant._inputs.arrays import as_scores, to_numpy
 
 Y, LOGITS = unrelated(60, 3)
@@ -36,6 +37,26 @@ def test_pandas(part):
         cal.evaluate(names, probs=pd.DataFrame(P), classes=["a", "b", "c"]).to_dict()
         == want()
     )
+
+
+@pytest.mark.parametrize("kind", ["Float64", "Float32", "double[pyarrow]"])
+def test_frames_of_nullable_and_arrow_numbers(part, kind):
+    pd = part("pandas")
+    if "pyarrow" in kind:
+        part("pyarrow")
+    frame = pd.DataFrame(P, columns=list("abc")).astype(kind)
+    got = cal.evaluate(pd.Series(Y), probs=frame).metrics
+    for name, value in cal.evaluate(Y, probs=P).metrics.items():
+        assert got[name] == pytest.approx(value, rel=1e-5 if "32" in kind else 1e-15)
+    assert cal.brier(Y, probs=frame) == pytest.approx(cal.brier(Y, probs=P), rel=1e-6)
+    whole = (100 * frame).round().astype("Int64")
+    assert cal.nll(Y, logits=whole) == cal.nll(Y, logits=np.rint(100 * P))
+    frame.iloc[3, 1] = pd.NA
+    with pytest.raises(RowError, match="row 3"):
+        cal.evaluate(Y, probs=frame)
+    frame["b"] = "cat"
+    with pytest.raises(TypeError, match=r"got dtype object.*\.astype\(float\)"):
+        cal.evaluate(Y, probs=frame)
 
 
 def test_polars(part):

@@ -1315,6 +1315,14 @@ def test_a_fixed_bandwidth_that_overstates_the_log_error_is_told(data):
     assert "overstated" not in codes(auto)
 
 
+def test_a_fixed_bandwidth_that_nobody_asked_for_overstates_nothing():
+    rng = np.random.default_rng(1)
+    p = rng.beta(3, 0.1, 200_000)  # saturated and calibrated
+    y = rng.random(len(p)) < p
+    assert "overstated" not in codes(cal.evaluate(y, probs=p))
+    assert "overstated" in codes(cal.evaluate(y, probs=p, preset="paper"))
+
+
 def test_zeros_and_ones_are_no_rounding():
     rng = np.random.default_rng(0)
     h = rng.choice([0.0, 1.0, 0.8, 0.9, 0.2], 400, p=[0.45, 0.45, 0.05, 0.03, 0.02])

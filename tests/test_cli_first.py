@@ -1506,3 +1506,22 @@ def test_study_refuses_two_models_on_the_same_examples(tmp_path):
     assert "tested on 200 others" not in found.stdout
     np.savez(tmp_path / "b.npz", prob=other, outcome=Y[::-1])
     assert "tested on 200 others" in run(*words, cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "study"])
+def test_a_scale_is_for_files_of_which_one_states_words(command, tmp_path):
+    rng = np.random.default_rng(0)
+    for name, stated in {
+        "words": ["likely", "unsure"],
+        "a": [0.8, 0.5],
+        "b": [0.9, 0.4],
+    }.items():
+        lines = [f"{rng.choice(stated)},{int(rng.random() < 0.7)}" for _ in range(60)]
+        text = "\n".join(["confidence,correct", *lines])
+        (tmp_path / f"{name}.csv").write_text(text)
+    scale = "--scale", "likely=0.8,unsure=0.5"
+    for files in (("words.csv", "a.csv"), ("a.csv", "words.csv")):
+        assert run(command, *files, *scale, cwd=tmp_path).returncode == 0
+    done = run(command, "a.csv", "b.csv", *scale, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "a.csv: --scale has no effect: no value of 'confidence' is a" in done.stderr

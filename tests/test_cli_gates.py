@@ -78,6 +78,14 @@ def test_the_end_of_an_interval_that_no_examples_give_is_refused(
     assert done.stderr.endswith(f"{end}\n")
 
 
+@pytest.mark.parametrize("command", ["compare", "monitor"])
+def test_nor_do_differences_or_periods_give_the_end_of_an_interval(command, folder):
+    fixed = "--bandwidth", "0.05", "--fail-if", "d_CAL.upper > 1%"
+    done = run(command, "a.npz", "b.npz", *fixed, cwd=folder)
+    assert done.returncode == 2
+    assert "calibration with --bandwidth has no interval, of which" in done.stderr
+
+
 def test_an_end_of_smooth_ece_with_a_bandwidth_is_gated(folder):
     words = "report", "a.npz", "--bandwidth", "0.05", "-q"
     for limit, code in (("0%", 3), ("99%", 0)):

@@ -502,3 +502,23 @@ def test_a_contradicted_risk_of_0_is_named_beside_its_p_value():
     assert "contradicted" not in str(cal.clinical(y, probs=p))
     p[0], y[0] = 0, 1
     assert "(p = 0: a risk of 0 or 1 was contradicted)" in str(cal.clinical(y, probs=p))
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("y", [0, 1])
+def test_one_example_has_no_interval_of_a_mean(y, p):
+    found, ev = cal.clinical([y], probs=[p]), cal.evaluate([y], probs=[p])
+    assert found.rate.interval is not None
+    for name in ("mean_risk", "in_the_large", "oe_ratio", "brier"):
+        assert getattr(found, name).interval is None, name
+    area = cal.murphy([y], probs=[p]).area
+    assert area.interval is ev.metrics["brier"].interval is None
+    assert str(found).startswith("model: 1 example, ")
+    assert "nan, nan" not in str(cal.murphy([y], probs=[p]))
+
+
+def test_no_distance_is_longer_than_the_range_of_chances():
+    y, p = [1, 1, 1, 0, 0, 1], [0.0047, 0.0079, 0.4395, 0.0001, 0.1297, 0.2817]
+    found = cal.clinical(y, probs=p)
+    assert found.emax == 1  # a line through so few points leads to 1.15
+    assert cal.Clinical.from_json(found.to_json()).emax == 1

@@ -24,6 +24,7 @@ from calibrant._verbs.compare import (
     Contrast,
     compare,
     holm,
+    holm_adjusted,
     independent_difference,
     is_clear,
     p_value,
@@ -674,6 +675,7 @@ def test_holm_is_the_step_down_procedure():
     assert holm(p, 0.05) == {"a"}  # 0.01 <= 0.05/4, but 0.02 > 0.05/3
     assert holm(p, 0.1) == {"a", "b", "c"}
     assert holm({}, 0.05) == set()
+    assert holm_adjusted(p) == {"a": 0.04, "b": 0.06, "c": 0.06, "d": 0.5}
 
 
 def test_a_p_value_belongs_to_its_interval():
@@ -766,11 +768,44 @@ def test_a_difference_that_may_be_chance_among_many_is_named():
     assert found.sentences[-1].endswith(
         "Not significant after Holm's correction: B's ECE."
     )
+    for alone, words in ((weak, "not"), (strong, "still")):
+        claims = {"brier": alone, **many}
+        found = Contrast((a, b), baseline="A", differences={"B": claims})
+        assert found.sentences[-1] == (
+            "1 of 3 differences is significant, at 95 %; about 0.2 would be expected by "
+            f"chance. It is {words} significant after Holm's correction."
+        )
+    found = Contrast((a, b), baseline="A", differences={"B": many})
+    assert "by chance" not in found.sentences[-1]
     weaker = dict.fromkeys(("brier", "nll", "ece", "calibration"), weak)
     found = Contrast((a, b), baseline="A", differences={"B": weaker})
     assert found.sentences[-1].endswith(
         "None remains significant after Holm's correction."
     )
+
+
+def test_the_frame_of_differences_agrees_with_intervals_and_sentences():
+    a, b = two()
+    found = compare(a, b, replace(b, name="C"))
+    frame = found.difference_frame()
+    columns = {name: np.asarray(frame[name]) for name in frame}
+    places = list(zip(columns["model"], columns["metric"], strict=True))
+    assert places == [(m, key) for m, x in found.differences.items() for key in x]
+    for row, (model_, key) in enumerate(places):
+        value = found.differences[model_][key]
+        assert columns["difference"][row] == float(value)
+        low, high, p = (columns[x][row] for x in ("low", "high", "p_value"))
+        if value.interval is None or value.method == SAME:
+            assert np.isnan(p)
+        else:
+            assert (low, high) == value.interval
+            assert (p < 0.05) == is_clear(value)
+    claims = {x: float(found.differences[x[0]][x[1]]) for x in found._claims()}
+    p = dict(zip(places, columns["p_value"], strict=True))
+    tested = {x: p[x] for x in claims if not np.isnan(p[x])}
+    adjusted = dict(zip(places, columns["p_holm"], strict=True))
+    assert {x for x in places if not np.isnan(adjusted[x])} == set(tested)
+    assert {x for x in tested if adjusted[x] <= 0.05} == holm(tested, 0.05)
 
 
 # -- clusters, noise and divergences of one's own -----------------------------------

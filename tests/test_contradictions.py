@@ -1,6 +1,7 @@
 """Nothing is believed that the object itself contradicts."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -261,6 +262,41 @@ def test_numbers_at_the_end_of_names_are_held_against_their_order(
     for said in ({"probs": columns, "classes": [*map(str, numbers)]}, {}):
         found = files.read(path, files.Roles(**said))
         assert cal.accuracy(**found.arguments) == want
+
+
+TRUE = Y < 1
+TWO = np.stack([P[:, 0], 1 - P[:, 0]], axis=1)
+"""The probabilities of true and of false, in this order."""
+
+
+@pytest.mark.parametrize(("true", "false"), [(True, False), ("True", "False"), (1, 0)])
+@pytest.mark.parametrize("labels", [TRUE, TRUE.astype(int), TRUE.tolist()])
+def test_true_and_false_as_names_of_columns_are_read_as_1_and_0(
+    part, true, false, labels
+):
+    frame = part("pandas").DataFrame(TWO, columns=[true, false])
+    in_order = frame.iloc[:, ::-1]
+    want = cal.accuracy(labels, probs=TWO[:, ::-1], target="positive")
+    for call in (cal.evaluate, cal.study, cal.accuracy):
+        with pytest.raises(ValueError, match=f"are {true!r}, {false!r}: which of them"):
+            call(labels, probs=frame, target="positive")
+        with pytest.raises(ValueError, match=r"and classes= says False, True"):
+            call(labels, probs=frame, target="positive", classes=[False, True])
+        assert call(labels, probs=in_order, target="positive")
+    with pytest.raises(ValueError, match="which of them is class 0"):
+        TemperatureScaling(scores="probs").fit(frame, labels)
+    assert want == cal.accuracy(labels, probs=in_order, target="positive")
+    named: Any = {"classes": [True, False], "target": "top-label"}
+    assert want == cal.accuracy(labels, probs=frame, **named)
+    if true != 1 or true is True:
+        with pytest.raises(ValueError, match=r"and classes= says True, False"):
+            cal.accuracy(labels, probs=in_order, **named)
+
+
+def test_labels_that_are_words_of_truth_are_columns_of_that_name(part):
+    frame = part("pandas").DataFrame(TWO, columns=["True", "False"])
+    want = cal.accuracy(TRUE, probs=TWO[:, ::-1], target="top-label")
+    assert want == cal.accuracy(TRUE.astype(str), probs=frame, target="top-label")
 
 
 @pytest.mark.parametrize("columns", [[0, 1, 2], ["0", "1", "2"], list("abc"), ["p_1", "p_2", "p_3"], ["a1", "b0", "c2"], ["p_60", "p_20", "p_40"]])  # fmt: skip

@@ -216,6 +216,40 @@ def test_methods_and_bandwidths_fit_a_column_of_a_paper(settings):
     assert len(wide.figure.axes) == 3
 
 
+@pytest.mark.parametrize("size", [None, (3.25, 2.4), (3.25, 3), (5, 4)])
+def test_the_sentence_on_the_ranking_is_not_cut_off(size):
+    ax = plot.bandwidth_sweep(study(), figsize=size)
+    assert "ranking at 0.05 (trivial models aside) holds" in " ".join(ax.get_xlabel().split())  # fmt: skip
+    assert_inside(figure_of(ax))
+    assert_inside(figure_of(plot.bandwidth_sweep(ordinary(), figsize=size)))
+
+
+def accurate():
+    """Models whose elementary scores take long numbers."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(8, 0.6, 1500)
+    y = rng.random(1500) < p
+    return [cal.evaluate_pairs(y, p**k, name=f"to the power {k}") for k in range(1, 6)]
+
+
+@pytest.mark.parametrize("size", [None, (5, 3)])
+def test_the_triptych_is_not_cut_off(size):
+    for models in (accurate(), study()):
+        assert_inside(figure_of(plot.triptych(models, figsize=size)[0]))
+    with pytest.raises(ValueError, match=r"figsize is too small .* got \(3.25, 2.4\)"):
+        plot.triptych(models[0], figsize=(3.25, 2.4))
+
+
+@pytest.mark.parametrize(("name", "low"), [("murphy", 2.8), ("risk_coverage", 2.4)])
+def test_the_name_of_a_low_axis_is_broken_or_the_size_is_refused(name, low):
+    draw = getattr(plot, name)
+    for models, size in ((study(), (3.25, 3)), (study()[0], (3.25, 2.4))):
+        assert_inside(figure_of(draw(models, figsize=size)))
+    assert "\n" in draw(study(), figsize=(3.25, low)).get_ylabel()
+    with pytest.raises(ValueError, match=r"figsize is too small .* at least \(3.25, "):
+        draw(study(), figsize=(3.25, low - 0.6))
+
+
 def test_every_figure_has_the_size_asked_for():
     size = [8.0, 6.0]
     outs = [

@@ -11,6 +11,7 @@ from scipy.fft import dct
 from scipy.optimize import isotonic_regression
 from scipy.special import chdtr, chndtrinc, gammaincinv, ndtri, stdtrit
 
+import calibrant as cal
 from calibrant._sketch import ordered
 from calibrant._stats import quantiles
 from calibrant._stats.smooth_ece import coefficients, series
@@ -110,3 +111,18 @@ def test_quantiles_of_no_law_are_those_of_scipy():
     assert quantiles.gamma_quantile(3.0, 0.0) == gammaincinv(3.0, 0.0) == 0
     assert quantiles.gamma_quantile(3.0, 1.0) == np.inf
     assert np.isnan(quantiles.gamma_quantile(-1.0, 0.5))
+
+
+@pytest.mark.parametrize("shape", [2e-3, 1e-3, 9.5e-4, 9e-4, 1e-4, 1e-9])
+@pytest.mark.parametrize("p", [0.05, 0.5, 0.975])
+def test_a_gamma_quantile_below_every_double_is_0(shape, p):
+    wanted = float(gammaincinv(shape, p))
+    assert quantiles.gamma_quantile(shape, p) == pytest.approx(wanted, 1e-9, 1e-290)
+
+
+def test_an_event_of_next_to_no_weight_has_an_interval():
+    y, w = np.zeros(20, int), np.ones(20)
+    y[0], w[0] = 1, 1e-5
+    p = np.linspace(0.1, 0.3, 20)
+    low, high = cal.evaluate(y, probs=p, sample_weight=w).metrics["accuracy"].interval
+    assert 0.8 < low < high == 1

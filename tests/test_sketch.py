@@ -241,6 +241,15 @@ def test_a_sketch_tells_what_weights_and_clusters_leave():
     count = cal.evaluate(some).n_clusters
     assert count < 128  # some of its 128 groups of clusters are empty
     assert f"in {count} or more clusters" in str(cal.evaluate(some))
+    again = cal.Evaluation.from_json(cal.evaluate(some).to_json())
+    assert f"in {count} or more clusters" in str(again)
+
+
+def test_classes_of_a_sketch_of_many_clusters_are_of_so_many_or_more():
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 300)
+    sketch = cal.Sketch(target="class-wise")
+    sketch.update(np.arange(300) % 3, probs=p, cluster=np.arange(300))
+    assert " or more clusters" in str(cal.evaluate(sketch))
 
 
 @pytest.mark.parametrize("digits", [2, 17])

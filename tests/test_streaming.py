@@ -584,11 +584,20 @@ def test_pairs_with_losses_do_not_tell_how_many_classes_there_are():
     assert cal.Evaluation.from_json(ev.to_json()).k is None
     again = cal.Sketch.from_bytes(sketch.to_bytes()) + sketch
     assert cal.evaluate(again).k is None
-    with pytest.raises(ValueError, match="numbers of classes"):
+    with pytest.raises(ValueError, match="numbers of classes: 20 and not known"):
         named + sketch
     with pytest.raises(ValueError, match=r"tight' needs Sketch\(classes=...\)"):
         cal.evaluate(sketch, counterpart="tight")
     assert cal.evaluate(named, counterpart="tight").k == 20
+
+
+@pytest.mark.parametrize("names", [["no", "yes"], [0, 1], [1, 2]])
+def test_two_classes_that_were_named_are_in_the_file(names):
+    _, _, pairs, loss = of_many_classes()
+    named = cal.Sketch(classes=names).update_pairs(*pairs, loss=loss)
+    again = cal.Sketch.from_bytes(named.to_bytes())
+    assert again.kind.classes == tuple(names)
+    assert cal.evaluate(again + named).k == 2
 
 
 def test_classes_do_not_apply_to_pairs_without_losses():

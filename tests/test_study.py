@@ -276,12 +276,31 @@ def test_a_study_of_two_models_on_the_same_examples_does_not_call_them_others():
         ([0, 1] * 9, False),  # fewer than 20
         ([0] * 3000, False),
         ([0] * 2998 + [1], False),  # one in 3,000 is so by chance
+        ([0] * 50 + [1] * 50, False),  # sorted, as many of each
+        (["cat"] * 30 + ["dog"] * 30 + ["ant"] * 30, False),
     ],
 )
 def test_equal_labels_are_the_same_examples_where_chance_has_no_part(y, same):
     assert same_labels(np.array(y), np.array(y)) is same
     assert not same_labels(np.array(y), np.array(y)[::-1][1:])
     assert not same_labels(np.array(y), np.roll(np.array(y), 1, axis=0)) or not same
+
+
+def test_forecasts_of_one_event_are_recalibrated_by_platt_scaling_too():
+    p = np.linspace(0.02, 0.98, 300)
+    y = np.diff(np.floor(np.cumsum(p) + 0.5), prepend=0.0).astype(int)
+    usual = ("Temperature", "Histogram binning", "Isotonic", "Mean replacement")
+    event, two = {"probs": p}, {"probs": np.stack([1 - p, p], axis=1)}
+    for given, platt in (
+        (event, True),
+        ({**two, "target": "positive"}, True),
+        ({**two, "target": "top-label"}, False),
+        ({**event, "preset": "paper"}, False),
+        ({**event, "methods": "paper"}, False),
+        ({"confidence": p}, False),
+    ):
+        found = cal.study(y, **given, split=0.5, interval=None).names
+        assert found == ("Uncalibrated", usual[0], *["Platt"] * platt, *usual[1:])
 
 
 def test_one_example_to_fit_on_is_not_plural():

@@ -15,6 +15,7 @@ import pytest
 from handmade import model, seeded, small, studied
 from hypothesis import given
 from hypothesis import strategies as st
+from make import balanced
 
 import calibrant as cal
 from calibrant._base.comparison import Comparison
@@ -466,6 +467,14 @@ def test_the_default_latex_table_fits_the_page(tmp_path, absent):
     assert "Overfull" not in log
 
 
+def test_five_numbers_with_intervals_fit_the_page(tmp_path, absent):
+    columns = ["ece", "nll", "brier", "calibration", "sharpness_gap"]
+    y, h = balanced(500)
+    ev = cal.evaluate_pairs(y, h, name="ResNet-110")
+    text = table(ev, "latex", columns=columns, intervals=True)
+    assert "Overfull" not in compile_latex(text, tmp_path, absent)
+
+
 def test_latex_prints_hostile_names_as_they_are(tmp_path, absent):
     columns = ["brier"]
     text = table(hostile(), "latex", columns=columns, caption=" ".join(HOSTILE))
@@ -557,7 +566,9 @@ def test_intervals_are_shown_where_there_are_any():
     assert "In brackets: 95% intervals: Wilson\n(Accuracy)" in text
     markdown = table(ev, "markdown", columns=["accuracy"], intervals=True)
     assert r"50.00 \[40.00, 60.00\]" in markdown
-    assert r"50.00 {\scriptsize {[}40.00, 60.00{]}}" in table(ev, "latex", columns=["accuracy"], intervals=True)  # fmt: skip
+    latex = table(ev, "latex", columns=["accuracy", "ece"], intervals=True)
+    assert "a & 50.00 & 10.00 \\\\\n" in latex
+    assert r" & {\scriptsize {[}40.00, 60.00{]}} &  \\[2pt]" in latex
     assert "No column shown has an interval." in table(ev, columns=["ece"], intervals=True)  # fmt: skip
 
 
@@ -814,6 +825,22 @@ def test_a_table_of_class_wise_numbers_says_so():
     assert f"The target {CLASS_WISE.split('ECE')[0]}ECE" in build(every)
     assert f"The target of every {CLASS_WISE}" in " ".join(table([every, top]).split())
     assert "class-wise" not in table(every, columns=["accuracy", "brier"])
+
+
+def test_numbers_for_programs_say_that_they_are_class_wise():
+    every, top = of_target("class-wise", "every"), of_target("top-label", "top")
+    head, one, two = csv.reader(io.StringIO(table([every, top], "csv"), newline=""))
+    assert head[:2] == ["model", "target"]
+    assert (one[1], two[1]) == ("class-wise", "top-label")
+    for frame in (
+        table([every, top], "frame"),
+        cal.Comparison((every, top)).frame(),
+        every.frame(),
+    ):
+        assert list(frame)[:2] == ["model", "target"]
+        assert next(iter(frame["target"])) == "class-wise"
+    assert "target" not in table(top, "csv")
+    assert "target" not in list(top.frame()) + list(cal.Comparison((top,)).frame())
 
 
 def test_a_study_of_every_class_says_so():

@@ -85,7 +85,7 @@ CHANGED = {
     ),
     r"/p_value$|_p$": "with weights and clusters p-values are simulated otherwise",
     r"/(band_low|band_high|resolution|n_effective|n_clusters|duplicates|repeated"
-    r"|sum_of_weights|largest_class|left_out|unpaired|absent|mean_replaced)$": (
+    r"|sum_of_weights|largest_class|left_out|unpaired|absent|mean_replaced|folded)$": (
         "new fields"
     ),
     r"/positive$|^page_of_\w+(/0)?/(estimators|each|scores/\d/(column|total))$": "new fields",

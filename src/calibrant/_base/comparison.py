@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, overload
 import numpy as np
 
 from calibrant._base.checks import MOST_NAME, check_choice, check_kind, one_line
-from calibrant._base.evaluation import Evaluation, group_name
+from calibrant._base.evaluation import Evaluation, group_name, targets_apart
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.measures import is_trivial
 from calibrant._base.records import CLOSE, Amount, Frame, Range, Record, Whole, to_frame
@@ -196,10 +196,11 @@ class Comparison(Views, Record):
     def frame(self, kind: str | None = None) -> Frame:
         """One row per model: every column any model has, and effects if there are any.
 
+        ``target`` is a column where some model is class-wise: its errors are of all classes.
         A pandas frame, else a Polars one, else a dict of arrays, as is installed; `kind`,
         ``"polars"`` or ``"pandas"``, says which.
         """
-        columns: dict[str, Any] = {"model": np.array(self.names)}
+        columns = {"model": np.array(self.names)} | targets_apart(self)
         for key, measure in columns_of_tables().items():
             values = np.array([float(measure.of(ev)) for ev in self])
             if not np.isnan(values).all():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
@@ -96,8 +96,8 @@ class Evaluation(Views, Record):
         `sample_weight` was given.
     sum_of_weights : float or None
         What `sample_weight` adds up to as it was given; `n` does not depend on it.
-    n_clusters : int or None
-        Number of clusters, if they were given; of a sketch at most 128 are told apart.
+    n_clusters, folded : int or None, bool
+        Clusters, if they were given, and whether a sketch could not tell them all apart.
     target : str
         ``"top-label"``, ``"positive"``, ``"class-wise"``, ``"multi-label"`` or
         ``"pairs"``; ``"top-3"`` and its like, or ``"event: name"`` of a `Target`.
@@ -216,6 +216,7 @@ class Evaluation(Views, Record):
     unpaired: Amount = 0.0
     absent: Amount = 0.0
     mean_replaced: bool = False
+    folded: bool = False
     sketch: Any = field(default=None, metadata={"plain": False})
     columns: Any = field(default=None, metadata={"plain": False})
     clusters: Any = field(default=None, metadata={"plain": False})
@@ -364,7 +365,7 @@ class Evaluation(Views, Record):
         }
 
     def frame(self, kind: str | None = None) -> Frame:
-        """One row per number: model, metric, value, low, high, method.
+        """One row per number: model, metric, value, low, high, method; target if class-wise.
 
         A pandas frame, else a Polars one, else a dict of arrays, as is installed; `kind`,
         ``"polars"`` or ``"pandas"``, says which.
@@ -373,8 +374,8 @@ class Evaluation(Views, Record):
         rows = {name: getattr(self.decomposition, name) for name in headline}
         rows.update(self.metrics)
         bounds = [x.interval or (np.nan, np.nan) for x in rows.values()]
-        columns: dict[str, Any] = {
-            "model": [self.name] * len(rows),
+        columns: dict[str, Any] = {"model": [self.name] * len(rows)}
+        columns |= targets_apart([self] * len(rows)) | {
             "metric": list(rows),
             "value": [float(x) for x in rows.values()],
             "low": [low for low, _ in bounds],
@@ -387,3 +388,9 @@ class Evaluation(Views, Record):
 def group_name(model: str, group: str) -> str:
     """What the record of a group is called."""
     return f"{model}, group {group}"
+
+
+def targets_apart(models: Iterable[Evaluation]) -> dict[str, Any]:
+    """The targets as a column, if some are class-wise: numbers do not show it."""
+    found = [ev.target for ev in models]
+    return {"target": np.array(found)} if "class-wise" in found else {}

@@ -236,13 +236,8 @@ def is_mirrored(ev: Evaluation) -> bool:
     """
     if ev.mean_replaced:
         return ev.distinct > 1 and ev.target not in ("top-label", "pairs")
-    two = np.array(
-        [
-            one.atoms.confidence[[0, -1]]
-            for one in ev.per_class
-            if one.atoms.confidence.size == 2
-        ]
-    )
+    values = [one.atoms.confidence for one in ev.per_class]
+    two = np.array([x[[0, -1]] for x in values if x.size == 2])
     if not len(two) or len(two) < len(ev.per_class):
         return False
     return bool(np.ptp(two, axis=0).max() < 1e-6 and two[0, 1] < 1)
@@ -301,17 +296,10 @@ def sample_size(ev: Evaluation, *, in_sentence: bool = False) -> str:
     if about:
         said += f" ({', '.join(about)})"
     if ev.n_clusters is not None:
-        said += f" in {ev.n_clusters:,}{' or more' * _folded(ev)} clusters"
+        said += f" in {ev.n_clusters:,}{' or more' * ev.folded} clusters"
     if ev.left_out:
         said += f" (coverage {100 * ev.coverage:.3g} %: {ev.left_out:,.10g} left out)"
     return said
-
-
-def _folded(ev: Evaluation) -> bool:
-    """Whether there may be more clusters: a sketch tells few of them apart."""
-    if ev.sketch is None:  # as after JSON
-        return ev.n_clusters == 128 and ev.fingerprint is None
-    return ev.sketch.clusters is not None and ev.sketch.clusters.folded
 
 
 def is_weighted(ev: Evaluation) -> bool:

@@ -644,10 +644,8 @@ class Decomposition(Record):
         # An estimate may exceed what it is part of, and be below 0, by its noise; where
         # the paper's curve gives what has probability 0 a chance, that of log is infinite.
         brier = self.divergence == "brier"
-        least, most = (
-            -2 * total - (SLACK if brier else 1),
-            2 * total + 1 if brier else inf,
-        )
+        least = -2 * total - (SLACK if brier else 1)
+        most = 2 * total + 1 if brier else inf
         if calibration < least or calibration > most:
             return f"has a calibration of {calibration:g} in a total of {total:g}"
         if self.gap is None or close(self.gap, total - calibration):
@@ -730,13 +728,9 @@ class Bins(Columnar):
     @property
     def means(self) -> tuple[float, float]:
         """Mean confidence and accuracy of all rows."""
-        some = self.count > 0
-        total = self.count.sum()
-        h, a = (
-            float(self.count[some] @ x[some] / total)
-            for x in (self.confidence, self.accuracy)
-        )
-        return h, a
+        some, total = self.count > 0, self.count.sum()
+        h, a = (self.count[some] @ x[some] for x in (self.confidence, self.accuracy))
+        return float(h / total), float(a / total)
 
     @property
     def gaps(self) -> NDArray[np.float64]:

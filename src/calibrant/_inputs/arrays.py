@@ -71,12 +71,20 @@ def _from_framework(array: Any, name: str) -> NDArray[Any]:
             if str(array.dtype) == "torch.bfloat16":  # NumPy has no such type
                 array = array.float()
         if hasattr(array, "__array__") or not hasattr(array, "__dlpack__"):
-            return np.asarray(array)
+            return np.asarray(_in_floats(array))
         return np.from_dlpack(array)
     except Exception as error:  # an object of the user may raise anything
         raise TypeError(
             f"{name} could not be read as an array ({type(array).__name__}): {error}"
         ) from error
+
+
+def _in_floats(array: Any) -> Any:
+    """A pandas frame of nullable or Arrow numbers in floats, as NumPy reads its columns."""
+    kinds = array.dtypes if hasattr(array, "columns") and hasattr(array, "loc") else ()
+    own = any(not isinstance(x, np.dtype) for x in kinds)
+    numbers = own and all(getattr(x, "kind", "O") in "fiu" for x in kinds)
+    return array.astype(float) if numbers else array
 
 
 def _unpack_objects(array: NDArray[Any]) -> NDArray[Any]:

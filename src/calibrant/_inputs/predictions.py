@@ -250,7 +250,7 @@ def named_classes(
     """Names of the classes in column order: those given, or those a data frame has.
 
     A frame's names are the classes if the labels are among them. Whole numbers other
-    than 0, 1, ... must be, and none of the labels a column number as well; names such as
+    than 0, 1, ... (True is 1) must be, and none of the labels a column number as well; names such as
     p_1, p_0 are refused beside them. A series that is named after one of two labels is its probability.
 
     Examples
@@ -283,8 +283,9 @@ def named_classes(
                 f"y holds {strange}, which is no column of {kind} ({_listed(columns)}). "
                 "Rename the column, or pass classes=[...], the names in column order."
             )
-    numbers = all(str(name).lstrip("-").isdecimal() for name in columns)
-    if numbers or (labels is not None and out_of_order(columns)):
+    numbers = _as_numbers(columns)
+    moved = numbers != _counted(k) and all(x.lstrip("-").isdecimal() for x in numbers)
+    if moved or (labels is not None and out_of_order(columns)):
         raise ValueError(
             f"the columns of {kind} are {_listed(columns)}: which of them is class 0? Pass "
             "classes=[...], the names of the classes in column order, or .to_numpy() if "
@@ -323,18 +324,27 @@ def _columns_of(frame: Any, k: int) -> tuple[Hashable, ...] | None:
     """What a data frame calls its k columns; None for 0, 1, ..., which says nothing."""
     listed = getattr(frame, "column_names", getattr(frame, "columns", ()))
     names = tuple(listed) if isinstance(listed, Iterable) else ()
-    if len(names) != k or not all(isinstance(x, str | int | np.integer) for x in names):
+    kinds = str | int | np.integer | np.bool_
+    if len(names) != k or not all(isinstance(x, kinds) for x in names):
         return None
-    numbered = [str(int(x) if isinstance(x, bool) else x) for x in names]
-    says_nothing = numbered == [str(i) for i in range(k)] or len(set(numbered)) < k
-    return None if says_nothing else names
+    alike = len(set(_as_numbers(names))) < k
+    return None if alike or [str(x) for x in names] == _counted(k) else names
+
+
+def _counted(k: int) -> list[str]:
+    return [str(i) for i in range(k)]
+
+
+def _as_numbers(names: Iterable[Any]) -> list[str]:
+    """Names as text, in which false and true are 0 and 1, which they are equal to."""
+    return [{"false": "0", "true": "1"}.get(str(x).lower(), str(x)) for x in names]
 
 
 def _check_agree(columns: Sequence[Any], of: str, who: str, names: Any) -> None:
     """Raise if columns have some of the names, but not each in its place."""
     if names is None:
         return
-    mine, theirs = [str(x) for x in columns], [str(x) for x in names]
+    mine, theirs = _as_numbers(columns), _as_numbers(names)
     if mine != theirs and set(mine) & set(theirs):
         raise ValueError(
             f"the columns of {of} are {_listed(columns)}, and {who} {_listed(names)}. "
@@ -684,11 +694,8 @@ def _names(given: Any, what: str, predictions: Predictions) -> NDArray[Any]:
     names = to_numpy(given, what)
     check_length(names, len(predictions.scores), what)
     listed = given.to_list() if hasattr(given, "to_list") else given
-    if (
-        names.dtype.kind in "US"
-        and names.ndim == 1
-        and isinstance(listed, list | tuple)
-    ):
+    text = names.dtype.kind in "US" and names.ndim == 1
+    if text and isinstance(listed, list | tuple):
         names = np.empty(len(names), object)
         names[:] = listed  # as text of NumPy, NaN would be "nan", and "a\0" be "a"
     check_names(names, what)
@@ -723,10 +730,8 @@ def check_names(names: NDArray[Any], what: str) -> None:
 
 def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
     """The same with the clusters and groups of the rows."""
-    (clusters, together), groups = (
-        read_clusters(cluster, found),
-        read_groups(group, found),
-    )
+    clusters, together = read_clusters(cluster, found)
+    groups = read_groups(group, found)
     named = replace(found, clusters=clusters, groups=groups, cluster_groups=together)
     if clusters is None or groups is None:
         return named

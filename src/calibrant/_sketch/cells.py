@@ -308,9 +308,8 @@ class Cells:
         factor = self.count / self.weight
         found = self.sums()
         found.table *= factor
-        found.certain_no, found.certain_yes = (
-            factor * x for x in (self.certain_no, self.certain_yes)
-        )
+        found.certain_no = factor * self.certain_no
+        found.certain_yes = factor * self.certain_yes
         found.squares = self.squares * factor ** np.array([[2], [2], [2], [3]])
         found.totals = {name: x.times(factor) for name, x in self.totals.items()}
         found.within = None if self.within is None else factor * self.within
@@ -705,9 +704,10 @@ class Kind:
             ("scores", mine, theirs),
         ):
             if one != two:
+                both = " and ".join(repr(x) if x else "not known" for x in (one, two))
                 raise ValueError(
                     f"only rows of the same kind add up in a sketch, and these have "
-                    f"different {what}: {one!r} and {two!r}."
+                    f"different {what}: {both}."
                 )
         if self.clustered != other.clustered:
             raise ValueError(

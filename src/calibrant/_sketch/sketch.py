@@ -545,8 +545,9 @@ def _unpacked(about: storage.Header, cells: dict[str, Cells]) -> Sketch:
     """The sketch of what `Sketch.packed` packed."""
     rows = cells["rows"]
     classes = about.classes
-    if about.target == "top-label" and len(classes) == 2 and rows.within is None:
-        classes = ()  # as files of 0.1.0 say "not known"
+    truths = all(isinstance(name, bool) for name in classes)
+    if about.target == "top-label" and truths and rows.within is None:
+        classes = ()  # pairs with their full losses: 0.1.0 wrote (False, True) for them
     kind = Kind(about.target, classes, rows.divergences, rows.clusters is not None)
     titled = {title.partition(" ")[::2]: own for title, own in cells.items()}
     groups = {name: own for (what, name), own in titled.items() if what == "group"}

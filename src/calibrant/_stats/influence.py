@@ -66,10 +66,8 @@ def values_by_level(
     """
     shared = _about_rows(columns, shared)
     ladder, cell = shared.ladder, cell_of_rows(columns, shared.sums)
-    r, out = (
-        columns.hit - columns.confidence,
-        np.empty((len(ladder.levels), len(columns))),
-    )
+    r = columns.hit - columns.confidence
+    out = np.empty((len(ladder.levels), len(columns)))
     own = r if columns.squared is None else r * columns.squared / columns.weights
     for row, mean, level in zip(out, ladder.means, ladder.levels, strict=True):
         g = mean[cell] - own / level.near[cell]

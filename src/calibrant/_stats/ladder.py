@@ -315,11 +315,8 @@ def draw(
     scale = np.sqrt(dispersion * cells.w2 / n) * np.where(cells.h > 0.5, -1.0, 1.0)
     events = binomial_less_mean(n, p, draws, rng)
     events *= scale[:, None]
-    w, slope, base = (
-        cells.w2 / cells.weight,
-        (1 - 2 * p) * scale,
-        scale**2 * n * p * (1 - p),
-    )
+    w, slope = cells.w2 / cells.weight, (1 - 2 * p) * scale
+    base = scale**2 * n * p * (1 - p)
     return Residuals(events, (np.zeros_like(w), base, w * base), (w, slope, w * slope))
 
 

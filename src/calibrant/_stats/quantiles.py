@@ -106,11 +106,12 @@ def gamma_quantile(shape: float, p: float) -> float:
         return float(gammaincinv(shape, p))
     z = normal_quantile(p)
     start = shape * max(1 - 1 / (9 * shape) + z / (3 * sqrt(shape)), 0.0) ** 3
-    least = exp(
-        (log(p) + lgamma(shape + 1)) / shape
-    )  # where nearly all mass lies above
-    found = _compiled(shape, 0.0, p, max(start, least))
-    return found or _solve(lambda x: _gamma(shape, x, p), max(start, least))
+    # Where nearly all mass lies above it; less than any double if the shape is tiny.
+    start = max(start, exp((log(p) + lgamma(shape + 1)) / shape))
+    if not start:
+        return 0.0
+    found = _compiled(shape, 0.0, p, start)
+    return found or _solve(lambda x: _gamma(shape, x, p), start)
 
 
 def _compiled(freedom: float, value: float, p: float, start: float) -> float | None:

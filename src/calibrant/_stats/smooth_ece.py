@@ -194,7 +194,7 @@ def relplot_error(
 ) -> tuple[float, float]:
     """SmoothECE as relplot 1.0 computes it, with its bandwidth.
 
-    Its mirror image leaves out the node at 0 and 1, so confidences there count half;
+    Its mirror image leaves out the node at 0 and 1, so what is split to it counts half;
     the bandwidth comes from ten bisections and is never below 1/512; 1e-4 of one row
     is added to the density.
     """

@@ -363,8 +363,10 @@ def _normal(
 ) -> Estimate:
     """A number that rows move so much, with Student's interval.
 
-    As far as events are few its error is not below `least`.
+    As far as events are few its error is not below `least`. One row has none.
     """
+    if not rows.df > 0:
+        return Estimate(value)
     se, few = rows.error_of(moved), 0.0
     if least > se:
         few = closed_forms.share_of_few(intervals.rare_events(rows))
@@ -376,7 +378,9 @@ def _normal(
 def _mean(rows: Rows, values: Column, level: float) -> Estimate:
     """The mean of numbers from 0 to 1."""
     found = _normal(rows, rows.columns.mean(values), values, level)
-    low, high = found.interval or (0.0, 1.0)
+    if found.interval is None:
+        return found
+    low, high = found.interval
     return Estimate(float(found), (max(low, 0.0), min(high, 1.0)), found.method)
 
 
@@ -392,6 +396,8 @@ def _in_the_large(sample: Sample) -> Estimate:
     """Observed less expected: minus the confidence gap, and its interval."""
     rows, level = sample.rows, sample.settings.level
     gap = rows.columns.mean(rows.columns.confidence - rows.columns.hit)
+    if not rows.df > 0:
+        return Estimate(-gap)
     (low, high), method = intervals.of_gap(rows, gap, level)
     return Estimate(-gap, (-high, -low), method + _suffix(rows))
 
@@ -403,7 +409,9 @@ def _ratio(sample: Sample) -> Estimate:
     if not expected > 0:
         return Estimate(nan if observed == 0 else np.inf)
     off = _in_the_large(sample)
-    low, high = (1 + end / expected for end in off.interval or (nan, nan))
+    if off.interval is None:
+        return Estimate(observed / expected)
+    low, high = (1 + end / expected for end in off.interval)
     return Estimate(observed / expected, (max(low, 0.0), high), off.method)
 
 
@@ -539,6 +547,7 @@ def _distances(sample: Sample, resamples: int, rng: Any) -> dict[str, Estimate]:
         return (residual / share) @ smooth.T * share
 
     distance = np.abs(through(found.observed[None])[0] / share)
+    distance = np.minimum(distance, 1.0)  # lines through few points may lead beyond
     values = {"ici": min(float(share @ distance), 1.0)}
     values |= {k: quantile(distance, share, q) for k, q in QUANTILES.items()}
     plain = {key: Estimate(value) for key, value in values.items()}

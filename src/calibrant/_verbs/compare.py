@@ -29,7 +29,7 @@ from calibrant._base.measures import (
     sample_size,
     score_column,
 )
-from calibrant._base.records import FORECASTS, Estimate, Range, close
+from calibrant._base.records import FORECASTS, Estimate, Frame, Range, close, to_frame
 from calibrant._base.text import wrapped
 from calibrant._inputs.arrays import Column, Index, Mask
 from calibrant._inputs.divergences import Divergence, score_in_words
@@ -168,13 +168,9 @@ def multiple_note(
     told: Mapping[tuple[str, str], Estimate], level: float, divergence: str = ""
 ) -> Iterator[str]:
     """How many differences are significant, and which after Holm's correction."""
-    tested = {
-        place: p_value(difference, level)
-        for place, difference in told.items()
-        if difference.interval is not None and difference.method != SAME
-    }
+    tested = p_values(told, level)
     claimed = [x for x in tested if is_clear(told[x]) and shows(told[x])]
-    if len(claimed) < 2:
+    if not claimed or len(tested) < 2:
         return
     kept = holm(tested, 1 - level)
     lost = [
@@ -183,8 +179,9 @@ def multiple_note(
         if (name, key) not in kept
     ]
     expected = (1 - level) * len(tested)
+    are = "is significant," if len(claimed) == 1 else "are significant, each"
     yield (
-        f"{len(claimed)} of {len(tested)} differences are significant, each at "
+        f"{len(claimed)} of {len(tested)} differences {are} at "
         f"{100 * level:g} %; about {expected:.1g} would be expected by chance. "
         f"{_after_holm(lost, len(claimed))}"
     )
@@ -195,6 +192,10 @@ MOST_LOST = 3
 
 
 def _after_holm(lost: list[str], count: int) -> str:
+    if count == 1:
+        return (
+            f"It is {'not' if lost else 'still'} significant after Holm's correction."
+        )
     if not lost:
         return "All remain significant after Holm's correction."
     if len(lost) == count:
@@ -632,6 +633,15 @@ def p_value(difference: Estimate, level: float) -> float:
     return erfc(abs(0.5 * (low + high)) * quantile(level) / half / sqrt(2))
 
 
+def p_values(found: Mapping[Any, Estimate], level: float) -> dict[Any, float]:
+    """The p-values of those differences that have been tested."""
+    return {
+        place: p_value(difference, level)
+        for place, difference in found.items()
+        if difference.interval is not None and difference.method != SAME
+    }
+
+
 def holm(p_values: Mapping[Any, float], alpha: float) -> set[Any]:
     """Which hypotheses Holm's step-down procedure rejects.
 
@@ -640,14 +650,24 @@ def holm(p_values: Mapping[Any, float], alpha: float) -> set[Any]:
     >>> sorted(holm({"a": 0.001, "b": 0.03, "c": 0.04}, 0.05))
     ['a']
     """
-    rejected: set[Any] = set()
-    left = len(p_values)
+    return {name for name, p in holm_adjusted(p_values).items() if p <= alpha}
+
+
+def holm_adjusted(p_values: Mapping[Any, float]) -> dict[Any, float]:
+    """The least alpha at which Holm's procedure rejects each hypothesis.
+
+    Examples
+    --------
+    >>> holm_adjusted({"a": 0.25, "b": 0.125, "c": 0.75})
+    {'b': 0.375, 'a': 0.5, 'c': 0.75}
+    """
+    adjusted: dict[Any, float] = {}
+    least, left = 0.0, len(p_values)
     for name, p in sorted(p_values.items(), key=lambda item: item[1]):
-        if not p <= alpha / left:
-            break
-        rejected.add(name)
+        least = max(least, min(left * p, 1.0))
+        adjusted[name] = least
         left -= 1
-    return rejected
+    return adjusted
 
 
 # ----------------------------------------------------------------------------
@@ -740,6 +760,26 @@ class Contrast(Comparison):
                 "model cannot be checked."
             )
 
+    def difference_frame(self, kind: str | None = None) -> Frame:
+        """One row per model and metric: its difference to the baseline, with p-values.
+
+        `low` and `high` are the ends of the interval. `p_value` is that of a normal law with
+        this interval: at a level of 95 % it is below 0.05 just where the interval excludes 0.
+        `p_holm` is adjusted by Holm's method for all differences that the sentences are
+        about; other metrics have none, nor have differences without an interval: NaN.
+        `kind` as in `frame`.
+        """
+        claims, rows = self._claims(), []
+        adjusted = holm_adjusted(p_values(claims, self.level))
+        for name, found in self.differences.items():
+            p = p_values(found, self.level)
+            for key, value in found.items():
+                tests = p.get(key, np.nan), adjusted.get((name, key), np.nan)
+                rows.append((name, key, *ends_of(value), *tests))
+        names = (self._each, "metric", "difference", "low", "high", "p_value", "p_holm")
+        columns = {x: np.array([row[i] for row in rows]) for i, x in enumerate(names)}
+        return to_frame(columns, kind)
+
     def _disagreement(self) -> str | None:
         strange = {self.baseline, *self.differences} - set(self.names)
         if strange:
@@ -796,7 +836,8 @@ def compare(
     Returns
     -------
     Contrast
-        A comparison with ``differences`` and ``sentences``; print it to read them.
+        A comparison with ``differences`` and ``sentences``; print it to read them, or take
+        ``difference_frame()``, a table of differences with intervals and p-values.
 
     Notes
     -----

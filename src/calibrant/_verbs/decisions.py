@@ -479,6 +479,8 @@ def of_square(rows: Rows, level: float) -> Estimate:
     """Mean square of hit less confidence, the Brier score of one probability."""
     columns, ordered = rows.columns, rows.ordered
     squares = (columns.hit - columns.confidence) ** 2
+    if not rows.df > 0:
+        return Estimate(columns.mean(squares))
     costs = intervals.surprised_at(ordered, np.abs(1 - 2 * ordered.confidence))
     about = rows.error_of(squares), freedom_of(rows, squares), costs
     mean = Mean(columns.mean(squares), *about, whole=rows.per_cluster)
@@ -536,10 +538,11 @@ def _decision_lines(found: DecisionCurve) -> Iterator[str]:
 
 
 def _murphy_lines(found: Murphy) -> Iterator[str]:
-    low, high = found.area.interval or (np.nan, np.nan)
+    known = found.area.interval
+    area = "" if known is None else f" [{known[0]:z.4f}, {known[1]:z.4f}]"
     yield f"{_called(found)}: Murphy diagram, {examples_of(found)}"
     yield ""
-    yield f"  area (Brier)  {found.area:z.4f} [{low:z.4f}, {high:z.4f}]"
+    yield f"  area (Brier)  {found.area:z.4f}{area}"
     yield f"  threshold     score   [{100 * found.level:g}% interval]"
     for i in _some(found.threshold):
         ends = f"[{found.low[i]:z.4f}, {found.high[i]:z.4f}]"

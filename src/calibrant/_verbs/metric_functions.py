@@ -247,7 +247,8 @@ def smooth_ece(
     bandwidth : float, optional
         By default the one that equals its own error, which has no knob to turn.
     compat : {"relplot"}, optional
-        Reproduce relplot 1.0, which counts confidences of exactly 0 and 1 half.
+        Reproduce relplot 1.0, which counts confidences within about 0.001 of 0 and 1 for
+        less, down to half at the ends.
 
     Examples
     --------

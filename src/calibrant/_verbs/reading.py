@@ -41,7 +41,7 @@ class Given:
 
 def examples_of(found: Any) -> str:
     """How many examples a record is of, and in how many clusters, as `evaluate` says it."""
-    said = f"{found.n:,.10g} examples"
+    said = f"{found.n:,.10g} example{'' if found.n == 1 else 's'}"
     if found.n_clusters is None:
         return said
     return f"{said} in {found.n_clusters:,}{' or more' * found.folded} clusters"

@@ -63,6 +63,8 @@ Methods: TypeAlias = (
 )
 
 PAPER = ("temperature", "histogram", "isotonic", "mean-replacement")
+OF_ONE_EVENT = ("temperature", "platt", "histogram", "isotonic", "mean-replacement")
+"""The paper has no forecasts of one event, for which Platt scaling is the usual method."""
 
 TOP = {"mode": "top-label"}
 
@@ -412,15 +414,20 @@ def shared_rows(fit_scores: Any, fit_y: Any, test_scores: Any, test_y: Any) -> i
 def same_labels(y: Any, y_test: Any) -> bool:
     """Whether labels are equal, row by row, and too many and varied to be so by chance.
 
+    Labels sorted by class are equal as soon as there are as many of each: that is a design.
+
     >>> same_labels([0, 1] * 15, [0, 1] * 15), same_labels([0] * 30, [0] * 30)
     (True, False)
     """
     if np.shape(y) != np.shape(y_test) or len(y) < FEW:
         return False
     fit, test = (_as_bytes(np.empty((len(x), 0)), x) for x in (y, y_test))
+    if not np.array_equal(fit, test):
+        return False
     counts = np.unique(fit, return_counts=True)[1]
     varied = counts @ np.log(len(fit) / counts) > -np.log(NO_CHANCE)
-    return bool(varied and np.array_equal(fit, test))
+    blocks = 1 + np.count_nonzero(fit[1:] != fit[:-1])
+    return bool(varied and blocks > len(counts))
 
 
 def most_chance(count: int, of: int, share: float) -> float:
@@ -812,7 +819,7 @@ def study(
     logits: Any = None,
     probs: Any = None,
     confidence: Any = None,
-    methods: Methods = PAPER,
+    methods: Methods | None = None,
     split: float | None = None,
     folds: int | None = None,
     rng: Any = 0,
@@ -837,10 +844,10 @@ def study(
         is correct, and every method learns how often answers of a confidence are; the
         answers stay as they are.
     methods : str, sequence or mapping
-        ``"paper"`` (the default: temperature, histogram binning, isotonic, mean
-        replacement), ``"all"``, names such as ``"temperature"`` or ``"vector"``,
-        recalibrators, or a mapping from names of your choice to either. The uncalibrated
-        model and mean replacement are always added.
+        ``"paper"`` (temperature, histogram binning, isotonic, mean replacement: the
+        default, with ``"platt"`` where one event is forecast), ``"all"``, names such as
+        ``"temperature"`` or ``"vector"``, recalibrators, or a mapping from names of your
+        choice to either. The uncalibrated model and mean replacement are always added.
     split : float, optional
         Share of rows to fit on; 0.2, as in the paper, if neither this nor `folds` nor
         `y_test` is given.
@@ -898,6 +905,7 @@ def study(
     rows = read_study_rows(y, y_test, **scores, **divided, **beside)
     if rows.pairs:
         _check_pairs(classes, target)
+        methods = PAPER if methods is None else methods
         chosen = recalibrators_for(methods, "probs", None, preset)
         for mean in chosen.values():
             if isinstance(mean, MeanReplacement):
@@ -906,9 +914,12 @@ def study(
     given = probs if logits is None else logits
     sets = ((given, y),) if y_test is None else zip(given, (y, y_test), strict=True)
     classes = _names_in_order(rows, sets, classes)
-    chosen = recalibrators_for(methods, rows.kind, classes, preset)
     if target is None and rows.test.scores.ndim == 1:
         target = "positive"
+    if methods is None:
+        one_event = isinstance(target, str) and target == "positive"
+        methods = OF_ONE_EVENT if one_event and preset != "paper" else PAPER
+    chosen = recalibrators_for(methods, rows.kind, classes, preset)
     asked = {"classes": classes, "target": target, **options}
     return _run(rows, chosen, asked, progress or silent)
 

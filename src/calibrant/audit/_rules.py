@@ -605,7 +605,8 @@ def overstated(ev: Evaluation) -> Iterator[Told]:
     where it was asked for: `bandwidth=` of your own, or ``preset="paper"``.
     """
     for fixed in _at_fixed(ev):
-        if fixed.value > fixed.high and fixed.shows_beyond(fixed.high):
+        beyond = fixed.value > fixed.high and fixed.shows_beyond(fixed.high)
+        if fixed.headline and beyond:  # else nobody quotes it
             yield fixed.told(ev, "above")
 
 

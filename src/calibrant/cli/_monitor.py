@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,10 +115,7 @@ def monitor(
         raise click.UsageError(
             "--every puts dates of a column together: name it by --period."
         )
-    gates = [
-        x if x == ALARM else out.Gate.read(x, divergence=said["divergence"])
-        for x in said["conditions"]
-    ]
+    gates = _gates(said)
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
     out.check_suffix(state, ".npz")
@@ -140,6 +138,16 @@ def monitor(
     written = "" if output is None else f"report: {found.report(output, force=force)}"
     out.print_result(found, written, said)
     out.trip(verdicts)
+
+
+def _gates(said: Mapping[str, Any]) -> list[Any]:
+    """The conditions; that of the alarm is no number."""
+    read = partial(out.Gate.read, divergence=said["divergence"])
+    gates = [x if x == ALARM else read(x) for x in said["conditions"]]
+    for gate in gates:
+        if gate != ALARM:
+            gate.check_end(said)
+    return gates
 
 
 def _name_of(files: Sequence[str], state: Path | None) -> str:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b, sha256
 from math import inf, isclose, isnan, log, nan
@@ -57,12 +58,26 @@ def evaluate_models(
     found = []
     if all(_is_sketch(flags.paths_of(model.file)) for model in models):
         _check_unread(models[0].file, flags.roles_of(models[0].said))
-    for number, model in enumerate(models):
-        with flags.about(model.file):
-            part = progress.part(number, len(models))
-            own = flags.roles_of(model.said, **roles)
-            found.append(_evaluate_file(model, own, part, order))
+    every = [flags.roles_of(model.said, **roles) for model in models]
+    with sharing_scale(every) as each:
+        for number, (model, own) in enumerate(zip(models, each, strict=True)):
+            with flags.about(model.file):
+                part = progress.part(number, len(models))
+                found.append(_evaluate_file(model, own, part, order))
     return found
+
+
+@contextmanager
+def sharing_scale(roles: Sequence[Any]) -> Iterator[list[Any]]:
+    """The same, by which one file may state words and another numbers."""
+    from calibrant.files._plan import SharedScale
+
+    if len(roles) < 2 or roles[0].scale is None:
+        yield [*roles]
+        return
+    scale = SharedScale(roles[0].scale)
+    yield [replace(own, scale=scale) for own in roles]
+    scale.check()
 
 
 def _evaluate_file(
@@ -873,7 +888,7 @@ def gates_of(said: Mapping[str, Any], *, difference: bool = False) -> list[Gate]
     gates = [Gate.read(text, **given) for text in said["conditions"]]
     if (most := said.get("max_ece_upper")) is not None:
         gates.append(Gate.read(f"ece.upper > {most}", "--max-ece-upper"))
-    for gate in () if difference else gates:
+    for gate in gates:
         gate.check_end(said)
     return gates
 

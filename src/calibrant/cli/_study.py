@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 @click.option(
     "--folds", type=int, help="Without TEST: number of folds for cross-fitting."
 )
-@flags.valued(
+@click.option(
     "--methods",
-    default="paper",
-    help="'paper', 'all', or names separated by commas, such as temperature,vector.",
+    help="'paper', 'all', or names separated by commas, such as temperature,vector. "
+    "[default: paper, and platt where one event is forecast]",
 )
 @flags.page
 @flags.roles("group")
@@ -45,7 +45,7 @@ def study(
     test: str | None,
     split: float | None,
     folds: int | None,
-    methods: str,
+    methods: str | None,
     output: Path | None,
     *,
     force: bool,
@@ -73,7 +73,8 @@ def study(
     out.check_suffix(output, ".html", ".htm")
     arguments = _arguments(fit, test, said)
     left_out = float(arguments.pop("left_out"))
-    chosen = methods if methods in ("paper", "all") else methods.split(",")
+    groups = None, "paper", "all"
+    chosen = methods if methods is None or methods in groups else methods.split(",")
     options: dict[str, Any] = {"methods": chosen, "split": split, "folds": folds}
     if test is not None and not said["count_copies"]:
         _check_other_examples(fit, test, arguments)
@@ -130,14 +131,17 @@ def _best_of_use(found: Comparison) -> Evaluation:
 def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, Any]:
     """Labels and scores as `calibrant.study` takes them."""
     quiet, roles = said["quiet"], flags.roles_of(said, group="")
-    first = out.read_file(fit, roles, quiet=quiet)
+    files = [fit] if test is None else [fit, test]
+    with out.sharing_scale([roles] * len(files)) as each:
+        both = zip(files, each, strict=True)
+        first, *more = [out.read_file(*one, quiet=quiet) for one in both]
     given = {"y": first.y, "classes": first.classes}
     if said["target"] is None:
         given["target"] = first.target(None)
     if test is None:
         given["left_out"] = first.silent
         return {**given, first.kind: first.scores, **_of_rows(first)}
-    second = out.read_file(test, roles, quiet=quiet)
+    (second,) = more
     if first.kind != second.kind:
         raise ValueError(f"{fit} holds {first.kind} and {test} holds {second.kind}.")
     mine, theirs = _of_rows(first), _of_rows(second)
@@ -145,10 +149,10 @@ def _arguments(fit: str, test: str | None, said: dict[str, Any]) -> dict[str, An
         if (what in mine) != (what in theirs):
             has, lacks = (fit, test) if what in mine else (test, fit)
             raise ValueError(f"{has} has {word}, and {lacks} has none.")
-    both = {what: (column, theirs[what]) for what, column in mine.items()}
+    pairs = {what: (column, theirs[what]) for what, column in mine.items()}
     scores = first.scores, second.scores
     given["left_out"] = second.silent
-    return {**given, "y_test": second.y, first.kind: scores, **both}
+    return {**given, "y_test": second.y, first.kind: scores, **pairs}
 
 
 OF_ROWS = {

@@ -56,6 +56,20 @@ LOOKED_AT = 1000
 """Labels that are looked at, to see whether columns are called by the same names."""
 
 
+class SharedScale(dict[str, float]):
+    """A scale for files read one by one, of which one at least must have a word of it."""
+
+    def __init__(self, words: Mapping[str, float]) -> None:
+        super().__init__(words)
+        self.used = False
+        self.without: list[FileError] = []
+
+    def check(self) -> None:
+        """Refuse the scale if no file had a word of it."""
+        if self.without and not self.used:
+            raise self.without[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Roles:
     """What to read; what is not said is found by the names in `KNOWN`.

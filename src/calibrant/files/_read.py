@@ -28,6 +28,7 @@ from calibrant.files._plan import (
     Plan,
     Roles,
     ScoreKind,
+    SharedScale,
     all_digits,
     as_roles,
     make_plan,
@@ -181,7 +182,8 @@ def found_in(
         for name in (plan.weight, plan.frequency)
     )
     _check_present(path, plan.scores, missing, start)
-    y, classes = _labels_or_hits(path, plan, block, scores.ndim, classes, start)
+    single = scores.ndim == 1
+    y, classes = _labels_or_hits(path, plan, block, classes, start, single=single)
     group, cluster, ids = (
         None if name is None else block[name]
         for name in (plan.group, plan.cluster, plan.id)
@@ -197,7 +199,7 @@ def found_in(
 
 
 def _labels_or_hits(
-    path: Path, plan: Plan, block: Block, ndim: int, classes: Classes, start: int
+    path: Path, plan: Plan, block: Block, classes: Classes, start: int, *, single: bool
 ) -> tuple[Any, Classes]:
     """Labels and the names of classes, or whether answers were right."""
     if plan.kind == "confidence":
@@ -207,7 +209,7 @@ def _labels_or_hits(
     if plan.label is None:
         return None, classes
     y = _labels(path, block, plan.label, start)
-    if ndim == 1 and classes is None:
+    if single and classes is None:
         y = _yes_or_no(y)
     if classes is None and plan.stars is None:
         _check_order(path, plan.scores, y)
@@ -745,9 +747,16 @@ class _Needless:
         if not self.ragged:
             lists = f"{name} holds no lists that could differ in length"
             raise FileError(path, f"--ragged does not apply: {lists}; leave it out.")
-        if not self.words:
-            none = f"no value of {name} is a word of it"
-            raise FileError(path, f"--scale has no effect: {none}; leave it out.")
+        self._check_words(path, name)
+
+    def _check_words(self, path: Path, name: str) -> None:
+        scale, none = self.roles.scale, f"no value of {name} is a word of it"
+        error = FileError(path, f"--scale has no effect: {none}; leave it out.")
+        if isinstance(scale, SharedScale):
+            scale.used = scale.used or self.words
+            scale.without += [] if self.words else [error]
+        elif not self.words:
+            raise error
 
 
 DELIMITED = ("csv", "tsv")

@@ -20,6 +20,7 @@ from calibrant._inputs.arrays import Column, as_scores
 from calibrant._inputs.options import LEAST_BANDWIDTH, MOST_BANDWIDTH, PAPER_BANDWIDTH
 from calibrant._sketch.kernels import KERNELS
 from calibrant._views import diagram
+from calibrant.plot import _curves as curves
 from calibrant.plot import _labels as labels
 from calibrant.plot import _panel as panel
 from calibrant.plot import _style as style
@@ -167,7 +168,8 @@ def bandwidth_sweep(
     sweep = BandwidthSweep.of(models, bandwidths, kernel=kernel, divergence=divergence)
     columns = read_bandwidths(bandwidths)
     rows = [(ev, name) for ev in sweep.evaluations for name in sweep.kernels]
-    sheet, panels, errors = _lay_out(len(rows), len(columns), figsize)
+    names = _names_of_bandwidths(sweep)
+    sheet, panels, errors = _lay_out(len(rows), columns, figsize, names)
     size = style.theme().size("tick")
     for row, (axes, (ev, name)) in enumerate(zip(panels, rows, strict=False)):
         _row(axes, ev, name, columns, divergence, first=row == 0)
@@ -193,19 +195,31 @@ def read_bandwidths(given: Any) -> list[float]:
     return [float(width) for width in found]
 
 
+def _heading(bandwidth: float) -> str:
+    return f"bandwidth {bandwidth:g}"
+
+
+HEADING = 7.5
+"""Points of the bandwidth above a diagram."""
+
+
 def _lay_out(
-    rows: int, columns: int, figsize: Any
+    rows: int, bandwidths: Sequence[float], figsize: Any, names: list[str]
 ) -> tuple[style.Sheet, NDArray[np.object_], Axes]:
-    room = style.theme().room
-    top, middle, bottom, left = (room * inches for inches in (0.32, 0.45, 0.55, 0.55))
-    usual = room * style.PAGE, top + room * (rows * PANEL + ERRORS) + middle + bottom
-    width, height = usual if figsize is None else read_figsize(figsize)
+    room, columns = style.theme().room, len(bandwidths)
+    top, middle, left = (room * inches for inches in (0.32, 0.45, 0.55))
+    width = room * style.PAGE if figsize is None else read_figsize(figsize)[0]
+    text, bottom = _below(names, left + 0.34 * width, width)
+    usual = top + room * (rows * PANEL + ERRORS) + middle + bottom
+    height = usual if figsize is None else read_figsize(figsize)[1]
     free = height - top - middle - bottom
     lower = free * ERRORS / (rows * PANEL + ERRORS)
-    least = (width - left) / columns, (free - lower) / rows
+    wide, tall = (width - left) / columns, (free - lower) / rows
+    size = style.theme().points(HEADING)
+    heading = max(style.width_of(_heading(one), size) for one in bandwidths)
     sheet = style.sheet(width, height, layout=None)
-    if figsize is not None and min(least) < LEAST_PANEL:
-        return sheet, np.empty((0, columns), object), _alone(sheet, figsize)
+    if figsize is not None and (wide < 1.05 * heading or tall < LEAST_PANEL):
+        return sheet, np.empty((0, columns), object), _alone(sheet, figsize, names)
     across = {"left": left / width, "right": 0.99, "wspace": 0.08, "hspace": 0.2}
     down = {"top": 1 - top / height, "bottom": (bottom + lower + middle) / height}
     grid = sheet.add_gridspec(rows, columns, **across, **down)
@@ -213,17 +227,31 @@ def _lay_out(
         [[sheet.add_subplot(grid[r, c]) for c in range(columns)] for r in range(rows)]
     )
     box = (left / width, bottom / height, 0.68, lower / height)
-    return sheet, panels, sheet.add_axes(box)
+    return sheet, panels, _named(sheet.add_axes(box), text)
 
 
-def _alone(sheet: style.Sheet, figsize: Any) -> Axes:
+def _alone(sheet: style.Sheet, figsize: Any, names: list[str]) -> Axes:
     """The Axes of the errors on a sheet that is too small for diagrams."""
     room, (width, height) = style.theme().room, sheet.get_size_inches()
-    left, bottom, top, names = (room * inches for inches in (0.62, 0.55, 0.12, 0.8))
-    inside = width - left - names, height - bottom - top
+    left, top, right = (room * inches for inches in (0.62, 0.12, 0.8))
+    text, bottom = _below(names, (width + left - right) / 2, width)
+    inside = width - left - right, height - bottom - top
     check_room(figsize, inside, (width, height))
     box = (left / width, bottom / height, inside[0] / width, inside[1] / height)
-    return sheet.add_axes(box)
+    return _named(sheet.add_axes(box), text)
+
+
+def _below(names: list[str], centre: float, width: float) -> tuple[str, float]:
+    """Names around this centre in lines that are not cut off, and inches for them."""
+    theme, inches = style.theme(), 2 * min(centre, width - centre) - 0.1
+    lines = [curves.broken(text, inches, theme.size("label")) for text in names]
+    more = sum(line.count("\n") for line in lines)
+    return "\n".join(lines), theme.room * (0.55 + 0.14 * more)
+
+
+def _named(ax: Axes, text: str) -> Axes:
+    style.name_axis(ax, "x", text)
+    return ax
 
 
 def _row(
@@ -245,10 +273,8 @@ def _row(
         theme = style.theme()
         labels.above(ax, text, 1.5, fontsize=theme.points(style.SMALL))
         if first:
-            size = theme.points(7.5)
-            labels.above(
-                ax, f"bandwidth {bandwidth:g}", 10.5 * theme.room, fontsize=size
-            )
+            size = theme.points(HEADING)
+            labels.above(ax, _heading(bandwidth), 10.5 * theme.room, fontsize=size)
 
 
 def _errors(ax: Axes, sweep: BandwidthSweep) -> None:
@@ -268,7 +294,10 @@ def _errors(ax: Axes, sweep: BandwidthSweep) -> None:
     highest = float(errors.max(where=np.isfinite(errors), initial=0.01))
     ax.set(xlim=(min(at), max(at)), ylim=(0, 1.08 * highest))
     ax.axvline(PAPER_BANDWIDTH, color=theme.muted, linewidth=0.8, zorder=1.5)
-    _name_bandwidths(ax, at, sweep)
+    _number_bandwidths(ax, at)
+    if found := _ranking(sweep):
+        shade: Any = {"color": theme.shade, "zorder": 0, "linewidth": 0}
+        ax.axvspan(*found, gid="ranking", **shade)
     models = sweep.evaluations
     colours = [theme.model(place)[0] for place in range(len(models))]
     figure = ax.get_figure(root=True)
@@ -277,16 +306,26 @@ def _errors(ax: Axes, sweep: BandwidthSweep) -> None:
     labels.at_right_end(ax, [ev.name for ev in models], errors[0, :, -1], colours, room)
 
 
-def _name_bandwidths(ax: Axes, at: Column, sweep: BandwidthSweep) -> None:
-    """Ticks, and the names of the axes with what is known of the ranking."""
+def _number_bandwidths(ax: Axes, at: Column) -> None:
+    """Ticks of both axes, and what the upright one shows."""
     ticks = [0.005, 0.01, 0.03, 0.05, 0.1, 0.25]
     style.number_ticks(ax, "x", [tick for tick in ticks if min(at) <= tick <= max(at)])
     ax.xaxis.set_ticks([], minor=True)
     style.name_axis(ax, "y", r"$d_\mathrm{CAL}$ ×100")
+
+
+def _names_of_bandwidths(sweep: BandwidthSweep) -> list[str]:
+    """What the axis of bandwidths shows, and what is known of the ranking."""
     first, *others = (kernel.capitalize() for kernel in sweep.kernels)
     thin = f"; thin: {others[0]}" if others else ""
-    note = _shade_ranking(ax, sweep)
-    style.name_axis(ax, "x", f"bandwidth ({first} kernel{thin})\n{note}".rstrip())
+    name, found = f"bandwidth ({first} kernel{thin})", _ranking(sweep)
+    if found is None:
+        return [name]
+    ends = sweep.bandwidths[0], sweep.bandwidths[-1]
+    everywhere = ", everywhere" if found == ends else ""
+    aside = " (trivial models aside)" if any(map(is_trivial, sweep.evaluations)) else ""
+    where = f"from {found[0]:.2g} to {found[1]:.2g}{everywhere}"
+    return [name, f"ranking at 0.05{aside} holds {where}"]
 
 
 def _root(values: Column) -> Column:
@@ -320,16 +359,9 @@ def ranking_range(errors: NDArray[np.float64], at: Column) -> tuple[float, float
     return float(at[low]), float(at[high])
 
 
-def _shade_ranking(ax: Axes, sweep: BandwidthSweep) -> str:
-    """Shade where the ranking holds, and say so."""
-    models, at = sweep.evaluations, sweep.bandwidths
-    ranked = [i for i, ev in enumerate(models) if not is_trivial(ev)]
+def _ranking(sweep: BandwidthSweep) -> tuple[float, float] | None:
+    """Where models that are not trivial, if there are two, rank as they do at 0.05."""
+    ranked = [i for i, ev in enumerate(sweep.evaluations) if not is_trivial(ev)]
     if len(ranked) < 2:
-        return ""
-    low, high = ranking_range(sweep.errors[0, ranked], at)
-    shade: Any = {"color": style.theme().shade, "zorder": 0, "linewidth": 0}
-    ax.axvspan(low, high, gid="ranking", **shade)
-    whole = (low, high) == (at[0], at[-1])
-    aside = " (trivial models aside)" if len(ranked) < len(models) else ""
-    where = f"from {low:.2g} to {high:.2g}"
-    return f"ranking at 0.05{aside} holds {where}" + (", everywhere" if whole else "")
+        return None
+    return ranking_range(sweep.errors[0, ranked], sweep.bandwidths)

@@ -16,7 +16,7 @@ from calibrant._inputs.arrays import Column
 from calibrant._views.diagram import as_list
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
-from calibrant.plot._layout import given_panels, make_room, read_figsize
+from calibrant.plot._layout import check_room, given_panels, make_room, read_figsize
 
 Curve = TypeVar("Curve")
 
@@ -115,21 +115,23 @@ def finish(
 ) -> None:
     """A key below the Axes, and words for those who cannot see it."""
     figure: Any = ax.get_figure(root=True)
-    for handle in handles:
-        handle.set_label(_broken(str(handle.get_label()), _room(ax, own=own)))
+    break_labels(handles, _room(ax, own=own))
+    made = None
     if own:
         figure.alt_text = alt_text
     if legend:
         key = figure.legend if own else ax.legend
         place: Any = {"loc": "outside lower left"} if own else {"loc": "best"}
         spacing: Any = {"handlelength": 2.0, "labelspacing": 0.3, "borderpad": 0.1}
-        key(
+        made = key(
             handles=list(handles),
             fontsize=style.theme().size("key"),
             **place,
             **spacing,
         )
-    if not own:
+    if own:
+        _fit_name(ax, made)
+    else:
         make_room([ax])
 
 
@@ -144,9 +146,39 @@ def _room(ax: Axes, *, own: bool) -> float:
     return max((figure.get_figwidth() if own else width) - BESIDE, LEAST)
 
 
-def _broken(text: str, inches: float) -> str:
+def _fit_name(ax: Axes, key: Any) -> None:
+    """Break the name of the y axis where the Axes is low, or refuse to draw it cut off."""
+    figure: Any = ax.get_figure(root=True)
+    theme, label, names = style.theme(), ax.yaxis.label, ax.xaxis.get_tightbbox()
+    below = ax.get_window_extent().y0 - names.y0 if names else 0.0
+    below += key.get_window_extent().height if key else 0
+    width, height = (float(inches) for inches in figure.get_size_inches())
+    tall = height - below / figure.dpi - PADDING * theme.room
+    words, size = label.get_text().split(" "), float(label.get_fontsize())
+    lines = [(" ".join(words[:i]), " ".join(words[i:])) for i in range(len(words))]
+    wide = [max(style.width_of(line, size) for line in pair) for pair in lines]
+    if wide[0] > tall:
+        best = wide.index(min(wide))
+        label.set_text("\n".join(lines[best]))
+        whole = width, height
+        check_room(whole, (LEAST, tall), whole, least=(LEAST, wide[best]))
+
+
+PADDING = 0.15
+"""Inches above Axes and between it, its labels and the key."""
+
+
+def break_labels(handles: Sequence[Any], inches: float) -> int:
+    """Break the labels of a key into lines of so many inches; how many there are then."""
+    size = style.theme().size("key")
+    for handle in handles:
+        handle.set_label(broken(str(handle.get_label()), inches, size))
+    return sum(1 + str(handle.get_label()).count("\n") for handle in handles)
+
+
+def broken(text: str, inches: float, size: float) -> str:
     """A text in lines of so many inches; a word that is wider is shortened."""
-    size, lines = style.theme().size("key"), [""]
+    lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}".strip()
         if style.width_of(longer, size) <= inches:

@@ -18,7 +18,7 @@ from calibrant._views.diagram import Evaluations, as_list, axis_words
 from calibrant.plot import _curves as curves
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
-from calibrant.plot._layout import Margins, panels
+from calibrant.plot._layout import Margins, move_inside, panels, read_figsize
 
 
 @style.in_style
@@ -240,11 +240,14 @@ def triptych(
     chosen = as_list(models)
     found = curves.curves_of(chosen, Murphy, murphy_of)
     names = curves.names_of(found)
-    lines = len(chosen) if legend else 0
-    margins = Margins(2.0, 0.28, 0.34, 0.05 + 0.14 * lines, left=0.5, between=0.5)
+    texts = [f"{n}: {_parts(ev)}" for n, ev in zip(names, chosen, strict=True)]
+    handles = curves.model_handles(texts, np.inf) if legend else []
     room = style.theme().room
-    usual = room * style.PAGE, room * (2.67 + 0.14 * lines)
-    sheet = panels(3, margins, usual if figsize is None else figsize)
+    width = room * style.PAGE if figsize is None else read_figsize(figsize)[0]
+    lines = curves.break_labels(handles, width - curves.BESIDE * room)
+    margins = Margins(2.0, 0.28, 0.34, 0.05 + 0.14 * lines, left=0.5, between=0.5)
+    size = (width, room * (2.67 + 0.14 * lines)) if figsize is None else figsize
+    sheet = panels(3, margins, size, _least_panel(chosen[0]))
     first, middle, last = sheet.axes
     _draw_murphy(first, found, names, interval=interval)
     _draw_fits(middle, chosen, names, interval=interval)
@@ -252,14 +255,27 @@ def triptych(
     for ax, title in zip(
         sheet.axes, ("Murphy", "reliability (CORP)", "ROC"), strict=True
     ):
-        size = style.theme().size("title")
-        labels.above(ax, title, 4, fontsize=size, fontweight="bold")
+        points = style.theme().size("title")
+        labels.above(ax, title, 4, fontsize=points, fontweight="bold")
     assert sheet.sheet is not None
     sheet.sheet.alt_text = " ".join(ev.describe() for ev in chosen)
     if legend:
-        texts = [f"{n}: {_parts(ev)}" for n, ev in zip(names, chosen, strict=True)]
-        labels.legend(sheet.sheet, curves.model_handles(texts, 6.3), 1)
+        labels.legend(sheet.sheet, handles, 1)
+    move_inside(first)
     return np.array(sheet.axes)
+
+
+def _least_panel(ev: Evaluation) -> tuple[float, float]:
+    """Inches that a panel needs so that what its axes are called is not cut off."""
+    theme, words = style.theme(), axis_words(ev)
+    wide, tall = (
+        max(style.width_of(text, theme.size("label")) for text in names)
+        for names in (
+            ("false alarm rate", words["said"]),
+            ("mean elementary score", f"{words['hit']}, isotonic"),
+        )
+    )
+    return wide, tall - 0.4 * theme.room
 
 
 def _parts(ev: Evaluation) -> str:

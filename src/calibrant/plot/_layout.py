@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.gridspec import GridSpec
 
 from calibrant._base.checks import as_number, shown
 from calibrant.plot._style import COLUMN, PAGE, Sheet, sheet, theme
@@ -80,7 +81,12 @@ def columns_for(count: int) -> int:
     return ceil(count / ceil(count / MOST_COLUMNS))
 
 
-def panels(count: int, margins: Margins, figsize: Any = None) -> Panels:
+def panels(
+    count: int,
+    margins: Margins,
+    figsize: Any = None,
+    least: tuple[float, float] = (LEAST_PANEL, LEAST_PANEL),
+) -> Panels:
     """A sheet of panels of one size; text larger than usual makes all of it larger."""
     columns, room = columns_for(count), theme().room
     m = margins.times(room)
@@ -89,7 +95,8 @@ def panels(count: int, margins: Margins, figsize: Any = None) -> Panels:
     width, height = usual if figsize is None else read_figsize(figsize)
     inside = width - m.left - m.right - (columns - 1) * m.between
     tall = (height - m.bottom) / rows - m.head - m.foot
-    check_room(figsize, (inside / columns, tall), (width, height), (columns, rows))
+    inner, grid_size = (inside / columns, tall), (columns, rows)
+    check_room(figsize, inner, (width, height), grid_size, least)
     figure = sheet(width, height, layout=None)
     across = {"left": m.left / width, "right": 1 - m.right / width}
     down = {"top": 1 - m.head / height, "bottom": (m.bottom + m.foot) / height}
@@ -131,13 +138,14 @@ def check_room(
     panel: tuple[float, float],
     whole: tuple[float, float],
     grid: tuple[int, int] = (1, 1),
+    least: tuple[float, float] = (LEAST_PANEL, LEAST_PANEL),
 ) -> None:
     """Refuse a size at which labels leave no room for what they name."""
-    missing = [max(LEAST_PANEL - inches, 0) for inches in panel]
+    missing = [max(x - inches, 0) for x, inches in zip(least, panel, strict=True)]
     if not any(missing):
         return
     width, height = (
-        ceil(10 * (size + count * more)) / 10
+        ceil(10 * (size + count * more)) / 10 if more else size
         for size, count, more in zip(whole, grid, missing, strict=True)
     )
     raise ValueError(
@@ -194,6 +202,20 @@ def make_room(axes: Iterable[Axes]) -> None:
         assert box is not None
         if box.x0 < 0 or box.y0 < 0 or box.x1 > frame.x1 or box.y1 > frame.y1:
             figure.tight_layout(pad=0.3)
+
+
+def move_inside(ax: Axes) -> None:
+    """Narrow the panels of a sheet if what the first of them is called is cut on its left."""
+    figure, spec, box = ax.figure, ax.get_subplotspec(), ax.get_tightbbox()
+    assert isinstance(figure, Figure)
+    assert spec is not None
+    assert box is not None
+    grid = spec.get_gridspec()
+    assert isinstance(grid, GridSpec)
+    if box.x0 < 0 and grid.left is not None:
+        beyond = 0.03 * figure.dpi - box.x0
+        grid.update(left=grid.left + beyond / figure.bbox.width)
+        figure.subplots_adjust()
 
 
 def split(ax: Axes, share: float = 0.17) -> Axes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from calibrant._base.checks import one_line
-from calibrant.table._layout import BOLD, Cell, Note, Table
+from calibrant.table._layout import BOLD, Cell, Note, Row, Table
 
 SPELT = {
     "\\": r"\textbackslash{}",
@@ -62,7 +63,7 @@ def write_latex(table: Table) -> str:
         r"    \toprule",
         f"    {_line(heads)}",
         r"    \midrule",
-        *(f"    {_line([escape(r.name), *map(_cell, r.cells)])}" for r in table.rows),
+        *(f"    {line}" for row in table.rows for line in _lines(row)),
         r"    \bottomrule",
         r"  \end{tabular}",
         *_notes(table),
@@ -75,6 +76,13 @@ def write_latex(table: Table) -> str:
 
 def _line(texts: list[str]) -> str:
     return " & ".join(texts) + r" \\"
+
+
+def _lines(row: Row) -> Iterator[str]:
+    """A model, and its intervals below: beside the values they are wider than a page."""
+    yield _line([escape(row.name), *map(_cell, row.cells)])
+    if any(cell.interval for cell in row.cells):
+        yield _line(["", *map(_interval, row.cells)]) + "[2pt]"
 
 
 def _heading(label: str) -> str:
@@ -95,9 +103,12 @@ def _cell(cell: Cell) -> str:
     text = _number(cell.text)
     if cell.best:
         text = rf"\textbf{{{text}}}"
-    interval = rf" {{\scriptsize {_number(cell.interval)}}}" if cell.interval else ""
     mark = rf"\rlap{{{escape(cell.mark)}}}" if cell.mark else ""  # keeps digits aligned
-    return f"{text}{mark}{interval}"
+    return f"{text}{mark}"
+
+
+def _interval(cell: Cell) -> str:
+    return rf"{{\scriptsize {_number(cell.interval)}}}" if cell.interval else ""
 
 
 def _notes(table: Table) -> list[str]:

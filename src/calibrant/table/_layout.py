@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf, isfinite, isinf, isnan, nan
 from typing import Any
@@ -80,7 +80,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Headings, rows and notes, and what to call the whole and the column of names."""
+    """Headings, rows and notes, and what to call the whole and the column of names.
+
+    `apart` are columns of texts that say what numbers are, for programs, which see no notes.
+    """
 
     headings: tuple[Heading, ...]
     rows: tuple[Row, ...]
@@ -89,6 +92,7 @@ class Table:
     label: str = ""
     intervals: bool = False
     first: str = "Model"
+    apart: Mapping[str, Any] = field(default_factory=dict)
 
     def notes_with(self, best: Note) -> tuple[Note, ...]:
         """The notes, if there are any, after what the mark of the best means."""

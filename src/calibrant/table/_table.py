@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrant._base.checks import check_choice, check_flags, check_kind, check_texts
 from calibrant._base.comparison import Comparison, as_comparison, as_shown
-from calibrant._base.evaluation import Evaluation
+from calibrant._base.evaluation import Evaluation, targets_apart
 from calibrant._base.measures import (
     HEADLINE,
     MEASURES,
@@ -84,7 +84,8 @@ def table(
         ``{"A": study_a, "B": study_b}`` has rows such as "A: Temperature".
     format : {"text", "markdown", "latex", "html", "csv", "frame"}
         LaTeX needs the package booktabs. CSV and frame hold the numbers as measured,
-        whatever `percent` and `digits` say.
+        whatever `percent` and `digits` say, and a column `target` where some model is
+        class-wise, as there are no notes to say so.
     columns : str or sequence of str, optional
         Names of columns, or a set: ``"paper"`` (the default: the paper's columns, d_CAL
         and sharpness gap), ``"study"`` (with what recalibration did), ``"effects"``
@@ -146,8 +147,8 @@ def make_table(
     shown = shown_of(comparison, style, columns)
     notes = notes_of(shown) if footnotes else ()
     headings = tuple(column.heading for column in choose(columns, comparison))
-    first = comparison._each.capitalize()
-    return Table(headings, shown.rows, notes, caption, label, style.intervals, first)
+    about = style.intervals, comparison._each.capitalize(), targets_apart(comparison)
+    return Table(headings, shown.rows, notes, caption, label, *about)
 
 
 def shown_of(

@@ -167,7 +167,7 @@ def write_csv(table: Table) -> str:
     gets an apostrophe in front: the file is made for spreadsheets, and a name is not
     worth running code. The frame and JSON keep every name as it is.
     """
-    columns = dict(_columns(table))
+    columns = {**table.apart, **dict(_columns(table))}
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\r\n")
     writer.writerow(["model", *columns])
@@ -191,7 +191,7 @@ def write_frame(table: Table) -> Frame:
     """The table as a frame of pandas, else of Polars, else a dict of arrays, as installed."""
     names = np.array([row.name for row in table.rows])
     numbers = {key: np.array(values) for key, values in _columns(table)}
-    return to_frame({"model": names, **numbers})
+    return to_frame({"model": names, **table.apart, **numbers})
 
 
 def _columns(table: Table) -> Iterator[tuple[str, list[float]]]:
