@@ -66,8 +66,9 @@ def compare(
             "compare needs two models: two files, or --probs A --probs B of one file."
         )
     if unpaired and id_column is not None:
-        both = "--id pairs examples, and --unpaired does not"
-        raise click.UsageError(f"{both}; give one of the two.")
+        raise click.UsageError(
+            "--id pairs examples, and --unpaired does not; give one of the two."
+        )
     gates = out.gates_of(said, difference=True)
     out.check_outputs(output, reads=files, force=force)
     out.check_suffix(output, ".html", ".htm")
@@ -249,9 +250,10 @@ def _paired_rows(
     if any(map(_only_summed, files, roles)):
         return None
     found = []
-    for file, own in zip(files, roles, strict=True):
-        with flags.about(file):
-            found.append(out.read_file(file, own, quiet=said["quiet"]))
+    with out.sharing_scale(roles) as each:
+        for file, own in zip(files, each, strict=True):
+            with flags.about(file):
+                found.append(out.read_file(file, own, quiet=said["quiet"]))
     if all(one.ids is not None for one in found):
         return _by_id(files, found, said)
     if any(one.dropped for one in found):

@@ -24,7 +24,7 @@ from calibrant._base.measures import (
 from calibrant._base.measures import columns as columns_of_tables
 from calibrant._base.records import Estimate
 from calibrant._base.text import printed_gap
-from calibrant._verbs.compare import has_ids, knows_kept
+from calibrant._verbs.compare import has_ids, knows_kept, same_clusters
 
 MISSING, INFINITE, DAGGER = "–", "∞", "†"
 
@@ -207,7 +207,7 @@ def same_examples(comparison: Comparison) -> list[list[int]]:
 def _clusters_of(ev: Evaluation, comparison: Comparison) -> Any:
     """Which rows belong together, as far as all of the models know; sketches do not."""
     if all(one.columns is not None for one in comparison):
-        return None if ev.clusters is None else ev.clusters.tobytes()
+        return next(i for i, one in enumerate(comparison) if same_clusters(one, ev))
     return ev.n_clusters if all(one.fingerprint for one in comparison) else None
 
 
