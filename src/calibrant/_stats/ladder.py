@@ -71,7 +71,7 @@ class Level:
     """Cells at one resolution: put together in places, which see each other by a kernel.
 
     `taps` is the kernel at distances of places, `number` where each is. `start` is the first cell of
-    each place, `place` the place of each cell, `near` the sum of weights that it sees.
+    each place, `place` the place of each cell and `weight` its weight.
     """
 
     width: float
@@ -79,7 +79,7 @@ class Level:
     number: Index
     start: Index
     place: Index
-    near: Column
+    weight: Column
 
     @classmethod
     def of(cls, x: Column, width: float, weight: Column, places: int = PLACES) -> Level:
@@ -89,8 +89,12 @@ class Level:
         new[1:] = number[1:] > number[:-1]
         start, place = np.flatnonzero(new), np.cumsum(new) - 1
         where = number[start].astype(np.int64)
-        level = cls(width, _taps(places), where, start, place, weight)
-        return replace(level, near=level.sums(weight[:, None])[:, 0])
+        return cls(width, _taps(places), where, start, place, weight)
+
+    @cached_property
+    def near(self) -> Column:
+        """Sum of the weights that each cell sees."""
+        return self.sums(self.weight[:, None])[:, 0]
 
     @cached_property
     def blocks(self) -> list[tuple[slice, slice, Table]]:

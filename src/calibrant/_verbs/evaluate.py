@@ -443,20 +443,10 @@ def evaluate_each_class(
     top = out.columns(predictions.weight, predictions.squared)
     about = predictions.k, predictions.clusters, predictions.cluster_groups
     whole = Sample.of_rows(top, settings, "class-wise", *about)
-    plain = replace(settings, interval=None)  # resamples for each class are too much
-    rows, pooled, per_class = RowsOfClasses.of(predictions, out.columns()), None, []
-    together = Together()
-    for j, label in enumerate(predictions.classes):
-        again = partial(rows.sample, plain, about, j)
-        sample = again()
-        per_class.append(_one_of_classes(sample, str(label), rows.later(again)))
-        if pooled is None:
-            pooled = sample.cells
-        else:
-            pooled.take_in(sample.cells)
-        together.add(sample)
-        together.add_rows(sample)
-    assert pooled is not None
+    rows, together = RowsOfClasses.of(predictions, out.columns()), Together()
+    engine = "compiled" if engines.wanted() else "numpy"
+    with using(engine):  # asked for once, not for each loop over each class
+        per_class, pooled = _one_by_one(rows, settings, about, together)
     found = add_up(per_class, pooled, whole, name, together)
     return replace(
         found,
@@ -471,6 +461,27 @@ def evaluate_each_class(
             for group in sorted({*_names_of(predictions)})
         },
     )
+
+
+def _one_by_one(
+    rows: RowsOfClasses, settings: Settings, about: tuple[Any, ...], together: Together
+) -> tuple[list[Evaluation], Cells]:
+    """The record of each class, and the sums of all of them."""
+    plain = replace(settings, interval=None)  # resamples for each class are too much
+    per_class: list[Evaluation] = []
+    pooled: Cells | None = None
+    for j, label in enumerate(rows.predictions.classes):
+        again = partial(rows.sample, plain, about, j)
+        sample = again()
+        per_class.append(_one_of_classes(sample, str(label), rows.later(again)))
+        together.add(sample)
+        together.add_rows(sample)
+        if pooled is None:
+            pooled = sample.cells
+        else:
+            pooled.take_in(sample.cells)
+    assert pooled is not None
+    return per_class, pooled
 
 
 MOST_KEPT = 1 << 28
