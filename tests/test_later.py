@@ -44,9 +44,9 @@ def test_what_is_shown_of_a_class_is_made_on_demand(scores, monkeypatch):
     ev = cal.evaluate(y, logits=z, target="class-wise")
     wanted = cal.evaluate(y, logits=z, target="class-wise").per_class[1].to_dict()
     y[:], z[:] = 0, 0.0
-    made, whole = [], evaluate.evaluate_sample
+    made, whole = [], evaluate._with_curves
     monkeypatch.setattr(
-        evaluate, "evaluate_sample", lambda *a, **k: made.append(a) or whole(*a, **k)
+        evaluate, "_with_curves", lambda *a: made.append(a) or whole(*a)
     )
     assert str(ev)
     assert ev.table()

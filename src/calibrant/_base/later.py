@@ -81,7 +81,7 @@ class Awaited:
     ... class Point(Awaited):
     ...     x: int
     ...     y: int
-    >>> point = Point.knowing(lambda: print("now") or Point(0, 2), x=1)
+    >>> point = Point.knowing(lambda: print("now") or {"y": 2}, x=1)
     >>> point.x
     1
     >>> point.y
@@ -92,8 +92,8 @@ class Awaited:
     __slots__ = ("_make",)
 
     @classmethod
-    def knowing(cls, make: Callable[[], Self], **known: Any) -> Self:
-        """One of these fields and of those with defaults; `make` has all the others."""
+    def knowing(cls, make: Callable[[], Mapping[str, Any]], **known: Any) -> Self:
+        """One of these fields and of those with defaults; `make` gives all the others."""
         found = object.__new__(cls)
         _fill(found, {**_defaults(cls), **known, "_make": make})
         return found
@@ -105,8 +105,8 @@ class Awaited:
             names = [x.name for x in fields(self)]
             if name in names and (make := object.__getattribute__(self, "_make")):
                 made = make()
-                unset = [x for x in names if not _is_set(self, x)]
-                _fill(self, {**{x: getattr(made, x) for x in unset}, "_make": None})
+                unset = {x: made[x] for x in names if not _is_set(self, x)}
+                _fill(self, {**unset, "_make": None})
             return object.__getattribute__(self, name)
 
 

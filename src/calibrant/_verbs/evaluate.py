@@ -46,6 +46,7 @@ from calibrant._stats.bins import Isotonic, mass_bins
 from calibrant._stats.closed_forms import quantile
 from calibrant._stats.curve import Outline, gap_interval
 from calibrant._stats.decomposition import (
+    Analysis,
     Shared,
     analyse_as_paper,
     analyse_shared,
@@ -342,32 +343,18 @@ def _each_label(
 # From a sample to its record: each number and each picture from the same sums.
 
 
-def evaluate_sample(
-    sample: Sample,
-    name: str,
-    *,
-    keep: bool = True,
-    known: Mapping[str, Metric] = METRICS,
-) -> Evaluation:
+def evaluate_sample(sample: Sample, name: str, *, keep: bool = True) -> Evaluation:
     """The record of a sample; `keep` says whether its sums stay with the record."""
     cells, settings = sample.cells, sample.settings
     if keep:
         cells.settle()
     headline = analyse_shared(sample.shared, settings, sample.factor)
     paper = headline if _as_paper(sample) else analyse_as_paper(sample.shared)
+    errors = headline.decompositions, sample, headline.outline
     return Evaluation(
         **_without_curves(sample, name),
-        decompositions=_with_intervals(
-            headline.decompositions, sample, headline.outline
-        ),
-        curves=headline.curves,
-        paper_decompositions=paper.decompositions,
-        paper_curves=paper.curves,
-        metrics=Named(estimates(sample, known)),
-        isotonic=sample.isotonic.bins(),
-        smooth=smooth_curve(cells, sample.smooth_error),
-        histogram=binning.histogram(cells),
-        log_odds_histogram=binning.log_odds_histogram(cells),
+        decompositions=_with_intervals(*errors),
+        **_with_curves(sample, headline.curves, paper, METRICS),
         sketch=cells if keep else None,
     )
 
@@ -401,6 +388,25 @@ def _without_curves(sample: Sample, name: str) -> dict[str, Any]:
         "largest_share": float(values.weight.max() / values.total),
         "settings": settings.to_dict(),
         "duplicates": sample.duplicates,
+    }
+
+
+def _with_curves(
+    sample: Sample,
+    curves: Mapping[str, Curve],
+    paper: Analysis,
+    known: Mapping[str, Metric],
+) -> dict[str, Any]:
+    """The other fields but for d_CAL: `known` metrics, the paper's numbers, what is drawn."""
+    return {
+        "curves": curves,
+        "paper_decompositions": paper.decompositions,
+        "paper_curves": paper.curves,
+        "metrics": Named(estimates(sample, known)),
+        "isotonic": sample.isotonic.bins(),
+        "smooth": smooth_curve(sample.cells, sample.smooth_error),
+        "histogram": binning.histogram(sample.cells),
+        "log_odds_histogram": binning.log_odds_histogram(sample.cells),
     }
 
 
@@ -532,16 +538,18 @@ def _one_of_classes(
     settings, metrics = sample.settings, dict(METRICS)
     plain = decompose(sample.shared, settings, sample.factor)
 
-    def whole() -> Evaluation:
+    def others() -> dict[str, Any]:
         with using(settings.engine):
-            return evaluate_sample(again(), name, keep=False, known=metrics)
+            fresh = again()
+            found = curves_of(fresh.shared, settings), analyse_as_paper(fresh.shared)
+            return _with_curves(fresh, *found, metrics)
 
     def paper() -> dict[str, Decomposition]:
         with using(settings.engine):
             return dict(analyse_as_paper(again().shared).decompositions)
 
     return Evaluation.knowing(
-        whole,
+        others,
         **_without_curves(sample, name),
         decompositions=_with_intervals(plain, sample),
         paper_decompositions=plain if _as_paper(sample) else Later(plain, paper),
