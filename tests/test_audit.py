@@ -1339,3 +1339,34 @@ def test_a_region_of_all_examples_is_none():
     y = (rng.random(600) < np.repeat([0.5, 0.5], 300)).astype(int)
     text = only(cal.evaluate(y, probs=h), "miscalibrated").text
     assert "100 % of examples" not in text
+
+
+def test_of_classes_mean_replacement_is_said_to_lose_nothing_only_where_that_is_tested():
+    """Its d_CAL is far above the others', and no interval of the difference is known."""
+    rng, n = np.random.default_rng(1), 2000
+    guess = rng.integers(0, 3, n)
+    sure = np.array([0.97, 0.7, 0.45])[guess]
+    y = np.where(rng.random(n) < sure, guess, (guess + rng.integers(1, 3, n)) % 3)
+    p = np.tile(((1 - sure) / 2)[:, None], (1, 3))
+    p[np.arange(n), guess] = sure
+    asked = {"target": "class-wise", "methods": "temperature", "split": 0.3}
+    found = cal.study(y, probs=p, **asked).audit()
+    assert "miscalibrated" in {finding.code for finding in found}
+    assert "score-worse" not in {finding.code for finding in found}
+
+
+def test_of_rows_that_are_gone_only_a_clear_difference_is_told():
+    """As if of separate examples its interval is too wide, so it cannot deny anything."""
+    rng = np.random.default_rng(0)
+    z = 2 * rng.normal(size=(2000, 3))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    for scale, clear in ((1.3, False), (9.0, True)):
+        models = [
+            replace(cal.evaluate(y, logits=x, target="class-wise").per_class[1], name=n)
+            for n, x in (("raw", z), ("sharp", scale * z))
+        ]
+        audited = comparison_rules.Audited(Comparison(tuple(models)))
+        told = audited.difference(models[1], models[0], "brier")
+        assert (told.interval is not None) == clear
+        with pytest.raises(ValueError, match="one class of a class-wise evaluation"):
+            cal.compare(*models)

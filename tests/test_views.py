@@ -423,3 +423,19 @@ def test_the_parts_of_a_triptych_add_up_as_printed():
     texts = [x.get_text() for box in figure.legends for x in box.get_texts()]
     whole, mcb, dsc, unc = map(float, re.findall(r"\d+\.\d\d(?!\d)", texts[0])[:4])
     assert round(mcb - dsc + unc, 2) == whole
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_description_tells_true_quantiles_near_0_and_1(sign):
+    """The cells of the histogram are wider than all that lies near its ends."""
+    rng = np.random.default_rng(0)
+    h = 1 / (1 + np.exp(sign * (7 - 1.5 * rng.normal(size=3000))))
+    ev = cal.evaluate_pairs(rng.random(3000) < h, h)
+    said = re.search(
+        r"at least (\S+), and nine in ten lie between (\S+) and (\S+)\.", ev.describe()
+    )
+    told = np.array([float(x) for x in said.groups()])
+    want = np.quantile(h, [0.5, 0.05, 0.95])
+    np.testing.assert_allclose(
+        np.minimum(told, 1 - told), np.minimum(want, 1 - want), 0.1
+    )

@@ -546,8 +546,9 @@ def rows_of(ev: Evaluation) -> ModelRows:
     """The rows behind an evaluation, which JSON and sketches do not keep."""
     if ev.columns is None:
         raise ValueError(
-            f"the rows of {ev.name!r} are gone: it was read from JSON or made of a "
-            "sketch. Evaluate it again, or pass paired=False."
+            f"the rows of {ev.name!r} are gone: it was read from JSON, made of a sketch, or "
+            "is one class of a class-wise evaluation. Evaluate it again (a class with its own "
+            "column of probs), or pass paired=False."
         )
     known = {} if ev.sketch is None else ev.sketch.divergences
     main = known.get(ev.divergence, ev.divergence)

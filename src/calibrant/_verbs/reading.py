@@ -83,8 +83,9 @@ def check_holds(beside: Mapping[str, Any]) -> None:
 def _of_evaluation(ev: Any, settings: Settings) -> Given:
     if ev.columns is None:
         raise ValueError(
-            f"the rows of {ev.name!r} are gone: it was read from JSON or made of a "
-            "sketch. Give the rows, or the sketch itself."
+            f"the rows of {ev.name!r} are gone: it was read from JSON, made of a sketch, or "
+            "is one class of a class-wise evaluation. Give the rows (of a class, its own "
+            "column of probs), or the sketch itself."
         )
     return Given(sample_behind(ev, settings), ev.name, ev.n)
 

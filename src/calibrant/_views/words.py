@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
-from math import floor, inf, isfinite, isnan, log10
+from math import exp, floor, inf, isfinite, isnan, log10
 from operator import attrgetter
 from typing import Any
 
@@ -33,6 +33,7 @@ from calibrant._base.records import (
 from calibrant._base.text import number, printed_gap, with_interval
 from calibrant._inputs.divergences import score_in_words
 from calibrant._inputs.targets import TOP
+from calibrant._sketch.grid import LOG_ODDS_REACH
 from calibrant._stats.close_pairs import LEAST_ROWS
 from calibrant._verbs.by_group import natural
 from calibrant._views.diagram import GEOMETRY, axis_words
@@ -626,19 +627,47 @@ def _rows(ev: Evaluation) -> str:
     atoms, said = len(ev.atoms.count), axis_words(ev)["said"]
     if atoms == 1:
         return f"Every example has the {said} {ev.atoms.confidence[0]:.3g}."
-    low, middle, high = (_quantile(ev, share) for share in (0.05, 0.5, 0.95))
+    low, middle, high = (_digits(_quantile(ev, share)) for share in (0.05, 0.5, 0.95))
     few = f" There are only {atoms} distinct {said}s." if atoms else ""
     return (
-        f"Half of the examples have a {said} of at least {middle:.3g}, and nine in ten "
-        f"lie between {low:.3g} and {high:.3g}.{few}"
+        f"Half of the examples have a {said} of at least {middle}, and nine in ten "
+        f"lie between {low} and {high}.{few}"
     )
 
 
+FINE = 0.01
+"""So near 0 and 1 the histogram of log-odds is the finer one."""
+
+
 def _quantile(ev: Evaluation, share: float) -> float:
-    """A quantile of the confidence, interpolated in the histogram."""
-    below = np.concatenate([[0.0], np.cumsum(ev.histogram)])
-    edges = np.linspace(0, 1, len(below))
+    """A quantile of the confidence, interpolated in the finer histogram there."""
+    found = _interpolated(ev.histogram, 0.0, 1.0, share)
+    if FINE <= found <= 1 - FINE:
+        return found
+    z = _interpolated(ev.log_odds_histogram, -LOG_ODDS_REACH, LOG_ODDS_REACH, share)
+    return 1 / (1 + exp(-z))
+
+
+def _interpolated(weights: np.ndarray, low: float, high: float, share: float) -> float:
+    below = np.concatenate([[0.0], np.cumsum(weights)])
+    edges = np.linspace(low, high, len(below))
     return float(np.interp(share * below[-1], below, edges))
+
+
+def _digits(x: float) -> str:
+    """A number from 0 to 1; near an end with two digits of what is left to it.
+
+    Examples
+    --------
+    >>> [_digits(x) for x in (0.6696, 0.000837, 0.99987, 4e-9, 1 - 4e-9)]
+    ['0.67', '0.00084', '0.99987', '4e-09', '1 - 4e-09']
+    """
+    left = min(x, 1 - x)
+    if left >= FINE:
+        return f"{x:.3g}"
+    if x < FINE or left <= 0:
+        return f"{x:.2g}"
+    return f"{x:.{1 - floor(log10(left))}f}" if left > 1e-6 else f"1 - {left:.1g}"
 
 
 def _line(ev: Evaluation, curve: Curve) -> str:

@@ -92,7 +92,12 @@ class Audited:
             return compare.paired_difference(mine, theirs, MEASURES[key])
         if compare.were_paired(ev, base):  # of which the records tell too little
             return Estimate(float(MEASURES[key].of(ev)) - float(MEASURES[key].of(base)))
-        return compare.independent_difference(ev, base, MEASURES[key])
+        apart = compare.independent_difference(ev, base, MEASURES[key])
+        if self.same_examples(ev, base) and not compare.is_clear(apart):
+            return Estimate(
+                float(apart)
+            )  # their rows are gone: paired, it might be clear
+        return apart
 
     def same_examples(self, ev: Evaluation, base: Evaluation) -> bool:
         """Whether two models have the same examples, as far as is known."""
@@ -1103,9 +1108,10 @@ def _traded(audited: Audited) -> dict[str, dict[str, tuple[float, float, str]]]:
 
 
 def _wins_calibration(audited: Audited, ev: Evaluation, other: Evaluation) -> bool:
-    """Clearly, or, if it does so trivially, by not losing clearly."""
+    """Clearly, or, if it does so trivially, by not losing clearly where that is tested."""
     if is_trivial(ev) and not is_trivial(other):
-        return not audited.clearly_better(other, ev, "calibration")
+        tested = audited.difference(ev, other, "calibration").interval is not None
+        return tested and not audited.clearly_better(other, ev, "calibration")
     return audited.clearly_better(ev, other, "calibration")
 
 
