@@ -12,7 +12,7 @@ from calibrant._rows.columns import Columns
 from calibrant._sketch.ordered import order
 from calibrant._stats import bins as binning
 from calibrant._stats import smooth_ece as smoothing
-from calibrant._stats.metrics import estimates
+from calibrant._stats.metrics import METRICS
 from calibrant._stats.sample import Sample
 
 ROWS, RESAMPLES, SHOWN = 40_000, 1000, 10
@@ -29,7 +29,7 @@ def sample() -> Columns:
 def metrics(interval: str | None) -> float:
     """All metrics, with or without intervals; the width of ECE's tells that they are."""
     settings = replace(SETTINGS, interval=interval)
-    ece = estimates(Sample.of_rows(sample(), settings, "pairs", 2))["ece"]
+    ece = METRICS["ece"].estimate(Sample.of_rows(sample(), settings, "pairs", 2))
     return 0.0 if ece.interval is None else float(np.ptp(ece.interval))
 
 

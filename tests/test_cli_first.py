@@ -314,6 +314,30 @@ def test_how_many_are_missing_is_said_where_they_are_refused(tmp_path):
     )
 
 
+def test_a_word_among_stated_confidences_has_a_way_out_in_the_first_message(tmp_path):
+    cells = [f"{p:.3f}" for p in P]
+    cells[3] = "n/c"
+    lines = [f"{a},{int(b)}" for a, b in zip(cells, Y, strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["confidence,correct", *lines]))
+    refused = report(tmp_path / "a.csv")
+    assert "row 3 of 'confidence' is NaN, missing or not a number" in refused.stderr
+    assert "say what words mean (--scale 'unsure=0.5')" in refused.stderr
+    assert report(tmp_path / "a.csv", "--scale", "n/c=0.5").returncode == 0
+
+
+@pytest.mark.parametrize("more", [(), ("--group", "group")])
+def test_examples_without_a_group_are_left_out_though_nobody_named_it(tmp_path, more):
+    lines = [
+        f"{p:.3f},{int(y)},{'' if i % 20 == 3 else 'uv'[i % 2]}"
+        for i, (p, y) in enumerate(zip(P, Y, strict=True))
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(["confidence,correct,group", *lines]))
+    assert "row 3 has none" in report(tmp_path / "a.csv", *more).stderr
+    done = report(tmp_path / "a.csv", "--drop-missing", *more)
+    assert numbers(done)[1] == 190
+    assert "dropped 10 of 200 examples" in done.stderr
+
+
 def test_rows_are_counted_as_in_the_file_where_some_were_dropped(tmp_path):
     rows = answers(3, 50)
     rows[60]["confidence"] = 1.5
@@ -1177,8 +1201,33 @@ def test_json_says_which_conditions_hold(tasks):
     assert "failed" not in json.loads(
         run("report", "a.npz", "--json", cwd=folder).stdout
     )
+    groups = ("groups", "a.npz", "--group", "task", "-o", "g.html", "--force")
+    done = run(*groups, "--json", "--fail-if", "brier > 0.1%", cwd=folder)
+    assert [f"gate: {x}" for x in json.loads(done.stdout)["failed"]] == [
+        line for line in done.stderr.splitlines() if line.startswith("gate: ")
+    ]
     both = ("compare", "a.npz", "b.npz", "--json", "--fail-if", "brier < -0.1%")
     assert len(json.loads(run(*both, cwd=folder).stdout)["failed"]) == 1
+
+
+def test_json_and_page_of_monitor_say_which_conditions_hold(tmp_path):
+    for month, power in {"2024-01": 2, "2024-02": 3}.items():
+        lines = [f"{p**power:.4f},{int(y)}" for p, y in zip(P, Y, strict=True)]
+        (tmp_path / f"{month}.csv").write_text("\n".join(["prob,outcome", *lines]))
+    files = ("monitor", "2024-01.csv", "2024-02.csv")
+    gates = ("--fail-if", "brier > 0.1%", "--fail-if", "alarm")
+    done = run(*files, *gates, "--json", "-o", "m.html", cwd=tmp_path)
+    assert done.returncode == 3
+    assert cal.Monitor.from_json(done.stdout).alarm.period is not None
+    failed = json.loads(done.stdout)["failed"]
+    assert failed[0].startswith("2024-02: brier is ")
+    assert [f"gate: {x}" for x in failed] == done.stderr.splitlines()[-2:]
+    page = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert f"<p>Gate failed: {failed[0].replace('>', '&gt;')}</p>" in page
+    assert page.count("ALARM in") == 1  # which is a sentence of its own already
+    calm = run(*files, "--fail-if", "brier > 99%", "--json", cwd=tmp_path)
+    assert json.loads(calm.stdout)["failed"] == []
+    assert "failed" not in json.loads(run(*files, "--json", cwd=tmp_path).stdout)
 
 
 def test_groups_and_monitor_call_the_model_by_its_file(tasks):

@@ -187,6 +187,9 @@ def test_against_the_reference_a_model_that_was_never_calibrated_may_stay_so():
     worse = np.where(day >= 8, rng.random(6000) < p**3, y)
     found = cal.monitor(worse, **given, against="reference").alarm
     assert found.since == "8"
+    at_once = np.where(day >= 3, rng.random(6000) < p**3, y)
+    found = cal.monitor(at_once, **given, against="reference").alarm
+    assert found.since == "3"  # what is compared with cannot be off itself
 
 
 def test_frequencies_count_and_soft_labels_and_certain_forecasts_are_taken():

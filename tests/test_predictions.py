@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -293,8 +294,20 @@ NAN = float("nan")
     ("correct", "confidence", "said"),
     [
         ([1, 0, 1], [90, 20, NAN], r"row 0 is 90.0 .*divide them by 100\."),
-        ([1, 0, 1], [0.9, NAN, 0.3], r"row 1 is nan .*keep = ~np.isnan\(confidence\)"),
-        ([1, NAN, 1], [0.9, 0.2, 0.3], r"row 1 is nan .*keep = ~np.isnan\(correct\)"),
+        ([1, 0, 1], [0.9, NAN, 0.3], r"row 1 is nan .*drop_missing=True"),
+        ([1, 0, 1], [0.9, None, 0.3], r"row 1 is None\. .*drop_missing=True"),
+        ([1, NAN, 1], [0.9, 0.2, 0.3], r"row 1 is nan .*np.asarray\(correct, float\)"),
+        (
+            [1, None, 1],
+            [0.9, 0.2, 0.3],
+            r"row 1 is None\. .*np.asarray\(correct, float\)",
+        ),
+        (
+            [1, 0],
+            ["90%", "20%"],
+            r"row 0 is '90%'\. .*x.rstrip\('% '\)\) / 100 for x in c",
+        ),
+        ([1, 0], ["sure", "0.2"], r"row 0 is 'sure'\. Are labels and scores swapped"),
         (["no", "yes"], [0.9, 0.2], r"row 0 is 'no'.*np.asarray\(correct\) == 'yes'\."),
     ],
 )
@@ -303,6 +316,29 @@ def test_errors_of_pairs_say_what_to_do(correct, confidence, said):
         cal.evaluate_pairs(correct, confidence)
     with pytest.raises((ValueError, TypeError), match=said):
         cal.evaluate(correct, confidence=confidence)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"correct": [1, None, 0, 1], "confidence": [0.9, 0.2, 0.3, 0.4]},
+        {"correct": [1, 1, 0, 1], "confidence": [0.9, None, 0.3, 0.4]},
+        {"correct": np.array([1, 1, NAN, 1]), "confidence": [0.9, 0.2, 0.3, 0.4]},
+    ],
+)
+def test_the_way_out_of_missing_rows_works_as_it_is_written(given):
+    with pytest.raises((ValueError, TypeError)) as refused:
+        cal.evaluate_pairs(**given)
+    keep = re.search(r"keep = (.*?), and np.asarray\(x\)\[keep\]", str(refused.value))
+    rows = eval(keep[1], {"np": np, **given})
+    assert rows.sum() == 3
+    kept = {what: np.asarray(x)[rows] for what, x in given.items()}
+    assert cal.evaluate_pairs(**kept).rows == 3
+
+
+def test_confidences_in_words_are_refused_with_missing_ones_left_out_too():
+    with pytest.raises(TypeError, match="row 0 is '90%'"):
+        cal.evaluate_pairs([1, 0, 1], ["90%", None, "30%"], drop_missing=True)
 
 
 def test_nan_among_probabilities_is_left_out_not_called_a_logit():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -128,27 +129,49 @@ def _first_difference(one: Any, other: Any, *names: str) -> str:
     return f"row {row} is {shown(a)} in {names[0]} and {shown(b)} in {names[1]}"
 
 
-def numbers_in(array: NDArray[Any], name: str) -> Column:
-    """Numbers that came as objects, or one error that says which entry is none."""
-    try:
-        return array.astype(np.float64)
-    except Exception as error:  # an object of the user may raise anything
-        raise TypeError(f"{name} must hold real numbers: {error}.") from error
-
-
 def as_scores(array: Any, name: str) -> Matrix:
     """Read real-valued scores, keeping float16, float32 and float64 as they are."""
-    scores = to_numpy(array, name)
+    scores = plain_numbers(to_numpy(array, name))
     if scores.dtype.kind not in "fiu":
-        raise TypeError(
-            f"{name} must hold real numbers, got dtype {scores.dtype}. "
-            "Are labels and scores swapped? Else convert them: .astype(float)."
-        )
+        raise _no_scores(scores, name)
     scores = scores.astype(scores.dtype.newbyteorder("="), copy=False)
     if scores.dtype not in (np.float16, np.float32, np.float64):
         with np.errstate(over="ignore"):  # infinite then, and refused as that
             return scores.astype(np.float64)
     return scores
+
+
+def plain_numbers(array: NDArray[Any], more: Any = ()) -> NDArray[Any]:
+    """Numbers that came as objects, as from a list of which each None was left out."""
+    if array.dtype != object or not array.size:
+        return array
+    alike = all(_is_number(x) or isinstance(x, more) for x in array.ravel().tolist())
+    return array.astype(np.float64) if alike else array
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, Real) and not isinstance(x, bool)
+
+
+def _no_scores(given: NDArray[Any], name: str) -> TypeError:
+    """The error of scores that are not numbers: the first that is none, and the way out."""
+    cells = given.ravel().tolist() or [given.dtype]
+    place = next((i for i, x in enumerate(cells) if not _is_number(x)), 0)
+    x, row = cells[place], place // (np.atleast_1d(given)[:1].size or 1)
+    remedy = "Are labels and scores swapped? Else convert them: .astype(float)."
+    if not isinstance(x, str) and str(x) in ABSENT:
+        remedy = leave_out(name)
+    elif str(x).strip().endswith("%"):
+        remedy = f"Convert them: [float(x.rstrip('% ')) / 100 for x in {name}]."
+    rule = f"{name} must hold real numbers; row {row} is {shown(x)}."
+    return TypeError(f"{rule} {remedy}")
+
+
+def leave_out(name: str, of_all: str = "") -> str:
+    """What to do about rows that are NaN or None, be they in an array or a list."""
+    keep = f"Leave such rows out: keep = ~np.isnan(np.asarray({name}, float){of_all})"
+    pairs = ", or pass drop_missing=True to evaluate_pairs" * (name == "confidence")
+    return f"{keep}, and np.asarray(x)[keep] of every argument{pairs}."
 
 
 ROW_SUM_TOLERANCE = {
@@ -159,6 +182,8 @@ ROW_SUM_TOLERANCE = {
 }
 """How far a row of probabilities may be from summing to 1, by its dtype."""
 
+ABSENT = ("None", "nan", "NaT", "<NA>")
+"""How None, NaN, NaT and pandas' NA print, which stand for nothing."""
 
 ROWS_AT_ONCE = 4096
 

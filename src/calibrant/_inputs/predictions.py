@@ -25,6 +25,7 @@ from calibrant._base.checks import (
     shown,
 )
 from calibrant._inputs.arrays import (
+    ABSENT,
     Column,
     Index,
     Matrix,
@@ -32,6 +33,8 @@ from calibrant._inputs.arrays import (
     check_indices,
     check_logits,
     in_unit_interval,
+    leave_out,
+    plain_numbers,
     to_numpy,
 )
 from calibrant._inputs.targets import Target, read_target
@@ -472,7 +475,7 @@ def _code(label: Any, code_of: Mapping[Hashable, int]) -> int:
 
 def _read_hits(y: Any, n: int, name: str) -> NDArray[Any]:
     """Read correctness: booleans, 0/1, or shares in [0, 1]."""
-    hits = _flat(to_numpy(y, name), name)
+    hits = plain_numbers(_flat(to_numpy(y, name), name), bool)
     check_length(hits, n, name)
     if hits.dtype.kind not in "biuf":
         raise _no_hits(hits, name)
@@ -491,18 +494,15 @@ YES = ("yes", "y", "true", "t", "1", "correct", "right")
 
 def _no_hits(given: NDArray[Any], name: str) -> TypeError:
     """The error of correctness that is not in numbers, with how to convert words."""
-    rule = f"{name} must hold 0/1, booleans or shares"
-    words = given.tolist()
-    if not (words and isinstance(words[0], str)):
+    rule, words = f"{name} must hold 0/1, booleans or shares", given.tolist()
+    off = (i for i, x in enumerate(words) if x is None or isinstance(x, str))
+    if (row := next(off, None)) is None:
         return TypeError(f"{rule}; got {given.dtype}.")
-    correct = next((x for x in words if str(x).lower() in YES), words[0])
-    convert = f"np.asarray({name}) == {shown(correct)}"
-    return TypeError(f"{rule}; row 0 is {shown(words[0])}. Convert words: {convert}.")
-
-
-def leave_out(name: str) -> str:
-    """What to do about rows that are NaN."""
-    return f"Leave such rows out of every argument: keep = ~np.isnan({name})."
+    remedy = leave_out(name)
+    if words[row] is not None:
+        correct = next((x for x in words if str(x).lower() in YES), words[row])
+        remedy = f"Convert words: np.asarray({name}) == {shown(correct)}."
+    return TypeError(f"{rule}; row {row} is {shown(words[row])}. {remedy}")
 
 
 Weights = tuple[Column | None, Column | None]
@@ -702,9 +702,6 @@ def _names(given: Any, what: str, predictions: Predictions) -> NDArray[Any]:
     return names if predictions.weight is None else names[predictions.weight > 0]
 
 
-ABSENT = ("None", "nan", "NaT", "<NA>")
-"""How None, NaN, NaT and pandas' NA print, which stand for no name."""
-
 OWN_NAME = {
     "cluster": "Give rows that belong to no other a cluster of their own.",
     "group": "Give such rows a group of their own.",
@@ -744,15 +741,6 @@ def _with_names(found: Predictions, cluster: Any, group: Any) -> Predictions:
                 f"out; {ALIKE}"
             )
     return named
-
-
-def facts_of_rows(predictions: Predictions) -> dict[str, Any]:
-    """What a record keeps of rows: a fingerprint, soft labels, the commonest class."""
-    return {
-        "largest_class": largest_class(predictions),
-        "fingerprint": fingerprint(predictions.labels, predictions.weight),
-        "soft_rows": soft_weight(predictions),
-    }
 
 
 def fingerprint(labels: Any, weight: Any = None) -> str:

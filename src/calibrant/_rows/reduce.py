@@ -21,13 +21,14 @@ from calibrant._inputs.arrays import (
     dtype_of,
     in_unit_interval,
     largest,
+    leave_out,
     row_tolerance,
     sigmoid,
     too_large,
 )
 from calibrant._inputs.divergences import Divergence
 from calibrant._inputs.options import Scores, read_given
-from calibrant._inputs.predictions import Predictions, leave_out
+from calibrant._inputs.predictions import Predictions
 from calibrant._inputs.targets import Target
 from calibrant._rows import compiled, engines
 from calibrant._rows import losses as row_losses
@@ -199,7 +200,7 @@ def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
         if not per_cent and row.min() >= 0 and row.max() <= 1:
             remedy += f" {SEVERAL}"
         if np.isnan(row).any():
-            remedy = leave_out("probs.sum(axis=1)")
+            remedy = leave_out("probs", ".sum(axis=1)")
         raise RowError(rule, first, reason, *many, remedy=remedy)
     labels = predictions.labels[first]
     tolerance = ROW_SUM_TOLERANCE[labels.dtype.name]

@@ -115,8 +115,9 @@ def log_evidence(gain: Table) -> Column:
 
 
 def onset(gain: Table) -> int:
-    """The period from which on most money was made."""
-    return int(np.argmax(_since(gain)))
+    """The last period from which on most money was made: periods of reference make none."""
+    since = _since(gain)
+    return int(np.flatnonzero(since == since.max())[-1])
 
 
 def _since(gain: Table) -> Column:

@@ -995,6 +995,6 @@ def _other_rows_left_out(ev: Evaluation, base: Evaluation) -> str:
     return (
         f"rows without a confidence were left out of {ev.name!r} and {base.name!r} ({lost} of "
         "them), not the same ones, so the others cannot be paired. Evaluate both on the rows "
-        "that have both confidences: keep = ~(np.isnan(one) | np.isnan(other)), and [keep] "
-        "of every argument. Or pass paired=False."
+        "that have both confidences: keep = ~np.isnan(np.array([one, other], float)).any(0), "
+        "and np.asarray(x)[keep] of each argument. Or pass paired=False."
     )

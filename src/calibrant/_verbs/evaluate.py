@@ -16,17 +16,18 @@ from calibrant._base.checks import RowError, check_flags, check_text
 from calibrant._base.evaluation import Evaluation, group_name
 from calibrant._base.later import Later, Named
 from calibrant._base.records import Bins, Curve, Decomposition, Estimate
-from calibrant._inputs.arrays import Column, Index, Table, to_numpy
+from calibrant._inputs.arrays import ABSENT, Column, Index, Table, as_scores, to_numpy
 from calibrant._inputs.divergences import BRIER
 from calibrant._inputs.options import Options, Settings, takes_options, target_of
 from calibrant._inputs.predictions import (
-    ABSENT,
     LEAST_CLUSTERS,
     MULTI_LABEL,
     Predictions,
     check_clusters,
-    facts_of_rows,
+    fingerprint,
+    largest_class,
     read_predictions,
+    soft_weight,
     sum_of_weights,
 )
 from calibrant._rows import engines
@@ -228,7 +229,7 @@ def _evaluate_answered(
     correct: Any, rows: dict[str, Any], name: str, options: Any
 ) -> Evaluation:
     """Evaluate the rows that have a confidence, and count the others."""
-    sure = np.array([_or_nan(x) for x in rows["confidence"]], float)
+    sure = _or_no_number(rows["confidence"])
     given = {"y": correct, **rows, "confidence": sure}
     columns = {n: to_numpy(x, n) for n, x in given.items() if x is not None}
     for what, column in columns.items():
@@ -251,6 +252,14 @@ def _evaluate_answered(
     known = print_of_kept(places.tolist()) if lacks.any() else found.fingerprint
     lost = float(count[lacks].sum())
     return replace(found, left_out=lost, per_group=per_group, fingerprint=known)
+
+
+def _or_no_number(confidence: Any) -> Column:
+    """Confidences, NaN where there is none; words are refused, numbers in words, too."""
+    found = [_or_nan(x) for x in confidence]
+    words = any(isinstance(x, str) for x in found)
+    read = as_scores(np.array(found, object if words else float), "confidence")
+    return read.astype(np.float64, copy=False)
 
 
 def _or_nan(x: Any) -> Any:
@@ -284,7 +293,7 @@ def evaluate_predictions(
         return evaluate_each_class(predictions, settings, name)
     clusters = predictions.clusters, predictions.cluster_groups
     about = target_of(predictions), predictions.k, *clusters
-    facts = facts_of_rows(predictions)
+    facts = _facts_of_rows(predictions)
     columns = reduce_to_columns(predictions, settings.extra, settings.engine)
     sample = Sample.of_rows(columns, settings, *about)
     found = replace(
@@ -295,6 +304,15 @@ def evaluate_predictions(
         **facts,
     )
     return _naming_positive(found, predictions.classes)
+
+
+def _facts_of_rows(predictions: Predictions) -> dict[str, Any]:
+    """What a record keeps of rows: a fingerprint, soft labels, the commonest class."""
+    return {
+        "largest_class": largest_class(predictions),
+        "fingerprint": fingerprint(predictions.labels, predictions.weight),
+        "soft_rows": soft_weight(predictions),
+    }
 
 
 def _naming_positive(ev: Evaluation, classes: Sequence[Hashable]) -> Evaluation:
@@ -444,7 +462,7 @@ def evaluate_each_class(
     """Evaluate every class against the rest; the headline adds them up."""
     if predictions.scores.ndim == 1:
         predictions = spell_out(predictions)
-    facts = facts_of_rows(predictions)
+    facts = _facts_of_rows(predictions)
     out = fill(predictions, settings.extra, settings.engine)
     top = out.columns(predictions.weight, predictions.squared)
     about = predictions.k, predictions.clusters, predictions.cluster_groups

@@ -117,6 +117,7 @@ class Monitor(Told, Record):
     """
 
     FIGURE = "trend"
+    _beside = ("failed",)
 
     name: str
     target: Target

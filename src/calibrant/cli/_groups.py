@@ -70,7 +70,7 @@ def groups(
     written = out.write_page(
         found, output, verdicts, title=f"Groups: {called}", force=force
     )
-    out.print_result(found, written, said)
+    out.print_result(found, written, said, **out.failed(verdicts))
     out.trip(verdicts)
 
 

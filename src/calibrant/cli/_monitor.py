@@ -135,8 +135,13 @@ def monitor(
     verdicts = [
         _verdict(gate, found, len(sketch.kind.classes) or None) for gate in gates
     ]
-    written = "" if output is None else f"report: {found.report(output, force=force)}"
-    out.print_result(found, written, said)
+    failed, written = out.failed(verdicts), ""
+    if output is not None:
+        new = [
+            x for gates in failed.values() for x in gates if x not in found.sentences
+        ]
+        written = f"report: {found.report(output, failed=new, force=force)}"
+    out.print_result(found, written, said, **failed)
     out.trip(verdicts)
 
 

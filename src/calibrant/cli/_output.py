@@ -579,11 +579,15 @@ def _macro_as_json(models: Comparison) -> dict[str, Any]:
     return {"macro_averages": found} if found else {}
 
 
-def print_result(found: Any, more: str, said: Mapping[str, Any]) -> None:
-    """Print a result that prints itself, findings and what more there is, or its JSON."""
+def print_result(found: Any, more: str, said: Mapping[str, Any], **also: Any) -> None:
+    """Print a result that prints itself, findings and what more there is, or its JSON.
+
+    `also` goes into the JSON.
+    """
     findings = found.audit() if isinstance(found, Comparison) else []
     if said["as_json"]:
-        also = {"findings": [x.to_dict() for x in findings]} if findings else {}
+        if findings:
+            also = {"findings": [x.to_dict() for x in findings], **also}
         click.echo(json.dumps({**found.to_dict(), **also}))
     elif not said["quiet"]:
         parts = [str(found), _remarks(found, findings), more]

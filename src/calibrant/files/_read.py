@@ -166,8 +166,7 @@ def found_in(
     dropped_silent = np.zeros(0, bool)
     if roles.drop_missing:
         truths = plan.label, plan.correct, plan.pred
-        named = plan.group if "group" in roles.given else None  # not a log's own task
-        others = (*truths, plan.weight, plan.frequency, named)
+        others = (*truths, plan.weight, plan.frequency, plan.group)
         kept = ~lacking(*(block[x] for x in (*plan.scores, *others) if x is not None))
         rows, dropped = start + np.flatnonzero(kept), int((~kept).sum())
         dropped_ids = None if plan.id is None else block[plan.id][~kept]
@@ -181,7 +180,7 @@ def found_in(
         _counted(path, block, name, missing, start)
         for name in (plan.weight, plan.frequency)
     )
-    _check_present(path, plan.scores, missing, start)
+    _check_present(path, plan.scores, missing, start, stated=plan.kind == "confidence")
     single = scores.ndim == 1
     y, classes = _labels_or_hits(path, plan, block, classes, start, single=single)
     group, cluster, ids = (
@@ -495,17 +494,28 @@ def _labels(path: Path, block: Block, name: str | None, start: int) -> NDArray[A
 
 
 def _check_present(
-    path: Path, names: Sequence[str], missing: NDArray[np.bool_], start: int
+    path: Path,
+    names: Sequence[str],
+    missing: NDArray[np.bool_],
+    start: int,
+    *,
+    stated: bool = False,
 ) -> None:
     """Refuse the first row with something missing; there is one name, or one a column."""
     if missing.any():
+        way_out = "leave such rows out (--drop-missing), or give them weight 0"
+        if stated:  # it may as well be a word
+            way_out = (
+                "leave out rows where it is missing (--drop-missing), say what words mean "
+                "(--scale 'unsure=0.5'), or give such rows weight 0"
+            )
         row, *at = (int(i) for i in np.argwhere(missing)[0])
         name = sources.shorten(names[at[0] if at and len(names) > 1 else 0])
         raise FileError(
             path,
             f"row {start + row} of {name!r} is NaN, missing or not a number "
-            f"({int(_any(missing).sum())} of {len(missing)} rows are); leave such rows out "
-            f"(--drop-missing), or give them weight 0{_absent(missing)}.",
+            f"({int(_any(missing).sum())} of {len(missing)} rows are); {way_out}"
+            f"{_absent(missing)}.",
         )
 
 

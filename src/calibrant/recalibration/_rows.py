@@ -19,7 +19,6 @@ from calibrant._inputs.arrays import (
     Mask,
     Matrix,
     as_scores,
-    numbers_in,
     row_tolerance,
     to_numpy,
 )
@@ -39,7 +38,7 @@ def read_scores(scores: Any) -> Matrix:
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: scores has dtype {array.dtype}.")
     if array.dtype == object:
-        array = numbers_in(array, "scores")
+        array = _numbers_in(array)
     given = as_scores(array, "scores")
     if given.ndim not in (1, 2):
         raise ValueError(f"scores must be 1-D or 2-D, got shape {given.shape}.")
@@ -49,6 +48,14 @@ def read_scores(scores: Any) -> Matrix:
             "required: one score per class."
         )
     return given
+
+
+def _numbers_in(array: NDArray[Any]) -> Column:
+    """Numbers that came as objects, or one error that says which entry is none."""
+    try:
+        return array.astype(np.float64)
+    except Exception as error:  # an object of the user may raise anything
+        raise TypeError(f"scores must hold real numbers: {error}.") from error
 
 
 def flat_if_single(given: Matrix) -> Matrix:

@@ -21,7 +21,7 @@ from calibrant._base.checks import (
 )
 from calibrant._base.views import Told
 from calibrant._base.write import write_text
-from calibrant.report._report import MOST_TITLE, hash_of, read_part
+from calibrant.report._report import MOST_TITLE, gates_told, hash_of, read_part
 from calibrant.table._html import escape
 
 STYLE = """
@@ -69,6 +69,7 @@ def figure_page(
     path: str | PathLike[str],
     *,
     title: str | None = None,
+    failed: Sequence[str] = (),
     force: bool = False,
 ) -> Path:
     """Write what a result says as one HTML file that loads nothing and runs no script.
@@ -81,6 +82,8 @@ def figure_page(
         The file; it is replaced as a whole or not at all.
     title : str, optional
         Heading of the page.
+    failed : sequence of str
+        Conditions that were set on these numbers and are not met, to stand first.
     force : bool
         Whether a file that exists may be replaced; else it is an error.
 
@@ -101,11 +104,13 @@ def figure_page(
     check_texts(title=title)
     check_flags(force=force)
     target = as_path(path)
-    write_text(target, _page(result, title or type(result).__name__), force=force)
+    told = [*gates_told(failed), *result.sentences]
+    page = _page(result, title or type(result).__name__, told)
+    write_text(target, page, force=force)
     return target
 
 
-def _page(result: Told, title: str) -> str:
+def _page(result: Told, title: str, told: Iterable[str]) -> str:
     style = f"\n{read_part('page.css')}{STYLE}"
     policy = f"default-src 'none'; img-src data:; style-src '{hash_of(style)}'"
     return PAGE.format(
@@ -114,7 +119,7 @@ def _page(result: Told, title: str) -> str:
         title=escape(one_line(title, MOST_TITLE)),
         style=style,
         heading=escape(result._heading()),
-        sentences="\n".join(f"<p>{escape(x)}</p>" for x in result.sentences),
+        sentences="\n".join(f"<p>{escape(x)}</p>" for x in told),
         alt=escape(result._heading()),
         figure=base64.b64encode(_figure(result)).decode(),
         table=_table(result._table()),

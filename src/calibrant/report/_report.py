@@ -177,7 +177,7 @@ def build(
     check_texts(title=title)
     if groups is not None:
         check_kind(groups, Mapping, "groups")
-    apart, gates = _read_apart(group_differences), _read_gates(failed)
+    apart, gates = _read_apart(group_differences), gates_told(failed)
     sums, found = page.sums_of(comparison), comparison.audit()
     data = page.payload(comparison, sums, groups, found)
     shown = shown_of(comparison, Style(intervals=True), page.shown_keys(comparison))
@@ -190,9 +190,7 @@ def build(
         title=escape(one_line(title or TITLE, MOST_TITLE)),
         subtitle=escape(_subtitle(comparison)),
         style=style,
-        summary=html.summary_html(
-            [*(f"Gate failed: {x}" for x in gates), *page.summary(comparison)]
-        ),
+        summary=html.summary_html([*gates, *page.summary(comparison)]),
         findings=html.findings_html(found),
         table=html.table_html(comparison, found),
         steady=escape(told_by(STEADY, shown)),
@@ -222,12 +220,12 @@ def _read_apart(given: Any) -> Mapping[str, Contrast]:
     return found
 
 
-def _read_gates(given: Any) -> list[str]:
-    """Conditions that are not met, each a line of text."""
+def gates_told(given: Any) -> list[str]:
+    """What a page says of conditions that are not met."""
     found = read_names(given, "failed")
     for one in found:
         check_text(one, "failed")
-    return [str(one) for one in found]
+    return [f"Gate failed: {one}" for one in found]
 
 
 # -- the file ---------------------------------------------------------------------
