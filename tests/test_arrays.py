@@ -55,7 +55,7 @@ def test_frames_of_nullable_and_arrow_numbers(part, kind):
     with pytest.raises(RowError, match="row 3"):
         cal.evaluate(Y, probs=frame)
     frame["b"] = "cat"
-    with pytest.raises(TypeError, match=r"got dtype object.*\.astype\(float\)"):
+    with pytest.raises(TypeError, match=r"row 0 is 'cat'.*\.astype\(float\)"):
         cal.evaluate(Y, probs=frame)
 
 
