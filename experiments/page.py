@@ -69,8 +69,8 @@ curve instead of one for each class, and the losses are those of the confidence.
 
 SMOOTH = """## SmoothECE
 
-relplot, the authors' tool for it, counts confidences above 0.999 half, which on
-saturated networks makes SmoothECE larger than ECE. The paper's own table does not show
+relplot, the authors' tool for it, counts confidences above 0.999 for less, down to half
+at 1, which on saturated networks makes SmoothECE larger than ECE. The paper's own table does not show
 that: its SmoothECE is close to ECE, as the exact value is. So either an earlier version
 of the tool or another routine was used; `preset="paper"` follows today's relplot.
 """

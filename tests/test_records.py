@@ -63,6 +63,7 @@ def made():
         groups.equality,
         watched,
         watched.alarm,
+        cal.by_group(ev),
     ]
     return {type(record).__name__: record for record in records} | {"grouped": ev}
 

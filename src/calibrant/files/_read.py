@@ -166,7 +166,8 @@ def found_in(
     dropped_silent = np.zeros(0, bool)
     if roles.drop_missing:
         truths = plan.label, plan.correct, plan.pred
-        others = (*truths, plan.weight, plan.frequency, plan.group)
+        named = plan.group if "group" in roles.given else None  # not a log's own task
+        others = (*truths, plan.weight, plan.frequency, named)
         kept = ~lacking(*(block[x] for x in (*plan.scores, *others) if x is not None))
         rows, dropped = start + np.flatnonzero(kept), int((~kept).sum())
         dropped_ids = None if plan.id is None else block[plan.id][~kept]
@@ -663,6 +664,9 @@ def _batches(
     options = _options_in(paths, roles)
     for source in open_all(paths, roles.sep):
         plan = make_plan(source, roles)
+        told = roles  # with the column of groups, be it found or named
+        if "group" not in source.roles:
+            told = replace(roles, group=plan.group)
         if options and isinstance(options[0], str):
             plan = replace(plan, stars=options)
         if in_memory:
@@ -681,7 +685,7 @@ def _batches(
             block = _with_truths(source.path, read, truths, start)
             if source.format in DELIMITED:
                 block = _without_marks(plan, block)
-            found = found_in(source.path, plan, block, classes, start, roles)
+            found = found_in(source.path, plan, block, classes, start, told)
             if source.format in DELIMITED:
                 _check_clusters(found)
             if options:
