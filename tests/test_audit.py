@@ -227,7 +227,7 @@ def test_miscalibration_has_size_direction_region_and_worth():
         f"net is miscalibrated (over-confident): calibration error {error:.4f} ["
         in (found.text)
     )
-    assert "% of the Brier score; most of it at confidences from 0.8" in found.text
+    assert "% of the Brier score; most visible at confidences from 0.8" in found.text
     assert "it is worth it" in found.advice
 
 
@@ -250,7 +250,9 @@ def test_a_region_whose_ends_round_away_is_told_by_ranks(start, place):
     h = 1 - np.geomspace(1e-5, 1e-13, 1000)
     found = wrong_in(start, start + 100, h)
     percent = f"{100 * found.evidence['region_share']:.0f} %"
-    assert f"; most of it among the {percent} of examples {place}, where" in found.text
+    assert (
+        f"; most visible among the {percent} of examples {place}, where" in found.text
+    )
 
 
 @settings(max_examples=25)
@@ -637,6 +639,18 @@ def test_a_guess_is_found_beside_the_commonest_class_or_a_random_order():
     found = only(rowful(y, logits=z), "at-chance")
     assert found.evidence["chance"] == share
     assert f"always predicting the commonest class gives {share:.3f}" in found.text
+    assert "not significantly more accurate than a guess: accuracy" in found.text
+    assert "Of a rare class" not in found.advice
+    rare = only(
+        rowful(
+            rng.random(2000) < 0.02,
+            probs=np.full((2000, 2), [0.98, 0.02])
+            + rng.normal(0, 1e-3, (2000, 1)) * [1, -1],
+            target="top-label",
+        ),
+        "at-chance",
+    )
+    assert rare.advice.endswith("evaluate the probability: target='positive'.")
     each = only(rowful(y, logits=z, target="class-wise"), "at-chance")
     assert each.evidence["chance"] == share
     weight = np.where(y == 0, 0.5, 1.0)
@@ -1207,7 +1221,7 @@ def test_a_region_has_most_of_the_error_by_the_numbers_told_of_it():
     hit = np.concatenate([np.arange(n) < right for right, n in said.values()])
     ev = cal.evaluate_pairs(hit, np.repeat([*said], [n for _, n in said.values()]))
     found = only(ev, "miscalibrated")
-    assert "; most of it at confidences from" in found.text
+    assert "; most visible at confidences from" in found.text
     share, gap = (found.evidence[x] for x in ("region_share", "region_gap"))
     assert share * gap**2 > ev.decomposition.calibration / 2
     assert share >= ev.decomposition.resolution
@@ -1224,10 +1238,10 @@ def test_no_region_is_named_where_the_errors_of_pooled_classes_cancel():
     z = 3 * rng.normal(size=(3000, 3))
     y = (z / 3 + rng.gumbel(size=z.shape)).argmax(axis=1)
     found = only(cal.evaluate(y, logits=z, target="class-wise"), "miscalibrated")
-    assert "most of it" not in found.text
+    assert "most visible" not in found.text
     assert "region_gap" not in found.evidence
     one = only(cal.evaluate(y == 0, probs=1 / (1 + np.exp(-z[:, 0]))), "miscalibrated")
-    assert "; most of it at forecasts from 0." in one.text
+    assert "; most visible at forecasts from 0." in one.text
 
 
 @pytest.mark.parametrize("sizes", [(310, 290), (300, 300)])
@@ -1370,3 +1384,24 @@ def test_of_rows_that_are_gone_only_a_clear_difference_is_told():
         assert (told.interval is not None) == clear
         with pytest.raises(ValueError, match="one class of a class-wise evaluation"):
             cal.compare(*models)
+
+
+@pytest.mark.parametrize(("seed", "n"), [(47, 150), (64, 400)])
+def test_the_size_told_of_a_region_does_not_exceed_the_error_of_the_model(seed, n):
+    rng = np.random.default_rng(seed)
+    h = rng.beta(1.2, 1.2, n)
+    hit = rng.random(n) < (h + 0.12 * np.sin(12 * h)).clip(0.001, 0.999)
+    ev = cal.evaluate_pairs(hit, h, interval=None)
+    found = only(ev, "miscalibrated")
+    told = re.search(r"\((\d+) % of examples\).* by about ([\d.]+)\.", found.text)
+    share, size = float(told[1]) / 100, float(told[2])
+    assert share * size**2 < 1.1 * ev.decomposition.calibration
+
+
+def test_of_weights_that_one_example_has_the_share_is_one_of_the_weight():
+    rng = np.random.default_rng(4)
+    p = rng.beta(2, 2, 2000)
+    weight = np.where(np.arange(2000) == 0, 1e6, 1.0)
+    ev = rowful(rng.random(2000) < p, probs=p, sample_weight=weight)
+    text = only(ev, "trivial-confidence").text
+    assert "gives 99.8 % of the weight the same confidence: so weighted, it" in text

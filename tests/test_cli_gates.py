@@ -1,6 +1,9 @@
 """Conditions of ``--fail-if``: limits that can be met, names as printed, groups, differences."""
 
 import json
+import shlex
+import subprocess
+import sys
 
 import click
 import numpy as np
@@ -542,3 +545,21 @@ def test_an_end_below_its_own_number_is_explained(tmp_path):
         cal.evaluate(y, probs=p).table(columns=["dsc"], intervals=True).split()
     )
     assert "DSC is biased up by noise" in table
+
+
+def test_a_closed_output_changes_no_exit_code(folder):
+    command = f"{shlex.quote(sys.executable)} -m calibrant report a.npz"
+    for more, code in (
+        (" -q --fail-if 'brier>99%'", 0),
+        (" --json", 0),
+        (" -q --fail-if 'brier>0.1%'", 3),
+    ):
+        done = subprocess.run(
+            ["bash", "-c", f"{command}{more} >&-"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code
+        assert "Traceback" not in done.stderr

@@ -21,11 +21,15 @@ from calibrant._rows.reduce import reduce_to_columns
 from calibrant._stats import curve as curves
 from calibrant._stats import platt
 from calibrant._stats.closed_forms import wilson_of
-from calibrant._stats.curve import choose_curve, gap_interval, gather_places
+from calibrant._stats.curve import fit_places, gap_interval, gather_places
 from calibrant._stats.decomposition import analyse, cells_of_columns, total_loss
 from calibrant._stats.neighbours import cells_of_rows
 
 SETTINGS = Settings().checked()
+
+
+def choose_curve(cells):
+    return fit_places(gather_places(cells))
 
 
 def columns_of(h, a, **given):

@@ -1,5 +1,7 @@
 """Intervals of an evaluation: which there are, what they rest on, how often they hold."""
 
+import itertools
+
 import numpy as np
 import pytest
 from make import forecasts
@@ -536,3 +538,34 @@ def test_what_varies_between_clusters_beside_surprises_is_no_surprise():
     low, high = ev.metrics["brier"].interval
     assert low < np.median(resampled)
     assert np.quantile(resampled, 0.95) < high < 3 * np.quantile(resampled, 0.975)
+
+
+@pytest.mark.parametrize(
+    "risk",
+    [
+        [0.2, 0.3, 0.4],
+        [0.2, 0.3, 0.4, 0.3],
+        [0.2, 0.3, 0.4, 0.3, 0.25],
+        [0.2, 0.25, 0.3, 0.35, 0.4, 0.3],
+        [0.9, 0.8, 0.95, 0.7, 0.85, 0.6],
+        [0.25] * 7,
+        [0.1, 0.3, 0.5, 0.7, 0.9, 0.2, 0.6],
+    ],
+)
+def test_intervals_of_a_few_rows_hold_by_enumeration(risk):
+    risk, missed = np.array(risk), np.zeros(3)
+    brier = np.mean(risk * (1 - risk))
+    entropy = -np.mean(risk * np.log(risk) + (1 - risk) * np.log(1 - risk))
+    for outcome in itertools.product([0, 1], repeat=len(risk)):
+        hit = np.array(outcome)
+        chance = np.prod(np.where(hit == 1, risk, 1 - risk))
+        ev = cal.evaluate_pairs(hit, risk, interval=None)
+        off = (
+            cal.clinical(ev, resamples=100).in_the_large.interval
+            if 0 < hit.mean() < 1
+            else (-1, 1)
+        )
+        ends = ev.metrics["brier"].interval, ev.metrics["nll"].interval, off
+        truths = zip(ends, (brier, entropy, 0.0), strict=True)
+        missed += [chance * (not low <= truth <= high) for (low, high), truth in truths]
+    assert missed.max() < 0.05

@@ -196,3 +196,17 @@ def test_the_brier_score_of_a_confidence_is_not_called_that_of_the_classes():
             keys = [*figure.legends, *(ax.get_legend() for ax in figure.axes)]
             texts = [x.get_text() for key in keys if key for x in key.get_texts()]
             assert any(word in text for text in texts)
+
+
+def test_calibration_errors_estimated_in_two_ways_are_told_apart_in_figures():
+    rng = np.random.default_rng(4)
+    p = rng.beta(2, 2, 500)
+    y = (rng.random(500) < p).astype(int)
+    one = cal.evaluate(y, probs=p**2, name="one", interval=None)
+    other = cal.evaluate(y, probs=p**2, name="other", preset="paper", interval=None)
+    for draw in (plot.score_map, lambda models: plot.compare_methods(models)[0]):
+        for models, alike in (([one, other], False), ([one, one], True)):
+            figure = draw(models).figure
+            told = [x.get_text() for ax in figure.axes for x in ax.texts]
+            told += [x.get_text() for x in figure.texts]
+            assert any("is not estimated alike" in x for x in told) is not alike

@@ -336,6 +336,20 @@ def test_the_way_out_of_missing_rows_works_as_it_is_written(given):
     assert cal.evaluate_pairs(**kept).rows == 3
 
 
+@pytest.mark.parametrize("y", [[1, 0, None] * 20, ["a", "b", None] * 20])
+def test_labels_that_are_none_are_no_names(y):
+    probs = [0.2, 0.8, 0.4] * 20
+    said = {}
+    for classes in (None, sorted({*y} - {None})):
+        with pytest.raises(RowError, match=r"row 2 is None \(20 of 60") as refused:
+            cal.evaluate(y, probs=probs, classes=classes)
+        keep = re.search(r"keep = (.*?), and", str(refused.value))[1]
+        said[keep] = eval(keep, {"y": y})
+    (rows,) = said.values()
+    kept = np.asarray(y)[rows], np.asarray(probs)[rows]
+    assert cal.evaluate(kept[0], probs=kept[1], classes=classes).rows == 40
+
+
 def test_confidences_in_words_are_refused_with_missing_ones_left_out_too():
     with pytest.raises(TypeError, match="row 0 is '90%'"):
         cal.evaluate_pairs([1, 0, 1], ["90%", None, "30%"], drop_missing=True)

@@ -462,3 +462,22 @@ def test_the_ensemble_leaves_no_class_impossible():
     assert mixed.weights_[2] >= 0.5 / 101
     assert mixed.weights_.sum() == pytest.approx(1)
     assert (mixed.predict_proba(p) >= 0.5 / 303 - 1e-12).all()
+
+
+def test_options_given_as_arrays_can_be_shown_and_used():
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(200, 3)), rng.integers(0, 3, 200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one, other = (
+            TemperatureScaling(bounds=x).fit(z, y)
+            for x in ((0.1, 10.0), np.array([0.1, 10.0]))
+        )
+    assert one.temperature_ == other.temperature_
+    assert repr(other).startswith("TemperatureScaling(bounds=array([ 0.1, 10. ])")
+    names = TemperatureScaling(classes=np.array(["a", "b", "c"]))
+    assert "classes=array(['a', 'b', 'c']" in repr(names)
+    assert repr(cal.recalibration.PriorShift(prior=np.array([0.9, 0.1]))).startswith(
+        "PriorShift(prior="
+    )
+    assert repr(TemperatureScaling()) == "TemperatureScaling()"

@@ -154,7 +154,8 @@ def plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower()
 
 
-def _keys() -> dict[str, str]:
+def keys_as_said() -> dict[str, str]:
+    """Keys by all that their measures are called, without case and marks."""
     return {
         plain(word): key
         for key, x in reversed(MEASURES.items())
@@ -171,7 +172,7 @@ def key_of(name: str) -> str | None:
     >>> key_of("d_CAL"), key_of("gap"), key_of("no such")
     ('calibration', 'sharpness_gap', None)
     """
-    return _keys().get(plain(name))
+    return keys_as_said().get(plain(name))
 
 
 def score_column(ev: Evaluation) -> str:
@@ -186,14 +187,6 @@ def score_column(ev: Evaluation) -> str:
     """
     known = {"brier": "brier", "log": "total" if ev.per_class else "nll"}
     return known.get(ev.divergence, "total")
-
-
-def near_key(name: str) -> str | None:
-    """The key that was perhaps meant."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(plain(name), _keys(), 1, cutoff=0.75)
-    return _keys()[near[0]] if near else None
 
 
 def is_trivial(ev: Evaluation) -> bool:

@@ -167,11 +167,12 @@ def _no_scores(given: NDArray[Any], name: str) -> TypeError:
     return TypeError(f"{rule} {remedy}")
 
 
-def leave_out(name: str, of_all: str = "") -> str:
+def leave_out(name: str, keep: str = "") -> str:
     """What to do about rows that are NaN or None, be they in an array or a list."""
-    keep = f"Leave such rows out: keep = ~np.isnan(np.asarray({name}, float){of_all})"
+    keep = keep or f"~np.isnan(np.asarray({name}, float))"
     pairs = ", or pass drop_missing=True to evaluate_pairs" * (name == "confidence")
-    return f"{keep}, and np.asarray(x)[keep] of every argument{pairs}."
+    every = f"keep = {keep}, and np.asarray(x)[keep] of every argument"
+    return f"Leave such rows out: {every}{pairs}."
 
 
 ROW_SUM_TOLERANCE = {

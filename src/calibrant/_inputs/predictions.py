@@ -400,6 +400,7 @@ def _read_labels(
         if not _are_numbers(labels, names):
             return _codes_by_name(labels, names)
         labels = labels.astype(np.intp)
+    labels = plain_numbers(labels)
     if scores.ndim == 1 and labels.dtype.kind == "f":
         return _read_hits(labels, len(scores), "y")
     return _codes_by_number(labels, len(names))
@@ -430,8 +431,15 @@ def _codes_by_number(labels: NDArray[Any], k: int) -> NDArray[Any]:
     return labels.astype(np.intp)
 
 
-def needs_names(labels: NDArray[Any], k: int) -> TypeError:
+NO_LABEL = leave_out("y", "[x is not None and x == x for x in y]")
+
+
+def needs_names(labels: NDArray[Any], k: int) -> Exception:
     """The error for labels that do not say which column is theirs."""
+    lacks = np.array([str(x) in ABSENT and x != str(x) for x in labels.flat])
+    if lacks.any():
+        rule = "y must hold a label for each row;"
+        return RowError.at_first(rule, lacks, labels, "missing", NO_LABEL)
     two = ", the positive class last" if k == 2 else ""
     return TypeError(
         f"y holds names, such as {_listed([labels.flat[0]])}; pass classes=[...], the "
@@ -461,7 +469,8 @@ def _codes_by_name(labels: NDArray[Any], names: tuple[Hashable, ...]) -> NDArray
     if codes.min() < 0:
         row, count = int(np.argmin(codes)), int((codes < 0).sum())
         rule, what = "y must hold only names in classes;", labels.tolist()[row]
-        raise RowError(rule, row, f"is {shown(what)}", count, len(labels), "unknown")
+        some = f"is {shown(what)}", count, len(labels), "unknown"
+        raise RowError(rule, row, *some, NO_LABEL if str(what) in ABSENT else "")
     return codes
 
 

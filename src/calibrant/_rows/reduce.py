@@ -200,7 +200,7 @@ def raise_for_offenders(predictions: Predictions, bad: NDArray[Any]) -> None:
         if not per_cent and row.min() >= 0 and row.max() <= 1:
             remedy += f" {SEVERAL}"
         if np.isnan(row).any():
-            remedy = leave_out("probs", ".sum(axis=1)")
+            remedy = leave_out("probs", "~np.isnan(np.sum(probs, axis=1))")
         raise RowError(rule, first, reason, *many, remedy=remedy)
     labels = predictions.labels[first]
     tolerance = ROW_SUM_TOLERANCE[labels.dtype.name]

@@ -285,7 +285,7 @@ def mean_interval(mean: Mean, level: float) -> Interval:
     With k effective surprises the share :math:`1 / (1 + (k/40)^2)` of each end is the
     gamma interval's. Its distances are drawn in where rows vary less than a Poisson sum.
     Where they vary more, the rest is added in squares; where clusters do, surprises are
-    taken to come several at once.
+    taken to come several at once. Fewer than 20 rows may vary more than they seem to.
 
     Examples
     --------
@@ -298,7 +298,9 @@ def mean_interval(mean: Mean, level: float) -> Interval:
     if not share > 0:
         return mean.value - half, mean.value + half
     poisson = rises.variance + falls.variance
-    ratio = min(mean.se / sqrt(poisson), 1.0) if poisson > 0 else 1.0
+    few = min(max(2 - mean.df / 10, 0.0), 1.0)
+    wider = 1 + few * (student(level, mean.df) / quantile(level) - 1)
+    ratio = min(wider * mean.se / sqrt(poisson), 1.0) if poisson > 0 else 1.0
     rest = 0.0
     known = not (mean.whole and poisson > 0) or mean.alone > 0
     if known and mean.se**2 > max(poisson, 0.0):  # below 0 by round-off

@@ -91,17 +91,12 @@ def gather_places(cells: Neighbours) -> Neighbours:
     return merged(cells, by_h + by_z)
 
 
-def choose_curve(cells: Neighbours, engine: str = "auto") -> Recalibration:
+def fit_places(places: Neighbours, engine: str = "auto") -> Recalibration:
     """The widest fit that loses at most a standard error to the best, left-out rows say.
 
     No width holds fewer than ten rows. Below 50 effective rows the curve is straight in
     log-odds: ordinary Platt scaling.
     """
-    return fit_places(gather_places(cells), engine)
-
-
-def fit_places(places: Neighbours, engine: str = "auto") -> Recalibration:
-    """The same, of places that are gathered."""
     n = places.effective
     if n < ROWS_TO_BEND:
         return Recalibration(places, _straight(places, engine))

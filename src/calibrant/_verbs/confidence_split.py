@@ -28,7 +28,7 @@ from calibrant._sketch.cells import Cells
 from calibrant._sketch.grid import coarsen, node_places, node_weights
 from calibrant._sketch.kernels import GAUSSIAN, sums_at_nodes
 from calibrant._stats import decomposition, platt_error
-from calibrant._stats.curve import choose_curve
+from calibrant._stats.curve import fit_places, gather_places
 from calibrant._stats.ladder import Ladder
 from calibrant._stats.neighbours import Neighbours
 from calibrant._stats.published import NODES_PER_BANDWIDTH
@@ -48,7 +48,7 @@ def adaptive_sides(columns: Columns, sums: Cells, settings: Settings) -> Sides:
     """The sides of the adaptive curve."""
     cells, local = decomposition.find_cells(columns, sums)
     main, level = settings.main, settings.level
-    curve = choose_curve(cells).fitted
+    curve = fit_places(gather_places(cells)).fitted
     seen = cells if main.by_pairs else local
     over, ladder = curve.at(seen.z, curve.shift) < 0, Ladder.of(cells)
     how = sums, main.name, level, settings.engine, ladder

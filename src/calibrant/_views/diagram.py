@@ -228,6 +228,18 @@ def as_list(models: Evaluations) -> list[Evaluation]:
     return [shown_evaluation(ev, names) for ev in given]
 
 
+def estimated_alike(models: Iterable[Evaluation], divergence: str) -> bool:
+    """Whether calibration errors of one divergence can be compared."""
+    ways = ("estimator", "boundary", "counterpart")
+    found = set()
+    for ev in models:
+        parts, said = ev.decompositions[divergence], ev.settings
+        kernel = parts.bandwidth is not None
+        how = [said.get(way) for way in ways] if kernel else [None]
+        found.add((parts.bandwidth, parts.kernel if kernel else None, *how))
+    return len(found) < 2
+
+
 def the_one(models: Evaluation) -> Evaluation:
     """Refuse anything but a single evaluation."""
     given: Any = models

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import permutations
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,6 +165,9 @@ def trivial_confidence(ev: Evaluation) -> Iterator[Told]:
         share = 100 * ev.largest_share
         given = f"gives {share:.4g} % of its examples the same confidence"
         known = "it cannot tell one example from another"
+        if is_weighted(ev):  # it may be one example of great weight
+            given = f"gives {share:.4g} % of the weight the same confidence"
+            known = f"so weighted, {known}"
         if is_mirrored(ev):
             given = compare.sameness(ev)
             known = "it knows no more than which class is likelier"
@@ -199,11 +203,13 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     recalibration can save: the most, if the forecast of one event is all there is
     (`positive` and `pairs`), and the least for other targets, where d_CAL is that of the
     confidence alone, and recalibrating whole probability vectors may save more. The
-    direction is that of the mean confidence, if its interval excludes 0 too. Most of the
-    error lies in the region named, the smallest range of confidence with at least half of
-    it (by bins of equal weight, noise taken out). It is widened until the numbers told of it
-    say so, and it is as wide as d_CAL can resolve; where none is, no region is named. A probability of 0 or 1 that proved
-    wrong is miscalibration, too, whatever the interval: no calibrated forecast does. Of
+    direction is that of the mean confidence, if its interval excludes 0 too. It
+    is most visible in the region named, the smallest range of confidence in which bins of
+    equal weight show at least half of it (noise taken out), at least as wide as d_CAL can
+    resolve. Chance has a say in where that is: where the error is broad, the model is off
+    outside the region, too, and by less inside it than these examples show. Where no
+    region has half of d_CAL by the numbers told of it, none is named. A probability of 0
+    or 1 that proved wrong is miscalibration, too, whatever the interval: no calibrated forecast does. Of
     calibrated models, this is raised as often as their interval is wrong. Where no
     interval of a calibration error excludes 0, print and report say that there is no
     evidence of miscalibration; where only that of ECE, ACE, SmoothECE or d_CAL by another
@@ -264,11 +270,14 @@ def _worth(ev: Evaluation, score: str) -> tuple[str, str, str]:
 
 
 PARTS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-"""Shares of the error that a region is sought for, until its own numbers are most of it."""
+"""Shares of the error that a region is sought for, until its own numbers are half of it."""
 
 
 def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
-    """Where most of the error is, in words and numbers; empty if bins do not see it.
+    """Where bins show most of the error, in words and numbers; empty if they do not.
+
+    It is the range where these examples show it best, which is not to say that the model
+    is right elsewhere: the words are of what is seen, and claim no share of d_CAL.
 
     Of pooled classes nothing is said: their errors cancel in the bins. Nor is it where no
     region has most of d_CAL by the numbers that are told of it.
@@ -285,7 +294,9 @@ def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
         return ", in ranges of confidence too narrow for bins", {}
     runs = (shortest_run(error, n, part) for part in PARTS)
     found = (Region.of(run, n, h, a, error) for run in runs)
-    whole = _whole_error(ev, float(error.sum() / n.sum()))
+    most = _comparable(ev, inf)
+    of_bins = float(error.sum() / n.sum())
+    whole = max(of_bins, _comparable(ev, of_bins))
     least = ev.decomposition.resolution or 0.0
     region = next((x for x in found if x.share >= least and x.has_most(whole)), None)
     if region is None or region.run == (0, len(n)):
@@ -293,9 +304,10 @@ def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
     lower, upper = bins.lower[filled], bins.upper[filled]
     start, stop = region.run
     seen, said = axis_words(ev).values()
-    where = f"; most of it {in_range(lower, upper, n, region.run, said)}, "
+    where = f"; most visible {in_range(lower, upper, n, region.run, said)}, "
     if region.is_mixed:
-        where += f"where {said}s are too high and too low by about {region.size:.2g}"
+        size = min(region.size, (most / region.share) ** 0.5)
+        where += f"where {said}s are too high and too low by about {size:.2g}"
     else:
         means = f"{region.confidence:.3g} and {seen} {region.accuracy:.3g}"
         where += f"where mean {said} is {means}"
@@ -303,11 +315,11 @@ def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
     return where, {**ends, "region_share": region.share, "region_gap": region.gap}
 
 
-def _whole_error(ev: Evaluation, of_bins: float) -> float:
-    """What a region must have most of: the error of the bins, and d_CAL if it is alike."""
+def _comparable(ev: Evaluation, other: float) -> float:
+    """d_CAL, if it is of the same kind as the squared error of bins; else another number."""
     if ev.target in WHOLE and ev.divergence == "brier":
-        return max(of_bins, float(ev.decomposition.calibration))
-    return of_bins
+        return float(ev.decomposition.calibration)
+    return other
 
 
 class Region(NamedTuple):
@@ -932,7 +944,9 @@ def at_chance(ev: Evaluation) -> Iterator[Told]:
     For classes the guess is the commonest class (of a sketch, any class at random); for
     forecasts and stated confidences it is an AUROC of one half. Such a model can be
     perfectly calibrated, by giving every example about the same confidence, and its
-    calibration error then says nothing. An AUROC must be so by its interval, which is wide
+    calibration error then says nothing. Where a class is
+    rare, accuracy does not tell whether its probability is worth something: `positive` as
+    the target does. An AUROC must be so by its interval, which is wide
     of few events, and by Mann and Whitney's test; with clusters by its interval. Below 50
     examples or 3 events nothing is said.
     """
@@ -945,13 +959,25 @@ def at_chance(ev: Evaluation) -> Iterator[Told]:
     if key == "auroc" and _beats_random_order(ev, value):
         return
     if low <= guess and high >= _level(ev):  # below that, it is worse than chance
+        better = (
+            "better than chance" if key == "auroc" else "more accurate than a guess"
+        )
+        advice = (
+            "Do not quote its calibration error alone, which is easily small at chance."
+        )
+        if guess > OFTEN:
+            advice += " Of a rare class, evaluate the probability: target='positive'."
         yield Told(
             "warning",
-            f"{ev.name} is not significantly better than chance: {compare.name_of(key)} "
+            f"{ev.name} is not significantly {better}: {compare.name_of(key)} "
             f"{value:.3f} [{low:.3f}, {high:.3f}]; {how} gives {guess:.3f}.",
             {key: float(value), "low": low, "high": high, "chance": guess},
-            "Do not quote its calibration error alone, which is easily small at chance.",
+            advice,
         )
+
+
+OFTEN = 0.9
+"""If a class is as common as this, the others are rare."""
 
 
 LEAST_EVENTS = 3

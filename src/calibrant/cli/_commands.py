@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -73,6 +74,8 @@ class Quiet(click.Group):
 
     def make_context(self, *given: Any, **more: Any) -> click.Context:
         """Read the command line; this may print the help."""
+        if sys.stdout is None:  # closed before we began, as by >&-
+            sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - till Python ends
         with _until_closed():
             return super().make_context(*given, **more)
 

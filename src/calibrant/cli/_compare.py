@@ -103,13 +103,29 @@ def _of_all(
     from calibrant._verbs.compare import compare as contrast
 
     if rows is None:
-        return contrast(*out.evaluate_models(models, progress), **options)
+        evaluated = out.evaluate_models(models, progress)
+        _check_options(evaluated)
+        return contrast(*evaluated, **options)
     evaluated = _evaluate(models, rows, progress)
+    _check_options(evaluated)
     try:
         return contrast(*evaluated, **options)
     except ValueError:
         _check_labels([model.file for model in models], rows)
         raise
+
+
+def _check_options(evaluated: Sequence[Any]) -> None:
+    """Refuse models of which one has more classes: other tasks have other options."""
+    base = evaluated[0]
+    for ev in evaluated:
+        if ev.k != base.k and ev.target == base.target:
+            raise ValueError(
+                f"{base.name!r} has {base.k} classes and {ev.name!r} {ev.k}. If they are "
+                "options of questions, tasks with other options are among them: compare the "
+                "files of the same tasks, such as a/samples_arc*.jsonl b/samples_arc*.jsonl; "
+                "or name all options of all files with --classes A,B,..."
+            )
 
 
 def _of_groups(

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from calibrant._base.checks import one_line
+from calibrant._base.checks import one_line, shown
 from calibrant.cli._commands import MOST_SAID
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -103,12 +103,27 @@ def roles(*without: str) -> Decorator:
     return together(*named, *reading)
 
 
+def as_mark(_: Any, option: Any, given: str | None) -> str | None:
+    """One character; a tab may be said in words, or as Python and others write it."""
+    mark = {"tab": "\t", "\\t": "\t"}.get(given or "", given)
+    if mark is not None and len(mark) != 1:
+        told = f"must be a single character, or tab; got {shown(given)}."
+        raise click.BadParameter(told, param=option)
+    return mark
+
+
 reading = (
     click.option(
-        "--sep", metavar="CHARACTER", help="Separator of columns in .csv files."
+        "--sep",
+        metavar="CHARACTER",
+        callback=as_mark,
+        help="Separator of columns in .csv files, or tab.",
     ),
     click.option(
-        "--decimal", metavar="CHARACTER", help="Decimal mark, such as a comma."
+        "--decimal",
+        metavar="CHARACTER",
+        callback=as_mark,
+        help="Decimal mark, such as a comma.",
     ),
     click.option("--percent", is_flag=True, help="Probabilities are 0 to 100."),
     click.option(

@@ -26,7 +26,8 @@ from calibrant._base.measures import (
     HEADLINE,
     MEASURES,
     key_of,
-    near_key,
+    keys_as_said,
+    plain,
 )
 from calibrant._base.records import Estimate, as_plain
 from calibrant._base.write import target_of
@@ -839,13 +840,22 @@ def _key_of(name: str, option: str, *, coverage: bool) -> str:
     if name.lower() == COVERAGE:
         told = "coverage is of a model, not of a difference or a period; gate it in report."
         raise click.BadParameter(told, param_hint=option)
-    hint = f"; did you mean {near!r}?" if (near := near_key(name)) else "."
+    hint = f"; did you mean {near!r}?" if (near := _near_key(name)) else "."
     known = [f"{x} (d_cal)" if x == "calibration" else x for x in MEASURES]
     known += [COVERAGE] if coverage else []
     raise click.BadParameter(
         f"there is no column {name!r}{hint} There are {', '.join(known)}.",
         param_hint=option,
     )
+
+
+def _near_key(name: str) -> str | None:
+    """The key that was perhaps meant."""
+    from difflib import get_close_matches
+
+    known = keys_as_said()
+    near = get_close_matches(plain(name), known, 1, cutoff=0.75)
+    return known[near[0]] if near else None
 
 
 def _number_of(ev: Evaluation, key: str) -> Estimate:

@@ -213,8 +213,9 @@ def _header(path: Path, mark: str) -> tuple[str, ...]:
         raise FileError(path, "has a line break in the name of a column.")
     others = [other for other in ",;\t|" if other != mark and other in names[0]]
     if len(names) == 1 and others:
-        rule = f"columns are separated by {others[0]!r}, not {mark!r}; pass --sep"
-        raise FileError(path, f"has one column, {shown}: {rule} {others[0]!r}.")
+        there, ours = ("tab" if x == "\t" else repr(x) for x in (others[0], mark))
+        rule = f"columns are separated by {there}, not {ours}; pass --sep {there}"
+        raise FileError(path, f"has one column, {shown}: {rule}.")
     return names
 
 

@@ -181,7 +181,8 @@ def found_in(
         _counted(path, block, name, missing, start)
         for name in (plan.weight, plan.frequency)
     )
-    _check_present(path, plan.scores, missing, start, stated=plan.kind == "confidence")
+    way_out = OR_A_WORD if plan.kind == "confidence" else OR_NO_WEIGHT
+    _check_present(path, plan.scores, missing, start, way_out)
     single = scores.ndim == 1
     y, classes = _labels_or_hits(path, plan, block, classes, start, single=single)
     group, cluster, ids = (
@@ -490,8 +491,16 @@ def _labels(path: Path, block: Block, name: str | None, start: int) -> NDArray[A
     values = sources.whole(block[name])
     known = values.dtype.kind in "biuf"
     missing = np.isnan(values) if known else np.array([v is None for v in values], bool)
-    _check_present(path, [name], missing, start)
+    _check_present(path, [name], missing, start, LEAVE_OUT)
     return sources.text_of(values) if values.dtype.kind == "S" else values
+
+
+LEAVE_OUT = "leave such rows out (--drop-missing)"
+OR_NO_WEIGHT = f"{LEAVE_OUT}, or give them weight 0"
+OR_A_WORD = (
+    "leave out rows where it is missing (--drop-missing), say what words mean "
+    "(--scale 'unsure=0.5'), or give such rows weight 0"
+)
 
 
 def _check_present(
@@ -499,17 +508,10 @@ def _check_present(
     names: Sequence[str],
     missing: NDArray[np.bool_],
     start: int,
-    *,
-    stated: bool = False,
+    way_out: str = OR_NO_WEIGHT,
 ) -> None:
     """Refuse the first row with something missing; there is one name, or one a column."""
     if missing.any():
-        way_out = "leave such rows out (--drop-missing), or give them weight 0"
-        if stated:  # it may as well be a word
-            way_out = (
-                "leave out rows where it is missing (--drop-missing), say what words mean "
-                "(--scale 'unsure=0.5'), or give such rows weight 0"
-            )
         row, *at = (int(i) for i in np.argwhere(missing)[0])
         name = sources.shorten(names[at[0] if at and len(names) > 1 else 0])
         raise FileError(

@@ -16,7 +16,7 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import is_mirrored, is_trivial
 from calibrant._base.records import Estimate
 from calibrant._verbs.compare import sameness
-from calibrant._views.diagram import Evaluations, as_list, axis_words
+from calibrant._views.diagram import Evaluations, as_list, axis_words, estimated_alike
 from calibrant.plot import _curves as curves
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
@@ -81,7 +81,8 @@ def compare_methods(
             _numbers_alone(ax)
     for place, ax in enumerate(axes):
         _rows(ax, chosen, named=place == 0)
-    _note(sheet, chosen, columns, narrow=narrow)
+    alike = estimated_alike(chosen, name)
+    _note(sheet, chosen, columns, narrow=narrow, alike=alike)
     sheet.alt_text = " ".join(ev.describe() for ev in chosen)
     return np.array(axes)
 
@@ -232,6 +233,7 @@ def _note(
     columns: dict[str, Read],
     *,
     narrow: bool,
+    alike: bool,
 ) -> None:
     """Which intervals are drawn, and which methods are no achievement."""
     if narrow:
@@ -247,6 +249,7 @@ def _note(
         listed = ", ".join(ev.name for ev in trivial)
         listed = style.elide(listed, 2.2 * theme.room, size)
         lines.append(f"hollow: {listed}, {_sameness(trivial, narrow=narrow)}")
+    lines += [] if alike else [labels.NOT_ALIKE]
     left, width = sheet.axes[0].get_position().x0, sheet.get_figwidth()
     left = 0.02 if narrow else left
     sizes = [labels.fitting(line, (1 - left) * width, size) for line in lines]

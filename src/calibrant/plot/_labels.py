@@ -24,6 +24,8 @@ from calibrant.plot import _style as style
 from calibrant.plot._layout import Panels, make_room
 from calibrant.plot._panel import Look, ribbons
 
+NOT_ALIKE = r"$d_\mathrm{CAL}$ is not estimated alike, and cannot be compared"
+
 
 def spread(wanted: Column, least: float) -> Column:
     """Move places apart until they differ by `least`, each as little as can be.

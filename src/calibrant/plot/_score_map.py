@@ -14,7 +14,7 @@ from calibrant._base.evaluation import Evaluation
 from calibrant._base.measures import is_trivial
 from calibrant._base.records import Decomposition
 from calibrant._inputs.arrays import Column
-from calibrant._views.diagram import Evaluations, as_list
+from calibrant._views.diagram import Evaluations, as_list, estimated_alike
 from calibrant.plot import _labels as labels
 from calibrant.plot import _style as style
 from calibrant.plot._layout import given_panels, make_room, read_figsize
@@ -43,7 +43,7 @@ def score_map(
         Better is left and down. On each slanted line the score d_TOT is the same.
         Hollow: a model that gives (nearly) every example the same confidence, and so is calibrated
         without being of use. A model of infinite score cannot be placed and is named
-        below. More than 8 models are numbered, with a key.
+        at the top, where it also says if d_CAL was not estimated alike. More than 8 models are numbered, with a key.
 
     Examples
     --------
@@ -69,7 +69,8 @@ def score_map(
     _iso_lines(ax)
     for place, i in enumerate(placed):
         _marker(ax, chosen[i], i, (x[place], y[place]), parts[i])
-    _name_missing(ax, [ev.name for i, ev in enumerate(chosen) if i not in placed])
+    missing = [ev.name for i, ev in enumerate(chosen) if i not in placed]
+    _remarks(ax, missing, alike=estimated_alike(chosen, name))
     markers = [
         labels.Marker(
             chosen[i].name, style.theme().model(i)[0], x[k], y[k], _ends(parts[i])
@@ -185,12 +186,12 @@ def _marker(
     ax.plot(*at, clip_on=False, gid=ev.name, **look)
 
 
-def _name_missing(ax: Axes, names: list[str]) -> None:
-    if names:
-        theme = style.theme()
-        listed = style.elide(
-            ", ".join(names), 2.2 * theme.room, theme.points(style.SMALL)
-        )
-        look: Any = {"ha": "right", "va": "top", **theme.faint}
-        text = f"infinite score: {listed}"
-        ax.text(0.98, 0.98, text, transform=ax.transAxes, **look)
+def _remarks(ax: Axes, missing: list[str], *, alike: bool) -> None:
+    """Which models cannot be placed, and that heights cannot be compared if that is so."""
+    theme = style.theme()
+    room, size = 2.2 * theme.room, theme.points(style.SMALL)
+    lines = [] if alike else [labels.NOT_ALIKE]
+    if missing:
+        lines.append(f"infinite score: {style.elide(', '.join(missing), room, size)}")
+    look: Any = {"ha": "right", "va": "top", **theme.faint}
+    ax.text(0.98, 0.98, "\n".join(lines), transform=ax.transAxes, **look)

@@ -450,7 +450,9 @@ class Recalibrator(ABC):
         given = [
             f"{name}={value!r}"
             for name, value in self.get_params().items()
-            if value is not defaults[name].default and value != defaults[name].default
+            if not np.array_equal(
+                value, defaults[name].default
+            )  # as it may be an array
         ]
         learned = {x: np.ravel(self.__dict__.get(name, ())) for x, name in TOLD.items()}
         told = [

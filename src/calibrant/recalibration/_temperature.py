@@ -540,10 +540,17 @@ class TemperatureScaling(Recalibrator):
             self._note(lapse_note(self.impossible_, self.lapse_))
 
     def _disagreement(self, k: int) -> str | None:
-        least, most = self.bounds or (0.0, inf)
+        least, most = self._allowed() or (0.0, inf)
         if least * (1 - SLACK) <= self.temperature_ <= most * (1 + SLACK):
             return None
         return f"has a temperature_ of {self.temperature_:g} outside the bounds"
+
+    def _allowed(self) -> tuple[float, float] | None:
+        """The bounds as two numbers, be they a tuple, a list or an array."""
+        if self.bounds is None:
+            return None
+        least, most = np.ravel(self.bounds).tolist()
+        return least, most
 
     def _learn_temperature(self, rows: Rows) -> None:
         found = self._find(rows)
@@ -554,8 +561,8 @@ class TemperatureScaling(Recalibrator):
             self._note(f"{EDGES[found.edge]} T = {self.temperature_:.6g}.")
 
     def _find(self, rows: Rows) -> Found:
-        least, most = self.bounds or (None, None)
-        bounds = (1 / most, 1 / least) if least and most else None
+        allowed = self._allowed()
+        bounds = allowed and (1 / allowed[1], 1 / allowed[0])
         found = minimise(LogLoss(rows, self.engine), bounds)
         if self.divergence == "brier" and found.edge != "flat":
             found = minimise_brier(BrierLoss(rows), found)

@@ -94,7 +94,9 @@ LEVELS = {"serious": "bad", "warning": "warn", "note": "note"}
 
 SHORT: dict[str, Callable[[Mapping[str, float]], str]] = {
     "below-chance": lambda _: "worse than chance",
-    "at-chance": lambda _: "no better than chance",
+    "at-chance": lambda e: (
+        "no more accurate than a guess" if "accuracy" in e else "no better than chance"
+    ),
     "trivial-confidence": lambda _: "constant confidence",
     "few-confidences": lambda e: f"only {e['distinct']:,.0f} distinct confidences",
     "rounded-confidences": lambda e: f"multiples of {100 * e['step']:g}%",
