@@ -23,7 +23,7 @@ from calibrant.plot import _style as style
 from calibrant.plot._layout import check_room, read_figsize
 
 Read = Callable[[Evaluation], Estimate]
-ROW, HEAD, FOOT = 0.27, 0.3, 0.52
+ROW, HEAD, FOOT, LINE = 0.27, 0.3, 0.52, 0.12
 NAMES = 1.25
 WIDTHS = (3.0, 1.1, 0.95, 0.95)
 NARROW, NARROW_WIDTHS = 5.9, (1.75, 1.25, 0.7, 0.9)
@@ -67,7 +67,8 @@ def compare_methods(
     chosen = as_list(models)
     name = chosen[0].divergence if divergence is None else divergence
     check_choice(name, "divergence", tuple(chosen[0].decompositions))
-    sheet, axes = _lay_out([ev.name for ev in chosen], figsize)
+    alike = estimated_alike(chosen, name)
+    sheet, axes = _lay_out([ev.name for ev in chosen], figsize, more=not alike)
     narrow = bool(sheet.get_figwidth() < NARROW * style.theme().room)
     _bars(axes[0], chosen, name, narrow=narrow)
     columns: dict[str, Read] = {
@@ -81,23 +82,25 @@ def compare_methods(
             _numbers_alone(ax)
     for place, ax in enumerate(axes):
         _rows(ax, chosen, named=place == 0)
-    alike = estimated_alike(chosen, name)
     _note(sheet, chosen, columns, narrow=narrow, alike=alike)
     sheet.alt_text = " ".join(ev.describe() for ev in chosen)
     return np.array(axes)
 
 
-def _lay_out(listed: list[str], figsize: Any) -> tuple[style.Sheet, list[Axes]]:
-    """A sheet with a row for each method, and its four columns."""
+def _lay_out(
+    listed: list[str], figsize: Any, *, more: bool
+) -> tuple[style.Sheet, list[Axes]]:
+    """A sheet with a row for each method, and its four columns; with room for one line more."""
     room, count = style.theme().room, len(listed)
-    usual = room * style.PAGE, room * (HEAD + ROW * count + FOOT)
+    below = FOOT + LINE * more
+    usual = room * style.PAGE, room * (HEAD + ROW * count + below)
     width, height = usual if figsize is None else read_figsize(figsize)
     narrow = width < room * NARROW
     names = room * (0.72 if narrow else NAMES * min(1, width / usual[0]))
     size = style.theme().size("tick")  # as wide as the longest name, within reason
     longest = 0.28 + max(style.width_of(name, size) for name in listed)
     names = max(names, min(longest, (0.2 if narrow else 0.3) * width))
-    head, foot = room * (HEAD + 0.14 * narrow), room * FOOT
+    head, foot = room * (HEAD + 0.14 * narrow), room * below
     if figsize is not None:
         columns = room * (1.9 if narrow else 2.5)
         free = width - names - columns, height - head - foot - 0.15 * room * count
@@ -244,14 +247,15 @@ def _note(
     lines = [f"lines: {level:g}% intervals ({', '.join(named)})"] if named else []
     lines = [f"numbers ×100; {''.join(lines)}".rstrip("; ")] if narrow else lines
     trivial, theme = [ev for ev in models if is_trivial(ev)], style.theme()
-    size = theme.points(style.SMALL)
+    size, width = theme.points(style.SMALL), sheet.get_figwidth()
+    left = 0.02 if narrow else sheet.axes[0].get_position().x0
     if trivial:
         listed = ", ".join(ev.name for ev in trivial)
-        listed = style.elide(listed, 2.2 * theme.room, size)
-        lines.append(f"hollow: {listed}, {_sameness(trivial, narrow=narrow)}")
+        same = f", {_sameness(trivial, narrow=narrow)}"
+        free = (0.98 - left) * width - style.width_of(f"hollow: {same}", size)
+        free = min(max(free, 0.6 * theme.room), 2.2 * theme.room)
+        lines.append(f"hollow: {style.elide(listed, free, size)}{same}")
     lines += [] if alike else [labels.NOT_ALIKE]
-    left, width = sheet.axes[0].get_position().x0, sheet.get_figwidth()
-    left = 0.02 if narrow else left
     sizes = [labels.fitting(line, (1 - left) * width, size) for line in lines]
     look: Any = {"color": theme.muted, "fontsize": min(sizes, default=size)}
     sheet.text(
