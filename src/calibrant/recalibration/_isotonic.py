@@ -95,24 +95,29 @@ def _on(segments: Table, p: Matrix) -> Column:
     return np.minimum(slope[on] * (x - knot[on]) + value[on], end[on])
 
 
-def pool(low: Matrix, high: Matrix, hits: Column, weight: Column) -> Curve:
-    """Pool adjacent violators; knots are the two ends of each level.
+def pool(
+    low: Matrix, high: Matrix, hits: Column, weight: Column, curve: Index
+) -> tuple[Column, Column, Index]:
+    """Pool adjacent violators of all curves at once; knots are the two ends of each level.
 
-    It is given the least and greatest probability, hits and weight of ordered groups.
+    It is given the least and greatest probability, hits, weight and curve of groups, which
+    are ordered. Knots come with their values and their curves.
     """
     from scipy.optimize import isotonic_regression
 
-    first = isotonic_regression(hits / weight, weights=weight).blocks[:-1]
+    apart = hits / weight + 2.0 * curve  # so that no level of two curves is pooled
+    first = isotonic_regression(apart, weights=weight).blocks[:-1]
     while True:  # more than once only if levels differ by round-off
         value = np.add.reduceat(hits, first) / np.add.reduceat(weight, first)
-        rises = np.concatenate([[True], value[1:] > value[:-1]])
+        rises = (np.diff(value, prepend=-1.0) > 0) | differs(curve[first])
         if rises.all():
             break
         first = first[rises]
     last = np.concatenate([first[1:], [len(hits)]]) - 1
     knots = np.stack([low[first], high[last]], axis=1).ravel().astype(np.float64)
-    chosen = differs(knots)  # a level may be a single point
-    return knots[chosen], np.repeat(value, 2)[chosen]
+    of = np.repeat(curve[first], 2)
+    chosen = differs(knots) | differs(of)  # a level may be a single point
+    return knots[chosen], np.repeat(value, 2)[chosen], of[chosen]
 
 
 def differs(x: Column) -> Mask:
@@ -136,8 +141,9 @@ def fit_column(p: Matrix, hit: Mask, weight: Column, begins: Begins) -> Curve:
     order = np.argsort(p)
     x = p[order].astype(np.float64)
     first = np.flatnonzero(begins(x))
-    hits = np.add.reduceat((weight * hit)[order], first)
-    return pool(x[first], x[first], hits, np.add.reduceat(weight[order], first))
+    hits, weights = (np.add.reduceat(x[order], first) for x in (weight * hit, weight))
+    one = np.zeros(len(first), np.intp)
+    return pool(x[first], x[first], hits, weights, one)[:2]
 
 
 NOTHING = (np.empty(0), np.empty(0))
@@ -156,12 +162,13 @@ def fit_columns(rows: Rows, begins: Begins, report: modes.Report) -> Curves:
 def fit_compiled(rows: Rows) -> Curves:
     """The same without sorting, for equal probabilities being tied."""
     (weight, low, high), hits, starts = gather(rows)
-    curves = []
-    for a, b in pairwise(starts):
-        at = a + np.flatnonzero(low[a:b] <= high[a:b])
-        known = low[at], high[at], hits[at], weight[at]
-        curves.append(pool(*known) if b > a + 1 else NOTHING)
-    return Curves.of(curves)
+    groups = np.diff(starts)
+    curve = np.repeat(np.arange(len(groups)), groups)
+    there = (low <= high) & (groups > 1)[curve]  # a class without a row has one group
+    known = low[there], high[there], hits[there], weight[there]
+    knots, values, of = pool(*known, curve[there])
+    ends = np.cumsum(np.bincount(of, minlength=len(groups)))
+    return Curves(knots, values, np.append(0, ends).astype(np.intp))
 
 
 MANY_CLASSES = 100  # from so many on, it is faster not to sort the rows for each
