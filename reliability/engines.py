@@ -44,9 +44,8 @@ def _twins(c: Choices) -> Case:
     weight = _weight(c, len(scores)) if c.chance(50) else {}
     shown = f"{use}(y, {kind}={scores.dtype}{scores.shape}, strides {scores.strides})"
     near = {2: 5e-3, 4: 1e-4}.get(scores.dtype.itemsize, 1e-7)
-    if scores.dtype.itemsize < 8 and len(
-        scores
-    ):  # rounding makes or breaks a tie of ranks
+    coarse = scores.dtype.itemsize < 8 or scores.dtype.kind == "i"
+    if coarse and len(scores):  # rounding makes or breaks a tie of ranks
         near = max(near, 1 / len(scores))
     return Case(
         f"both engines: {use}",

@@ -74,7 +74,7 @@ def _beside(c: Choices, rng: np.random.Generator, made: Rows, n: int) -> None:
         made.arrays["frequency"] = rng.integers(1, 4, n)
     if c.chance(40) and n >= 12:  # fewer than ten clusters are refused
         made.arrays["cluster"] = rng.permutation(n)
-    if c.chance(40):
+    if c.chance(40) and "cluster" not in made.arrays:  # in each group, too
         made.arrays["group"] = rng.choice(np.array(["x", "y", "None"]), n)
 
 

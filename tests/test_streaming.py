@@ -636,3 +636,12 @@ def test_a_frame_of_pairs_with_losses_takes_the_names_of_classes():
         assert cal.evaluate(found).k == (classes and 20)
     with pytest.raises(ValueError, match="classes does not apply"):
         cal.sketch_frame(frame, **roles, classes=range(20))
+
+
+@pytest.mark.parametrize("n", [6, 600])
+@pytest.mark.parametrize("names", [["text", "number"], ["number", "text"], ["text"]])
+def test_text_among_columns_of_probabilities_is_named(part, n, names):
+    pd = part("pandas")
+    frame = pd.DataFrame({"text": ["a"] * n, "number": [1] * n, "y": [0, 1] * (n // 2)})
+    with pytest.raises(TypeError, match="probs must hold real numbers; row 0 is 'a'"):
+        cal.sketch_frame(frame, y="y", probs=names)

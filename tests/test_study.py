@@ -640,3 +640,16 @@ def test_several_labels_are_refused_before_they_are_taken_for_soft_ones():
     labels = np.eye(3, dtype=int)[np.arange(90) % 3]
     with pytest.raises(ValueError, match="study each label as a binary problem"):
         cal.study(labels, probs=np.full((90, 3), 0.4), target="multi-label")
+
+
+def test_columns_beside_the_scores_may_be_n_x_1_and_no_wider():
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(3), 60), rng.integers(0, 3, 60)
+    cluster, count = np.arange(60) // 2, rng.integers(1, 4, 60)
+    flat = cal.study(y, probs=p, cluster=cluster, frequency=count)
+    tall = cal.study(y, probs=p, cluster=cluster[:, None], frequency=count[:, None])
+    assert tall.frame()["brier"].tolist() == flat.frame()["brier"].tolist()
+    for name in ("cluster", "frequency", "sample_weight"):
+        for wide in (p, np.float64(2)):
+            with pytest.raises(ValueError, match=f"{name} must have one entry per row"):
+                cal.study(y, probs=p, folds=2, **{name: wide})

@@ -170,9 +170,9 @@ def _slices(frame: nw.DataFrame[Any], roles: query.Roles) -> Iterator[Arrays]:
 def _many_distinct(part: Arrays, roles: query.Roles) -> bool:
     """Whether there are more distinct confidences than a sketch keeps."""
     chosen = [part[name] for name in roles.probs or (str(roles.confidence),)]
-    largest = np.maximum.reduce(chosen) if len(chosen) > 1 else chosen[0]
-    most = cells.MOST_VALUES
-    return len(largest) > most and len(np.unique(largest)) > most
+    plain, most = all(x.dtype.kind in "fiub" for x in chosen), cells.MOST_VALUES
+    largest = np.maximum.reduce(chosen) if plain and len(chosen) > 1 else chosen[0]
+    return plain and len(largest) > most and len(np.unique(largest)) > most
 
 
 def _get(part: Arrays, name: str | None) -> NDArray[Any] | None:

@@ -493,6 +493,11 @@ def _sample(scores: Any, y: Any, kind: str, beside: Mapping[str, Any]) -> Scored
     if kind == "logits":
         check_logits(matrix)
     given = {n: to_numpy(x, n) for n, x in beside.items() if x is not None}
+    for name, column in given.items():
+        if column.ndim == 0 or column.shape[1:] not in ((), (1,)):
+            said = f"{name} must have one entry per row, got shape {column.shape}."
+            raise ValueError(said)
+        given[name] = column.reshape(len(column))
     for name, column in {"y": labels, **given}.items():
         if column.ndim == 0 or column[:1].size not in (1, *matrix.shape[1:]):
             said = f"{name} must have one entry per row, got shape {column.shape}."
