@@ -1621,3 +1621,15 @@ def test_tasks_with_other_options_are_not_compared_without_a_way_out(tmp_path):
         assert "'a' has 4 classes and 'b' 2. If they are options" in done.stderr
     said = ("compare", "a.jsonl", "b.jsonl", "--drop-missing", "--classes", "A,B,C,D")
     assert run(*said, cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"prob,outcome,x\n0.3,0,caf\xe9\n", "a.csv: is not in UTF-8 (byte 0xe9); save"),
+        (b"prob,outcome,x\n0.3,0,1\n0.6,1\n", "has 2 cells in line 3, and 3 columns;"),
+    ],
+)
+def test_damaged_text_is_said_in_words_of_ours(content, said, tmp_path):
+    (tmp_path / "a.csv").write_bytes(content)
+    assert said in report(tmp_path / "a.csv").stderr

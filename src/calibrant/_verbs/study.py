@@ -572,6 +572,8 @@ def _cross_fitted(kind: Kind, sample: ScoredRows, folds: Any, rng: Any) -> Study
     n, units = len(sample.y), int(unit.max()) + 1
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= units:
         what = "" if sample.cluster is None else ", the number of clusters"
+        if units < 2:
+            raise ValueError("one row, or one cluster, cannot be divided into folds.")
         raise ValueError(
             f"folds must be a whole number from 2 to {units}{what}; got {shown(folds)}."
         )

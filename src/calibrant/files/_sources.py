@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,6 +58,12 @@ def quoted(names: list[str] | tuple[str, ...], most: int = 12) -> str:
     return (", ".join(shown) or "nothing") + (f" and {more} more" if more else "")
 
 
+SHORT = re.compile(
+    r"(?s)CSV Error on Line: (\d+).*Expected Number of Columns: (\d+) Found: (\d+)"
+)
+"""What DuckDB says of a line with another number of cells."""
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn whatever a parser raises on hostile bytes into one clear error."""
@@ -70,7 +77,15 @@ def reading(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = one_line(error.strerror or str(error)).rstrip(".")
         raise FileError(path, f"cannot be read: {reason}.") from error
+    except UnicodeDecodeError as error:
+        byte = f"byte 0x{error.object[error.start]:02x}"
+        raise FileError(path, f"is not in UTF-8 ({byte}); save it as UTF-8.") from error
     except Exception as error:
+        short = SHORT.search(str(error))
+        if short is not None:
+            line, wanted, found = short.groups()
+            has = f"has {found} cells in line {line}, and {wanted} columns"
+            raise FileError(path, f"{has}; complete the line.") from error
         reason = str(error).split("\nPossible ")[0].split("\n\n")[0]
         said = f"{type(error).__name__}: {one_line(reason)}".rstrip(".: ")
         raise FileError(path, f"cannot be read ({said}).") from error
