@@ -423,9 +423,9 @@ made. Share of nominal 95 % intervals that hold the population value, in per cen
 below {least}, or above {most} though most intervals do not begin at 0 (those can miss on
 one side only). A star: chance may explain it. None: calibrant gave no interval.
 
-Intervals of ECE, SmoothECE, ACE and differences of ECE were widened after these runs: they hold
-more often than is told here. Those of scores and accuracy with clusters are of today's code up to
-300 rows; for more rows they were simulated before their last changes.
+Up to 1,000 rows all intervals are those of today's code. For more rows, those of ECE, SmoothECE,
+ACE and differences of ECE were widened after the runs, so they hold more often than is told here,
+and those of scores and accuracy with clusters were simulated before their last changes.
 
 {counts}
 ## Coverage

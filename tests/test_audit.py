@@ -1405,3 +1405,16 @@ def test_of_weights_that_one_example_has_the_share_is_one_of_the_weight():
     ev = rowful(rng.random(2000) < p, probs=p, sample_weight=weight)
     text = only(ev, "trivial-confidence").text
     assert "gives 99.8 % of the weight the same confidence: so weighted, it" in text
+
+
+def test_nothing_is_called_contradicted_that_was_not_by_any_estimator():
+    rng = np.random.default_rng(3)
+    h = np.append(1.0, rng.uniform(0.5, 0.95, 2000))
+    hit = np.append(True, rng.random(2000) < h[1:])
+    for options in ({"preset": "paper"}, {}):
+        ev = cal.evaluate_pairs(hit, h, **options)
+        assert "miscalibrated" not in codes(ev)
+    wrong = cal.evaluate_pairs(np.append(hit, False), np.append(h, 1.0), preset="paper")
+    assert "was contradicted in 1 of 2002 examples" in only(
+        wrong, "miscalibrated"
+    ).text.replace(",", "")

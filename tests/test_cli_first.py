@@ -731,7 +731,7 @@ def test_inspect_has_headings_and_counts_what_is_missing(tmp_path):
         "true",
         "false",
     )
-    assert lines[-1] == "Examples with a missing value: --drop-missing leaves them out."
+    assert lines[-1].startswith("Examples with a missing value: --drop-missing leaves")
     assert inspect(path).items[1].missing == 2
 
 
@@ -1596,7 +1596,7 @@ def test_a_missing_label_is_not_to_be_given_a_weight(tmp_path):
     ]
     (tmp_path / "a.csv").write_text("\n".join(["prob,outcome", *lines]))
     said = report(tmp_path / "a.csv").stderr
-    assert "leave such rows out (--drop-missing)" in said
+    assert "leave out rows where it is missing (--drop-missing)." in said
     assert "weight" not in said
     lines = [
         f"{'' if i == 5 else p},{int(y)}"
@@ -1626,10 +1626,33 @@ def test_tasks_with_other_options_are_not_compared_without_a_way_out(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"prob,outcome,x\n0.3,0,caf\xe9\n", "a.csv: is not in UTF-8 (byte 0xe9); save"),
+        (
+            b"prob,outcome,x\n0.3,0,caf\xe9\n",
+            "a.csv: is not in UTF-8 (byte 0xe9); save",
+        ),
         (b"prob,outcome,x\n0.3,0,1\n0.6,1\n", "has 2 cells in line 3, and 3 columns;"),
     ],
 )
 def test_damaged_text_is_said_in_words_of_ours(content, said, tmp_path):
     (tmp_path / "a.csv").write_bytes(content)
     assert said in report(tmp_path / "a.csv").stderr
+
+
+def test_advice_on_words_and_lists_can_be_followed(tmp_path):
+    lines = (
+        '{"probs": [0.5, 0.5], "label": 0}\n{"probs": [0.2, 0.3, 0.5], "label": 2}\n'
+    )
+    (tmp_path / "a.jsonl").write_text(lines * 10)
+    told = run("inspect", "a.jsonl", "--ragged", cwd=tmp_path).stdout
+    assert "up to 3 options" in told
+    assert "pass --ragged" not in told
+    (tmp_path / "a.csv").write_text("prob,outcome\n" + "0.3,1\nabc,0\n" * 30)
+    told = run("inspect", "a.csv", cwd=tmp_path).stdout
+    assert "--drop-missing leaves them out, if a cell is empty or NA." in told
+    answers = [
+        '{"confidence": "80", "correct": 1}',
+        '{"confidence": "no idea", "correct": 0}',
+    ]
+    (tmp_path / "b.jsonl").write_text("\n".join(answers * 30))
+    said = report(tmp_path / "b.jsonl", "--drop-missing", "--percent").stderr
+    assert "which is no number; write null where there is no answer." in said

@@ -522,3 +522,10 @@ def test_no_distance_is_longer_than_the_range_of_chances():
     found = cal.clinical(y, probs=p)
     assert found.emax == 1  # a line through so few points leads to 1.15
     assert cal.Clinical.from_json(found.to_json()).emax == 1
+
+
+def test_only_what_is_missing_is_said_to_be():
+    y = np.arange(200) % 4 == 0
+    one = str(cal.clinical(y, probs=np.full(200, 0.3)))
+    assert "No slope: all risks are equal." in one
+    assert "No intercept or slope" in str(cal.clinical(y, probs=np.where(y, 1.0, 0.3)))

@@ -203,7 +203,8 @@ def _lines(found: Clinical) -> Iterator[str]:
     if np.isnan(found.slope):
         yield ""
         usual = "a risk is 0 or 1, or risks separate the events."
-        yield f"No intercept or slope: {found.lacking or usual}"
+        what = "slope" if np.isfinite(found.intercept) else "intercept or slope"
+        yield f"No {what}: {found.lacking or usual}"
 
 
 def are_few(seen: float, expected: float, least: float = FEW_EVENTS) -> bool:

@@ -331,5 +331,9 @@ def _check_mask(name: str, column: NDArray[Any], rows: int) -> None:
     if bad.any():
         rule = f"groups must be true or false ({one_line(name)});"
         raise RowError.at_first(
-            rule, bad, column, remedy="Names of groups go to group=."
+            rule,
+            bad,
+            column,
+            remedy="Of names, give a mask for each: "
+            "groups={name: names == name for name in set(names)}.",
         )

@@ -309,7 +309,9 @@ def contradicted(ev: Evaluation) -> str:
     told = f"a {axis_words(ev)['said']} of 0 or 1 was contradicted"
     if ev.infinite_rows and ev.target in (*FORECASTS, "class-wise", "pairs"):
         return f"{told} in {some_of(ev, ev.infinite_rows, out_of=True)}"
-    return told if log is not None and log.calibration == inf else ""
+    if log is None or log.bandwidth is not None:  # infinite by what lies beside it
+        return ""
+    return told if log.calibration == inf else ""
 
 
 def signs_in(ev: Evaluation) -> list[str]:

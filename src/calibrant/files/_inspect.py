@@ -16,7 +16,7 @@ from calibrant.files import _sources as sources
 from calibrant.files._harness import HARNESS_NAMES
 from calibrant.files._open import Paths, find_files, format_of, open_all
 from calibrant.files._plan import Plan, Roles, as_roles, make_plan, shape_words
-from calibrant.files._read import is_empty, lacking, numbers_of
+from calibrant.files._read import DELIMITED, is_empty, lacking, numbers_of, options_in
 from calibrant.files._sources import Block, Entry, FileError, Request, Source
 
 LOOKED_AT = 10_000  # rows from which ranges and examples are taken
@@ -92,9 +92,9 @@ class Contents:
         said = f"Reads as: {self.reading}." if self.reading else self.problem
         lines.append(str(said))
         if self.incomplete:
-            lines.append(
-                "Examples with a missing value: --drop-missing leaves them out."
-            )
+            empty = ", if a cell is empty or NA" * (self.format in DELIMITED)
+            said = f"--drop-missing leaves them out{empty}"
+            lines.append(f"Examples with a missing value: {said}.")
         for name in self.repeated:
             column = repr(sources.shorten(name))
             together = f"{column} repeats: examples with the same one may be dependent"
@@ -144,22 +144,29 @@ def inspect(paths: Paths, roles: Roles | None = None) -> Contents:
 def _contents(source: Source, files: int, roles: Roles) -> Contents:
     problem = how = rows = None
     used: Container[str] = source.names
+    options: tuple[Any, ...] = ()
     try:
         plan = make_plan(source, roles)
+        options = options_in(source.path, roles) if roles.ragged else ()
         used = plan.names
         how, name = f"{plan.sentence}{_options(source, plan, roles)}", plan.names[0]
         rows = source[name].shape[0] if source.rows is None else source.rows
         if rows is None:
-            spelt = _spelt(source, roles)
-            blocks = source.blocks(Request((name,), LOOKED_AT, spelt, missing=True))
+            asked = Request((name,), LOOKED_AT, _spelt(source, roles), missing=True)
+            blocks = source.blocks(replace(asked, options=options))
             rows = sum(len(block[name]) for block in blocks)
     except FileError as error:
         problem, how = str(error), None
-    seen = _look(source, spelt=_spelt(source, roles))
+    seen = _look(source, spelt=_spelt(source, roles), options=options)
     read = max(map(len, seen.values()), default=0)
     if rows is None and source.is_table and 0 < read < LOOKED_AT:
         rows = read
     entries: Sequence[Entry] = source.entries
+    if options:  # of which the first example need not have all
+        entries = [
+            replace(e, shape=(*e.shape[:1], *[None] * (len(e.shape) - 1)))
+            for e in entries
+        ]
     if roles.spelt:
         seen, entries = _with_numbers(source, seen, roles)
     items = tuple(_item(entry, seen.get(entry.name), rows) for entry in entries)
@@ -263,6 +270,7 @@ def _look(
     source: Source,
     wanted: Container[str] | None = None,
     spelt: frozenset[str] = frozenset(),
+    options: tuple[Any, ...] = (),
 ) -> Block:
     """The first rows: of a table at once, of arrays one by one."""
     entries: Sequence[Entry] = source.entries[:MOST_SHOWN]
@@ -275,7 +283,7 @@ def _look(
     for names in together:
         with suppress(FileError):  # how it would be read says what is wrong
             few = Request(names, LOOKED_AT, spelt, most=LOOKED_AT, missing=True)
-            seen |= next(source.blocks(few), {})
+            seen |= next(source.blocks(replace(few, options=options)), {})
     return seen
 
 

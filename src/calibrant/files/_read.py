@@ -257,7 +257,7 @@ def _as_numbers(
                 _check_words(path, name, found[name], start, roles)
             cells, found[name] = found[name], numbers_of(found[name], roles)
             _check_decimal(path, name, cells, start, roles)
-            _check_numbers(path, name, cells, found[name], start)
+            _check_numbers(path, name, cells, found[name], start, roles)
             if roles.percent and name in plan.scores:
                 _check_signs(path, name, cells, found[name], start)
         if roles.percent and name in plan.scores:
@@ -278,13 +278,20 @@ def _check_decimal(
 
 
 def _check_numbers(
-    path: Path, name: str, cells: NDArray[Any], found: NDArray[Any], start: int
+    path: Path,
+    name: str,
+    cells: NDArray[Any],
+    found: NDArray[Any],
+    start: int,
+    roles: Roles,
 ) -> None:
     """Refuse 9O%, which is damaged: only NA, null, NaN and empty text are missing."""
     for row in np.flatnonzero(np.isnan(found)).tolist():
         if not is_empty(cells[row]):
             shown = f"row {start + row} of {sources.shorten(name)!r} is {cells[row]!r}"
-            way_out = "write null where there is no answer, or pass --scale for words"
+            way_out = "write null where there is no answer"
+            if not roles.percent:  # a scale is 0 to 1
+                way_out += ", or pass --scale for words"
             if str(cells[row]).strip().endswith("%"):
                 way_out = "write all of them alike, as 0.12 or, with --percent, as 12%"
             raise FileError(path, f"{shown}, which is no number; {way_out}.")
@@ -495,12 +502,9 @@ def _labels(path: Path, block: Block, name: str | None, start: int) -> NDArray[A
     return sources.text_of(values) if values.dtype.kind == "S" else values
 
 
-LEAVE_OUT = "leave such rows out (--drop-missing)"
+LEAVE_OUT = "leave out rows where it is missing (--drop-missing)"
 OR_NO_WEIGHT = f"{LEAVE_OUT}, or give them weight 0"
-OR_A_WORD = (
-    "leave out rows where it is missing (--drop-missing), say what words mean "
-    "(--scale 'unsure=0.5'), or give such rows weight 0"
-)
+OR_A_WORD = f"{LEAVE_OUT}, say what words mean (--scale 'unsure=0.5'), or give such rows weight 0"
 
 
 def _check_present(
@@ -663,7 +667,7 @@ def _batches(
     needless = _Needless(roles)
     if not roles.count_copies:
         check_no_copies(find_files(paths))
-    options = _options_in(paths, roles)
+    options = options_in(paths, roles)
     for source in open_all(paths, roles.sep):
         plan = make_plan(source, roles)
         told = roles  # with the column of groups, be it found or named
@@ -782,7 +786,7 @@ WITH_OPTIONS = ("jsonl", "json", "eval")
 """Formats in which a score may be an object, or a list of any length."""
 
 
-def _options_in(paths: Paths, roles: Roles) -> tuple[Any, ...]:
+def options_in(paths: Paths, roles: Roles) -> tuple[Any, ...]:
     """Options of all questions in all files, if questions may differ in theirs."""
     found: dict[Any, None] = {}
     if format_of(find_files(paths)[0]).name not in WITH_OPTIONS:

@@ -161,6 +161,8 @@ class Style:
 def cells_of(column: Column, comparison: Comparison, style: Style) -> list[Cell]:
     """The cells of one column, marks included."""
     cells = [_cell(column, value, style) for value in column.values(comparison)]
+    if column.key == "sharpness_gap":
+        cells = [*map(partial(_as_rest, style=style), cells, comparison)]
     if column.measure is None:
         return cells
     trivial = [column.measure.calibration and is_trivial(ev) for ev in comparison]
@@ -169,8 +171,6 @@ def cells_of(column: Column, comparison: Comparison, style: Style) -> list[Cell]
         marked = _marked(some, column.measure, flags, style)
         for i, cell in zip(places, marked, strict=True):
             cells[i] = cell
-    if column.key == "sharpness_gap":  # marked as measured, printed as what is left
-        cells = [*map(partial(_as_rest, style=style), cells, comparison)]
     return cells
 
 

@@ -45,7 +45,6 @@ function liveRecord(model) {
     calibration: [e.calibration, NaN, NaN],
     total: e.total,
     totalRange: [NaN, NaN],
-    gapMeasured: e.total - e.calibration,
     gapTotal: printedGap(e.total, e.calibration, e.total - e.calibration),
     gapRange: [NaN, NaN],
   };
@@ -102,7 +101,6 @@ function reportedRecord(model) {
     calibration: parts.calibration,
     total: parts.total[0],
     totalRange: parts.total.slice(1),
-    gapMeasured: parts.gap[0],
     gapTotal: printedGap(parts.total[0], parts.calibration[0], parts.gap[0]),
     gapRange: parts.gap.slice(1),
   };

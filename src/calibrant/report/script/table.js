@@ -9,10 +9,6 @@ const LIVE_VALUES = {
 const valuesOf = (column, model, record) =>
   column.live ? LIVE_VALUES[column.key](record) : model.metrics[column.key];
 
-// The number by which a cell ranks: the gap as measured, for it is printed as what d_CAL leaves.
-const rankedValue = (column, model, record) =>
-  column.key === "sharpness_gap" ? record.gapMeasured : valuesOf(column, model, record)[0];
-
 // Where a rounded value ranks: less is better. A calibration error below 0 counts as 0.
 function rankOf(column, value) {
   const printed = Math.round(1e4 * value) / 1e2;
@@ -33,14 +29,14 @@ function peers(column, model, record, pairs) {
 function bestOf(column, pairs) {
   const honest = pairs.filter(([model]) => !(column.calibration && model.trivial));
   return Math.min(Infinity, ...honest.map(([model, record]) =>
-    rankOf(column, rankedValue(column, model, record))));
+    rankOf(column, valuesOf(column, model, record)[0])));
 }
 
 function cellOf(column, model, record, some) {
   const best = bestOf(column, some), several = some.length > 1;
   const [value, low, high] = valuesOf(column, model, record);
   const cell = make("td", { "data-column": column.key, "data-label": column.label }, percent(value));
-  const rank = rankOf(column, rankedValue(column, model, record)), barred = column.calibration && model.trivial;
+  const rank = rankOf(column, value), barred = column.calibration && model.trivial;
   const mark = (name, words) => {
     cell.className = name;
     cell.append(make("span", { "class": "unseen" }, ` ${words}`));
@@ -65,7 +61,7 @@ const sortKey = () => (S.sort === "total" ? scoreColumn() : S.sort);
 function sorted(pairs) {
   const column = D.columns.find(one => one.key === sortKey());
   const sign = S.down ? -1 : 1;
-  const key = ([model, record]) => (column ? rankedValue(column, model, record) : model.name);
+  const key = ([model, record]) => (column ? valuesOf(column, model, record)[0] : model.name);
   const order = (a, b) => (column
     ? (a < b ? -1 : a > b ? 1 : 0) : a.localeCompare(b, "en", { numeric: true }));
   const missing = x => Number(Number.isNaN(x));
