@@ -203,14 +203,14 @@ def miscalibrated(ev: Evaluation) -> Iterator[Told]:
     recalibration can save: the most, if the forecast of one event is all there is
     (`positive` and `pairs`), and the least for other targets, where d_CAL is that of the
     confidence alone, and recalibrating whole probability vectors may save more. The
-    direction is that of the mean confidence, if its interval excludes 0 too. It
-    is most visible in the region named, the smallest range of confidence in which bins of
+    direction is that of the mean confidence, if its interval excludes 0 too. The error is
+    most visible in the region named, the smallest range of confidence in which bins of
     equal weight show at least half of it (noise taken out), at least as wide as d_CAL can
     resolve. Chance has a say in where that is: where the error is broad, the model is off
     outside the region, too, and by less inside it than these examples show. Where no
     region has half of d_CAL by the numbers told of it, none is named. A probability of 0
-    or 1 that proved wrong is miscalibration, too, whatever the interval: no calibrated forecast does. Of
-    calibrated models, this is raised as often as their interval is wrong. Where no
+    or 1 that proved wrong is miscalibration, too, whatever the interval: no calibrated
+    forecast does. Of calibrated models, this is raised as often as their interval is wrong. Where no
     interval of a calibration error excludes 0, print and report say that there is no
     evidence of miscalibration; where only that of ECE, ACE, SmoothECE or d_CAL by another
     divergence does, that the evidence is weak.
@@ -306,7 +306,7 @@ def _region(ev: Evaluation) -> tuple[str, dict[str, float]]:
     seen, said = axis_words(ev).values()
     where = f"; most visible {in_range(lower, upper, n, region.run, said)}, "
     if region.is_mixed:
-        size = min(region.size, (most / region.share) ** 0.5)
+        size = min(region.size, (max(most, 0.0) / region.share) ** 0.5)
         where += f"where {said}s are too high and too low by about {size:.2g}"
     else:
         means = f"{region.confidence:.3g} and {seen} {region.accuracy:.3g}"
@@ -944,11 +944,10 @@ def at_chance(ev: Evaluation) -> Iterator[Told]:
     For classes the guess is the commonest class (of a sketch, any class at random); for
     forecasts and stated confidences it is an AUROC of one half. Such a model can be
     perfectly calibrated, by giving every example about the same confidence, and its
-    calibration error then says nothing. Where a class is
-    rare, accuracy does not tell whether its probability is worth something: `positive` as
-    the target does. An AUROC must be so by its interval, which is wide
-    of few events, and by Mann and Whitney's test; with clusters by its interval. Below 50
-    examples or 3 events nothing is said.
+    calibration error then says nothing. Where a class is rare, accuracy does not tell
+    whether its probability is worth something: `positive` as the target does. An AUROC must
+    be so by its interval, which is wide of few events, and by Mann and Whitney's test; with
+    clusters by its interval. Below 50 examples or 3 events nothing is said.
     """
     key = _by_what(ev)
     value = ev.metrics.get(key)
