@@ -256,7 +256,15 @@ def test_the_name_of_a_low_axis_is_broken_or_the_size_is_refused(name, low):
     draw = getattr(plot, name)
     for models, size in ((study(), (3.25, 3)), (study()[0], (3.25, 2.4))):
         assert_inside(figure_of(draw(models, figsize=size)))
-    assert "\n" in draw(study(), figsize=(3.25, low)).get_ylabel()
+    found = []  # how low depends on the fonts of Matplotlib's release
+    for height in np.arange(low + 0.2, low - 0.6, -0.1):
+        try:
+            ax = draw(study(), figsize=(3.25, height))
+        except ValueError:
+            break
+        assert_inside(figure_of(ax))
+        found.append("\n" in ax.get_ylabel())
+    assert any(found)
     with pytest.raises(ValueError, match=r"figsize is too small .* at least \(3.25, "):
         draw(study(), figsize=(3.25, low - 0.6))
 
