@@ -470,3 +470,13 @@ def test_large_logits_that_are_numbers_stay():
         assert np.isfinite(ev.metrics["nll"])
         z[:, 0] = -np.inf
         assert cal.evaluate(np.ones(60, int), logits=z).infinite_rows == 0
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_probabilities_of_half_precision_are_no_logits(kind):
+    rng = np.random.default_rng(0)
+    z = 3 * rng.normal(size=(500, 10))
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    half = (p / p.sum(axis=1, keepdims=True)).astype(np.float16).astype(kind)
+    with pytest.raises(ValueError, match="these logits are probabilities"):
+        cal.evaluate(z.argmax(axis=1), logits=half)

@@ -359,7 +359,7 @@ class CalibrationSharpness(Metric):
             if scores and self.scores == "probs":
                 hint = (
                     "Are they logits, or percents? Pass scores='logits', or divide them by "
-                    "100. "
+                    "100. Are they of half precision? Divide each row by its sum. "
                 )
             verb = "breaks" if scores + labels == 1 else "break"
             raise ValueError(
