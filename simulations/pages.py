@@ -423,7 +423,7 @@ made. Share of nominal 95 % intervals that hold the population value, in per cen
 below {least}, or above {most} though most intervals do not begin at 0 (those can miss on
 one side only). A star: chance may explain it. None: calibrant gave no interval.
 
-Up to 1,000 rows all intervals are those of today's code. For more rows, those of ECE, SmoothECE,
+Up to 1,000 rows all intervals of numbers are of today's code. For more rows, those of ECE, SmoothECE,
 ACE and differences of ECE were widened after the runs, so they hold more often than is told here,
 and those of scores and accuracy with clusters were simulated before their last changes.
 

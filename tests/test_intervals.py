@@ -553,6 +553,18 @@ def test_what_varies_between_clusters_beside_surprises_is_no_surprise():
     ],
 )
 def test_intervals_of_a_few_rows_hold_by_enumeration(risk):
+    assert missed_by_enumeration(risk).max() < 0.05
+
+
+def test_intervals_of_forecasts_of_one_half_are_the_exception():
+    for n in (3, 4, 5, 6):
+        *scores, gap = missed_by_enumeration([0.5] * n)
+        assert max(scores) == 0
+        assert gap <= 0.125
+
+
+def missed_by_enumeration(risk):
+    """How often intervals of Brier score, NLL and observed - expected miss the truth."""
     risk, missed = np.array(risk), np.zeros(3)
     brier = np.mean(risk * (1 - risk))
     entropy = -np.mean(risk * np.log(risk) + (1 - risk) * np.log(1 - risk))
@@ -560,12 +572,8 @@ def test_intervals_of_a_few_rows_hold_by_enumeration(risk):
         hit = np.array(outcome)
         chance = np.prod(np.where(hit == 1, risk, 1 - risk))
         ev = cal.evaluate_pairs(hit, risk, interval=None)
-        off = (
-            cal.clinical(ev, resamples=100).in_the_large.interval
-            if 0 < hit.mean() < 1
-            else (-1, 1)
-        )
+        off = cal.clinical(ev, resamples=100).in_the_large.interval
         ends = ev.metrics["brier"].interval, ev.metrics["nll"].interval, off
         truths = zip(ends, (brier, entropy, 0.0), strict=True)
         missed += [chance * (not low <= truth <= high) for (low, high), truth in truths]
-    assert missed.max() < 0.05
+    return missed
